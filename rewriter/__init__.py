@@ -1,0 +1,37 @@
+"""A pure library that narrows the fact scans of a Spark SQL statement by the keys their joins can match.
+
+Standard library and sqlglot only: no I/O, no clock, no globals that change. `read` parses a statement, `plan`
+finds the scans that may be narrowed and the key queries that say how, `apply` inserts the predicates into the
+client's own text. Every refusal is a `SkipReason`, never an exception.
+"""
+
+from rewriter.catalog import Catalog, Column, TableFacts, TableKind, TableName
+from rewriter.keyquery import KeyQuery
+from rewriter.keys import KeySet, UnreadableKeyError
+from rewriter.plan import Limits, Plan, Rewrite, ScanOutcome, apply, plan
+from rewriter.reducers import PlannedScan, Reducer
+from rewriter.skip import SkipReason
+from rewriter.statement import Statement, may_have_a_join, read
+
+__all__ = [
+    "Catalog",
+    "Column",
+    "KeyQuery",
+    "KeySet",
+    "Limits",
+    "Plan",
+    "PlannedScan",
+    "Reducer",
+    "Rewrite",
+    "ScanOutcome",
+    "SkipReason",
+    "Statement",
+    "TableFacts",
+    "TableKind",
+    "TableName",
+    "UnreadableKeyError",
+    "apply",
+    "may_have_a_join",
+    "plan",
+    "read",
+]

@@ -1,0 +1,82 @@
+"""What is known of a table. Filled from outside (by SQL over the client's session); plain facts here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import TypeAlias
+
+
+def quoted(identifier: str) -> str:
+    """An identifier between backticks, in which Spark reads every character but the backtick as itself.
+
+    >>> quoted("a`b")
+    '`a``b`'
+    """
+    return "`" + identifier.replace("`", "``") + "`"
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table's name as the statement writes it: one to three parts, without their quotes.
+
+    Two spellings of one table are two names; whoever fills the catalog resolves each in the client's session.
+    """
+
+    parts: tuple[str, ...]
+
+    @property
+    def sql(self) -> str:
+        """The name as Spark SQL, each part quoted."""
+        return ".".join(quoted(part) for part in self.parts)
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column with its Spark SQL type in lower case, as DESCRIBE writes it: `bigint`, `char(5)`."""
+
+    name: str
+    type_name: str
+
+
+class TableKind(Enum):
+    """What stands behind a name."""
+
+    TABLE = "table"
+    VIEW = "view"
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """A table as the client's session sees it: columns in order, partition columns among them."""
+
+    columns: tuple[Column, ...]
+    partition_columns: tuple[str, ...] = ()
+    provider: str = "parquet"
+    kind: TableKind = TableKind.TABLE
+
+    @cached_property
+    def _by_name(self) -> dict[str, Column]:
+        return {column.name.lower(): column for column in self.columns}
+
+    @property
+    def columns_differ_by_case(self) -> bool:
+        """Whether two columns are one to a session that ignores case and two to one that does not."""
+        return len(self._by_name) < len(self.columns)
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, in any case, or None."""
+        return self._by_name.get(name.lower())
+
+    def is_partition_column(self, column: Column) -> bool:
+        """Whether Spark can prune partitions by the column."""
+        return column.name.lower() in {name.lower() for name in self.partition_columns}
+
+
+# None: the client's session could not describe it, or what it said was not understood.
+Catalog: TypeAlias = Mapping[TableName, TableFacts | None]

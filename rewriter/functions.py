@@ -1,0 +1,49 @@
+"""Which names may stand in a key query: functions that always answer the same for the same input.
+
+Source: `deterministic` of the expressions registered in Spark 4.x's FunctionRegistry.scala. What is not
+listed is unknown, and whatever uses it stays out of key queries. Left out on purpose are rand, randn, uuid,
+shuffle, monotonically_increasing_id, input_file_name, the clock (now, current_date, ..), the session
+(current_user, ..), first, last, any_value, and user functions.
+"""
+
+from __future__ import annotations
+
+_STRING = """
+    ascii base64 bin bit_length btrim char char_length character_length chr concat concat_ws contains
+    endswith format_number format_string hex initcap instr lcase left length levenshtein locate lower lpad
+    ltrim md5 octet_length overlay position regexp_count regexp_extract regexp_instr regexp_like
+    regexp_replace regexp_substr repeat replace reverse right rpad rtrim sha sha1 sha2 soundex space
+    split_part startswith substr substring substring_index to_char to_number translate trim ucase unbase64
+    unhex upper
+"""
+_NUMBER = """
+    abs bround cbrt ceil ceiling exp factorial floor greatest least ln log log10 log2 mod negative pmod
+    positive pow power round sign signum sqrt
+"""
+_DATE = """
+    add_months date date_add date_diff date_format date_from_unix_date date_part date_sub date_trunc
+    dateadd datediff day dayname dayofmonth dayofweek dayofyear extract hour last_day make_date minute month
+    monthname months_between next_day quarter second to_date trunc unix_date weekday weekofyear year
+"""
+_CONDITIONAL = """
+    cast coalesce if iff ifnull isnotnull isnull nanvl nullif nvl nvl2 try_cast
+"""
+
+DETERMINISTIC_FUNCTIONS = frozenset((_STRING + _NUMBER + _DATE + _CONDITIONAL).split())
+
+# Words of the grammar that may stand in a filter beside functions and columns. Types are here for CAST.
+_GRAMMAR = """
+    and or not in is null between like ilike rlike regexp escape true false case when then else end as div
+    distinct from date interval year quarter month week day hour minute second leading trailing both to
+    string boolean tinyint smallint short int integer bigint long byte float real double decimal dec numeric
+"""
+
+FILTER_WORDS = frozenset(_GRAMMAR.split())
+
+# Those of them behind which a parenthesis opens without making them a function that is not listed above.
+WORDS_BEFORE_PARENTHESIS = frozenset(
+    "and or not in is between like rlike case when then else decimal dec numeric".split()
+)
+
+# Strings that Spark reads as the clock when they are cast to a date or a timestamp (SpecialDatetimeValues).
+CLOCK_WORDS = frozenset({"now", "today", "yesterday", "tomorrow"})

@@ -1,0 +1,138 @@
+"""The distinct keys of a reducer and their order and literals, for the types whose equality is certain.
+
+Refused because they have no entry here: float and double (-0.0, NaN), char and varchar (padding), binary,
+other collations, intervals, structs, variants, timestamps (a local time can occur twice).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# As the wire hands them over: dates and decimals are strings.
+Key: TypeAlias = str | int | bool
+
+_INTEGERS = {"tinyint": (8, "Y"), "smallint": (16, "S"), "int": (32, ""), "bigint": (64, "L")}
+_DECIMAL_TYPE = re.compile(r"decimal\((\d+),(\d+)\)")
+_DECIMAL = re.compile(r"-?\d+(?:\.\d+)?")
+# Four-digit years only: Spark writes others with a sign, and versions differ in how they read that back.
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+# What reads the same in a quoted literal under every setting: no quote, no backslash (escapedStringLiterals),
+# no `$` (variable substitution), no control character.
+_PLAIN_STRING = re.compile(r"[^\x00-\x1f\x7f'\"\\$\u2028\u2029\ufffd\ufffe\uffff]*")
+
+
+class UnreadableKeyError(ValueError):
+    """A key that is not of its type, or that no literal is sure to denote."""
+
+
+@dataclass(frozen=True)
+class KeySet:
+    """The distinct non-null values, of one type, that a reducer can match; ascending in Spark's order."""
+
+    type_name: str
+    values: tuple[Key, ...]
+
+    @classmethod
+    def of(cls, type_name: str, values: Iterable[Key | None]) -> KeySet:
+        """A key set from rows in any order, with nulls (dropped: `=` never matches them) and duplicates.
+
+        Raises UnreadableKeyError for a value that is not of the type.
+        """
+        return cls(type_name, tuple(sorted({v for v in values if v is not None}, key=order(type_name))))
+
+    @property
+    def literals(self) -> tuple[str, ...]:
+        """The values as Spark SQL literals of the key's own type. Raises UnreadableKeyError."""
+        write = _WRITERS[_family(self.type_name)]
+        return tuple(write(self.type_name, value) for value in self.values)
+
+
+def is_key_type(type_name: str) -> bool:
+    """Whether keys of the type can be compared, ordered and written with certainty."""
+    return _family(type_name) in _WRITERS
+
+
+def order(type_name: str) -> Callable[[Key], Any]:
+    """The sort key that orders values of the type as Spark does (strings by their UTF-8 bytes)."""
+    return partial(_ORDERS[_family(type_name)], type_name)
+
+
+def _family(type_name: str) -> str:
+    if type_name in _INTEGERS:
+        return "integer"
+    return "decimal(p,s)" if _DECIMAL_TYPE.fullmatch(type_name) else type_name
+
+
+def _unreadable(type_name: str, value: object) -> UnreadableKeyError:
+    return UnreadableKeyError(f"a key of type {type_name} arrived as {type(value).__name__} of another form")
+
+
+def _integer(type_name: str, value: Key) -> str:
+    bits, suffix = _INTEGERS[type_name]
+    return f"{_checked_integer(type_name, value, bits)}{suffix}"
+
+
+def _checked_integer(type_name: str, value: Key, bits: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise _unreadable(type_name, value)
+    return value
+
+
+def _boolean(type_name: str, value: Key) -> str:
+    if not isinstance(value, bool):
+        raise _unreadable(type_name, value)
+    return "TRUE" if value else "FALSE"
+
+
+def _matching(pattern: re.Pattern[str], type_name: str, value: Key) -> str:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise _unreadable(type_name, value)
+    return value
+
+
+def _date(type_name: str, value: Key) -> str:
+    return f"DATE'{_matching(_DATE, type_name, value)}'"
+
+
+def _decimal(type_name: str, value: Key) -> str:
+    # A bare 1.50BD has its own precision, for which Spark would cast the column and no longer prune by it.
+    return f"CAST('{_matching(_DECIMAL, type_name, value)}' AS {type_name.upper()})"
+
+
+def _string(type_name: str, value: Key) -> str:
+    if not isinstance(value, str) or "\ufffd" in value:
+        # U+FFFD is what invalid UTF-8 became on the way here: the key's real bytes are not known.
+        raise _unreadable(type_name, value)
+    if _PLAIN_STRING.fullmatch(value):
+        return f"'{value}'"
+    return f"CAST(X'{value.encode().hex().upper()}' AS STRING)"
+
+
+def _string_bytes(type_name: str, value: Key) -> bytes:
+    if not isinstance(value, str):
+        raise _unreadable(type_name, value)
+    return value.encode()
+
+
+_WRITERS: dict[str, Callable[[str, Key], str]] = {
+    "integer": _integer,
+    "boolean": _boolean,
+    "date": _date,
+    "decimal(p,s)": _decimal,
+    "string": _string,
+}
+_ORDERS: dict[str, Callable[[str, Key], Any]] = {
+    "integer": lambda type_name, value: _checked_integer(type_name, value, _INTEGERS[type_name][0]),
+    "boolean": lambda type_name, value: _boolean(type_name, value) == "TRUE",
+    "date": partial(_matching, _DATE),
+    "decimal(p,s)": lambda type_name, value: Decimal(_matching(_DECIMAL, type_name, value)),
+    "string": _string_bytes,
+}

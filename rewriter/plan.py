@@ -1,0 +1,143 @@
+"""The only way in: `plan` says what may be narrowed and which keys to fetch, `apply` inserts predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rewriter.catalog import Catalog, TableName
+from rewriter.joins import blocks
+from rewriter.keyquery import KeyQuery
+from rewriter.keys import KeySet, UnreadableKeyError
+from rewriter.predicate import Predicate, render
+from rewriter.reducers import BlockPlanner, PlannedScan, Reducer
+from rewriter.skip import SkipReason
+from rewriter.splice import Narrowing, narrowed
+from rewriter.statement import Statement
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one rewrite. What they are for is said where the configuration sets them."""
+
+    key_rows_max: int = 2_000
+    metastore_in_max: int = 100
+    predicate_chars_max: int = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What may be done to a statement. `missing` names the tables whose facts are needed to tell."""
+
+    statement: Statement
+    scans: tuple[PlannedScan, ...]
+    missing: frozenset[TableName] = frozenset()
+
+    @property
+    def key_queries(self) -> tuple[KeyQuery, ...]:
+        """The key queries to run, each once however many scans use it."""
+        return tuple(dict.fromkeys(r.key_query for scan in self.scans for r in scan.reducers))
+
+
+# What became of a key query: its keys, or why there are none.
+KeyAnswer: TypeAlias = KeySet | SkipReason
+
+
+@dataclass(frozen=True)
+class ScanOutcome:
+    """What was done to one scan, and why not more."""
+
+    scan: PlannedScan
+    predicate: str | None = None
+    exact: bool | None = None
+    skip: SkipReason | None = None
+    # The keys of each reducer, in order; None where they are not known.
+    keys: tuple[KeySet | None, ...] = ()
+
+    @property
+    def narrowed_by(self) -> tuple[tuple[str, KeySet], ...]:
+        """The columns that the predicate restricts, each with the keys it is restricted to."""
+        if self.predicate is None:
+            return ()
+        pairs = zip(self.scan.reducers, self.keys, strict=True)
+        return tuple((reducer.column, keys) for reducer, keys in pairs if keys is not None)
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """The text to send, and what was done. `text` is the original unless a scan was narrowed."""
+
+    text: str
+    scans: tuple[ScanOutcome, ...]
+    skip: SkipReason | None = None
+
+
+def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
+    """Find the fact scans that may be narrowed, given what is known of the tables.
+
+    Where tables are missing from the catalog, the plan names them and finds nothing: look them up and
+    plan again.
+    """
+    found = blocks(statement)
+    wanted = {name for block in found if block.may_narrow for name in block.tables}
+    missing = frozenset(wanted - catalog.keys())
+    if missing:
+        return Plan(statement, (), missing)
+    planners = (BlockPlanner(statement, block, catalog, limits.key_rows_max) for block in found)
+    return Plan(statement, tuple(scan for planner in planners for scan in planner.scans()))
+
+
+def apply(plan: Plan, answers: Mapping[KeyQuery, KeyAnswer], limits: Limits) -> Rewrite:
+    """Insert the predicates that the key sets give. A key query without an answer narrows nothing."""
+    outcomes = tuple(_outcome(scan, answers, limits) for scan in plan.scans)
+    narrowings = [
+        _narrowing(plan.statement, outcome) for outcome in outcomes if outcome.predicate is not None
+    ]
+    if not narrowings:
+        return Rewrite(plan.statement.text, outcomes)
+    text = narrowed(plan.statement, narrowings)
+    if text is None:
+        return Rewrite(plan.statement.text, outcomes, SkipReason.NOT_VERIFIED)
+    return Rewrite(text, outcomes)
+
+
+def _outcome(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer], limits: Limits) -> ScanOutcome:
+    """AND the predicates of the reducers that have an answer."""
+    predicates: list[Predicate] = []
+    skip = scan.skip
+    keys: list[KeySet | None] = []
+    for reducer in scan.reducers:
+        answer = answers.get(reducer.key_query, SkipReason.KEYS_NOT_ASKED)
+        predicate = _predicate(reducer, answer, limits)
+        if isinstance(predicate, SkipReason):
+            skip = predicate
+            keys.append(None)
+        else:
+            predicates.append(predicate)
+            keys.append(answer if isinstance(answer, KeySet) else None)
+    if not predicates:
+        return ScanOutcome(scan, skip=skip, keys=tuple(keys))
+    sql = " AND ".join(dict.fromkeys(predicate.sql for predicate in predicates))
+    if len(sql) > limits.predicate_chars_max:
+        return ScanOutcome(scan, skip=SkipReason.PREDICATE_TOO_LARGE, keys=tuple(keys))
+    return ScanOutcome(scan, sql, exact=all(p.exact for p in predicates), keys=tuple(keys))
+
+
+def _predicate(reducer: Reducer, answer: KeyAnswer, limits: Limits) -> Predicate | SkipReason:
+    if isinstance(answer, SkipReason):
+        return answer
+    if answer.type_name != reducer.key_query.type_name:
+        return SkipReason.KEY_TYPE_CHANGED
+    if len(answer.values) > reducer.key_query.rows_max:
+        return SkipReason.TOO_MANY_KEYS
+    try:
+        return render(reducer.column, answer, metastore_in_max=limits.metastore_in_max)
+    except UnreadableKeyError:
+        return SkipReason.UNREADABLE_KEY
+
+
+def _narrowing(statement: Statement, outcome: ScanOutcome) -> Narrowing:
+    reference = outcome.scan.reference
+    alias = None if reference.has_alias else reference.alias_text(statement)
+    return Narrowing(reference.start, reference.stop, alias, outcome.predicate or "")

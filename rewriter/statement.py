@@ -1,0 +1,121 @@
+"""The client's text, read once: tokens with their offsets, and the tree that sqlglot makes of them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from rewriter.skip import SkipReason
+
+_SPARK = Spark()
+
+# A statement's first word stands behind comments and parentheses.
+_FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|$)|/\*.*?\*/)*([a-z]+)", re.IGNORECASE | re.DOTALL)
+# FROM-first queries are Spark SQL too.
+_QUERY_WORDS = frozenset({"select", "with", "from"})
+_JOIN_OR_COMMA = re.compile(r"\bjoin\b|,", re.IGNORECASE)
+
+# Spark's lexer lets a backslash at the end of a line carry a `--` comment on (SIMPLE_COMMENT in
+# SqlBaseLexer.g4); sqlglot's does not, so the two would disagree on what is text and what is comment.
+_BACKSLASH_NEWLINE = re.compile(r"\\\r?\n")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A parsed query. Offsets are in characters of `text`."""
+
+    text: str
+    tree: exp.Expr
+    tokens: tuple[Token, ...]
+
+    @cached_property
+    def token_starts(self) -> list[int]:
+        """The offset of each token, ascending: what `token_at` searches."""
+        return [token.start for token in self.tokens]
+
+    @cached_property
+    def reads_metadata(self) -> bool:
+        """Whether Spark's hidden column `_metadata` is named anywhere."""
+        return any(token.text.lower() == "_metadata" for token in self.tokens)
+
+    @cached_property
+    def database_qualifiers(self) -> frozenset[str]:
+        """Lower-case names that stand in `a.b.c` before the column, as database or as table.
+
+        `db.t.x` names table t by database; so may an `a.t.x` that is really a field of column t.
+        """
+        columns = [column for column in self.tree.find_all(exp.Column) if column.args.get("db")]
+        return frozenset(
+            name.lower() for column in columns for name in (column.table, column.args["db"].name)
+        )
+
+    def token_at(self, offset: int) -> int | None:
+        """The index of the token that starts at the offset, if one does."""
+        index = bisect_left(self.token_starts, offset)
+        return index if index < len(self.tokens) and self.tokens[index].start == offset else None
+
+
+def first_word(text: str) -> str:
+    """The word that says what a statement is, in lower case; empty where there is none."""
+    found = _FIRST_WORD.match(text)
+    return found[1].lower() if found is not None else ""
+
+
+def may_have_a_join(text: str) -> bool:
+    """Whether the text could hold a query with a join: a cheap look that spares most statements the parse."""
+    return first_word(text) in _QUERY_WORDS and _JOIN_OR_COMMA.search(text) is not None
+
+
+def depends_on_quoting(text: str) -> bool:
+    """Whether doubleQuotedIdentifiers or escapedStringLiterals can change how the text reads."""
+    return '"' in text or "\\" in text
+
+
+def read(text: str, *, chars_max: int) -> Statement | SkipReason:
+    """Parse a statement, or say why it is left alone. Never raises for any text.
+
+    The text is read as Spark's defaults would: the caller settles `depends_on_quoting` first.
+    """
+    if first_word(text) not in _QUERY_WORDS:
+        return SkipReason.NOT_A_QUERY
+    if _JOIN_OR_COMMA.search(text) is None:
+        return SkipReason.NO_JOIN_IN_TEXT
+    if len(text) > chars_max:
+        return SkipReason.TOO_LARGE
+    if "${" in text:
+        return SkipReason.SUBSTITUTION
+    if _BACKSLASH_NEWLINE.search(text):
+        return SkipReason.UNUSUAL_TEXT
+    return _parse(text)
+
+
+def parse_tree(tokens: list[Token], text: str) -> list[exp.Expr | None]:
+    """The trees of the statements in the text. Raises SqlglotError or RecursionError."""
+    return _SPARK.parser().parse(tokens, text)
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of the text. Raises SqlglotError."""
+    return _SPARK.tokenize(text)
+
+
+def _parse(text: str) -> Statement | SkipReason:
+    try:
+        tokens = tokenize(text)
+        if any(token.token_type == TokenType.PIPE_GT for token in tokens):
+            return SkipReason.UNUSUAL_TEXT
+        trees = parse_tree(tokens, text)
+    except (SqlglotError, RecursionError):
+        return SkipReason.DOES_NOT_PARSE
+    if len(trees) != 1:
+        return SkipReason.SEVERAL_STATEMENTS
+    tree = trees[0]
+    if not isinstance(tree, exp.Query):
+        return SkipReason.NOT_A_QUERY
+    return Statement(text, tree, tuple(tokens))

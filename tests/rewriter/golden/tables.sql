@@ -1,0 +1,66 @@
+-- The tables of the golden cases, small enough to read whole: nulls, duplicates, an empty table, odd strings.
+CREATE TABLE sales (id INT, amount INT, ds STRING, region STRING) USING parquet PARTITIONED BY (ds, region);
+INSERT INTO sales VALUES
+  (1, 10, '2026-01-01', 'north'), (2, 20, '2026-01-01', 'south'), (3, 30, '2026-01-02', 'north'),
+  (4, 40, '2026-01-02', 'south'), (5, 50, '2026-01-03', 'north'), (6, 60, '2026-02-01', 'south'),
+  (7, 70, NULL, 'north'), (8, 80, '2026-01-01', NULL), (9, 90, 'it''s', 'north'), (3, 30, '2026-01-02', 'north');
+
+CREATE TABLE dates (ds STRING, month STRING, year INT, dow INT) USING parquet;
+INSERT INTO dates VALUES
+  ('2026-01-01', '2026-01', 2026, 4), ('2026-01-02', '2026-01', 2026, 5), ('2026-01-02', '2026-01', 2026, 5),
+  ('2026-01-03', '2026-01', 2026, 6), ('2026-02-01', '2026-02', 2026, 7), (NULL, '2026-01', 2026, NULL),
+  ('2030-01-01', '2030-01', 2030, 2), ('it''s', 'odd', 0, 0);
+
+CREATE TABLE stores (store_id INT, region STRING, country STRING, opened DATE) USING parquet;
+INSERT INTO stores VALUES
+  (1, 'north', 'NO', DATE'2001-01-01'), (2, 'south', 'IT', DATE'2002-02-02'), (3, NULL, 'NO', NULL),
+  (4, 'east', 'NO', DATE'2004-04-04');
+
+CREATE TABLE nothing (ds STRING, g INT) USING parquet;
+
+CREATE TABLE sales_2025 (id INT, amount INT, ds STRING, region STRING) USING parquet PARTITIONED BY (ds, region);
+INSERT INTO sales_2025 VALUES (1, 1, '2025-01-01', 'north'), (2, 2, '2026-01-01', 'north');
+
+CREATE TABLE by_int (id INT, k INT) USING parquet PARTITIONED BY (k);
+INSERT INTO by_int VALUES (1, 1), (2, 2), (3, -2147483648), (4, NULL);
+CREATE TABLE by_tinyint (id INT, k TINYINT) USING parquet PARTITIONED BY (k);
+INSERT INTO by_tinyint VALUES (1, 1Y), (2, 2Y), (3, -128Y), (4, NULL);
+CREATE TABLE by_smallint (id INT, k SMALLINT) USING parquet PARTITIONED BY (k);
+INSERT INTO by_smallint VALUES (1, 1S), (2, 2S), (3, -32768S), (4, NULL);
+CREATE TABLE by_bigint (id INT, k BIGINT) USING parquet PARTITIONED BY (k);
+INSERT INTO by_bigint VALUES (1, 1L), (2, 2L), (3, -9223372036854775808L), (4, NULL);
+CREATE TABLE by_date (id INT, k DATE) USING parquet PARTITIONED BY (k);
+INSERT INTO by_date VALUES (1, DATE'2026-01-01'), (2, DATE'2026-01-02'), (3, DATE'0001-01-01'), (4, NULL);
+CREATE TABLE by_boolean (id INT, k BOOLEAN) USING parquet PARTITIONED BY (k);
+INSERT INTO by_boolean VALUES (1, true), (2, false), (3, NULL);
+CREATE TABLE by_decimal (id INT, k DECIMAL(5,2)) USING parquet PARTITIONED BY (k);
+INSERT INTO by_decimal VALUES (1, 1.00BD), (2, 2.50BD), (3, -999.99BD), (4, NULL);
+CREATE TABLE by_double (id INT, k DOUBLE) USING parquet PARTITIONED BY (k);
+INSERT INTO by_double VALUES (1, 1.0D), (2, 0.0D);
+CREATE TABLE by_char (id INT, k CHAR(5)) USING parquet PARTITIONED BY (k);
+INSERT INTO by_char VALUES (1, 'a'), (2, 'b');
+CREATE TABLE by_timestamp (id INT, k TIMESTAMP) USING parquet PARTITIONED BY (k);
+INSERT INTO by_timestamp VALUES (1, TIMESTAMP'2026-01-01 00:00:00');
+CREATE TABLE by_string (id INT, k STRING) USING parquet PARTITIONED BY (k);
+INSERT INTO by_string VALUES
+  (1, '1'), (2, '01'), (3, 'a''b'), (4, 'back\\slash'), (5, 'é中😀'), (6, 'a b/c=d%e'), (7, NULL), (8, '$' || '{x}');
+CREATE TABLE by_digits (id INT, k STRING) USING parquet PARTITIONED BY (k);
+INSERT INTO by_digits VALUES (1, '1'), (2, '01'), (3, '2'), (4, '3');
+CREATE TABLE hive_sales (id INT) PARTITIONED BY (ds STRING) STORED AS parquet;
+INSERT INTO hive_sales VALUES (1, '2026-01-01'), (2, '2026-02-01');
+
+CREATE TABLE keys (
+  g INT, s STRING, i INT, t TINYINT, h SMALLINT, b BIGINT, d DATE, o BOOLEAN, c DECIMAL(5,2), w DECIMAL(10,2),
+  f DOUBLE, x CHAR(5), z TIMESTAMP
+) USING parquet;
+INSERT INTO keys VALUES
+  (1, '1', 1, 1Y, 1S, 1L, DATE'2026-01-01', true, 1.00BD, 1.00BD, 1.0D, 'a', TIMESTAMP'2026-01-01 00:00:00'),
+  (1, 'a''b', -2147483648, -128Y, -32768S, -9223372036854775808L, DATE'0001-01-01', true, -999.99BD, 1.00BD,
+   -0.0D, 'b', NULL),
+  (1, 'back\\slash', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+  (1, 'é中😀', 1, 1Y, 1S, 1L, DATE'2026-01-01', true, 1.00BD, 1.00BD, 1.0D, 'a', NULL),
+  (1, 'a b/c=d%e', 7, 7Y, 7S, 7L, DATE'2031-01-01', true, 7.00BD, 7.00BD, 7.0D, 'q', NULL),
+  (1, '$' || '{x}', 7, 7Y, 7S, 7L, DATE'2031-01-01', true, 7.00BD, 7.00BD, 7.0D, 'q', NULL),
+  (2, '2', 2, 2Y, 2S, 2L, DATE'2026-01-02', false, 2.50BD, 2.50BD, 2.0D, 'b', NULL);
+
+CREATE VIEW dates_view AS SELECT * FROM dates WHERE year = 2026;

@@ -1,0 +1,165 @@
+"""The golden cases: RULE.toml is written by hand, RULE.expected.sql by `pytest --update-goldens`."""
+
+import json
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rewriter import Catalog, Column, SkipReason, TableFacts, TableKind, TableName
+
+FOLDER = Path(__file__).parent / "golden"
+DATABASE = "golden"
+_CATALOG = FOLDER / "catalog.json"
+_HEADING = "-- case: "
+_KEY_QUERY = "-- key query: "
+_KEYS = "-- keys: "
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a rewrite comes to: its key queries, what they answered, and the text."""
+
+    key_queries: tuple[str, ...]
+    keys: tuple[tuple[str | int | bool, ...], ...]
+    rewritten: str
+
+
+@dataclass(frozen=True)
+class Take:
+    """A statement that is rewritten."""
+
+    rule: str
+    name: str
+    sql: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.name}"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A statement of which one scan, or everything, is left alone for a reason."""
+
+    rule: str
+    name: str
+    sql: str
+    scan: str | None
+    reason: SkipReason
+    executes: bool
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.name}"
+
+
+def _files() -> Iterator[tuple[str, dict[str, list[dict[str, str]]]]]:
+    for path in sorted(FOLDER.glob("*.toml")):
+        yield path.stem, tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def takes() -> list[Take]:
+    """Every case that must be rewritten. A rule without one is no rule."""
+    found = [
+        Take(rule, case["name"], case["sql"].strip().replace("{database}", DATABASE))
+        for rule, content in _files()
+        for case in content["takes"]
+    ]
+    assert len({str(case) for case in found}) == len(found), "two cases have the same name"
+    return found
+
+
+def refusals() -> list[Refusal]:
+    """Every case that must be refused."""
+    return [
+        Refusal(
+            rule,
+            case["name"],
+            case["sql"].strip().replace("{database}", DATABASE),
+            case.get("scan"),
+            SkipReason[case["reason"]],
+            executes=bool(case.get("executes", True)),
+        )
+        for rule, content in _files()
+        for case in content["refuses"]
+    ]
+
+
+def expectations(rule: str) -> dict[str, Expected]:
+    """What each case of the rule comes to, by name."""
+    text = (FOLDER / f"{rule}.expected.sql").read_text(encoding="utf-8")
+    return dict(_parse(block) for block in text.split(_HEADING)[1:])
+
+
+def _parse(block: str) -> tuple[str, Expected]:
+    name, *lines = block.rstrip("\n").split("\n")
+    queries = tuple(line.removeprefix(_KEY_QUERY) for line in lines if line.startswith(_KEY_QUERY))
+    keys = tuple(tuple(json.loads(line.removeprefix(_KEYS))) for line in lines if line.startswith(_KEYS))
+    start = 1 + max(i for i, line in enumerate(lines) if line.startswith((_KEY_QUERY, _KEYS)))
+    # A newline inside a key query is written as a visible escape: each stands on one line.
+    unescaped = tuple(query.replace("\\n", "\n").replace("\\\\", "\\") for query in queries)
+    return name, Expected(unescaped, keys, "\n".join(lines[start:]))
+
+
+def write(rule: str, cases: dict[str, Expected]) -> None:
+    """Write the expectations of a rule, for `--update-goldens`."""
+    lines = [
+        f"-- Written by pytest --update-goldens from {rule}.toml; read the difference before you commit it."
+    ]
+    for name, case in cases.items():
+        lines.append(f"\n{_HEADING}{name}")
+        for query, keys in zip(case.key_queries, case.keys, strict=True):
+            escaped = query.replace("\\", "\\\\").replace("\n", "\\n")
+            lines += [_KEY_QUERY + escaped, _KEYS + json.dumps(keys, ensure_ascii=False)]
+        lines.append(case.rewritten)
+    (FOLDER / f"{rule}.expected.sql").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def table_statements() -> list[str]:
+    """The statements that make the tables."""
+    lines = (FOLDER / "tables.sql").read_text(encoding="utf-8").splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("--"))
+    return [statement.strip() for statement in text.split(";\n") if statement.strip(" \n;")]
+
+
+def table_names() -> list[str]:
+    """The tables and views of the golden cases."""
+    words = [statement.split() for statement in table_statements() if statement.startswith("CREATE")]
+    return [word[2] for word in words]
+
+
+def catalog() -> dict[str, TableFacts]:
+    """The facts of the tables by lower-case name, as the server described them at the last update."""
+    described = json.loads(_CATALOG.read_text(encoding="utf-8"))
+    return {name: _facts(value) for name, value in described.items()}
+
+
+def _facts(value: dict[str, object]) -> TableFacts:
+    columns, partition_columns = value["columns"], value["partition_columns"]
+    assert isinstance(columns, dict)
+    assert isinstance(partition_columns, list)
+    return TableFacts(
+        columns=tuple(Column(name, type_name) for name, type_name in columns.items()),
+        partition_columns=tuple(partition_columns),
+        provider=str(value["provider"]),
+        kind=TableKind(value["kind"]),
+    )
+
+
+def write_catalog(facts: dict[str, TableFacts]) -> None:
+    """Write the facts, for `--update-goldens`."""
+    described = {
+        name: {
+            "columns": {column.name: column.type_name for column in known.columns},
+            "partition_columns": list(known.partition_columns),
+            "provider": known.provider,
+            "kind": known.kind.value,
+        }
+        for name, known in facts.items()
+    }
+    _CATALOG.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+
+
+def pure_catalog(names: frozenset[TableName]) -> Catalog:
+    """The catalog of the given names: None for one that is no table."""
+    known = catalog()
+    return {name: known.get(name.parts[-1].lower()) for name in names}

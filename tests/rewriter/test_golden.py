@@ -1,0 +1,63 @@
+"""The golden cases without a server: catalog and keys as the server last gave them."""
+
+import pytest
+from golden_cases import Expected, Refusal, Take, expectations, pure_catalog, refusals, takes
+
+from rewriter import KeySet, Limits, Plan, Rewrite, SkipReason, apply, plan, read
+
+LIMITS = Limits()
+CHARS_MAX = 100_000
+
+
+def planned(sql: str) -> Plan:
+    statement = read(sql, chars_max=CHARS_MAX)
+    assert not isinstance(statement, SkipReason), statement.sentence
+    missing = plan(statement, {}, LIMITS).missing
+    return plan(statement, pure_catalog(missing), LIMITS)
+
+
+def rewritten(found: Plan, expected: Expected) -> Rewrite:
+    answers = {
+        query: KeySet.of(query.type_name, keys)
+        for query, keys in zip(found.key_queries, expected.keys, strict=True)
+    }
+    return apply(found, answers, LIMITS)
+
+
+def expectation(case: Take) -> Expected:
+    return expectations(case.rule)[case.name]
+
+
+@pytest.mark.parametrize("case", takes(), ids=str)
+def test_a_statement_that_the_rule_takes_asks_for_its_keys_and_is_rewritten(case: Take) -> None:
+    expected = expectation(case)
+    found = planned(case.sql)
+    assert tuple(query.sql for query in found.key_queries) == expected.key_queries
+    result = rewritten(found, expected)
+    assert result.skip is None
+    assert result.text == expected.rewritten
+    assert result.text != case.sql
+
+
+@pytest.mark.parametrize("case", takes(), ids=str)
+def test_without_its_keys_the_statement_stays_as_it_is(case: Take) -> None:
+    result = apply(planned(case.sql), {}, LIMITS)
+    assert result.text == case.sql
+    assert SkipReason.KEYS_NOT_ASKED in {scan.skip for scan in result.scans}
+
+
+@pytest.mark.parametrize("case", refusals(), ids=str)
+def test_a_statement_that_the_rule_refuses_says_why_and_stays_as_it_is(case: Refusal) -> None:
+    if case.scan is None:
+        assert read(case.sql, chars_max=CHARS_MAX) is case.reason
+        return
+    found = planned(case.sql)
+    assert {scan.skip for scan in found.scans if scan.reference.alias == case.scan} == {case.reason}
+    if not found.key_queries:
+        assert apply(found, {}, LIMITS).text == case.sql
+
+
+def test_every_expectation_has_its_case() -> None:
+    rules = {case.rule for case in takes()}
+    recorded = {(rule, name) for rule in rules for name in expectations(rule)}
+    assert recorded == {(case.rule, case.name) for case in takes()}

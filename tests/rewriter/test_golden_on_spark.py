@@ -1,0 +1,117 @@
+"""The golden cases on the real server, through the real proxy: same rows as direct, and the recorded text.
+
+`pytest tests/rewriter/test_golden_on_spark.py --update-goldens` records what the server says; read the
+difference before you commit it.
+"""
+
+import json
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+
+import golden_cases
+import pytest
+from golden_cases import DATABASE, Expected, Refusal, Take, refusals, takes
+from pyhive import hive
+
+from demo.hive import connect, run
+from demo.proxy_process import ProxyProcess
+from demo.thrift_server import ThriftServer
+from proxy.catalog import read_description
+from proxy.queries import Column, Rows
+from rewriter import TableFacts
+
+Explanation = dict[str, object]
+Sessions = tuple[hive.Connection, hive.Connection]
+
+
+@pytest.fixture(scope="module")
+def sessions(spark: ThriftServer, proxy: ProxyProcess) -> Iterator[Sessions]:
+    """A direct and a proxied session in the database of the golden tables, which are made here."""
+    with closing(connect(spark.endpoint)) as connection:
+        run(connection, f"CREATE DATABASE {DATABASE}")
+        run(connection, f"USE {DATABASE}")
+        for statement in golden_cases.table_statements():
+            run(connection, statement)
+    with (
+        closing(connect(spark.endpoint, database=DATABASE)) as direct,
+        closing(connect(proxy.endpoint, database=DATABASE)) as proxied,
+    ):
+        yield direct, proxied
+
+
+@pytest.fixture(scope="module")
+def updating(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--update-goldens"))
+
+
+def explain(proxy: ProxyProcess, sql: str) -> Explanation:
+    body = json.dumps({"sql": sql, "database": DATABASE}).encode()
+    with urllib.request.urlopen(f"{proxy.admin_url}/explain", body, timeout=60) as response:
+        answer = json.load(response)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def assert_same_rows(sessions: Sessions, sql: str) -> None:
+    direct, proxied = (Counter(map(repr, run(session, sql))) for session in sessions)
+    assert proxied == direct, f"{sql}\ndirect:  {direct}\nproxied: {proxied}"
+
+
+def described(connection: hive.Connection, name: str) -> TableFacts:
+    rows = tuple(tuple(row) for row in run(connection, f"DESCRIBE TABLE EXTENDED {name}"))
+    facts = read_description(Rows((Column("col_name", "string"),), rows, 0.0))
+    assert facts is not None, rows
+    return facts
+
+
+def test_the_tables_are_what_the_pure_cases_take_them_for(sessions: Sessions, *, updating: bool) -> None:
+    facts = {name: described(sessions[0], name) for name in golden_cases.table_names()}
+    if updating:
+        golden_cases.write_catalog(facts)
+    assert facts == golden_cases.catalog()
+
+
+@pytest.mark.parametrize("rule", sorted({case.rule for case in takes()}))
+def test_a_rule_rewrites_to_what_is_recorded(
+    rule: str, sessions: Sessions, proxy: ProxyProcess, *, updating: bool
+) -> None:
+    found = {case.name: recorded(proxy, sessions[0], case) for case in takes() if case.rule == rule}
+    if updating:
+        golden_cases.write(rule, found)
+    assert found == golden_cases.expectations(rule)
+
+
+def recorded(proxy: ProxyProcess, direct: hive.Connection, case: Take) -> Expected:
+    answer = explain(proxy, case.sql)
+    scans = answer["scans"]
+    assert isinstance(scans, list)
+    assert answer["changed"], f"{case}: {[(scan['alias'], scan['skip_reason']) for scan in scans]}"
+    queries = dict.fromkeys(reducer["key_query"] for scan in scans for reducer in scan["reducers"])
+    keys = tuple(tuple(key for key, _ in run(direct, query) if key is not None) for query in queries)
+    return Expected(tuple(queries), tuple(map(written, keys)), str(answer["rewritten"]))
+
+
+def written(keys: tuple[object, ...]) -> tuple[str | int | bool, ...]:
+    return tuple(sorted(key if isinstance(key, int | bool) else str(key) for key in keys))
+
+
+@pytest.mark.parametrize("case", takes(), ids=str)
+def test_a_rewritten_statement_answers_as_it_does_directly(case: Take, sessions: Sessions) -> None:
+    assert_same_rows(sessions, case.sql)
+
+
+@pytest.mark.parametrize("case", refusals(), ids=str)
+def test_a_refused_statement_is_explained_and_answers_as_it_does_directly(
+    case: Refusal, sessions: Sessions, proxy: ProxyProcess
+) -> None:
+    answer = explain(proxy, case.sql)
+    if case.scan is None:
+        assert answer["skip_reason"] == case.reason.name
+    else:
+        scans = answer["scans"]
+        assert isinstance(scans, list)
+        assert {s["skip_reason"] for s in scans if s["alias"] == case.scan} == {case.reason.name}
+    if case.executes:
+        assert_same_rows(sessions, case.sql)

@@ -1,0 +1,46 @@
+"""Insertions: cut out again, they leave the client's text, and a wrong one is not taken."""
+
+from rewriter import SkipReason, Statement, read
+from rewriter.splice import Narrowing, narrowed
+
+SQL = "SELECT x.id FROM db.f /* a */ x, f WHERE x.ds = f.ds"
+
+
+def statement(sql: str = SQL) -> Statement:
+    found = read(sql, chars_max=10_000)
+    assert not isinstance(found, SkipReason)
+    return found
+
+
+def narrowing(name: str, *, after: int = 0, alias: str | None = None, predicate: str = "TRUE") -> Narrowing:
+    start = SQL.index(name, after)
+    return Narrowing(start, start + len(name), alias, predicate)
+
+
+def test_an_insertion_keeps_every_character_of_the_client() -> None:
+    one, other = narrowing("db.f"), narrowing("f", after=SQL.index(", f"), alias="f", predicate="ds = 'a'")
+    text = narrowed(statement(), [other, one])
+    assert text is not None
+    assert "(SELECT * FROM db.f WHERE TRUE) /* a */ x, (SELECT * FROM f WHERE ds = 'a') AS f" in text
+    for insertion in (one, other):
+        text = text.replace(insertion.before, "", 1).replace(insertion.after, "", 1)
+    assert text == SQL
+
+
+def test_an_insertion_that_does_not_parse_is_not_taken() -> None:
+    assert narrowed(statement(), [narrowing("db.f", predicate="((")]) is None
+
+
+def test_an_insertion_that_changes_anything_else_is_not_taken() -> None:
+    assert (
+        narrowed(statement(), [narrowing("db.f", predicate="TRUE) y, (SELECT * FROM g WHERE TRUE")]) is None
+    )
+
+
+def test_an_insertion_beside_a_table_is_not_taken() -> None:
+    start = SQL.index("x.ds")
+    assert narrowed(statement(), [Narrowing(start, start + 4, None, "TRUE")]) is None
+
+
+def test_overlapping_insertions_are_not_taken() -> None:
+    assert narrowed(statement(), [narrowing("db.f"), narrowing("f", after=SQL.index("db.f"))]) is None

@@ -1,0 +1,96 @@
+"""Reading statements: nothing that a client can send raises, hangs or is misread."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewriter import (
+    Column,
+    KeySet,
+    Limits,
+    SkipReason,
+    Statement,
+    TableFacts,
+    TableName,
+    apply,
+    may_have_a_join,
+    plan,
+    read,
+)
+
+FACT = TableFacts((Column("id", "int"), Column("ds", "string")), ("ds",))
+DIMENSION = TableFacts((Column("ds", "string"), Column("g", "int")))
+CATALOG = {TableName(("f",)): FACT, TableName(("d",)): DIMENSION}
+LIMITS = Limits()
+
+JOIN = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
+
+
+def rewritten(sql: str, chars_max: int = 6_000_000) -> str:
+    statement = read(sql, chars_max=chars_max)
+    if isinstance(statement, SkipReason):
+        return sql
+    planned = plan(statement, CATALOG, LIMITS)
+    return apply(planned, {q: KeySet.of("string", ["x"]) for q in planned.key_queries}, LIMITS).text
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select 1", False),
+        ("select a from b", False),
+        ("-- join\nselect a, b from c", True),
+        ("/* x */ (with q as (select 1) select * from q join r)", True),
+        ("insert into t select * from a join b", False),
+        ("show tables", False),
+        ("", False),
+    ],
+)
+def test_most_statements_are_left_alone_without_being_parsed(sql: str, *, expected: bool) -> None:
+    assert may_have_a_join(sql) is expected
+
+
+def test_a_statement_longer_than_the_limit_is_left_alone() -> None:
+    assert read(JOIN, chars_max=len(JOIN) - 1) is SkipReason.TOO_LARGE
+    assert isinstance(read(JOIN, chars_max=len(JOIN)), Statement)
+
+
+@given(st.text())
+def test_no_text_makes_the_reader_raise(text: str) -> None:
+    rewritten("SELECT " + text + " JOIN d")
+
+
+@given(
+    st.lists(
+        st.sampled_from([*"()';,.`\"\\-*/ \n", *JOIN.split(), "OR", "AND", "LEFT", "BETWEEN", "CASE", "--"])
+    )
+)
+def test_no_soup_of_tokens_makes_the_rewriter_raise(words: list[str]) -> None:
+    rewritten(" ".join(words))
+    rewritten(JOIN + " AND " + " ".join(words))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        JOIN + " AND " + "(" * 5_000 + "d.g" + ")" * 5_000 + " = 1",
+        "SELECT " * 5_000 + JOIN + ", d",
+        JOIN + " AND " + " + ".join(["d.g"] * 20_000) + " = 1",
+    ],
+    ids=["nested parentheses", "nested selects", "a long sum"],
+)
+def test_what_nests_too_deep_is_left_alone_or_rewritten_but_never_fails(sql: str) -> None:
+    assert len(rewritten(sql)) >= len(sql)
+
+
+def test_ten_thousand_ored_terms_are_one_filter() -> None:
+    terms = " OR ".join(f"d.g = {number}" for number in range(10_000))
+    text = rewritten(f"SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE ({terms})")
+    assert text.startswith("SELECT f.id FROM (SELECT * FROM f WHERE (`ds` IN ('x')")
+
+
+def test_a_thousand_joins_are_planned() -> None:
+    joins = " ".join(
+        f"JOIN d d{number} ON f.ds = d{number}.ds AND d{number}.g = 1" for number in range(1_000)
+    )
+    assert rewritten(f"SELECT f.id FROM f {joins}").startswith("SELECT f.id FROM (SELECT * FROM f WHERE ")
