@@ -1,0 +1,160 @@
+"""The calls of HiveServer2's TCLIService that the proxy looks into, and those it makes itself.
+
+A handle is carried as the encoded bytes of its struct: it is compared and sent back, never understood.
+Handles are secrets (one works from any connection), so nothing here prints them.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, NewType
+
+from proxy.wire.errors import RemoteProtocolError
+from proxy.wire.kinds import Kind, MessageType
+from proxy.wire.messages import Message
+from proxy.wire.thrift import Reader
+from proxy.wire.writer import Writer
+
+SessionHandle = NewType("SessionHandle", bytes)
+OperationHandle = NewType("OperationHandle", bytes)
+
+OPEN_SESSION: Final = "OpenSession"
+CLOSE_SESSION: Final = "CloseSession"
+EXECUTE_STATEMENT: Final = "ExecuteStatement"
+GET_OPERATION_STATUS: Final = "GetOperationStatus"
+GET_RESULT_SET_METADATA: Final = "GetResultSetMetadata"
+FETCH_RESULTS: Final = "FetchResults"
+CANCEL_OPERATION: Final = "CancelOperation"
+CLOSE_OPERATION: Final = "CloseOperation"
+
+# HIVE_CLI_SERVICE_PROTOCOL_V6 brought columnar results. V10 is the newest that Spark speaks.
+PROTOCOL_V6: Final = 5
+PROTOCOL_V10: Final = 9
+
+_FETCH_NEXT: Final = 0
+_LENGTH = struct.Struct(">i")
+
+
+class OperationState(IntEnum):
+    """TOperationState; the misspelling of UNKNOWN in the original is not kept."""
+
+    INITIALIZED = 0
+    RUNNING = 1
+    FINISHED = 2
+    CANCELED = 3
+    CLOSED = 4
+    ERROR = 5
+    UNKNOWN = 6
+    PENDING = 7
+    TIMEDOUT = 8
+
+
+@dataclass(frozen=True)
+class StatementCall:
+    """An ExecuteStatement call. `statement` is None where the bytes are not UTF-8 or not found once."""
+
+    session: SessionHandle = field(repr=False)
+    statement: str | None = field(repr=False)
+    # Where the field's value stands in the message, its length prefix included.
+    span: tuple[int, int]
+
+
+def _only_argument(message: Message) -> Reader | None:
+    """A reader at the start of the struct that every TCLIService call has as its field 1."""
+    reader = Reader(message.raw, message.header.body_offset)
+    for field_id, kind in reader.fields():
+        if (field_id, kind) == (1, Kind.STRUCT):
+            return reader
+        reader.skip(kind)
+    return None
+
+
+def decode_statement_call(message: Message) -> StatementCall | None:
+    """What an ExecuteStatement call asks for, or None where it is not as we know it."""
+    reader = _only_argument(message)
+    if reader is None:
+        return None
+    sessions: list[bytes] = []
+    spans: list[tuple[int, int]] = []
+    for field_id, kind in reader.fields():
+        start = reader.position
+        encoded = reader.skip(kind)
+        if (field_id, kind) == (1, Kind.STRUCT):
+            sessions.append(bytes(encoded))
+        elif (field_id, kind) == (2, Kind.STRING):
+            spans.append((start, reader.position))
+    if len(sessions) != 1 or len(spans) != 1:
+        return None
+    return StatementCall(SessionHandle(sessions[0]), _statement_text(message.raw, spans[0]), spans[0])
+
+
+def _statement_text(raw: bytes, span: tuple[int, int]) -> str | None:
+    try:
+        return raw[span[0] + _LENGTH.size : span[1]].decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def replace_statement(raw: bytes, span: tuple[int, int], statement: str) -> bytes:
+    """The same message with another statement; every other byte stays."""
+    encoded = statement.encode()
+    return b"".join((raw[: span[0]], _LENGTH.pack(len(encoded)), encoded, raw[span[1] :]))
+
+
+def decode_session_of_call(message: Message) -> SessionHandle | None:
+    """The session that a CloseSession call names."""
+    reader = _only_argument(message)
+    if reader is None:
+        return None
+    for field_id, kind in reader.fields():
+        encoded = reader.skip(kind)
+        if (field_id, kind) == (1, Kind.STRUCT):
+            return SessionHandle(bytes(encoded))
+    return None
+
+
+def _call(name: str, seqid: int) -> Writer:
+    return Writer().header(name, MessageType.CALL, seqid).struct(1)
+
+
+def _finish(writer: Writer) -> bytes:
+    return writer.stop().stop().to_bytes()
+
+
+def encode_open_session(seqid: int, user: str, password: str, configuration: dict[str, str]) -> bytes:
+    """OpenSession at the newest protocol; the server answers with the one it will speak."""
+    call = _call(OPEN_SESSION, seqid).i32(1, PROTOCOL_V10)
+    call.binary(2, user.encode()).binary(3, password.encode()).string_map(4, configuration)
+    return _finish(call)
+
+
+def encode_close_session(seqid: int, session: SessionHandle) -> bytes:
+    """CloseSession."""
+    return _finish(_call(CLOSE_SESSION, seqid).raw(1, Kind.STRUCT, session))
+
+
+def encode_execute(seqid: int, session: SessionHandle, statement: str, timeout_s: int) -> bytes:
+    """ExecuteStatement in the background, to be cancelled by the server itself after `timeout_s`."""
+    call = _call(EXECUTE_STATEMENT, seqid).raw(1, Kind.STRUCT, session).binary(2, statement.encode())
+    return _finish(call.boolean(4, value=True).i64(5, timeout_s))
+
+
+def encode_fetch(seqid: int, operation: OperationHandle, rows_max: int) -> bytes:
+    """FetchResults, the next batch."""
+    call = _call(FETCH_RESULTS, seqid).raw(1, Kind.STRUCT, operation)
+    return _finish(call.i32(2, _FETCH_NEXT).i64(3, rows_max))
+
+
+def encode_operation_call(name: str, seqid: int, operation: OperationHandle) -> bytes:
+    """A call whose only field is the operation: its status, metadata, cancelling or closing."""
+    return _finish(_call(name, seqid).raw(1, Kind.STRUCT, operation))
+
+
+def expect_operation_state(number: int) -> OperationState:
+    """The state that a reply names."""
+    try:
+        return OperationState(number)
+    except ValueError:
+        raise RemoteProtocolError(f"expected an operation state of 0 to 8, got {number}") from None

@@ -1,0 +1,104 @@
+"""The SASL negotiation that opens a HiveServer2 connection: status (1 byte), length (4), body.
+
+The client sends START with the mechanism's name and, without waiting, its first response (hive-jdbc as
+COMPLETE, PyHive and impyla as OK). The server answers OK with a challenge, COMPLETE, or BAD or ERROR with
+a sentence. After COMPLETE both sides speak frames.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from proxy.wire.errors import RemoteProtocolError
+
+# A PLAIN response is a name and a password. Kerberos tickets with many groups reach 64 KiB, and their
+# START message passes here before the relay turns transparent.
+SASL_BODY_BYTES_MAX: Final = 64 * 1024
+
+_HEADER = struct.Struct(">BI")
+
+
+class SaslStatus(IntEnum):
+    """The first byte of a SASL message."""
+
+    START = 1
+    OK = 2
+    BAD = 3
+    ERROR = 4
+    COMPLETE = 5
+
+
+@dataclass(frozen=True)
+class SaslMessage:
+    """One whole SASL message. The body may hold credentials, so it stays out of logs."""
+
+    status: SaslStatus
+    body: bytes
+
+    def __repr__(self) -> str:
+        return f"SaslMessage({self.status.name}, {len(self.body)} bytes)"
+
+
+def encode_sasl(status: SaslStatus, body: bytes = b"") -> bytes:
+    """A SASL message as it goes over the wire."""
+    return _HEADER.pack(status, len(body)) + body
+
+
+def refusal(sentence: str) -> bytes:
+    """An ERROR that hive-jdbc shows as "Peer indicated failure: <sentence>" and PyHive as "Bad status: 4"."""
+    return encode_sasl(SaslStatus.ERROR, sentence.encode())
+
+
+def plain_start(user: str, password: str) -> bytes:
+    """Both messages of a client that logs in with PLAIN: START and its response."""
+    response = b"\0".join((b"", user.encode(), password.encode()))
+    return encode_sasl(SaslStatus.START, b"PLAIN") + encode_sasl(SaslStatus.COMPLETE, response)
+
+
+class SaslReader:
+    """Cuts a byte stream into SASL messages; what follows the last of them stays in `leftover`."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+
+    def feed(self, data: bytes) -> None:
+        """Take in bytes in whatever pieces they came."""
+        self._buffer += data
+
+    def next_message(self) -> SaslMessage | None:
+        """The next whole message, or None until more bytes have come."""
+        if not self._buffer:
+            return None
+        status = _status(self._buffer[0])
+        if len(self._buffer) < _HEADER.size:
+            return None
+        end = _HEADER.size + self._checked_length()
+        if len(self._buffer) < end:
+            return None
+        message = SaslMessage(status, self._buffer[_HEADER.size : end])
+        self._buffer = self._buffer[end:]
+        return message
+
+    def leftover(self) -> bytes:
+        """The bytes not yet handed out as messages."""
+        return self._buffer
+
+    def _checked_length(self) -> int:
+        length: int = _HEADER.unpack_from(self._buffer)[1]
+        if length > SASL_BODY_BYTES_MAX:
+            raise RemoteProtocolError(
+                f"a SASL message announces {length} bytes, at most {SASL_BODY_BYTES_MAX} are accepted"
+            )
+        return length
+
+
+def _status(first_byte: int) -> SaslStatus:
+    try:
+        return SaslStatus(first_byte)
+    except ValueError:
+        raise RemoteProtocolError(
+            f"expected a SASL message (first byte 1 to 5), got a first byte of 0x{first_byte:02x}"
+        ) from None
