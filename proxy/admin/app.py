@@ -1,0 +1,46 @@
+"""POST /explain and GET /healthz on the admin port."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import msgspec
+from aiohttp import BasicAuth, web
+
+from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
+from proxy.client import BackendError
+from proxy.config import Config
+
+
+def application(config: Config) -> web.Application:
+    """The admin port's routes."""
+
+    async def explain(request: web.Request) -> web.Response:
+        try:
+            asked = msgspec.json.decode(await request.read(), type=ExplainRequest)
+            caller = _caller(request)
+        except ValueError as error:
+            return _error(HTTPStatus.BAD_REQUEST, f"The request is not understood: {error}.")
+        try:
+            explained = await ask(config, asked, caller.login, caller.password)
+        except BackendError as error:
+            return _error(HTTPStatus.BAD_GATEWAY, str(error))
+        return web.Response(body=msgspec.json.encode(explained), content_type="application/json")
+
+    app = web.Application(client_max_size=config.admin.request_bytes_max)
+    app.add_routes([web.post("/explain", explain), web.get("/healthz", _healthz)])
+    return app
+
+
+async def _healthz(_: web.Request) -> web.Response:
+    return web.json_response({"status": "ok"})
+
+
+def _caller(request: web.Request) -> BasicAuth:
+    """The credentials of the request, which the backend judges. Raises ValueError if not HTTP Basic."""
+    header = request.headers.get("Authorization")
+    return BasicAuth(ANONYMOUS, ANONYMOUS) if header is None else BasicAuth.decode(header, encoding="utf-8")
+
+
+def _error(status: HTTPStatus, sentence: str) -> web.Response:
+    return web.json_response({"error": sentence}, status=status)

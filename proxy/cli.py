@@ -1,0 +1,223 @@
+"""The command line: `starpruner serve`, `starpruner explain`, and the commands that extras add."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from importlib.metadata import entry_points, version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+from aiohttp import web
+
+from proxy.address import Address
+from proxy.admin.app import application
+from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
+from proxy.client import BackendError
+from proxy.config import Config, ConfigError, address, load
+from proxy.explain import text
+from proxy.server import Proxy, ServerSettings
+from proxy.session import Session
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+# Set by `docker stop`, systemd and Kubernetes, and by Ctrl-C.
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class _Commands(click.Group):
+    """The built-in commands and those of the entry-point group `starpruner.commands`, loaded when called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(
+            {*super().list_commands(ctx), *(e.name for e in entry_points(group="starpruner.commands"))}
+        )
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = super().get_command(ctx, cmd_name)
+        matching = entry_points(group="starpruner.commands", name=cmd_name)
+        return found if found is not None or not matching else _load(next(iter(matching)))
+
+
+def _load(entry_point: Any) -> click.Command:
+    try:
+        command = entry_point.load()
+    except ModuleNotFoundError as error:
+        return _unavailable(entry_point.name, error.name or "a module")
+    if not isinstance(command, click.Command):
+        raise TypeError(f"the entry point {entry_point.name} is {command!r}, expected a click command")
+    return command
+
+
+def _unavailable(name: str, module: str) -> click.Command:
+    """A command that says which extra it is missing, also in the list of commands."""
+
+    @click.command(
+        name,
+        help="Not installed: needs the extra starpruner[demo].",
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
+    def unavailable() -> None:
+        raise click.ClickException(f"{name} needs {module}: install it with  pip install 'starpruner[demo]'")
+
+    return unavailable
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("starpruner"))
+def main() -> None:
+    """Starpruner: a proxy that makes Spark Thrift Server prune partitions while it plans."""
+
+
+def _configured(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that every command with a configuration takes."""
+    command = click.option(
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="SECTION.KEY=VALUE",
+        help="Set a configuration key, such as rewrite.enabled=false; may be repeated.",
+    )(command)
+    command = click.option(
+        "--config", "path", type=click.Path(path_type=Path), help="The configuration, a TOML file."
+    )(command)
+    return click.option(
+        "--backend", metavar="HOST:PORT", help="The Spark Thrift Server; sets proxy.backend."
+    )(command)
+
+
+def _config(path: Path | None, overrides: tuple[str, ...], **flags: str | None) -> Config:
+    """The configuration with the flags on top: `proxy_listen` is the flag of proxy.listen."""
+    named = tuple(
+        f"{flag.replace('_', '.', 1)}={value}" for flag, value in flags.items() if value is not None
+    )
+    try:
+        return load(path, (*overrides, *named))
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from error
+
+
+@main.command()
+@_configured
+@click.option("--listen", metavar="HOST:PORT", help="Where clients connect; sets proxy.listen.")
+@click.option("--admin", metavar="HOST:PORT", help="The HTTP port for explain; sets admin.listen.")
+def serve(
+    *,
+    path: Path | None,
+    overrides: tuple[str, ...],
+    backend: str | None,
+    listen: str | None,
+    admin: str | None,
+) -> None:
+    """Run the proxy until SIGTERM or Ctrl-C."""
+    config = _config(path, overrides, proxy_backend=backend, proxy_listen=listen, admin_listen=admin)
+    _log_to_stderr(config)
+    _run(lambda: _serve(config))
+
+
+@main.command()
+@_configured
+@click.option("--user", default=ANONYMOUS, show_default=True, help="Who asks; the backend decides.")
+@click.option(
+    "--password", envvar="STARPRUNER_PASSWORD", default=ANONYMOUS, help="Better set as STARPRUNER_PASSWORD."
+)
+@click.option("--database", help="The database that names without one are looked up in.")
+@click.option("--json", "as_json", is_flag=True, help="Print what POST /explain answers.")
+@click.option("--run-key-queries/--no-run-key-queries", default=True, show_default=True)
+@click.argument("sql")
+def explain(  # noqa: PLR0913 - one parameter per option
+    *,
+    path: Path | None,
+    overrides: tuple[str, ...],
+    backend: str | None,
+    user: str,
+    password: str,
+    database: str | None,
+    sql: str,
+    as_json: bool,
+    run_key_queries: bool,
+) -> None:
+    """Show what the proxy would do with SQL, and why."""
+    config = _config(path, overrides, proxy_backend=backend)
+    request = ExplainRequest(sql, database, run_key_queries)
+    explained = _run(lambda: ask(config, request, user, password))
+    click.echo(msgspec.json.encode(explained).decode() if as_json else text(explained))
+
+
+async def _serve(config: Config) -> None:
+    proxy = Proxy(_server_settings(config), lambda: Session(config, time.monotonic))
+    stop = asyncio.Event()
+    for number in _STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    runner = web.AppRunner(application(config), handle_signals=False, access_log=None)
+    await runner.setup()
+    try:
+        await proxy.start()
+        site = _admin_site(runner, config)
+        await site.start()
+        click.echo(_ready_line(config, proxy, runner))
+        await stop.wait()
+        _log.info("draining for at most %g s", config.proxy.drain_s)
+        await proxy.drain(config.proxy.drain_s)
+    finally:
+        await proxy.close()
+        await runner.cleanup()
+
+
+def _admin_site(runner: web.AppRunner, config: Config) -> web.TCPSite:
+    admin = address(config.admin.listen)
+    return web.TCPSite(runner, admin.host, admin.port)
+
+
+def _server_settings(config: Config) -> ServerSettings:
+    listen, backend = address(config.proxy.listen), address(config.proxy.backend)
+    return ServerSettings(
+        listen_host=listen.host,
+        listen_port=listen.port,
+        backend_host=backend.host,
+        backend_port=backend.port,
+        request_bytes_max=config.proxy.request_bytes_max,
+        connections_max=config.proxy.connections_max,
+        connect_timeout_s=config.proxy.connect_timeout_s,
+        handshake_timeout_s=config.proxy.handshake_timeout_s,
+        write_buffer_bytes_max=config.proxy.write_buffer_bytes_max,
+    )
+
+
+def _ready_line(config: Config, proxy: Proxy, runner: web.AppRunner) -> str:
+    listen = Address(address(config.proxy.listen).host, proxy.port)
+    admin = Address(address(config.admin.listen).host, runner.addresses[0][1])
+    return f"starpruner: listening on {listen}, admin http://{admin}, backend {config.proxy.backend}"
+
+
+def _run(main_coroutine: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run on uvloop where it is installed, and turn what the user can mend into a sentence."""
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(main_coroutine())
+    except (BackendError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # noqa: PLC0415 - absent on some platforms
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _log_to_stderr(config: Config) -> None:
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=config.log.level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )

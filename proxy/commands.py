@@ -1,0 +1,96 @@
+"""What the relay asks of the shell around it: values, carried out in the order they come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from proxy.wire.hs2 import SessionHandle
+
+
+@dataclass(frozen=True)
+class SendClient:
+    """Write to the client."""
+
+    data: bytes | memoryview
+
+
+@dataclass(frozen=True)
+class SendBackend:
+    """Write to the backend."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class ConnectBackend:
+    """Open the backend connection, then call `backend_connected` or `backend_failed`."""
+
+
+@dataclass(frozen=True)
+class PauseClient:
+    """Read no more from the client: what it sends now cannot be handled yet, and enough of it waits."""
+
+
+@dataclass(frozen=True)
+class ResumeClient:
+    """Read from the client again."""
+
+
+@dataclass(frozen=True)
+class SessionOpened:
+    """The backend has opened a session for this client."""
+
+    session: SessionHandle = field(repr=False)
+    protocol_version: int
+
+
+@dataclass(frozen=True)
+class SessionClosed:
+    """The client asked for the session's end."""
+
+    session: SessionHandle = field(repr=False)
+
+
+@dataclass(frozen=True)
+class StatementHeld:
+    """A statement waits for `release`. Until then the connection is free for calls of our own."""
+
+    session: SessionHandle = field(repr=False)
+    statement: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class BackendReply:
+    """The reply to a call of our own, or None if it was longer than the call allows."""
+
+    raw: bytes | None = field(repr=False)
+
+
+@dataclass(frozen=True)
+class TurnedTransparent:
+    """From here on all bytes pass and nothing is rewritten; a held statement has gone on as it came."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Close:
+    """Deliver what was sent, then close both sides."""
+
+    reason: str
+
+
+Command: TypeAlias = (
+    SendClient
+    | SendBackend
+    | ConnectBackend
+    | PauseClient
+    | ResumeClient
+    | SessionOpened
+    | SessionClosed
+    | StatementHeld
+    | BackendReply
+    | TurnedTransparent
+    | Close
+)

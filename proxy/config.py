@@ -1,0 +1,160 @@
+"""The configuration: one frozen object, from a TOML file and `--set section.key=value`, checked at start."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from proxy.address import Address
+
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+Count = Annotated[int, Meta(ge=1)]
+Bytes = Annotated[int, Meta(ge=1024)]
+# An IPv6 host stands in brackets. Port 0 takes a free one.
+HostAndPort = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5}$")]
+
+PORT_MAX = 65_535
+
+
+class ConfigError(ValueError):
+    """A configuration that the proxy does not start with. The message names the key and what is wrong."""
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of the TOML file: unknown keys are errors."""
+
+
+class ProxySection(_Section, frozen=True):
+    """Where clients connect and what stands behind."""
+
+    # Loopback until told otherwise: whoever opens it to a network decides so knowingly. 10000 may be held
+    # by the backend on the same machine.
+    listen: HostAndPort = "127.0.0.1:10001"
+    backend: HostAndPort = "127.0.0.1:10000"
+    # A backend on the same network answers in milliseconds; one that is down should not hold a client long.
+    connect_timeout_s: Seconds = 10.0
+    # On SIGTERM, statements in flight may finish for this long. Below the 30 s that Kubernetes grants.
+    drain_s: Seconds = 20.0
+    # Spark Thrift Server itself cuts a connection at 100 MiB (hive.server2.thrift.max.message.size).
+    request_bytes_max: Bytes = 100 * 1024 * 1024
+    # What may wait to be written to a slow side before the other side is no longer read.
+    write_buffer_bytes_max: Bytes = 256 * 1024
+    # Spark Thrift Server has 500 worker threads (hive.server2.thrift.max.worker.threads), one per connection.
+    connections_max: Count = 500
+    # Long enough for a slow directory service behind the login; bounds clients that never speak.
+    handshake_timeout_s: Seconds = 60.0
+
+
+class AdminSection(_Section, frozen=True):
+    """The HTTP port for explain and health."""
+
+    listen: HostAndPort = "127.0.0.1:10080"
+    # Larger than any statement that is rewritten, JSON escapes included.
+    request_bytes_max: Bytes = 4 * 1024 * 1024
+
+
+class RewriteSection(_Section, frozen=True):
+    """When a statement is rewritten and what a rewrite may cost."""
+
+    # The kill switch: with false everything passes through untouched.
+    enabled: bool = True
+    # sqlglot reads 250 KB in about a second; a statement beyond that is generated, and rarely a star join.
+    statement_chars_max: Count = 262_144
+    # Enough for five years of days. Literals cost about 20 bytes each, on the wire and in Spark's parser.
+    key_rows_max: Count = 2_000
+    # Measured key queries take 0.1 to 0.3 s. A small side that needs more than a few seconds is not small.
+    key_query_deadline_s: Seconds = 5.0
+    # 2,000 keys of 500 bytes each.
+    key_query_bytes_max: Bytes = 1024 * 1024
+    # A Derby-backed metastore fails outright near 150 values in one IN.
+    metastore_in_max: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    # Text inserted for one scan: 2,000 keys of about 30 characters.
+    predicate_chars_max: Count = 65_536
+
+
+class CatalogSection(_Section, frozen=True):
+    """Table facts, asked for in the client's session and kept with it."""
+
+    # How long a description may be old. A changed type is caught by the inserted type check at any age.
+    facts_ttl_s: Seconds = 60.0
+    # Descriptions kept per session.
+    tables_max: Count = 1_000
+    # DESCRIBE and SHOW PARTITIONS: a busy metastore answers in seconds, and then a rewrite no longer pays.
+    query_deadline_s: Seconds = 5.0
+    # A table has a few thousand columns at most; the detail rows come on top.
+    describe_rows_max: Count = 20_000
+    # For explain's counts; a longer list is reported as unknown.
+    partitions_max: Count = 200_000
+
+
+class LogSection(_Section, frozen=True):
+    """What is logged, to standard error."""
+
+    level: Annotated[str, Meta(pattern="^(debug|info|warning|error)$")] = "info"
+
+
+class Config(_Section, frozen=True):
+    """All of it."""
+
+    proxy: ProxySection = ProxySection()
+    admin: AdminSection = AdminSection()
+    rewrite: RewriteSection = RewriteSection()
+    catalog: CatalogSection = CatalogSection()
+    log: LogSection = LogSection()
+
+
+def load(path: Path | None, overrides: tuple[str, ...] = ()) -> Config:
+    """The configuration from a file and overrides of the form `section.key=value`, the later ones winning.
+
+    Raises ConfigError with a sentence that names the file or key.
+    """
+    tree = _read(path) if path is not None else {}
+    _convert(tree, str(path), strict=True)
+    for override in overrides:
+        _set(tree, override)
+    return _convert(tree, "--set", strict=False)
+
+
+def address(text: str) -> Address:
+    """Split HOST:PORT. Raises ConfigError where the port is out of range."""
+    host, _, port = text.rpartition(":")
+    if int(port) > PORT_MAX:
+        raise ConfigError(f"{text}: the port is {port}, expected 0 to {PORT_MAX}")
+    return Address(host.strip("[]"), int(port))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is not TOML: {error}") from error
+
+
+def _set(tree: dict[str, Any], override: str) -> None:
+    name, equals, value = override.partition("=")
+    section, dot, key = name.partition(".")
+    if not (equals and dot and section and key):
+        raise ConfigError(f"--set {override}: expected section.key=value, such as rewrite.enabled=false")
+    tree.setdefault(section, {})[key] = value
+
+
+def _convert(tree: dict[str, Any], origin: str, *, strict: bool) -> Config:
+    try:
+        config = msgspec.convert(tree, Config, strict=strict)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{origin}: {_sentence(str(error))}") from error
+    for text in (config.proxy.listen, config.proxy.backend, config.admin.listen):
+        address(text)
+    return config
+
+
+def _sentence(message: str) -> str:
+    """Msgspec's message with its path (`$.rewrite.enabled`) in front, as the user wrote it."""
+    said, _, where = message.partition(" - at `$")
+    return f"{where.strip('.`')}: {said}" if where.strip(".`") else said

@@ -1,0 +1,300 @@
+"""The asyncio shell around one relay: two sockets, the held statement's task, and nothing to decide."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from functools import partial
+from typing import Final
+
+from proxy.address import why_unreachable
+from proxy.commands import (
+    BackendReply,
+    Close,
+    Command,
+    ConnectBackend,
+    PauseClient,
+    ResumeClient,
+    SendBackend,
+    SendClient,
+    SessionClosed,
+    SessionOpened,
+    StatementHeld,
+    TurnedTransparent,
+)
+from proxy.drive import answer_query, drive
+from proxy.operation import Call, Reply
+from proxy.queries import Query, QueryResult
+from proxy.relay import Phase, Relay
+from proxy.sessions import OpenSession, Sessions
+from proxy.settings import ServerSettings
+from proxy.sockets import Side, peer_name, prepare
+from proxy.wire.hs2 import SessionHandle
+from proxy.wire.sasl import refusal
+
+log = logging.getLogger(__name__)
+
+# A closed socket with unread bytes resets the connection, and the client loses our last words. So after our
+# end of stream its bytes are read and dropped for a while, and longer while it still takes ours.
+LINGER_S: Final = 2.0
+LINGER_ROUNDS_MAX: Final = 15
+
+
+class Connection:
+    """One client, its backend, and the relay between them. Ends exactly once, through `_end`."""
+
+    def __init__(
+        self,
+        number: int,
+        settings: ServerSettings,
+        sessions: Sessions,
+        pool: Executor,
+        on_end: Callable[[Connection], None],
+    ) -> None:
+        self._name = f"connection {number}"
+        self._settings = settings
+        self._sessions = sessions
+        self._pool = pool
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._relay = Relay(str(settings.backend), settings.request_bytes_max)
+        self._own_sessions: set[SessionHandle] = set()
+        self._client: asyncio.Transport | None = None
+        self._backend: asyncio.Transport | None = None
+        # Connecting the backend, or deciding about the held statement: never both.
+        self._task: asyncio.Task[None] | None = None
+        self._reply: asyncio.Future[Reply] | None = None
+        self._handshake_timer: asyncio.TimerHandle | None = None
+        self._client_pauses: set[str] = set()
+        self._started = self.last_activity = self._loop.time()
+        self._from_client_bytes = self._from_backend_bytes = 0
+        self._statements_held = self._statements_rewritten = 0
+        self._ended = False
+
+    # --- what the server asks
+
+    def is_quiet(self, since: float) -> bool:
+        """Whether no statement is in flight. One that stays open unused since then counts as done."""
+        if self._relay.awaits_replies:
+            return False
+        return not self._relay.has_open_operations or self.last_activity < since
+
+    def close(self, reason: str) -> None:
+        """End the connection from our side."""
+        self._execute(self._relay.close(reason))
+
+    # --- the client's socket
+
+    def client_side(self, *, full: bool) -> Side:
+        """The callbacks of the client's socket; `full` says that it is one too many."""
+        connected = partial(self._client_connected, full=full)
+        return Side(connected, self._client_data, self._client_lost, self._client_writable)
+
+    def _client_connected(self, transport: asyncio.Transport, *, full: bool) -> None:
+        self._client = transport
+        prepare(transport, self._settings.write_buffer_bytes_max)
+        log.info("%s: opened from %s", self._name, peer_name(transport))
+        if full:
+            limit = self._settings.connections_max
+            sentence = f"Starpruner serves {limit} connections already (connections_max); try again later"
+            transport.write(refusal(sentence))
+            self.close(f"refused, {limit} connections are open")
+            return
+        timeout = self._settings.handshake_timeout_s
+        self._handshake_timer = self._loop.call_later(timeout, self._check_handshake)
+
+    def _client_data(self, data: bytes) -> None:
+        self.last_activity = self._loop.time()
+        self._from_client_bytes += len(data)
+        self._execute(self._relay.client_data(data))
+
+    def _client_lost(self) -> None:
+        self._end("the client closed")
+
+    def _client_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
+        if self._backend is not None and not self._backend.is_closing():
+            if writable:
+                self._backend.resume_reading()
+            else:
+                self._backend.pause_reading()
+
+    # --- the backend's socket
+
+    def _backend_side(self) -> Side:
+        return Side(self._backend_connected, self._backend_data, self._backend_lost, self._backend_writable)
+
+    def _backend_connected(self, transport: asyncio.Transport) -> None:
+        self._backend = transport
+        prepare(transport, self._settings.write_buffer_bytes_max)
+        if self._ended:
+            transport.abort()
+            return
+        self._execute(self._relay.backend_connected())
+
+    def _backend_data(self, data: bytes) -> None:
+        self.last_activity = self._loop.time()
+        self._from_backend_bytes += len(data)
+        if self._relay.backend_passes(len(data)) and self._client is not None:
+            self._client.write(data)
+        else:
+            self._execute(self._relay.backend_data(data))
+
+    def _backend_lost(self) -> None:
+        self._execute(self._relay.close(f"the backend {self._settings.backend} closed"))
+
+    def _backend_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
+        self._pause_client("backend", on=not writable)
+
+    # --- commands
+
+    def _execute(self, commands: list[Command]) -> None:
+        """Carry commands out. One may bring further ones, which then follow those already there."""
+        queue = deque(commands)
+        while queue:
+            queue.extend(self._carry_out(queue.popleft()))
+
+    def _carry_out(self, command: Command) -> list[Command]:
+        match command:
+            case SendClient(data):
+                self._write(self._client, data)
+            case SendBackend(data):
+                self._write(self._backend, data)
+            case StatementHeld(session, statement):
+                return self._offer(session, statement)
+            case Close(reason):
+                self._end(reason)
+            case _:
+                self._take_note(command)
+        return []
+
+    def _take_note(self, command: Command) -> None:
+        match command:
+            case BackendReply(raw):
+                if self._reply is not None and not self._reply.done():
+                    self._reply.set_result(raw)
+            case SessionOpened(session, version):
+                self._own_sessions.add(session)
+                self._sessions.opened(session, version)
+            case SessionClosed(session):
+                self._own_sessions.discard(session)
+                self._sessions.closed([session])
+            case ConnectBackend():
+                self._task = self._loop.create_task(self._connect())
+            case PauseClient() | ResumeClient():
+                self._pause_client("relay", on=isinstance(command, PauseClient))
+            case TurnedTransparent(reason):
+                log.warning("%s: nothing is rewritten any more: %s", self._name, reason)
+                self._cancel_task()
+
+    def _write(self, transport: asyncio.Transport | None, data: bytes | memoryview) -> None:
+        if transport is not None and not transport.is_closing():
+            transport.write(data)
+
+    def _pause_client(self, reason: str, *, on: bool) -> None:
+        was_paused = bool(self._client_pauses)
+        (self._client_pauses.add if on else self._client_pauses.discard)(reason)
+        if self._client is None or self._client.is_closing() or was_paused == bool(self._client_pauses):
+            return
+        if self._client_pauses:
+            self._client.pause_reading()
+        else:
+            self._client.resume_reading()
+
+    # --- tasks
+
+    async def _connect(self) -> None:
+        address = self._settings.backend
+        try:
+            async with asyncio.timeout(self._settings.connect_timeout_s):
+                await self._loop.create_connection(self._backend_side, address.host, address.port)
+        except TimeoutError:
+            seconds = self._settings.connect_timeout_s
+            self._execute(self._relay.backend_failed(f"no connection within {seconds:g} s"))
+        except OSError as error:
+            self._execute(self._relay.backend_failed(why_unreachable(error)))
+
+    def _offer(self, handle: SessionHandle, statement: str) -> list[Command]:
+        session = self._sessions.find(handle)
+        if session is None:
+            return self._relay.release()
+        self._statements_held += 1
+        self._task = self._loop.create_task(self._decide(session, handle, statement))
+        return []
+
+    async def _decide(self, session: OpenSession, handle: SessionHandle, statement: str) -> None:
+        async def answer(query: Query) -> QueryResult:
+            return await answer_query(query, handle, self._ask, self._pool)
+
+        try:
+            async with session.turn:
+                text = await drive(session.port.rewrite(statement), answer, self._pool)
+            text.encode()
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong, the statement goes on as it came
+            _log_failed_rewrite(self._name, error)
+            text = statement
+        self._statements_rewritten += text != statement
+        if self._relay.phase is Phase.HELD:
+            self._execute(self._relay.release(text))
+
+    async def _ask(self, call: Call) -> Reply:
+        self._reply = self._loop.create_future()
+        self._execute(self._relay.ask(call))
+        return await self._reply
+
+    def _check_handshake(self) -> None:
+        if self._relay.phase is Phase.NEGOTIATING:
+            self.close(f"no completed negotiation within {self._settings.handshake_timeout_s:g} s")
+
+    # --- the end
+
+    def _cancel_task(self) -> None:
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    def _end(self, reason: str) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        self._relay.close(reason)
+        self._cancel_task()
+        if self._handshake_timer is not None:
+            self._handshake_timer.cancel()
+        if self._backend is not None:
+            self._backend.close()
+        self._sessions.closed(self._own_sessions)
+        self._linger(LINGER_ROUNDS_MAX)
+        log.info(
+            "%s: ended after %.3f s: %s; %d bytes from the client, %d from the backend, "
+            "%d statements examined, %d rewritten",
+            *(self._name, self._loop.time() - self._started, reason),
+            *(self._from_client_bytes, self._from_backend_bytes),
+            *(self._statements_held, self._statements_rewritten),
+        )
+        self._on_end(self)
+
+    def _linger(self, rounds_left: int) -> None:
+        """Deliver what is buffered and the end of the stream, then close."""
+        if self._client is None or self._client.is_closing():
+            return
+        if rounds_left == LINGER_ROUNDS_MAX:
+            self._pause_client("backend", on=False)
+            self._pause_client("relay", on=False)
+            self._client.write_eof()
+        elif rounds_left == 0 or not self._client.get_write_buffer_size():
+            self._client.abort()
+            return
+        self._loop.call_later(LINGER_S, self._linger, rounds_left - 1)
+
+
+def _log_failed_rewrite(name: str, error: Exception) -> None:
+    """Where it failed, but not the error's own words: they may quote the statement."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = "" if place is None else f" in {place.tb_frame.f_code.co_qualname}, line {place.tb_lineno}"
+    log.error(
+        "%s: a rewrite failed with %s%s; the statement goes on as it came", name, type(error).__name__, where
+    )

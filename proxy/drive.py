@@ -1,0 +1,76 @@
+"""Drives the generators of the pure parts: a rewrite that yields queries, a query that yields calls.
+
+Steps that parse SQL or decode many rows run in a thread pool, so that other connections are not held up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Generator
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Final, Generic, TypeAlias, TypeVar
+
+from proxy.operation import Call, Reply, run_query
+from proxy.queries import Query, QueryResult
+from proxy.wire.hs2 import SessionHandle
+
+# Decoding this much takes about a millisecond, the longest that the event loop should stand still.
+DECODE_INLINE_BYTES_MAX: Final = 64 * 1024
+
+Ask: TypeAlias = Callable[[Call], Awaitable[Reply]]
+
+Yielded = TypeVar("Yielded")
+Sent = TypeVar("Sent")
+Returned = TypeVar("Returned")
+
+
+@dataclass(frozen=True)
+class _Returned(Generic[Returned]):
+    value: Returned
+
+
+class _Steps(Generic[Yielded, Sent, Returned]):
+    """A generator step by step. StopIteration cannot travel through a future, so its value is wrapped."""
+
+    def __init__(self, generator: Generator[Yielded, Sent, Returned]) -> None:
+        self._generator = generator
+
+    def advance(self, sent: Sent | None) -> Yielded | _Returned[Returned]:
+        try:
+            # None starts a generator; its type knows no way to say so.
+            return self._generator.send(sent)  # type: ignore[arg-type]
+        except StopIteration as end:
+            return _Returned(end.value)
+
+
+async def drive(
+    generator: Generator[Query, QueryResult, Returned],
+    answer: Callable[[Query], Awaitable[QueryResult]],
+    pool: Executor,
+) -> Returned:
+    """Run a generator to its end, each step in the pool. Cancelled, drops it, which closes it."""
+    loop = asyncio.get_running_loop()
+    steps = _Steps(generator)
+    result: QueryResult | None = None
+    while True:
+        step = await loop.run_in_executor(pool, steps.advance, result)
+        if isinstance(step, _Returned):
+            return step.value
+        result = await answer(step)
+
+
+async def answer_query(query: Query, session: SessionHandle, ask: Ask, pool: Executor) -> QueryResult:
+    """Run one query through `ask`, which sends a call and returns its reply."""
+    loop = asyncio.get_running_loop()
+    steps = _Steps(run_query(query, session, time.monotonic))
+    reply: Reply = None
+    while True:
+        if reply is not None and len(reply) > DECODE_INLINE_BYTES_MAX:
+            step = await loop.run_in_executor(pool, steps.advance, reply)
+        else:
+            step = steps.advance(reply)
+        if isinstance(step, _Returned):
+            return step.value
+        reply = await ask(step)

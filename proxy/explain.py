@@ -1,0 +1,141 @@
+"""A decision as the user sees it: the JSON of POST /explain and the text of `starpruner explain`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from proxy.session import Decision, Timings
+from rewriter import ScanOutcome, SkipReason
+from rewriter.partitions import kept
+
+
+class ReducerView(msgspec.Struct):
+    """What shrinks a fact scan. `keys` is how many distinct keys were found, null where nobody asked."""
+
+    columns: list[str]
+    join: str
+    key_query: str
+    keys: int | None
+
+
+class CountView(msgspec.Struct):
+    """How many there are and how many the predicate keeps; null where that is not known."""
+
+    total: int | None = None
+    kept: int | None = None
+
+
+class ScanView(msgspec.Struct):
+    """A table reference and what was done to it. `skip_reason` is a stable code, `skip_sentence` says why."""
+
+    table: str
+    alias: str
+    reducers: list[ReducerView]
+    predicate: str | None
+    exact: bool | None
+    partitions: CountView
+    files: CountView
+    bytes: CountView
+    skip_reason: str | None
+    skip_sentence: str | None
+
+
+class ExplainView(msgspec.Struct):
+    """The answer of POST /explain. `timings_ms` has catalog, key_queries and total."""
+
+    original: str
+    rewritten: str
+    changed: bool
+    scans: list[ScanView]
+    skip_reason: str | None
+    skip_sentence: str | None
+    timings_ms: dict[str, float]
+
+
+def view(decision: Decision) -> ExplainView:
+    """The decision as plain values."""
+    outcomes = decision.rewrite.scans if decision.rewrite is not None else ()
+    return ExplainView(
+        original=decision.original,
+        rewritten=decision.text,
+        changed=decision.text != decision.original,
+        scans=[_scan(outcome, decision) for outcome in outcomes],
+        skip_reason=_code(decision.skip),
+        skip_sentence=_sentence(decision.skip),
+        timings_ms=_timings(decision.timings),
+    )
+
+
+def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
+    reference = outcome.scan.reference
+    pairs = zip(outcome.scan.reducers, outcome.keys, strict=True)
+    return ScanView(
+        table=str(reference.name),
+        alias=reference.alias,
+        reducers=[
+            ReducerView([r.column], r.join, r.key_query.sql, len(keys.values) if keys is not None else None)
+            for r, keys in pairs
+        ],
+        predicate=outcome.predicate,
+        exact=outcome.exact,
+        partitions=_partitions(outcome, decision),
+        files=CountView(),
+        bytes=CountView(),
+        skip_reason=_code(outcome.skip),
+        skip_sentence=_sentence(outcome.skip),
+    )
+
+
+def _partitions(outcome: ScanOutcome, decision: Decision) -> CountView:
+    listed = decision.partitions.get(outcome.scan.reference.name)
+    if listed is None:
+        return CountView()
+    return CountView(len(listed), kept(listed, outcome.narrowed_by) if outcome.narrowed_by else None)
+
+
+def _code(reason: SkipReason | None) -> str | None:
+    return reason.name if reason is not None else None
+
+
+def _sentence(reason: SkipReason | None) -> str | None:
+    return reason.sentence if reason is not None else None
+
+
+def _timings(timings: Timings) -> dict[str, float]:
+    seconds = {"catalog": timings.catalog_s, "key_queries": timings.key_queries_s, "total": timings.total_s}
+    return {name: round(value * 1000, 1) for name, value in seconds.items()}
+
+
+def text(explained: ExplainView) -> str:
+    """The view as lines for a terminal."""
+    lines = ["Rewritten:" if explained.changed else "Left as it is:", f"  {explained.rewritten}"]
+    if explained.skip_sentence is not None:
+        lines.append(f"  {explained.skip_sentence}")
+    for scan in explained.scans:
+        lines += ["", *_scan_lines(scan)]
+    timings = ", ".join(f"{name.replace('_', ' ')} {ms:g} ms" for name, ms in explained.timings_ms.items())
+    return "\n".join([*lines, "", f"Time: {timings}"])
+
+
+def _scan_lines(scan: ScanView) -> list[str]:
+    name = scan.table if scan.alias == scan.table else f"{scan.table} AS {scan.alias}"
+    lines = [f"Scan of {name}"]
+    for reducer in scan.reducers:
+        lines += [
+            f"  reduced by   {reducer.join}",
+            f"  key query    {reducer.key_query}",
+            f"  keys         {_known(reducer.keys)}",
+        ]
+    if scan.predicate is not None:
+        lines.append(f"  predicate    {scan.predicate}")
+    if scan.partitions.total is not None:
+        lines.append(f"  partitions   {_known(scan.partitions.kept)} of {scan.partitions.total} kept")
+    if scan.skip_sentence is not None:
+        lines.append(f"  left alone   {scan.skip_sentence}")
+    return lines
+
+
+def _known(count: Any) -> str:
+    return "unknown" if count is None else str(count)

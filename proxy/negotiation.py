@@ -1,0 +1,115 @@
+"""The opening of a connection: both sides' SASL bytes pass verbatim, and are watched for their end.
+
+The backend decides on the credentials. It is connected once the client's first whole message is there, so a
+port scan costs nothing. Mechanisms other than PLAIN may encrypt what follows: they are relayed blindly.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from proxy.commands import Close, Command, ConnectBackend, SendBackend, SendClient
+from proxy.wire.errors import RemoteProtocolError
+from proxy.wire.sasl import SaslMessage, SaslReader, SaslStatus, encode_sasl, refusal
+
+_PLAIN: Final = b"PLAIN"
+
+
+class Turn(Enum):
+    """What the negotiation waits for."""
+
+    GREETING = "the client's START"
+    CONNECTING = "the backend connection"
+    CLIENT = "the client's response"
+    SERVER = "the server's answer"
+    FRAMES = "nothing: the server accepted, frames follow"
+    BLIND = "nothing: the rest is not ours to read"
+    REFUSED = "nothing: the client has been told why"
+
+
+class Negotiation:
+    """Bytes of either side in, commands out, until `turn` is one of the last three."""
+
+    def __init__(self, backend_name: str) -> None:
+        self.turn = Turn.GREETING
+        self._backend_name = backend_name
+        self._client = SaslReader()
+        self._server = SaslReader()
+        self._start = SaslMessage(SaslStatus.START, b"")
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Client bytes that cannot be handled before something else has happened."""
+        return len(self._client.leftover())
+
+    def client_data(self, data: bytes) -> list[Command]:
+        """The client sent bytes."""
+        self._client.feed(data)
+        try:
+            if self.turn is Turn.GREETING:
+                return self._greet()
+            return self._respond()
+        except RemoteProtocolError as error:
+            return self._refuse(f"Starpruner speaks HiveServer2's binary protocol over SASL: {error}")
+
+    def backend_connected(self) -> list[Command]:
+        """The backend connection is open."""
+        self.turn = Turn.CLIENT if self._start.body == _PLAIN else Turn.BLIND
+        start: Command = SendBackend(encode_sasl(self._start.status, self._start.body))
+        if self.turn is Turn.BLIND:
+            return [start]
+        return [start, *self.client_data(b"")]
+
+    def backend_failed(self, reason: str) -> list[Command]:
+        """The backend connection could not be opened."""
+        return self._refuse(f"Starpruner cannot reach the backend {self._backend_name}: {reason}")
+
+    def backend_data(self, data: bytes) -> list[Command]:
+        """The backend sent bytes. What follows its COMPLETE stays in `backend_leftover`."""
+        self._server.feed(data)
+        commands: list[Command] = []
+        try:
+            while self.turn is not Turn.FRAMES and (message := self._server.next_message()) is not None:
+                commands.append(SendClient(encode_sasl(message.status, message.body)))
+                commands += self._answered(message.status)
+        except RemoteProtocolError:
+            self.turn = Turn.BLIND
+        return commands
+
+    def client_leftover(self) -> bytes:
+        """Client bytes that came after the negotiation."""
+        return self._client.leftover()
+
+    def backend_leftover(self) -> bytes:
+        """Backend bytes that came after the negotiation."""
+        return self._server.leftover()
+
+    def _greet(self) -> list[Command]:
+        message = self._client.next_message()
+        if message is None:
+            return []
+        if message.status is not SaslStatus.START:
+            raise RemoteProtocolError(f"expected a SASL START message, got {message.status.name}")
+        self._start = message
+        self.turn = Turn.CONNECTING
+        return [ConnectBackend()]
+
+    def _respond(self) -> list[Command]:
+        if self.turn is not Turn.CLIENT or (message := self._client.next_message()) is None:
+            return []
+        self.turn = Turn.SERVER
+        return [SendBackend(encode_sasl(message.status, message.body))]
+
+    def _answered(self, status: SaslStatus) -> list[Command]:
+        if status is SaslStatus.COMPLETE:
+            self.turn = Turn.FRAMES
+        elif status is SaslStatus.OK:
+            self.turn = Turn.CLIENT
+            return self._respond()
+        # After BAD or ERROR the server closes, and the client sees its sentence first.
+        return []
+
+    def _refuse(self, sentence: str) -> list[Command]:
+        self.turn = Turn.REFUSED
+        return [SendClient(refusal(sentence)), Close(sentence)]

@@ -1,0 +1,64 @@
+"""What the proxy asks of Spark for itself, and what comes back: plain values, no I/O.
+
+A session's code yields a `Query` and is sent a `QueryResult`. It never sees a socket or a frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Query:
+    """A statement of ours and the bounds within which its answer is worth having."""
+
+    sql: str
+    # One row past this ends the query with TOO_MANY_ROWS: a truncated answer is never handed on.
+    rows_max: int
+    # Bounds the reply messages that are held in memory, all batches together.
+    bytes_max: int
+    deadline_s: float
+
+
+@dataclass(frozen=True)
+class Column:
+    """A result column with its Spark SQL type name in lower case, such as `bigint` or `decimal(10,2)`."""
+
+    name: str
+    type_name: str
+
+
+Value: TypeAlias = str | int | bool | float | bytes | None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The whole answer. Dates, timestamps and decimals are the strings that the server wrote."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    seconds: float
+
+
+class FailureKind(Enum):
+    """Why a query has no answer."""
+
+    REJECTED = "rejected"  # the server said no; the message is its own, with the SQLSTATE
+    DEADLINE = "deadline"
+    TOO_MANY_ROWS = "too many rows"
+    TOO_MANY_BYTES = "too many bytes"
+    UNREADABLE = "unreadable"  # a protocol version or a column type that we do not read
+
+
+@dataclass(frozen=True)
+class QueryFailed:
+    """No answer. The session it ran in stays usable."""
+
+    kind: FailureKind
+    message: str
+    seconds: float
+
+
+QueryResult: TypeAlias = Rows | QueryFailed

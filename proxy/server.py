@@ -1,0 +1,92 @@
+"""The proxy as a server: accepts clients, owns their connections, drains and closes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from proxy.connection import Connection
+from proxy.sessions import SessionPort, Sessions
+from proxy.settings import ServerSettings
+from proxy.sockets import Side
+
+__all__ = ["Proxy", "ServerSettings", "SessionPort"]
+
+log = logging.getLogger(__name__)
+
+# While draining: how often to look, and for how long an open but unused result counts as in flight. A client
+# that reads on comes back for its next batch sooner than this; one that forgot to close would never.
+DRAIN_LOOK_S: Final = 0.05
+DRAIN_UNUSED_S: Final = 2.0
+
+
+class Proxy:
+    """Relays HiveServer2 connections to one backend, and offers their statements for rewriting."""
+
+    def __init__(self, settings: ServerSettings, open_session: Callable[[], SessionPort]) -> None:
+        self._settings = settings
+        self._sessions = Sessions(open_session)
+        self._connections: set[Connection] = set()
+        self._accepted = 0
+        self._server: asyncio.Server | None = None
+        self._pool = ThreadPoolExecutor(settings.rewrite_threads, thread_name_prefix="rewrite")
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        if self._server is None or not self._server.sockets:
+            raise RuntimeError("the proxy is not listening; await start() first")
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    @property
+    def connection_count(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    async def start(self) -> None:
+        """Listen. Raises OSError where the address cannot be had."""
+        host, port = self._settings.listen_host, self._settings.listen_port
+        self._server = await asyncio.get_running_loop().create_server(self._accept, host, port)
+        log.info("listening on %s:%d, backend %s", host, self.port, self._settings.backend)
+
+    async def drain(self, seconds: float) -> None:
+        """Accept no more clients, and wait for statements in flight, up to `seconds`."""
+        self._stop_listening()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while loop.time() < deadline:
+            since = loop.time() - DRAIN_UNUSED_S
+            if all(connection.is_quiet(since) for connection in self._connections):
+                return
+            await asyncio.sleep(DRAIN_LOOK_S)
+        log.warning(
+            "%d connections still had statements in flight after %g s",
+            sum(not c.is_quiet(loop.time()) for c in self._connections),
+            seconds,
+        )
+
+    async def close(self) -> None:
+        """Close every connection and the listening socket."""
+        self._stop_listening()
+        for connection in list(self._connections):
+            connection.close("the proxy is shutting down")
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        # One turn of the loop, so that the ends of streams are on their way before it stops.
+        await asyncio.sleep(0)
+
+    def _accept(self) -> Side:
+        self._accepted += 1
+        full = len(self._connections) >= self._settings.connections_max
+        connection = Connection(
+            self._accepted, self._settings, self._sessions, self._pool, self._connections.discard
+        )
+        self._connections.add(connection)
+        return connection.client_side(full=full)
+
+    def _stop_listening(self) -> None:
+        if self._server is not None:
+            self._server.close()

@@ -1,0 +1,203 @@
+"""One HiveServer2 session as the proxy sees it: it decides about each statement. No sockets, no asyncio.
+
+A decision is a generator: it yields the queries that it needs answered in the client's own session, and
+returns what to send. Whoever holds the connection drives it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, TypeVar
+
+from proxy.catalog import FactsCache, describe_query, partitions_query, read_description, read_partitions
+from proxy.config import Config, RewriteSection
+from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
+from rewriter import (
+    KeyQuery,
+    KeySet,
+    Limits,
+    Plan,
+    Rewrite,
+    SkipReason,
+    Statement,
+    TableName,
+    UnreadableKeyError,
+    apply,
+    may_have_a_join,
+    plan,
+    read,
+)
+from rewriter.statement import depends_on_quoting, first_word
+
+T = TypeVar("T")
+Queries: TypeAlias = Generator[Query, QueryResult, T]
+KeyAnswers: TypeAlias = dict[KeyQuery, KeySet | SkipReason]
+
+_log = logging.getLogger(__name__)
+
+# Statements that leave the meaning of names and settings as it was. After any other, facts are asked again.
+_READING_WORDS = frozenset({"select", "with", "from", "values", "show", "describe", "desc", "explain"})
+
+# A statement's plan can name new tables once; twice means that they change under us.
+_PLANNING_ROUNDS_MAX = 3
+
+_QUOTING_SETTINGS = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
+
+_FAILURES = {
+    FailureKind.DEADLINE: SkipReason.KEY_QUERY_DEADLINE,
+    FailureKind.TOO_MANY_ROWS: SkipReason.TOO_MANY_KEYS,
+    FailureKind.TOO_MANY_BYTES: SkipReason.TOO_MANY_KEYS,
+}
+
+
+@dataclass
+class Timings:
+    """Where the time of a decision went, in seconds. Parsing and planning are what is left of the total."""
+
+    catalog_s: float = 0.0
+    key_queries_s: float = 0.0
+    total_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided about a statement. `plan` and `rewrite` are None where it was not even parsed."""
+
+    original: str
+    skip: SkipReason | None = None
+    plan: Plan | None = None
+    rewrite: Rewrite | None = None
+    # The partitions of each fact that has reducers; None where they could not be listed. Only explain asks.
+    partitions: dict[TableName, tuple[str, ...] | None] = field(default_factory=dict)
+    timings: Timings = field(default_factory=Timings)
+
+    @property
+    def text(self) -> str:
+        """The statement to send."""
+        return self.rewrite.text if self.rewrite is not None else self.original
+
+
+class Session:
+    """The rewriting side of one client session: what it knows of its tables and settings."""
+
+    def __init__(self, config: Config, clock: Callable[[], float]) -> None:
+        self._config = config
+        self._clock = clock
+        self._facts = FactsCache(config.catalog, clock)
+        self._default_quoting: bool | None = None
+
+    def rewrite(self, sql: str) -> Queries[str]:
+        """Decide what to send for a statement of the client: its text, or that text with insertions."""
+        if not self._config.rewrite.enabled:
+            return sql
+        decision = yield from self._decide(sql, Timings(), run_key_queries=True)
+        _log_decision(decision)
+        return decision.text
+
+    def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
+        """Decide as `rewrite` does, and list the partitions; without key queries nothing is inserted."""
+        timings = Timings()
+        start = self._clock()
+        decision = yield from self._decide(sql, timings, run_key_queries=run_key_queries)
+        partitions = yield from self._list_partitions(decision)
+        timings.total_s = self._clock() - start
+        return replace(decision, partitions=partitions, timings=timings)
+
+    def _decide(self, sql: str, timings: Timings, *, run_key_queries: bool) -> Queries[Decision]:
+        settings = self._config.rewrite
+        statement = yield from self._read(sql, settings)
+        if isinstance(statement, SkipReason):
+            return Decision(sql, skip=statement)
+        limits = Limits(settings.key_rows_max, settings.metastore_in_max, settings.predicate_chars_max)
+        planned = yield from self._plan(statement, limits, timings)
+        if isinstance(planned, SkipReason):
+            return Decision(sql, skip=planned)
+        answers: KeyAnswers = {}
+        if run_key_queries:
+            answers = yield from self._ask_keys(planned, timings)
+        result = apply(planned, answers, limits)
+        return Decision(sql, result.skip, planned, result, timings=timings)
+
+    def _read(self, sql: str, settings: RewriteSection) -> Queries[Statement | SkipReason]:
+        if first_word(sql) not in _READING_WORDS:
+            self._facts.clear()
+            self._default_quoting = None
+        if may_have_a_join(sql) and len(sql) <= settings.statement_chars_max and depends_on_quoting(sql):
+            default = yield from self._quoting_is_default()
+            if not default:
+                return SkipReason.QUOTING_SETTINGS
+        return read(sql, chars_max=settings.statement_chars_max)
+
+    def _quoting_is_default(self) -> Queries[bool]:
+        if self._default_quoting is None:
+            values = []
+            for setting in _QUOTING_SETTINGS:
+                answer = yield Query(f"SET {setting}", rows_max=1, bytes_max=65_536, deadline_s=5.0)
+                values.append(answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None)
+            self._default_quoting = all(value == "false" for value in values)
+        return self._default_quoting
+
+    def _plan(self, statement: Statement, limits: Limits, timings: Timings) -> Queries[Plan | SkipReason]:
+        for _ in range(_PLANNING_ROUNDS_MAX):
+            planned = plan(statement, self._facts.current(), limits)
+            if not planned.missing:
+                return planned
+            for name in sorted(planned.missing, key=str):
+                answer = yield describe_query(name, self._config.catalog)
+                timings.catalog_s += answer.seconds
+                self._facts.add(name, read_description(answer))
+        return SkipReason.TABLES_UNSETTLED
+
+    def _ask_keys(self, planned: Plan, timings: Timings) -> Queries[KeyAnswers]:
+        settings = self._config.rewrite
+        answers: KeyAnswers = {}
+        for key_query in planned.key_queries:
+            answer = yield Query(
+                key_query.sql,
+                rows_max=key_query.rows_max,
+                bytes_max=settings.key_query_bytes_max,
+                deadline_s=settings.key_query_deadline_s,
+            )
+            timings.key_queries_s += answer.seconds
+            answers[key_query] = _key_set(key_query, answer)
+        return answers
+
+    def _list_partitions(self, decision: Decision) -> Queries[dict[TableName, tuple[str, ...] | None]]:
+        scans = decision.plan.scans if decision.plan is not None else ()
+        lists: dict[TableName, tuple[str, ...] | None] = {}
+        for name in dict.fromkeys(scan.reference.name for scan in scans if scan.reducers):
+            answer = yield partitions_query(name, self._config.catalog)
+            decision.timings.catalog_s += answer.seconds
+            lists[name] = read_partitions(answer)
+        return lists
+
+
+def _key_set(key_query: KeyQuery, answer: QueryResult) -> KeySet | SkipReason:
+    """The keys in an answer of `(key, type)` rows, or why there are none that can be used."""
+    if isinstance(answer, QueryFailed):
+        return _FAILURES.get(answer.kind, SkipReason.KEY_QUERY_FAILED)
+    if any(row[1] != key_query.type_name for row in answer.rows):
+        return SkipReason.KEY_TYPE_CHANGED
+    values = [row[0] for row in answer.rows]
+    if any(isinstance(value, float | bytes) for value in values):
+        return SkipReason.UNREADABLE_KEY
+    try:
+        return KeySet.of(key_query.type_name, [v for v in values if not isinstance(v, float | bytes)])
+    except UnreadableKeyError:
+        return SkipReason.UNREADABLE_KEY
+
+
+def _log_decision(decision: Decision) -> None:
+    if decision.rewrite is None:
+        reason = decision.skip.name if decision.skip is not None else "none"
+        _log.debug("left %d characters as they are: %s", len(decision.original), reason)
+        return
+    _log.info(
+        "narrowed %d of %d scans; key queries took %.3f s, table descriptions %.3f s",
+        sum(outcome.predicate is not None for outcome in decision.rewrite.scans),
+        len(decision.rewrite.scans),
+        decision.timings.key_queries_s,
+        decision.timings.catalog_s,
+    )

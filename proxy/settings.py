@@ -1,0 +1,36 @@
+"""What the server needs to know before it starts. `proxy.config` fills it in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from proxy.address import Address
+from proxy.relay import REQUEST_BYTES_MAX
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """Where to listen, where to send, and the server's limits."""
+
+    listen_host: str
+    # Port 0 takes a free one; `Proxy.port` says which.
+    listen_port: int
+    backend_host: str
+    backend_port: int
+    request_bytes_max: int = REQUEST_BYTES_MAX
+    # Spark Thrift Server's own default (hive.server2.thrift.max.worker.threads): each connection of ours
+    # takes one of its threads, and past the last one it does not answer at all.
+    connections_max: int = 500
+    # A backend in the same network answers within milliseconds; a host that is gone never does.
+    connect_timeout_s: float = 10.0
+    # Long enough for a slow directory service behind the backend's login; bounds clients that never speak.
+    handshake_timeout_s: float = 60.0
+    # What may wait to be written to a slow side before the other side is no longer read.
+    write_buffer_bytes_max: int = 256 * 1024
+    # Parsing is pure Python and holds the interpreter's lock: more threads would only take turns.
+    rewrite_threads: int = 2
+
+    @property
+    def backend(self) -> Address:
+        """Where the backend is."""
+        return Address(self.backend_host, self.backend_port)

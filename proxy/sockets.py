@@ -1,0 +1,56 @@
+"""One end of a connection as asyncio sees it, with its events handed to whoever owns the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import cast
+
+
+class Side(asyncio.Protocol):
+    """A socket's callbacks. `on_data` becomes `data_received` itself: the relay's fast path has no detour."""
+
+    def __init__(
+        self,
+        on_connected: Callable[[asyncio.Transport], None],
+        on_data: Callable[[bytes], None],
+        on_lost: Callable[[], None],
+        on_writable: Callable[[bool], None],
+    ) -> None:
+        self._on_connected = on_connected
+        self._on_lost = on_lost
+        self._on_writable = on_writable
+        self.data_received = on_data  # type: ignore[method-assign, assignment]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is open."""
+        # uvloop's transports are not subclasses of asyncio's, so there is nothing to check against.
+        self._on_connected(cast("asyncio.Transport", transport))
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """The socket is gone, by either side's doing."""
+        self._on_lost()
+
+    def pause_writing(self) -> None:
+        """More than the limit waits to be written."""
+        self._on_writable(False)  # noqa: FBT003 - says what became of it
+
+    def resume_writing(self) -> None:
+        """The backlog is gone."""
+        self._on_writable(True)  # noqa: FBT003 - says what became of it
+
+
+def prepare(transport: asyncio.Transport, write_buffer_bytes_max: int) -> None:
+    """Small calls go out at once, dead peers are noticed, and buffers are bounded."""
+    transport.set_write_buffer_limits(high=write_buffer_bytes_max)
+    sock = transport.get_extra_info("socket")
+    if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+
+def peer_name(transport: asyncio.Transport) -> str:
+    """Who is at the other end, for the log."""
+    name = transport.get_extra_info("peername")
+    return f"{name[0]}:{name[1]}" if name else "an unknown address"

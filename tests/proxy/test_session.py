@@ -1,0 +1,177 @@
+"""A session's decisions, as a dialogue: what it asks, what it is answered, what it sends."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from proxy.config import CatalogSection, Config, RewriteSection
+from proxy.explain import text, view
+from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows, Value
+from proxy.session import Decision, Queries, Session, T
+
+SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
+KEY_QUERY = "SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM d WHERE (d.g = 1) LIMIT 2001"
+NARROWED = (
+    "SELECT f.id FROM (SELECT * FROM f WHERE (`ds` IN ('a') OR typeof(`ds`) <> 'string')) AS f "
+    "JOIN d ON f.ds = d.ds WHERE d.g = 1"
+)
+
+
+def rows(*values: tuple[Value, ...]) -> Rows:
+    return Rows(tuple(Column(f"c{i}", "string") for i in range(3)), values, 0.25)
+
+
+def failed(kind: FailureKind) -> QueryFailed:
+    return QueryFailed(kind, "a message with 'values' in it", 0.25)
+
+
+PARTITION_INFORMATION = ("# Partition Information", "", ""), ("# col_name", "", ""), ("ds", "string", "")
+DETAILS = ("# Detailed Table Information", "", ""), ("Type", "MANAGED", ""), ("Provider", "parquet", "")
+F = rows(("id", "int", ""), ("ds", "string", ""), *PARTITION_INFORMATION, *DETAILS)
+D = rows(("ds", "string", ""), ("g", "int", ""), *DETAILS)
+DESCRIBE = [("DESCRIBE TABLE EXTENDED `d`", D), ("DESCRIBE TABLE EXTENDED `f`", F)]
+KEYS = (KEY_QUERY, rows(("a", "string"), (None, "string")))
+
+
+def session(**rewrite: object) -> Session:
+    return Session(Config(rewrite=RewriteSection(**rewrite)), lambda: 0.0)
+
+
+def played(queries: Queries[T], script: Sequence[tuple[str, QueryResult]]) -> T:
+    """Answer the queries in order; each must be the one that the script has next."""
+    remaining = list(script)
+    answer: QueryResult | None = None
+    while True:
+        try:
+            query = queries.send(answer) if answer is not None else next(queries)
+        except StopIteration as done:
+            assert not remaining, f"never asked: {remaining}"
+            result: T = done.value
+            return result
+        assert remaining, f"not in the script: {query.sql}"
+        expected, answer = remaining.pop(0)
+        assert query.sql == expected
+
+
+def test_a_star_join_is_described_asked_for_its_keys_and_rewritten() -> None:
+    assert played(session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_a_second_statement_asks_for_its_keys_alone() -> None:
+    one = session()
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    assert played(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["USE other", "SET x=1", "CREATE TEMPORARY VIEW d AS SELECT 1, 2", "drop table d", "/* select */ USE y"],
+)
+def test_after_a_statement_that_may_change_what_names_mean_the_tables_are_described_again(
+    statement: str,
+) -> None:
+    one = session()
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    assert played(one.rewrite(statement), []) == statement
+    assert played(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize(
+    "statement", ["SELECT 1", "SHOW TABLES", "(SELECT 1)", "describe d", "-- why\nSELECT 1"]
+)
+def test_a_statement_that_reads_only_costs_no_query(statement: str) -> None:
+    one = session()
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    assert played(one.rewrite(statement), []) == statement
+    assert played(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize("kind", list(FailureKind))
+def test_a_key_query_that_fails_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
+    assert played(session().rewrite(SQL), [*DESCRIBE, (KEY_QUERY, failed(kind))]) == SQL
+
+
+@pytest.mark.parametrize("kind", list(FailureKind))
+def test_a_table_that_cannot_be_described_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
+    assert played(session().rewrite(SQL), [DESCRIBE[0], (DESCRIBE[1][0], failed(kind))]) == SQL
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [rows(("a", "string collate UTF8_LCASE")), rows((1, "int")), rows((1, "string")), rows((1.0, "string"))],
+)
+def test_keys_of_another_type_than_the_catalog_named_are_not_used(keys: Rows) -> None:
+    assert played(session().rewrite(SQL), [*DESCRIBE, (KEY_QUERY, keys)]) == SQL
+
+
+def test_a_text_that_the_sessions_quoting_decides_about_asks_for_it_once() -> None:
+    one, sql = session(), SQL + ' AND f.id <> "1"'
+    quoting = [
+        ("SET spark.sql.ansi.doubleQuotedIdentifiers", rows(("..", "false"))),
+        ("SET spark.sql.parser.escapedStringLiterals", rows(("..", "false"))),
+    ]
+    assert played(one.rewrite(sql), [*quoting, *DESCRIBE, KEYS]) == NARROWED + ' AND f.id <> "1"'
+    assert played(one.rewrite(sql), [KEYS]) == NARROWED + ' AND f.id <> "1"'
+
+
+@pytest.mark.parametrize("answer", [rows(("..", "true")), failed(FailureKind.REJECTED), rows()])
+def test_a_session_with_other_quoting_is_left_alone(answer: QueryResult) -> None:
+    script = [
+        ("SET spark.sql.ansi.doubleQuotedIdentifiers", rows(("..", "false"))),
+        ("SET spark.sql.parser.escapedStringLiterals", answer),
+    ]
+    sql = SQL + ' AND f.id <> "1"'
+    assert played(session().rewrite(sql), script) == sql
+
+
+def test_the_kill_switch_lets_everything_pass() -> None:
+    assert played(session(enabled=False).rewrite(SQL), []) == SQL
+
+
+def test_the_limits_of_the_configuration_reach_the_queries() -> None:
+    config = Config(
+        rewrite=RewriteSection(key_rows_max=7, key_query_deadline_s=2.0, key_query_bytes_max=2048),
+        catalog=CatalogSection(query_deadline_s=3.0),
+    )
+    queries = Session(config, lambda: 0.0).rewrite(SQL)
+    assert next(queries).deadline_s == 3.0
+    queries.send(D)
+    asked = queries.send(F)
+    assert asked.sql.endswith("LIMIT 8")
+    assert (asked.rows_max, asked.deadline_s, asked.bytes_max) == (7, 2.0, 2048)
+
+
+def explained(*, run_key_queries: bool, partitions: QueryResult) -> Decision:
+    keys = [KEYS] if run_key_queries else []
+    script = [*DESCRIBE, *keys, ("SHOW PARTITIONS `f`", partitions)]
+    return played(session().explain(SQL, run_key_queries=run_key_queries), script)
+
+
+def test_explain_counts_the_partitions_that_are_kept() -> None:
+    decision = explained(run_key_queries=True, partitions=rows(("ds=a",), ("ds=b",), ("ds=c",)))
+    found = view(decision)
+    assert found.changed
+    assert found.rewritten == NARROWED
+    fact, dimension = found.scans
+    assert (fact.partitions.total, fact.partitions.kept, fact.exact) == (3, 1, True)
+    assert [(r.columns, r.join, r.key_query, r.keys) for r in fact.reducers] == [
+        (["ds"], "f.ds = d.ds", KEY_QUERY, 1)
+    ]
+    assert dimension.skip_reason == "NOT_PARTITIONED"
+    assert found.timings_ms == {"catalog": 750.0, "key_queries": 250.0, "total": 0.0}
+    assert "partitions   1 of 3 kept" in text(found)
+
+
+def test_explain_without_key_queries_says_what_it_would_ask() -> None:
+    found = view(explained(run_key_queries=False, partitions=failed(FailureKind.DEADLINE)))
+    assert not found.changed
+    assert found.scans[0].skip_reason == "KEYS_NOT_ASKED"
+    assert found.scans[0].reducers[0].keys is None
+    assert (found.scans[0].partitions.total, found.scans[0].partitions.kept) == (None, None)
+
+
+def test_explain_of_what_does_not_parse_is_an_answer() -> None:
+    found = view(played(session().explain("SELECT FROM , (", run_key_queries=True), []))
+    assert (found.changed, found.skip_reason, found.scans) == (False, "DOES_NOT_PARSE", [])
+    assert found.skip_sentence is not None
+    assert found.skip_sentence in text(found)

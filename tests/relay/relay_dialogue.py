@@ -1,0 +1,128 @@
+"""Messages as a client and a backend write them, and a dialogue with a relay that has no sockets."""
+
+from proxy.commands import Command, SendBackend, SendClient
+from proxy.operation import Call
+from proxy.relay import Relay
+from proxy.wire.frames import frame
+from proxy.wire.hs2 import (
+    OperationHandle,
+    OperationState,
+    SessionHandle,
+    encode_close_session,
+    encode_execute,
+    encode_fetch,
+    encode_open_session,
+    encode_operation_call,
+)
+from proxy.wire.kinds import Kind, MessageType
+from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
+from proxy.wire.writer import Writer
+
+LOGIN = plain_start("user", "password")
+ACCEPTED = encode_sasl(SaslStatus.COMPLETE)
+
+
+def _handle(name: bytes) -> bytes:
+    return Writer().struct(1).binary(1, name).binary(2, b"secret").stop().stop().to_bytes()
+
+
+SESSION = SessionHandle(_handle(b"session"))
+OPERATION = OperationHandle(_handle(b"operation"))
+
+
+def open_session(seqid: int = 1) -> bytes:
+    return frame(encode_open_session(seqid, "user", "password", {}))
+
+
+def close_session(seqid: int = 1) -> bytes:
+    return frame(encode_close_session(seqid, SESSION))
+
+
+def execute(statement: str, seqid: int = 1, session: SessionHandle = SESSION) -> bytes:
+    return frame(encode_execute(seqid, session, statement, 0))
+
+
+def get_status(seqid: int = 1, operation: OperationHandle = OPERATION) -> bytes:
+    return frame(encode_operation_call("GetOperationStatus", seqid, operation))
+
+
+def operation_call(name: str, seqid: int = 1) -> bytes:
+    return frame(encode_operation_call(name, seqid, OPERATION))
+
+
+def fetch(seqid: int = 1) -> bytes:
+    return frame(encode_fetch(seqid, OPERATION, 1000))
+
+
+def reply(name: str, seqid: int = 1, fields: Writer | None = None, status: int = 0) -> bytes:
+    """A reply whose status has the code, followed by the given fields."""
+    body = (fields or Writer()).to_bytes()
+    writer = Writer().header(name, MessageType.REPLY, seqid).struct(0)
+    ok = Writer().i32(1, status).stop().to_bytes()
+    return frame(writer.raw(1, Kind.STRUCT, ok).to_bytes() + body + b"\0\0")
+
+
+def session_opened(seqid: int = 1, version: int = 9) -> bytes:
+    return reply("OpenSession", seqid, Writer().i32(2, version).raw(3, Kind.STRUCT, SESSION))
+
+
+def executed(seqid: int = 1) -> bytes:
+    return reply("ExecuteStatement", seqid, Writer().raw(2, Kind.STRUCT, OPERATION))
+
+
+def status_is(state: OperationState, seqid: int = 1) -> bytes:
+    return reply("GetOperationStatus", seqid, Writer().i32(2, state))
+
+
+OUR_CALL = Call("GetInfo", 77, encode_operation_call("GetInfo", 77, OPERATION), reply_bytes_max=1000)
+
+
+class Dialogue:
+    """Plays both sides against a relay, and collects what it says."""
+
+    def __init__(self, request_bytes_max: int = 10_000) -> None:
+        self.relay = Relay("backend:10000", request_bytes_max)
+        self._to_client = b""
+        self._to_backend = b""
+
+    def client(self, data: bytes) -> list[Command]:
+        return self.carry_out(self.relay.client_data(data))
+
+    def backend(self, data: bytes) -> list[Command]:
+        return self.carry_out(self.relay.backend_data(data))
+
+    def carry_out(self, commands: list[Command]) -> list[Command]:
+        """Take the bytes out of commands, and return the rest."""
+        others: list[Command] = []
+        for command in commands:
+            match command:
+                case SendClient(data):
+                    self._to_client += data
+                case SendBackend(data):
+                    self._to_backend += data
+                case other:
+                    others.append(other)
+        return others
+
+    def client_got(self) -> bytes:
+        got, self._to_client = self._to_client, b""
+        return got
+
+    def backend_got(self) -> bytes:
+        got, self._to_backend = self._to_backend, b""
+        return got
+
+    def log_in(self) -> "Dialogue":
+        self.client(LOGIN)
+        self.carry_out(self.relay.backend_connected())
+        self.backend(ACCEPTED)
+        assert (self.backend_got(), self.client_got()) == (LOGIN, ACCEPTED)
+        return self
+
+    def open_session(self) -> "Dialogue":
+        self.log_in()
+        self.client(open_session())
+        self.backend(session_opened())
+        self.client_got()
+        self.backend_got()
+        return self

@@ -1,0 +1,140 @@
+"""A scripted backend and a client on real sockets, for what only sockets can show."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager, suppress
+
+from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
+
+from proxy.queries import Query, QueryResult
+from proxy.server import Proxy, ServerSettings
+
+HOST = "127.0.0.1"
+# Far above what any step here takes, so that only a hang reaches it.
+PATIENCE_S = 5.0
+
+
+class Peer:
+    """One end of a connection, read by what is expected next."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    async def expect(self, data: bytes) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            assert await self.reader.readexactly(len(data)) == data
+
+    async def read_frame(self) -> bytes:
+        async with asyncio.timeout(PATIENCE_S):
+            header = await self.reader.readexactly(4)
+            return await self.reader.readexactly(int.from_bytes(header))
+
+    async def rest(self) -> bytes:
+        """Everything up to the end of the stream, which has to come."""
+        async with asyncio.timeout(PATIENCE_S):
+            try:
+                return await self.reader.read()
+            except ConnectionResetError:
+                return b""
+
+    def close(self) -> None:
+        self.writer.close()
+
+    async def closed(self) -> None:
+        self.writer.close()
+        with suppress(OSError):
+            await self.writer.wait_closed()
+
+
+class Rewriter:
+    """A session that answers with whatever the test says, after asking what the test says."""
+
+    def __init__(
+        self, text: str | None = None, queries: tuple[Query, ...] = (), *, fails: bool = False
+    ) -> None:
+        self.text = text
+        self.queries = queries
+        self.fails = fails
+        self.results: list[QueryResult] = []
+
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, str]:
+        if self.fails:
+            raise RuntimeError(sql)
+        for query in self.queries:
+            self.results.append((yield query))
+        return sql if self.text is None else self.text
+
+
+class Stage:
+    """A proxy between a client and a backend that the test plays."""
+
+    def __init__(
+        self, proxy: Proxy, backends: "asyncio.Queue[Peer]", stop_backend: Callable[[], None]
+    ) -> None:
+        self.proxy = proxy
+        self.clients: list[Peer] = []
+        self._backends = backends
+        self.stop_backend = stop_backend
+
+    async def connect(self) -> Peer:
+        self.clients.append(Peer(*await asyncio.open_connection(HOST, self.proxy.port)))
+        return self.clients[-1]
+
+    async def backend(self) -> Peer:
+        """The proxy's next connection to the backend."""
+        async with asyncio.timeout(PATIENCE_S):
+            return await self._backends.get()
+
+    async def log_in(self) -> tuple[Peer, Peer]:
+        client = await self.connect()
+        client.send(LOGIN)
+        backend = await self.backend()
+        await backend.expect(LOGIN)
+        backend.send(ACCEPTED)
+        await client.expect(ACCEPTED)
+        return client, backend
+
+    async def open_session(self, version: int = 9) -> tuple[Peer, Peer]:
+        client, backend = await self.log_in()
+        client.send(open_session())
+        await backend.expect(open_session())
+        backend.send(session_opened(version=version))
+        await client.expect(session_opened(version=version))
+        return client, backend
+
+    async def all_gone(self) -> None:
+        await eventually(lambda: self.proxy.connection_count == 0)
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not holds():  # noqa: ASYNC110 - what is waited for tells nobody
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def stage(rewriter: Rewriter | None = None, **settings: float) -> AsyncIterator[Stage]:
+    backends: asyncio.Queue[Peer] = asyncio.Queue()
+    peers: list[Peer] = []
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peers.append(Peer(reader, writer))
+        backends.put_nowait(peers[-1])
+
+    server = await asyncio.start_server(accept, HOST, 0, limit=1024)
+    port = server.sockets[0].getsockname()[1]
+    chosen = ServerSettings(HOST, 0, HOST, port, **settings)  # type: ignore[arg-type]
+    proxy = Proxy(chosen, lambda: rewriter or Rewriter())
+    await proxy.start()
+    on = Stage(proxy, backends, server.close)
+    try:
+        yield on
+    finally:
+        server.close()
+        await proxy.close()
+        for peer in (*on.clients, *peers):
+            await peer.closed()
