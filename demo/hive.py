@@ -1,0 +1,74 @@
+"""PyHive connections, and answers that can be compared."""
+
+import socket
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyhive import hive
+
+Row = tuple[Any, ...]
+
+CONNECT_SECONDS_MAX = 2  # To a server on this machine; it either listens or it does not.
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a HiveServer2 listens."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Endpoint":
+        """An endpoint from HOST:PORT."""
+        host, separator, port = text.rpartition(":")
+        if not (separator and host and port.isdecimal()):
+            raise ValueError(f"expected HOST:PORT, got {text!r}")
+        return cls(host, int(port))
+
+    @property
+    def jdbc_url(self) -> str:
+        """What hive-jdbc and beeline call it."""
+        return f"jdbc:hive2://{self}/default"
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def listens(self) -> bool:
+        """Whether somebody accepts connections here."""
+        try:
+            socket.create_connection((self.host, self.port), CONNECT_SECONDS_MAX).close()
+        except OSError:
+            return False
+        return True
+
+
+def connect(endpoint: Endpoint, *, database: str = "default", user: str = "demo") -> hive.Connection:
+    """Opens a session of its own on a connection of its own."""
+    return hive.connect(host=endpoint.host, port=endpoint.port, database=database, username=user)
+
+
+def run(connection: hive.Connection, sql: str) -> list[Row]:
+    """Executes one statement and fetches all its rows (none for a statement without a result)."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return cursor.fetchall() if cursor.description else []
+
+
+def same_answer(left: Sequence[Row], right: Sequence[Row]) -> bool:
+    """Whether two results hold the same rows equally often, in whatever order."""
+    return Counter(left) == Counter(right)
+
+
+def free_port() -> int:
+    """A port that nobody listens on now.
+
+    Spark cannot be told to choose one and say which, so another process may take it before Spark does; Spark
+    then fails to start, with a message in its log.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,91 @@
+"""What Spark says about its own scans: partitions and files listed and read, from the REST API of its UI."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.request import urlopen
+
+# Spark's events arrive in its UI a moment after the client has its rows.
+SETTLE_SECONDS_MAX = 10
+SETTLE_POLL_SECONDS = 0.05
+ANSWER_SECONDS_MAX = 10
+
+
+class MetricsError(Exception):
+    """Spark's UI did not tell."""
+
+
+@dataclass(frozen=True)
+class ScanMetrics:
+    """What the scans of one table did, added up over one or more executions."""
+
+    # Without dynamic partition pruning the files listed are the files read.
+    files_listed: int
+    files_read: int
+    partitions_read: int
+
+
+@dataclass(frozen=True)
+class SparkUi:
+    """The REST API of one application."""
+
+    url: str
+
+    def last_execution(self) -> int:
+        """The number of the newest SQL execution, -1 before the first."""
+        return max((execution["id"] for execution in self._executions(details=False)), default=-1)
+
+    def scans_of(self, table: str, *, after: int) -> ScanMetrics:
+        """What was scanned of a table since that execution; raises if nothing was."""
+        deadline = time.monotonic() + SETTLE_SECONDS_MAX
+        while time.monotonic() < deadline:
+            executions = [e for e in self._executions(details=True) if e["id"] > after]
+            scans = [scan for execution in executions for scan in _scans(execution, table)]
+            if scans and all(execution["status"] == "COMPLETED" for execution in executions):
+                return _sum(scans)
+            time.sleep(SETTLE_POLL_SECONDS)
+        raise MetricsError(
+            f"{self.url} shows no completed scan of {table} after execution {after} "
+            f"within {SETTLE_SECONDS_MAX} s"
+        )
+
+    def _executions(self, *, details: bool) -> list[dict[str, Any]]:
+        applications = _get(f"{self.url}/api/v1/applications")
+        # Spark keeps no more executions than spark.sql.ui.retainedExecutions.
+        query = f"details={str(details).lower()}&planDescription=false&offset=0&length=2147483647"
+        executions: list[dict[str, Any]] = _get(
+            f"{self.url}/api/v1/applications/{applications[0]['id']}/sql?{query}"
+        )
+        return executions
+
+
+def _scans(execution: dict[str, Any], table: str) -> Iterator[ScanMetrics]:
+    for node in execution["nodes"]:
+        name = node["nodeName"]
+        if not (name.startswith("Scan ") and name.endswith(f".{table}")):
+            continue
+        metrics = {metric["name"]: metric["value"] for metric in node["metrics"]}
+        read = _count(metrics.get("number of files read"))
+        listed = metrics.get("static number of files read")
+        partitions = _count(metrics.get("number of partitions read"))
+        yield ScanMetrics(read if listed is None else _count(listed), read, partitions)
+
+
+def _sum(scans: list[ScanMetrics]) -> ScanMetrics:
+    return ScanMetrics(
+        files_listed=sum(scan.files_listed for scan in scans),
+        files_read=sum(scan.files_read for scan in scans),
+        partitions_read=sum(scan.partitions_read for scan in scans),
+    )
+
+
+def _count(value: str | None) -> int:
+    """2924 of "2,924"; a scan that never ran has no value."""
+    return int(value.replace(",", "")) if value else 0
+
+
+def _get(url: str) -> Any:
+    with urlopen(url, timeout=ANSWER_SECONDS_MAX) as answer:
+        return json.load(answer)
