@@ -1,0 +1,79 @@
+"""What the tests share: a real Spark Thrift Server and a real proxy in front of it, started on first use."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from pyhive import hive
+
+from demo.hive import connect
+from demo.java import Java, find_java
+from demo.metrics import SparkUi
+from demo.proxy_process import ProxyProcess, proxy_process
+from demo.sample import Sample, load
+from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
+
+# Two months in four regions: 244 partitions, loaded in a few seconds.
+SAMPLE = Sample(days=61)
+
+
+@pytest.fixture(scope="session")
+def java() -> Java:
+    return find_java()
+
+
+@pytest.fixture(scope="session")
+def spark(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThriftServer]:
+    """The server for the whole session, reachable at `spark.endpoint`."""
+    # Two cores everywhere, so that a plan does not depend on the machine.
+    settings = ServerSettings(tmp_path_factory.mktemp("spark"), cores=2)
+    with thrift_server(settings, java, progress=lambda _: None) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def spark_ui(spark: ThriftServer) -> SparkUi:
+    """Tells what Spark's scans listed and read."""
+    return SparkUi(spark.ui_url)
+
+
+@pytest.fixture(scope="session")
+def sample(spark: ThriftServer) -> Sample:
+    """The demo's star schema in the default database, a short one."""
+    with closing(connect(spark.endpoint)) as connection:
+        load(connection, spark.directory, SAMPLE, progress=lambda _: None)
+    return SAMPLE
+
+
+@pytest.fixture(scope="session")
+def proxy(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
+    """`starpruner serve` in front of the server for the whole session."""
+    with proxy_process(spark.endpoint, tmp_path_factory.mktemp("proxy")) as process:
+        yield process
+
+
+@pytest.fixture
+def direct(spark: ThriftServer) -> Iterator[hive.Connection]:
+    """A PyHive session on the server itself; `demo.hive.run(direct, sql)` gives its rows."""
+    with closing(connect(spark.endpoint)) as connection:
+        yield connection
+
+
+@pytest.fixture
+def proxied(proxy: ProxyProcess) -> Iterator[hive.Connection]:
+    """A PyHive session through the proxy."""
+    with closing(connect(proxy.endpoint)) as connection:
+        yield connection
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-goldens", action="store_true", help="record what the golden cases come to on the server"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what needs Spark by the fixtures that it uses, so that `-m 'not spark'` stays quick."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
+            item.add_marker(pytest.mark.spark)

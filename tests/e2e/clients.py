@@ -1,0 +1,118 @@
+"""Clients as users have them, their answers, and a backend that can be cut off."""
+
+import os
+import re
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyhive import exc, hive
+from thrift.Thrift import TException
+
+from demo.hive import Endpoint, connect
+from demo.java import Java, beeline_command
+
+# Two hundred thousand rows take it half a minute on a busy machine.
+BEELINE_SECONDS_MAX = 180
+
+FORWARD_BYTES = 64 * 1024
+
+Answer = tuple[Any, ...]
+# Spark numbers the columns of a plan (ds#123) and its own classes ($Lambda/0x..) anew in every run, and a
+# stack trace says which of several call paths a thread took.
+PER_RUN = re.compile(r"#\d+L?|\n\s*at .*|\$Lambda\S*")
+
+
+def comparable_message(message: str) -> str:
+    """An error message without what differs between two runs of one statement on one server."""
+    return PER_RUN.sub("", message)
+
+
+def answer(connection: hive.Connection, sql: str) -> Answer:
+    """All that a client sees of a statement: columns and rows, or the error."""
+    with closing(connection.cursor()) as cursor:
+        try:
+            cursor.execute(sql)
+            return ("rows", cursor.description, cursor.fetchall() if cursor.description else None)
+        except exc.OperationalError as error:
+            status = error.args[0].status
+            return ("error", status.sqlState, status.errorCode, comparable_message(status.errorMessage))
+
+
+def run_beeline(java: Java, endpoint: Endpoint, script: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a script in Spark's own beeline, to its end in spite of errors."""
+    path = home / "script.sql"
+    path.write_text(script, encoding="utf-8")
+    options = ("-n", "tester", "--outputformat=tsv2", "--force=true", "--silent=true", "-f", str(path))
+    command = beeline_command(java, endpoint.jdbc_url, *options)
+    # Beeline keeps its history in the home directory, and takes its encoding from the locale.
+    command[1:1] = [f"-Duser.home={home}", "-Dstdout.encoding=UTF-8", "-Dfile.encoding=UTF-8"]
+    return subprocess.run(
+        command,
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"},
+        check=False,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=BEELINE_SECONDS_MAX,
+    )
+
+
+@contextmanager
+def breakable_session(endpoint: Endpoint) -> Iterator[hive.Connection]:
+    """A session whose connection may break: PyHive leaves its socket open when closing the session fails."""
+    connection = connect(endpoint)
+    try:
+        yield connection
+    finally:
+        with suppress(TException, OSError):
+            connection.close()
+        connection._transport.close()  # noqa: SLF001 - it offers no other way
+
+
+@dataclass
+class Forwarder:
+    """A backend that can be cut off: forwards connections until told to drop them."""
+
+    target: Endpoint
+    listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0)))
+    connections: list[socket.socket] = field(default_factory=list)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(*self.listener.getsockname())
+
+    def serve(self) -> None:
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection((self.target.host, self.target.port))
+            self.connections += [client, server]
+            for source, sink in ((client, server), (server, client)):
+                threading.Thread(target=_pump, args=(source, sink), daemon=True).start()
+
+    def cut(self) -> None:
+        """What the death of the backend's process does: its sockets close and nobody listens any more."""
+        for connection in (self.listener, *self.connections):
+            # A blocked accept or recv ends only when the socket is shut down, not when it is closed.
+            _shut_down(connection)
+            connection.close()
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while chunk := source.recv(FORWARD_BYTES):
+            sink.sendall(chunk)
+    _shut_down(sink)
+
+
+def _shut_down(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,98 @@
+"""What the proxy would do, from the command line and over HTTP."""
+
+import json
+import subprocess
+from base64 import b64encode
+from http import HTTPStatus
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from demo.proxy_process import ProxyProcess, starpruner_command
+from demo.sample import REGIONS, Sample
+from demo.thrift_server import ThriftServer
+
+STAR_JOIN = "SELECT count(*) FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.holiday = 'Christmas Eve'"
+LOGIN = b64encode(b"tester:secret").decode()
+SECONDS_MAX = 60
+
+
+def _post(proxy: ProxyProcess, body: bytes) -> Any:
+    request = Request(
+        f"{proxy.admin_url}/explain",
+        data=body,
+        headers={"Content-Type": "application/json", "Authorization": f"Basic {LOGIN}"},
+    )
+    with urlopen(request, timeout=SECONDS_MAX) as reply:
+        return json.load(reply)
+
+
+def _explain(spark: ThriftServer, *arguments: str) -> str:
+    return subprocess.run(
+        [*starpruner_command(), "explain", "--backend", str(spark.endpoint), *arguments],
+        # As a newcomer: no login named, nothing in the environment.
+        env={},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+    ).stdout
+
+
+def _assert_explains_the_star_join(explained: dict[str, Any], sample: Sample) -> None:
+    assert explained["original"] == STAR_JOIN
+    assert explained["changed"]
+    assert "'2024-12-24'" in explained["rewritten"]
+    fact = next(scan for scan in explained["scans"] if scan["table"].endswith("sales"))
+    assert fact["alias"] == "s"
+    assert fact["reducers"][0]["columns"] == ["ds"]
+    assert fact["reducers"][0]["keys"] == 1
+    assert fact["partitions"] == {"total": sample.days * len(REGIONS), "kept": len(REGIONS)}
+    assert fact["skip_reason"] is None
+    assert explained["timings_ms"]["key_queries"] > 0
+
+
+def test_post_explain_answers_the_rewrite_and_its_gain(proxy: ProxyProcess, sample: Sample) -> None:
+    _assert_explains_the_star_join(_post(proxy, json.dumps({"sql": STAR_JOIN}).encode()), sample)
+
+
+def test_starpruner_explain_json_is_what_post_explain_answers(spark: ThriftServer, sample: Sample) -> None:
+    _assert_explains_the_star_join(json.loads(_explain(spark, "--json", STAR_JOIN)), sample)
+
+
+@pytest.mark.usefixtures("sample")
+def test_starpruner_explain_tells_a_person_the_key_query_and_the_partitions(spark: ThriftServer) -> None:
+    text = _explain(spark, STAR_JOIN)
+    for words in ("SELECT DISTINCT", "'2024-12-24'", f"{len(REGIONS)} of"):
+        assert words in text
+
+
+def test_key_queries_are_not_run_when_the_request_says_so(proxy: ProxyProcess, sample: Sample) -> None:
+    explained = _post(proxy, json.dumps({"sql": STAR_JOIN, "run_key_queries": False}).encode())
+    fact = next(scan for scan in explained["scans"] if scan["table"].endswith("sales"))
+    assert fact["reducers"][0]["keys"] is None
+    assert fact["partitions"]["total"] == sample.days * len(REGIONS)
+    assert not explained["changed"]
+
+
+def test_a_name_is_looked_up_in_the_database_of_the_request(proxy: ProxyProcess, sample: Sample) -> None:
+    explained = _post(proxy, json.dumps({"sql": STAR_JOIN, "database": "default"}).encode())
+    _assert_explains_the_star_join(explained, sample)
+
+
+def test_sql_that_does_not_parse_is_an_answer_that_says_why(proxy: ProxyProcess) -> None:
+    explained = _post(proxy, json.dumps({"sql": "SELEC 1"}).encode())
+    assert explained["changed"] is False
+    assert explained["rewritten"] == "SELEC 1"
+    assert explained["skip_reason"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"sql": 1}'])
+def test_a_bad_request_is_a_400_and_a_sentence(proxy: ProxyProcess, body: bytes) -> None:
+    with pytest.raises(HTTPError) as caught:
+        _post(proxy, body)
+    with caught.value as reply:
+        assert reply.code == HTTPStatus.BAD_REQUEST
+        assert " " in reply.read().decode()

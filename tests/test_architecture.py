@@ -1,0 +1,119 @@
+"""The directions of imports, and what the pure parts may not touch."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("rewriter", "proxy", "demo")
+
+# What each package may import of the others. Arrows run one way.
+ALLOWED = {"rewriter": set(), "proxy": {"rewriter"}, "demo": {"proxy", "rewriter"}}
+
+# The shell, and the only modules that know of sockets and of the event loop.
+SHELL = {
+    "proxy.cli",
+    "proxy.server",
+    "proxy.connection",
+    "proxy.client",
+    "proxy.drive",
+    "proxy.sessions",
+    "proxy.sockets",
+    "proxy.admin.app",
+    "proxy.admin.explaining",
+}
+INPUT_AND_OUTPUT = {
+    "asyncio",
+    "socket",
+    "ssl",
+    "select",
+    "threading",
+    "subprocess",
+    "aiohttp",
+    "uvloop",
+    "concurrent",
+}
+
+# Lower layers first: a module imports of its own package only what stands before it.
+REWRITER_LAYERS = (
+    "skip",
+    "catalog",
+    "functions",
+    "keys",
+    "keyquery",
+    "partitions",
+    "predicate",
+    "statement",
+    "conditions",
+    "joins",
+    "reducers",
+    "splice",
+    "plan",
+)
+
+
+def modules(package: str) -> Iterator[tuple[str, Path]]:
+    for path in sorted((ROOT / package).rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        yield ".".join(parts).removesuffix(".__init__"), path
+
+
+def imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            found.add(node.module or "")
+    return found
+
+
+ALL_MODULES = [found for package in PACKAGES for found in modules(package)]
+
+
+@pytest.mark.parametrize(("module", "path"), ALL_MODULES, ids=[name for name, _ in ALL_MODULES])
+def test_a_package_imports_only_what_stands_below_it(module: str, path: Path) -> None:
+    package = module.split(".", maxsplit=1)[0]
+    others = {name.split(".")[0] for name in imports(path)} & set(PACKAGES)
+    assert others - {package} <= ALLOWED[package]
+
+
+@pytest.mark.parametrize(("module", "path"), ALL_MODULES, ids=[name for name, _ in ALL_MODULES])
+def test_only_the_shell_knows_of_sockets_and_the_event_loop(module: str, path: Path) -> None:
+    if module in SHELL or module.startswith("demo"):
+        return
+    assert not {name.split(".")[0] for name in imports(path)} & INPUT_AND_OUTPUT
+
+
+@pytest.mark.parametrize("path", [path for _, path in modules("rewriter")], ids=lambda path: path.stem)
+def test_the_rewriter_needs_the_standard_library_and_sqlglot_alone(path: Path) -> None:
+    outside = {name.split(".")[0] for name in imports(path)} - set(sys.stdlib_module_names) - {"__future__"}
+    assert outside <= {"rewriter", "sqlglot"}
+
+
+@pytest.mark.parametrize("position", range(len(REWRITER_LAYERS)), ids=REWRITER_LAYERS)
+def test_the_rewriters_layers_run_one_way(position: int) -> None:
+    module = REWRITER_LAYERS[position]
+    own = {
+        name.removeprefix("rewriter.")
+        for name in imports(ROOT / "rewriter" / f"{module}.py")
+        if "rewriter." in name
+    }
+    assert own <= set(REWRITER_LAYERS[:position])
+
+
+def test_every_module_of_the_rewriter_has_a_layer() -> None:
+    named = {name.removeprefix("rewriter.") for name, _ in modules("rewriter")} - {"rewriter"}
+    assert named == set(REWRITER_LAYERS)
+
+
+def test_the_wire_knows_nothing_of_the_proxy_around_it() -> None:
+    for _, path in modules("proxy/wire"):
+        outside = {
+            name for name in imports(path) if name.startswith("proxy") and not name.startswith("proxy.wire")
+        }
+        assert not outside, f"{path}: {outside}"
