@@ -6,7 +6,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -47,8 +47,12 @@ def _receive_to_the_end(client: socket.socket) -> bytes:
 
 def _sockets(child: Child) -> int:
     """How many sockets a process holds open."""
-    descriptors = Path(f"/proc/{child.process.pid}/fd")
-    return sum(str(descriptor.readlink()).startswith("socket:") for descriptor in descriptors.iterdir())
+    count = 0
+    for descriptor in Path(f"/proc/{child.process.pid}/fd").iterdir():
+        # It may be closed between being listed and being looked at.
+        with suppress(FileNotFoundError):
+            count += str(descriptor.readlink()).startswith("socket:")
+    return count
 
 
 def _until(condition: Callable[[], bool]) -> bool:
