@@ -37,9 +37,7 @@ class _Commands(click.Group):
     """The built-in commands and those of the entry-point group `starpruner.commands`, loaded when called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(
-            {*super().list_commands(ctx), *(e.name for e in entry_points(group="starpruner.commands"))}
-        )
+        return sorted({*super().list_commands(ctx), *(e.name for e in entry_points(group="starpruner.commands"))})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)
@@ -89,16 +87,14 @@ def _configured(command: Callable[..., None]) -> Callable[..., None]:
     command = click.option(
         "--config", "path", type=click.Path(path_type=Path), help="The configuration, a TOML file."
     )(command)
-    return click.option(
-        "--backend", metavar="HOST:PORT", help="The Spark Thrift Server; sets proxy.backend."
-    )(command)
+    return click.option("--backend", metavar="HOST:PORT", help="The Spark Thrift Server; sets proxy.backend.")(
+        command
+    )
 
 
 def _config(path: Path | None, overrides: tuple[str, ...], **flags: str | None) -> Config:
     """The configuration with the flags on top: `proxy_listen` is the flag of proxy.listen."""
-    named = tuple(
-        f"{flag.replace('_', '.', 1)}={value}" for flag, value in flags.items() if value is not None
-    )
+    named = tuple(f"{flag.replace('_', '.', 1)}={value}" for flag, value in flags.items() if value is not None)
     try:
         return load(path, (*overrides, *named))
     except ConfigError as error:

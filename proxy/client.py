@@ -109,17 +109,13 @@ class BackendClient:
         timeout_s = self._login.connect_timeout_s
         try:
             async with asyncio.timeout(timeout_s):
-                self._reader, self._writer = await asyncio.open_connection(
-                    self._address.host, self._address.port
-                )
+                self._reader, self._writer = await asyncio.open_connection(self._address.host, self._address.port)
         except TimeoutError:
             raise BackendError(
                 f"cannot reach the backend {self._address}: no connection within {timeout_s:g} s"
             ) from None
         except OSError as error:
-            raise BackendError(
-                f"cannot reach the backend {self._address}: {why_unreachable(error)}"
-            ) from error
+            raise BackendError(f"cannot reach the backend {self._address}: {why_unreachable(error)}") from error
 
     def _hang_up(self) -> None:
         self._writer.close()
@@ -159,9 +155,7 @@ class BackendClient:
             raise BackendError(f"the backend {self._address} opened no session: {reply.status.message}")
         if reply.protocol_version < PROTOCOL_V6:
             version = reply.protocol_version + 1
-            raise BackendError(
-                f"the backend {self._address} speaks protocol V{version}, V6 or later is needed"
-            )
+            raise BackendError(f"the backend {self._address} speaks protocol V{version}, V6 or later is needed")
         self._session = reply.session
 
     async def _close_session(self) -> None:
@@ -205,6 +199,5 @@ class BackendClient:
 
     def _not_hiveserver2(self, what: str) -> NoReturn:
         raise BackendError(
-            f"the backend {self._address} does not speak HiveServer2's binary protocol "
-            f"over SASL PLAIN: {what}"
+            f"the backend {self._address} does not speak HiveServer2's binary protocol over SASL PLAIN: {what}"
         )

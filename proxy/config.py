@@ -66,6 +66,8 @@ class RewriteSection(_Section, frozen=True):
     statement_chars_max: Count = 262_144
     # Enough for five years of days. Literals cost about 20 bytes each, on the wire and in Spark's parser.
     key_rows_max: Count = 2_000
+    # Key queries run one after the other before the statement does; a star has a handful of dimensions.
+    key_queries_max: Count = 8
     # Measured key queries take 0.1 to 0.3 s. A small side that needs more than a few seconds is not small.
     key_query_deadline_s: Seconds = 5.0
     # 2,000 keys of 500 bytes each.

@@ -73,7 +73,7 @@ def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
     pairs = zip(outcome.scan.reducers, outcome.keys, strict=True)
     return ScanView(
         table=str(reference.name),
-        alias=reference.alias,
+        alias=outcome.scan.alias,
         reducers=[
             ReducerView([r.column], r.join, r.key_query.sql, len(keys.values) if keys is not None else None)
             for r, keys in pairs

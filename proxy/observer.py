@@ -20,9 +20,7 @@ from proxy.wire.messages import Message
 from proxy.wire.replies import decode_operation_reply, decode_session_reply, decode_state_reply, open_reply
 from proxy.wire.thrift import Header, Reader
 
-_MAY_END_AN_OPERATION: Final = frozenset(
-    {EXECUTE_STATEMENT, CANCEL_OPERATION, CLOSE_OPERATION, CLOSE_SESSION}
-)
+_MAY_END_AN_OPERATION: Final = frozenset({EXECUTE_STATEMENT, CANCEL_OPERATION, CLOSE_OPERATION, CLOSE_SESSION})
 
 
 class Observer:

@@ -101,9 +101,7 @@ class _Run:
     def execute(self) -> Generator[Call, Reply, OperationHandle]:
         timeout_s = max(1, math.ceil(self._query.deadline_s))
         message = encode_execute(self._next(), self._session, self._query.sql, timeout_s)
-        reply = yield from self._call(
-            EXECUTE_STATEMENT, message, CONTROL_REPLY_BYTES_MAX, decode_operation_reply
-        )
+        reply = yield from self._call(EXECUTE_STATEMENT, message, CONTROL_REPLY_BYTES_MAX, decode_operation_reply)
         _check(reply.status)
         if reply.operation is None:
             raise _FailedError(FailureKind.UNREADABLE, "the server gave the query no operation handle")

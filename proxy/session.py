@@ -110,7 +110,12 @@ class Session:
         statement = yield from self._read(sql, settings)
         if isinstance(statement, SkipReason):
             return Decision(sql, skip=statement)
-        limits = Limits(settings.key_rows_max, settings.metastore_in_max, settings.predicate_chars_max)
+        limits = Limits(
+            key_rows_max=settings.key_rows_max,
+            key_queries_max=settings.key_queries_max,
+            metastore_in_max=settings.metastore_in_max,
+            predicate_chars_max=settings.predicate_chars_max,
+        )
         planned = yield from self._plan(statement, limits, timings)
         if isinstance(planned, SkipReason):
             return Decision(sql, skip=planned)

@@ -9,7 +9,8 @@ from rewriter.catalog import Catalog, Column, TableFacts, TableKind, TableName
 from rewriter.keyquery import KeyQuery
 from rewriter.keys import KeySet, UnreadableKeyError
 from rewriter.plan import Limits, Plan, Rewrite, ScanOutcome, apply, plan
-from rewriter.reducers import PlannedScan, Reducer
+from rewriter.reducers import Reducer
+from rewriter.scans import PlannedScan
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement, may_have_a_join, read
 

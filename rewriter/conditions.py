@@ -6,7 +6,8 @@ slice, parsed by itself, must be the very tree that it stands for. What cannot b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from sqlglot import Token, TokenType, exp
@@ -14,6 +15,9 @@ from sqlglot.errors import SqlglotError
 
 from rewriter.functions import CLOCK_WORDS, DETERMINISTIC_FUNCTIONS, FILTER_WORDS, WORDS_BEFORE_PARENTHESIS
 from rewriter.statement import Statement, parse_tree, tokenize
+
+# Branches of a disjunction of which something is implied. A generated one with thousands is used whole or not.
+ALTERNATIVES_MAX = 100
 
 _STARTS = frozenset({TokenType.WHERE, TokenType.ON})
 # What can follow a condition at its own depth.
@@ -91,7 +95,7 @@ def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
 
 @dataclass(frozen=True)
 class Conjunct:
-    """A conjunct and where it stands: tokens `first` to `last`, both included."""
+    """An expression, mostly a conjunct, and where it stands: tokens `first` to `last`, both included."""
 
     tree: exp.Expr
     first: int
@@ -116,6 +120,58 @@ def located(statement: Statement, condition: exp.Expr) -> tuple[Conjunct, ...]:
     return found if all(_proven(statement, conjunct) for conjunct in found) else ()
 
 
+def operands_of(statement: Statement, equality: Conjunct) -> tuple[Conjunct, ...]:
+    """The two sides of an equality with their places; none if the places are not certain."""
+    tokens = statement.tokens
+    depths = _depths(tokens, equality.first, equality.last + 1)
+    places = [i for i, depth in depths if depth == 0 and tokens[i].token_type is TokenType.EQ]
+    if len(places) != 1 or not isinstance(equality.tree, exp.EQ):
+        return ()
+    left = Conjunct(equality.tree.this.unnest(), equality.first, places[0] - 1)
+    right = Conjunct(equality.tree.expression.unnest(), places[0] + 1, equality.last)
+    return (left, right) if _proven(statement, left) and _proven(statement, right) else ()
+
+
+def alternatives(statement: Statement, disjunction: Conjunct) -> list[list[Conjunct]]:
+    """The conjuncts of each branch of a disjunction; none if the places are not certain, or too many."""
+    trees, pending = [], [disjunction.tree]
+    while pending:
+        tree = pending.pop()
+        if isinstance(tree, exp.Or):
+            pending += [tree.expression, tree.this]
+        else:
+            trees.append(tree)
+    ranges = _branches(statement.tokens, disjunction.first, disjunction.last + 1)
+    if len(ranges) != len(trees) or len(trees) > ALTERNATIVES_MAX:
+        return []
+    found = [_branch(statement, tree, *place) for tree, place in zip(trees, ranges, strict=True)]
+    return found if all(found) else []
+
+
+def _branch(statement: Statement, tree: exp.Expr, start: int, stop: int) -> list[Conjunct]:
+    terms, pieces = list(conjuncts(tree)), _split(statement.tokens, start, stop)
+    if len(terms) != len(pieces):
+        return []
+    placed = [Conjunct(term, *piece) for term, piece in zip(terms, pieces, strict=True)]
+    return placed if all(_proven(statement, conjunct) for conjunct in placed) else []
+
+
+def _branches(tokens: tuple[Token, ...], start: int, stop: int) -> list[tuple[int, int]]:
+    """Token ranges of the branches of a disjunction that is not enclosed in parentheses as a whole."""
+    ors = [i for i, depth in _depths(tokens, start, stop) if not depth and tokens[i].token_type is TokenType.OR]
+    return list(zip([start, *(i + 1 for i in ors)], [*ors, stop], strict=True))
+
+
+def _depths(tokens: tuple[Token, ...], start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Each token's index with how many parentheses and CASEs are open behind it."""
+    depth = 0
+    for index in range(start, stop):
+        kind = tokens[index].token_type
+        depth += kind in {TokenType.L_PAREN, TokenType.CASE}
+        depth -= kind in {TokenType.R_PAREN, TokenType.END}
+        yield index, depth
+
+
 def is_repeatable(statement: Statement, conjunct: Conjunct) -> bool:
     """Whether every token of the conjunct is known to mean the same in a key query as in the statement.
 
@@ -123,32 +179,47 @@ def is_repeatable(statement: Statement, conjunct: Conjunct) -> bool:
     those of the small table is for the caller to see.
     """
     tokens = statement.tokens[conjunct.first : conjunct.last + 1]
-    columns = {
-        identifier.meta.get("start")
-        for column in conjunct.tree.find_all(exp.Column)
-        for identifier in column.find_all(exp.Identifier)
-    }
+    identifiers = (i for column in conjunct.tree.find_all(exp.Column) for i in column.find_all(exp.Identifier))
+    columns = {identifier.meta["start"] for identifier in identifiers if "start" in identifier.meta}
+    return all_known(statement.text, tokens, columns, FILTER_WORDS, DETERMINISTIC_FUNCTIONS)
+
+
+def all_known(
+    text: str,
+    tokens: Sequence[Token],
+    names: AbstractSet[int],
+    words: AbstractSet[str],
+    functions: AbstractSet[str],
+) -> bool:
+    """Whether every token is a name at one of the offsets `names`, a literal, or a known word or function."""
     followed = [*tokens[1:], None]
-    return all(
-        token.start in columns or _is_known(statement, token, after)
-        for token, after in zip(tokens, followed, strict=True)
-    )
+    for token, after in zip(tokens, followed, strict=True):
+        called = after is not None and after.token_type is TokenType.L_PAREN
+        if token.start in names and not called:
+            continue
+        if not _is_known(text, token, words, functions, called=called):
+            return False
+    return True
 
 
-def _is_known(statement: Statement, token: Token, after: Token | None) -> bool:
+def _is_known(
+    text: str, token: Token, words: AbstractSet[str], functions: AbstractSet[str], *, called: bool
+) -> bool:
     if token.token_type is TokenType.STRING:
         return not any(token.text.strip().lower().startswith(word) for word in CLOCK_WORDS)
     if token.token_type in _OPERATORS:
         return True
-    # A suffix such as 1L arrives as NUMBER, DCOLON, BIGINT at one offset: the text is the suffix then.
+    if token.token_type is TokenType.IDENTIFIER:
+        return False  # quoted: a name, whatever it says
     word = token.text.lower()
-    if after is not None and after.token_type is TokenType.L_PAREN:
-        return word in DETERMINISTIC_FUNCTIONS or word in WORDS_BEFORE_PARENTHESIS
-    return word in FILTER_WORDS or _is_number_suffix(statement, token)
+    if called:
+        return word in functions or word in WORDS_BEFORE_PARENTHESIS
+    return all(part in words for part in word.split()) or _is_number_suffix(text, token)
 
 
-def _is_number_suffix(statement: Statement, token: Token) -> bool:
-    return statement.text[token.start].isdigit() and token.text.lower() in {"l", "s", "y", "f", "d", "bd"}
+def _is_number_suffix(text: str, token: Token) -> bool:
+    # A suffix such as 1L arrives as NUMBER, DCOLON, BIGINT at one offset, and its text is the suffix.
+    return text[token.start].isdigit() and token.text.lower() in {"l", "s", "y", "f", "d", "bd"}
 
 
 def _span(statement: Statement, condition: exp.Expr) -> tuple[int, int] | None:
@@ -207,11 +278,9 @@ def _split(tokens: tuple[Token, ...], start: int, stop: int) -> list[tuple[int, 
 
 
 def _top_level_terms(tokens: tuple[Token, ...], start: int, stop: int) -> list[tuple[int, int]]:
-    terms, depth, betweens, first = [], 0, 0, start
-    for index in range(start, stop):
+    terms, betweens, first = [], 0, start
+    for index, depth in _depths(tokens, start, stop):
         kind = tokens[index].token_type
-        depth += kind in {TokenType.L_PAREN, TokenType.CASE}
-        depth -= kind in {TokenType.R_PAREN, TokenType.END}
         if depth:
             continue
         if kind is TokenType.OR:

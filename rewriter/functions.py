@@ -42,7 +42,22 @@ FILTER_WORDS = frozenset(_GRAMMAR.split())
 
 # Those of them behind which a parenthesis opens without making them a function that is not listed above.
 WORDS_BEFORE_PARENTHESIS = frozenset(
-    "and or not in is between like rlike case when then else decimal dec numeric".split()
+    "and or not in is between like rlike case when then else decimal dec numeric on where having from join by as"
+    " using union all select".split()
+)
+
+# Words of a whole query that may stand in a small side's text. ORDER, LIMIT and TABLESAMPLE are left out: which
+# rows they choose can differ from one run to the next. So can the order in which sums and averages are taken.
+QUERY_WORDS = FILTER_WORDS | frozenset(
+    """
+    select where join inner outer left right full cross semi anti on using group by having union all
+    """.split()
+)
+DETERMINISTIC_AGGREGATES = frozenset({"max", "min", "count"})
+
+# Functions that Spark reads without parentheses where a name is no column (LiteralFunctionResolution.scala).
+LITERAL_FUNCTIONS = frozenset(
+    "current_date current_timestamp current_time localtimestamp current_user session_user user".split()
 )
 
 # Strings that Spark reads as the clock when they are cast to a date or a timestamp (SpecialDatetimeValues).

@@ -26,7 +26,7 @@ def key_query(*, source: str, key: str, filters: tuple[str, ...], type_name: str
     ... ).sql
     'SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.y = 2026) LIMIT 10'
     """
-    where = " AND ".join(f"({text})" for text in filters)
+    where = f" WHERE {' AND '.join(f'({text})' for text in filters)}" if filters else ""
     select = f"SELECT DISTINCT {key} AS key, typeof({key}) AS type"
-    sql = f"{select} FROM {source} WHERE {where} LIMIT {rows_max + 1}"
+    sql = f"{select} FROM {source}{where} LIMIT {rows_max + 1}"
     return KeyQuery(sql, type_name, rows_max)

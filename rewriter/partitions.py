@@ -25,16 +25,13 @@ def partition_values(spec: str) -> dict[str, str | None]:
     """
     pairs = (part.partition("=") for part in spec.split("/"))
     return {
-        unquote(name).lower(): None if value == DEFAULT_PARTITION else unquote(value)
-        for name, _, value in pairs
+        unquote(name).lower(): None if value == DEFAULT_PARTITION else unquote(value) for name, _, value in pairs
     }
 
 
 def kept(partitions: Iterable[str], restrictions: Iterable[tuple[str, KeySet]]) -> int:
     """How many partitions hold a key in every restricted column; one that cannot be read counts as kept."""
-    wanted = [
-        (column.lower(), _family(k), {_comparable(k, v) for v in k.values}) for column, k in restrictions
-    ]
+    wanted = [(column.lower(), _family(k), {_comparable(k, v) for v in k.values}) for column, k in restrictions]
     return sum(
         all(_may_match(values.get(column, ""), family, members) for column, family, members in wanted)
         for values in map(partition_values, partitions)

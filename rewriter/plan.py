@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rewriter.catalog import Catalog, TableName
-from rewriter.joins import blocks
 from rewriter.keyquery import KeyQuery
 from rewriter.keys import KeySet, UnreadableKeyError
 from rewriter.predicate import Predicate, render
-from rewriter.reducers import BlockPlanner, PlannedScan, Reducer
+from rewriter.reducers import Reducer
+from rewriter.scans import PlannedScan, scans
+from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
 from rewriter.splice import Narrowing, narrowed
 from rewriter.statement import Statement
@@ -22,6 +23,7 @@ class Limits:
     """Bounds of one rewrite. What they are for is said where the configuration sets them."""
 
     key_rows_max: int = 2_000
+    key_queries_max: int = 8
     metastore_in_max: int = 100
     predicate_chars_max: int = 64 * 1024
 
@@ -79,21 +81,17 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
     Where tables are missing from the catalog, the plan names them and finds nothing: look them up and
     plan again.
     """
-    found = blocks(statement)
-    wanted = {name for block in found if block.may_narrow for name in block.tables}
-    missing = frozenset(wanted - catalog.keys())
+    scopes = Scopes(statement, catalog)
+    missing = (scopes.tables if scopes.may_narrow else frozenset()) - catalog.keys()
     if missing:
         return Plan(statement, (), missing)
-    planners = (BlockPlanner(statement, block, catalog, limits.key_rows_max) for block in found)
-    return Plan(statement, tuple(scan for planner in planners for scan in planner.scans()))
+    return Plan(statement, scans(scopes, limits.key_rows_max, limits.key_queries_max))
 
 
 def apply(plan: Plan, answers: Mapping[KeyQuery, KeyAnswer], limits: Limits) -> Rewrite:
     """Insert the predicates that the key sets give. A key query without an answer narrows nothing."""
     outcomes = tuple(_outcome(scan, answers, limits) for scan in plan.scans)
-    narrowings = [
-        _narrowing(plan.statement, outcome) for outcome in outcomes if outcome.predicate is not None
-    ]
+    narrowings = [_narrowing(plan.statement, outcome) for outcome in outcomes if outcome.predicate is not None]
     if not narrowings:
         return Rewrite(plan.statement.text, outcomes)
     text = narrowed(plan.statement, narrowings)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from sqlglot import exp
 
-from rewriter.catalog import Catalog, TableFacts, TableKind, quoted
-from rewriter.conditions import conjuncts, is_repeatable, located
-from rewriter.joins import Block, Operand, Reference, Scope
+from rewriter.catalog import TableFacts, TableKind, quoted
+from rewriter.conditions import conjuncts, is_repeatable, operands_of
+from rewriter.filters import Filters
+from rewriter.jointree import Join, Leaf, Reference
 from rewriter.keyquery import KeyQuery, key_query
 from rewriter.keys import is_key_type
+from rewriter.lineage import Origin, origins
+from rewriter.rules import CONDITION_HOLDS
+from rewriter.scopes import Operand, Scope, Scopes
 from rewriter.skip import SkipReason
-from rewriter.statement import Statement
+from rewriter.sources import QUERY_KEY, Source, is_plain_exists, query_source, source_of
+
+# Tables of a snowflake in one key query. Each is one more join to run before the statement.
+_ARMS_MAX = 6
 
 # Formats whose partitions Spark prunes by the catalog's partition columns. Iceberg and Delta do otherwise.
 _PROVIDERS = frozenset({"parquet", "orc", "hive", "csv", "json", "avro", "text"})
@@ -23,7 +28,7 @@ _PROVIDERS = frozenset({"parquet", "orc", "hive", "csv", "json", "avro", "text"}
 
 @dataclass(frozen=True)
 class Reducer:
-    """What shrinks a fact scan: an equality with a filtered small table, and the query for its keys."""
+    """What shrinks a fact scan: an equality with a filtered small side, and the query for its keys."""
 
     column: str
     join: str
@@ -31,109 +36,229 @@ class Reducer:
 
 
 @dataclass(frozen=True)
-class PlannedScan:
-    """A fact scan that may be narrowed by its reducers, or a table reference with the reason why not."""
+class Finding:
+    """A fact's scan with a reducer, or with the reason why an equality is none."""
 
     reference: Reference
-    reducers: tuple[Reducer, ...] = ()
-    skip: SkipReason | None = None
+    result: Reducer | SkipReason
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class _SmallSide:
+    """The other side of an equality: the FROM item that it reads, and the key as text."""
+
+    leaf: Leaf
+    key: str
+    shown: str
+    type_name: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Arm:
+    """A table that is joined to the small side, or to another arm, and what is known of its rows."""
+
+    joined_to: Leaf
+    source: Source
+    equality: str
+    filters: tuple[str, ...]
+
+
+def _way(arms: dict[Leaf, _Arm], leaf: Leaf) -> set[Leaf]:
+    """An arm and those that lead to it."""
+    found = set()
+    while leaf in arms:
+        found.add(leaf)
+        leaf = arms[leaf].joined_to
+    return found
+
+
 class BlockPlanner:
-    """Finds the scans of one block. The tables of a block that may narrow are all in the catalog."""
+    """Finds what the equalities of one block reduce. The tables of the statement are all in the catalog."""
 
-    statement: Statement
-    block: Block
-    catalog: Catalog
-    key_rows_max: int
+    def __init__(self, scopes: Scopes, scope: Scope, key_rows_max: int) -> None:
+        self._scopes = scopes
+        self._scope = scope
+        self._statement = scopes.statement
+        self._filters = Filters(scopes.statement, scope)
+        self._key_rows_max = key_rows_max
 
-    def scans(self) -> Iterator[PlannedScan]:
-        """One for each table reference of the block, in its order."""
-        for reference in self.block.references:
-            skip = self.block.refusal or reference.refusal
-            if skip is None and not self.block.may_narrow:
-                skip = SkipReason.NO_EQUALITY
-            if skip is None:
-                skip = _fact_refusal(self.catalog.get(reference.name))
-            yield PlannedScan(reference, skip=skip) if skip is not None else self._scan(reference)
+    def findings(self) -> Iterator[Finding]:
+        """One for each equality and fact that it could reduce."""
+        for join in self._scope.block.tree.joins:
+            for left, right in self._scope.merged(join):
+                yield from self._of_sides(join, left, self._column_side(right))
+                yield from self._of_sides(join, right, self._column_side(left))
+            for term in conjuncts(join.condition):
+                yield from self._of_term(join, term)
 
-    @cached_property
-    def _scope(self) -> Scope:
-        return Scope(self.block, self.catalog)
+    def _of_term(self, join: Join, term: exp.Expr) -> Iterator[Finding]:
+        if isinstance(term, exp.EQ):
+            sides = (term.this.unnest(), term.expression.unnest())
+            yield from self._of_equality(join, term, *sides)
+            yield from self._of_equality(join, term, *sides[::-1])
+        elif isinstance(term, exp.In) and isinstance(query := term.args.get("query"), exp.Subquery):
+            yield from self._of_query(join, term.this.unnest(), query.this)
+        elif isinstance(term, exp.Exists):
+            yield from self._of_exists(join, term.this.unnest())
 
-    @cached_property
-    def _partners(self) -> dict[Reference, list[tuple[Operand, Operand]]]:
-        """For each reference its columns that are compared, each with the column on the other side."""
-        found = defaultdict(list)
-        for equality in self._scope.equalities:
-            found[equality.left.reference].append((equality.left, equality.right))
-            found[equality.right.reference].append((equality.right, equality.left))
-        return found
+    def _of_equality(
+        self, join: Join, term: exp.EQ, fact_side: exp.Expr, small_side: exp.Expr
+    ) -> Iterator[Finding]:
+        if isinstance(small_side, exp.Query):
+            yield from self._of_query(join, fact_side, small_side)
+            return
+        fact = self._scope.resolve(fact_side, join)
+        column = self._scope.resolve(small_side, join)
+        small = self._column_side(column) if column is not None else self._expression_side(join, term, small_side)
+        if fact is not None and small is not None:
+            yield from self._of_sides(join, fact, small)
 
-    def _scan(self, fact: Reference) -> PlannedScan:
-        found = [self._reducer(own, other) for own, other in self._partners.get(fact, ())]
-        reducers = tuple(dict.fromkeys(r for r in found if isinstance(r, Reducer)))
-        if reducers:
-            return PlannedScan(fact, reducers)
-        return PlannedScan(fact, skip=_most_telling([r for r in found if isinstance(r, SkipReason)]))
+    def _of_query(self, join: Join, fact_side: exp.Expr, query: exp.Expr) -> Iterator[Finding]:
+        """`t.k IN (SELECT ..)` and `t.k = (SELECT ..)`: the keys are what the query answers."""
+        fact = self._scope.resolve(fact_side, join)
+        if fact is None:
+            return
+        source = query_source(self._scopes, query)
+        for origin in origins(self._scopes, fact.leaf, fact.name):
+            if origin.leaf.reference is not None:
+                yield Finding(origin.leaf.reference, self._query_reducer(join, fact, origin, source))
 
-    def _reducer(self, fact: Operand, small: Operand) -> Reducer | SkipReason:
-        refusal = self._equality_refusal(fact, small)
+    def _query_reducer(
+        self, join: Join, fact: Operand, origin: Origin, source: Source | SkipReason
+    ) -> Reducer | SkipReason:
+        refusal = _origin_refusal(origin, None) or self._stays(join, fact)
         if refusal is not None:
             return refusal
-        filters = self._filters.get(small.reference)
-        if not filters:
+        if isinstance(source, SkipReason):
+            return source
+        if not source.is_filtered:
             return SkipReason.REDUCER_UNFILTERED
-        alias = small.reference.alias_text(self.statement)
-        return Reducer(
-            column=fact.column.name,
-            join=f"{fact} = {small}",
-            key_query=key_query(
-                source=small.reference.source(self.statement),
-                key=f"{alias}.{quoted(small.column.name)}",
-                filters=tuple(filters),
-                type_name=fact.column.type_name,
-                rows_max=self.key_rows_max,
-            ),
-        )
+        return self._reducer_of(source, QUERY_KEY, (), f"{fact} = (subquery)", origin)
 
-    def _equality_refusal(self, fact: Operand, small: Operand) -> SkipReason | None:
-        facts, small_facts = self.catalog.get(fact.reference.name), self.catalog.get(small.reference.name)
-        if facts is None or not facts.is_partition_column(fact.column):
-            return SkipReason.NOT_A_PARTITION_COLUMN
-        if small_facts is None or small.reference.refusal or small_facts.kind is not TableKind.TABLE:
-            return SkipReason.NOT_A_TABLE
-        if fact.column.type_name != small.column.type_name:
-            return SkipReason.TYPES_DIFFER
-        if not is_key_type(fact.column.type_name):
-            return SkipReason.TYPE_REFUSED
-        if small_facts.partition_columns:
-            return SkipReason.REDUCER_PARTITIONED
-        return SkipReason.COLUMNS_DIFFER_BY_CASE if small_facts.columns_differ_by_case else None
+    def _of_exists(self, join: Join, query: exp.Expr) -> Iterator[Finding]:
+        """`EXISTS (SELECT .. FROM r WHERE r.k = t.k AND ..)` is a semi-join."""
+        scope = self._scopes.scope_of(query)
+        if scope is None or not is_plain_exists(query):
+            return
+        inner = BlockPlanner(self._scopes, scope, self._key_rows_max)
+        top = scope.block.tree.joins[-1]
+        for term in conjuncts(top.condition):
+            if isinstance(term, exp.EQ):
+                sides = (term.this.unnest(), term.expression.unnest())
+                yield from self._correlated(join, inner, top, *sides)
+                yield from self._correlated(join, inner, top, *sides[::-1])
 
-    @cached_property
-    def _filters(self) -> dict[Reference, list[str]]:
-        """The conjuncts that read one reference alone and mean the same in a query of its own."""
-        found = defaultdict(list)
-        for condition in self.block.conditions:
-            readers = [self._only_reader(term) for term in conjuncts(condition)]
-            if not any(readers):
+    def _correlated(
+        self, join: Join, inner: BlockPlanner, top: Join, outer_side: exp.Expr, inner_side: exp.Expr
+    ) -> Iterator[Finding]:
+        small = inner._scope.resolve(inner_side, top)
+        if small is None or not inner._scope.certainly_lacks(outer_side):
+            return
+        fact = self._scope.resolve(outer_side, join)
+        if fact is None:
+            return
+        for origin in origins(self._scopes, fact.leaf, fact.name):
+            if origin.leaf.reference is not None:
+                side = inner._column_side(small)
+                found = self._stays(join, fact) or inner._reducer(top, fact, origin, side)
+                yield Finding(origin.leaf.reference, found)
+
+    def _column_side(self, operand: Operand) -> _SmallSide:
+        alias = operand.leaf.alias
+        text = operand.leaf.reference.alias_text(self._statement) if operand.leaf.reference else quoted(alias)
+        return _SmallSide(operand.leaf, f"{text}.{quoted(operand.name)}", str(operand), operand.type_name)
+
+    def _expression_side(self, join: Join, term: exp.EQ, side: exp.Expr) -> _SmallSide | None:
+        """An expression over one FROM item, such as `cast(d.day AS STRING)`."""
+        leaf = self._filters.only_reader(side, join)
+        if leaf is None or leaf.is_padded_below(join):
+            # Over nulls that pad it, an expression may give a key that no row of the item gives.
+            return None
+        for conjunct in self._filters.located(join):
+            if conjunct.tree is not term:
                 continue
-            # Conjuncts whose place is uncertain are not located, and then none of them is used.
-            for conjunct, reader in zip(located(self.statement, condition), readers, strict=False):
-                if reader is not None and is_repeatable(self.statement, conjunct):
-                    found[reader].append(conjunct.text(self.statement))
-        return found
+            for operand in operands_of(self._statement, conjunct):
+                if operand.tree is side and is_repeatable(self._statement, operand):
+                    text = operand.text(self._statement)
+                    return _SmallSide(leaf, text, text, None)
+        return None
 
-    def _only_reader(self, term: exp.Expr) -> Reference | None:
-        """The one reference whose columns the term reads, if it reads nothing else."""
-        operands = [self._scope.resolve(column) for column in term.find_all(exp.Column)]
-        references = {operand.reference if operand is not None else None for operand in operands}
-        return references.pop() if len(references) == 1 and term.find(exp.Query) is None else None
+    def _of_sides(self, join: Join, fact: Operand, small: _SmallSide) -> Iterator[Finding]:
+        if fact.leaf is small.leaf:
+            return
+        for origin in origins(self._scopes, fact.leaf, fact.name):
+            if origin.leaf.reference is not None:
+                found = self._stays(join, fact) or self._reducer(join, fact, origin, small)
+                yield Finding(origin.leaf.reference, found)
+
+    def _stays(self, join: Join, fact: Operand) -> SkipReason | None:
+        """Whether rows of the fact reach the result of the join although they have no partner."""
+        return None if join.side_of(fact.leaf) in CONDITION_HOLDS[join.kind] else SkipReason.OUTER_JOIN
+
+    def _reducer(self, join: Join, fact: Operand, origin: Origin, small: _SmallSide) -> Reducer | SkipReason:
+        refusal = _origin_refusal(origin, small.type_name)
+        if refusal is not None:
+            return refusal
+        source = source_of(self._scopes, small.leaf)
+        if isinstance(source, SkipReason):
+            return source
+        filters = self._filters.holding_for(join, small.leaf)
+        snowflake = self._snowflake(join, small.leaf)
+        if not filters and not source.is_filtered and not snowflake:
+            return SkipReason.REDUCER_UNFILTERED
+        for arm in snowflake:
+            source = Source(f"{source.sql}, {arm.source.sql}", source.is_filtered)
+            filters += (arm.equality, *arm.filters)
+        return self._reducer_of(source, small.key, filters, f"{fact} = {small.shown}", origin)
+
+    def _snowflake(self, join: Join, leaf: Leaf) -> tuple[_Arm, ...]:
+        """The small tables that filter the small side in their turn: a filtered one, and those on the way to it.
+
+        Every row of the small side that can be a partner at `join` stands in a row of the FROM together with rows
+        of these tables that satisfy the equalities and their filters.
+        """
+        arms: dict[Leaf, _Arm] = {}
+        wanted: set[Leaf] = set()
+        pending = [leaf]
+        while pending and len(arms) < _ARMS_MAX:
+            known = pending.pop(0)
+            for other, equality in self._filters.neighbours(join, leaf, known):
+                source = source_of(self._scopes, other)
+                if other is leaf or other in arms or isinstance(source, SkipReason):
+                    continue
+                arms[other] = _Arm(known, source, equality, self._filters.joined_with(join, leaf, other))
+                pending.append(other)
+                if arms[other].filters or source.is_filtered:
+                    wanted |= _way(arms, other)
+        return tuple(arm for other, arm in arms.items() if other in wanted)
+
+    def _reducer_of(
+        self, source: Source, key: str, filters: tuple[str, ...], shown: str, origin: Origin
+    ) -> Reducer:
+        asked = key_query(
+            source=source.sql,
+            key=key,
+            filters=filters,
+            type_name=origin.column.type_name,
+            rows_max=self._key_rows_max,
+        )
+        return Reducer(column=origin.column.name, join=shown, key_query=asked)
 
 
-def _fact_refusal(facts: TableFacts | None) -> SkipReason | None:
+def _origin_refusal(origin: Origin, small_type: str | None) -> SkipReason | None:
+    facts, type_name = origin.facts, origin.column.type_name
+    refusal = fact_refusal(facts)
+    if refusal is not None:
+        return refusal
+    if not facts.is_partition_column(origin.column):
+        return SkipReason.NOT_A_PARTITION_COLUMN
+    if small_type is not None and small_type != type_name:
+        return SkipReason.TYPES_DIFFER
+    return None if is_key_type(type_name) else SkipReason.TYPE_REFUSED
+
+
+def fact_refusal(facts: TableFacts | None) -> SkipReason | None:
+    """Why a table cannot be narrowed, whatever it is joined with."""
     if facts is None:
         return SkipReason.UNKNOWN_TABLE
     if facts.kind is not TableKind.TABLE:
@@ -143,9 +268,3 @@ def _fact_refusal(facts: TableFacts | None) -> SkipReason | None:
     if not facts.partition_columns:
         return SkipReason.NOT_PARTITIONED
     return SkipReason.COLUMNS_DIFFER_BY_CASE if facts.columns_differ_by_case else None
-
-
-def _most_telling(skips: list[SkipReason]) -> SkipReason:
-    """Of several refusals the one that came furthest: the enum lists them in the order of the checks."""
-    ranked = list(SkipReason)
-    return max(skips, key=ranked.index, default=SkipReason.NO_EQUALITY)

@@ -9,15 +9,14 @@ class SkipReason(Enum):
     """A refusal. The value is a sentence for the user; the member's name is the stable code."""
 
     # The statement as a whole.
-    NOT_A_QUERY = "Only SELECT statements are rewritten."
-    NO_JOIN_IN_TEXT = "The statement has no join."
+    NOT_A_QUERY = "Only SELECT, INSERT .. SELECT and CREATE TABLE .. AS SELECT are rewritten."
+    WRITES_WHAT_IT_READS = "The statement writes a table that it also reads."
+    NO_JOIN_IN_TEXT = "The statement has no join and no subquery."
     DOES_NOT_PARSE = "The statement could not be parsed as Spark SQL, so it is forwarded as it is."
     TOO_LARGE = "The statement is longer than rewrite.statement_chars_max."
     SEVERAL_STATEMENTS = "The text holds more than one statement."
     SUBSTITUTION = "The text holds ${..}, which Spark substitutes before it parses."
-    UNUSUAL_TEXT = (
-        "The text uses pipe syntax or a comment continued by a backslash, whose extent is not certain."
-    )
+    UNUSUAL_TEXT = "The text uses pipe syntax or a comment continued by a backslash, whose extent is not certain."
     QUOTING_SETTINGS = (
         "The session changes what quotes or backslashes mean, so literals cannot be read with certainty."
     )
@@ -25,17 +24,14 @@ class SkipReason(Enum):
     TABLES_UNSETTLED = "The tables changed while they were being looked up."
 
     # The block (one SELECT with its FROM) that the scan stands in.
-    NO_EQUALITY = "No inner join compares a column of this table with a column of another table."
-    OUTER_JOIN = "The FROM holds a join other than an inner join."
+    NO_EQUALITY = "No join compares a column of this table with another table by equality."
     UNSUPPORTED_FROM = "The FROM or the SELECT uses a clause that is not understood yet."
 
     # The reference to the table.
     NOT_A_TABLE = "The name is a CTE, a view, a table function or a subquery, not a table."
     UNSUPPORTED_REFERENCE = "The reference is sampled, pivoted, versioned, nested or has options."
     COLUMN_ALIASES = "The reference renames its columns."
-    NAMED_BY_DATABASE = (
-        "The statement names the table's columns by database, which a narrowed scan would hide."
-    )
+    NAMED_BY_DATABASE = "The statement names the table's columns by database, which a narrowed scan would hide."
     METADATA_IN_USE = "The statement uses _metadata, which a narrowed scan would hide."
     SAME_ALIAS_TWICE = "Two references in one FROM have the same name."
     UNKNOWN_TABLE = "The table could not be described in the client's session."
@@ -44,18 +40,22 @@ class SkipReason(Enum):
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
 
     # The equality and the table on its other side.
+    OUTER_JOIN = "The join keeps the rows of this table that have no partner."
     NOT_A_PARTITION_COLUMN = "No equality is on a partition column."
     TYPES_DIFFER = "The two sides of the equality have different types, which Spark would cast."
     TYPE_REFUSED = "The partition column's type has no literal that is safe to insert."
+    REDUCER_NOT_A_TABLE = "The other side of the join is a view, or a table that could not be described."
+    REDUCER_NOT_UNDERSTOOD = "The other side of the join may give other rows when it is asked again."
     REDUCER_UNFILTERED = "The other side of the join has no filter that the key query could use."
     REDUCER_PARTITIONED = "The other side of the join is itself partitioned, so its key query may be costly."
 
     # The key query and what came of it.
     KEYS_NOT_ASKED = "The key query was not run."
+    TOO_MANY_KEY_QUERIES = "The statement has more reducers than rewrite.key_queries_max."
     TOO_MANY_KEYS = "The key query found more keys than rewrite.key_rows_max."
     KEY_QUERY_DEADLINE = "The key query took longer than rewrite.key_query_deadline_s."
     KEY_QUERY_FAILED = "The key query failed."
-    KEY_TYPE_CHANGED = "The key query's column does not have the type that the catalog named."
+    KEY_TYPE_CHANGED = "The key query's column does not have the fact column's type."
     UNREADABLE_KEY = "A key could not be written as a literal with certainty."
     PREDICATE_TOO_LARGE = "The predicate is longer than rewrite.predicate_chars_max."
 

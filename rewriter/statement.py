@@ -17,9 +17,9 @@ _SPARK = Spark()
 
 # A statement's first word stands behind comments and parentheses.
 _FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|$)|/\*.*?\*/)*([a-z]+)", re.IGNORECASE | re.DOTALL)
-# FROM-first queries are Spark SQL too.
-_QUERY_WORDS = frozenset({"select", "with", "from"})
-_JOIN_OR_COMMA = re.compile(r"\bjoin\b|,", re.IGNORECASE)
+# FROM-first queries are Spark SQL too. INSERT and CREATE may hold a query.
+_QUERY_WORDS = frozenset({"select", "with", "from", "insert", "create"})
+_SEVERAL_SOURCES = re.compile(r"\bjoin\b|,|\bselect\b.*\bselect\b", re.IGNORECASE | re.DOTALL)
 
 # Spark's lexer lets a backslash at the end of a line carry a `--` comment on (SIMPLE_COMMENT in
 # SqlBaseLexer.g4); sqlglot's does not, so the two would disagree on what is text and what is comment.
@@ -51,9 +51,7 @@ class Statement:
         `db.t.x` names table t by database; so may an `a.t.x` that is really a field of column t.
         """
         columns = [column for column in self.tree.find_all(exp.Column) if column.args.get("db")]
-        return frozenset(
-            name.lower() for column in columns for name in (column.table, column.args["db"].name)
-        )
+        return frozenset(name.lower() for column in columns for name in (column.table, column.args["db"].name))
 
     def token_at(self, offset: int) -> int | None:
         """The index of the token that starts at the offset, if one does."""
@@ -69,7 +67,7 @@ def first_word(text: str) -> str:
 
 def may_have_a_join(text: str) -> bool:
     """Whether the text could hold a query with a join: a cheap look that spares most statements the parse."""
-    return first_word(text) in _QUERY_WORDS and _JOIN_OR_COMMA.search(text) is not None
+    return first_word(text) in _QUERY_WORDS and _SEVERAL_SOURCES.search(text) is not None
 
 
 def depends_on_quoting(text: str) -> bool:
@@ -84,7 +82,7 @@ def read(text: str, *, chars_max: int) -> Statement | SkipReason:
     """
     if first_word(text) not in _QUERY_WORDS:
         return SkipReason.NOT_A_QUERY
-    if _JOIN_OR_COMMA.search(text) is None:
+    if _SEVERAL_SOURCES.search(text) is None:
         return SkipReason.NO_JOIN_IN_TEXT
     if len(text) > chars_max:
         return SkipReason.TOO_LARGE
@@ -116,6 +114,20 @@ def _parse(text: str) -> Statement | SkipReason:
     if len(trees) != 1:
         return SkipReason.SEVERAL_STATEMENTS
     tree = trees[0]
-    if not isinstance(tree, exp.Query):
+    if tree is None:
         return SkipReason.NOT_A_QUERY
-    return Statement(text, tree, tuple(tokens))
+    return _refusal(tree) or Statement(text, tree, tuple(tokens))
+
+
+def _refusal(tree: exp.Expr) -> SkipReason | None:
+    """Why a statement of its kind is left alone."""
+    if isinstance(tree, exp.Query):
+        return None
+    # What stores its text, such as a view, would keep the literals.
+    is_ctas = isinstance(tree, exp.Create) and tree.kind == "TABLE"
+    query, target = tree.args.get("expression"), tree.find(exp.Table)
+    if not (isinstance(tree, exp.Insert) or is_ctas) or not isinstance(query, exp.Query) or target is None:
+        return SkipReason.NOT_A_QUERY
+    readers = [query, *(tree.args[name] for name in ("with_",) if tree.args.get(name))]
+    read_names = {table.name.lower() for reader in readers for table in reader.find_all(exp.Table)}
+    return SkipReason.WRITES_WHAT_IT_READS if target.name.lower() in read_names else None

@@ -111,9 +111,7 @@ class Reader:
         """The keys of a map from strings; the caller reads or skips each one's value."""
         key, found, count = kind_of(self.take(_U8)), kind_of(self.take(_U8)), self.take(_I32)
         if count and (key, found) != (Kind.STRING, value):
-            raise RemoteProtocolError(
-                f"expected a map of strings to {value.name}, got {key.name} to {found.name}"
-            )
+            raise RemoteProtocolError(f"expected a map of strings to {value.name}, got {key.name} to {found.name}")
         for _ in range(count):
             yield self.text()
 

@@ -48,8 +48,7 @@ def test_a_temporary_view_without_details_is_no_table() -> None:
 
 def test_a_description_with_parts_that_are_not_known_says_nothing() -> None:
     assert (
-        read_description(rows(("id", "int", ""), ("# Partitioning", "", ""), ("Part 0", "days(ts)", "")))
-        is None
+        read_description(rows(("id", "int", ""), ("# Partitioning", "", ""), ("Part 0", "days(ts)", ""))) is None
     )
 
 

@@ -19,12 +19,8 @@ def test_without_a_file_the_defaults_hold() -> None:
 
 
 def test_a_file_and_overrides_are_read_the_later_ones_winning(tmp_path: Path) -> None:
-    path = written(
-        tmp_path, '[proxy]\nbackend = "spark:10000"\n[rewrite]\nenabled = true\nkey_rows_max = 7\n'
-    )
-    config = load(
-        path, ("rewrite.enabled=false", "rewrite.key_query_deadline_s=2.5", "rewrite.key_rows_max=8")
-    )
+    path = written(tmp_path, '[proxy]\nbackend = "spark:10000"\n[rewrite]\nenabled = true\nkey_rows_max = 7\n')
+    config = load(path, ("rewrite.enabled=false", "rewrite.key_query_deadline_s=2.5", "rewrite.key_rows_max=8"))
     assert config.proxy.backend == "spark:10000"
     assert config.rewrite.enabled is False
     assert config.rewrite.key_query_deadline_s == 2.5
@@ -43,9 +39,7 @@ def test_a_file_and_overrides_are_read_the_later_ones_winning(tmp_path: Path) ->
         ("[rewrite\n", "is not TOML"),
     ],
 )
-def test_a_wrong_file_is_refused_with_a_sentence_that_names_it(
-    tmp_path: Path, text: str, sentence: str
-) -> None:
+def test_a_wrong_file_is_refused_with_a_sentence_that_names_it(tmp_path: Path, text: str, sentence: str) -> None:
     with pytest.raises(ConfigError, match=r"starpruner\.toml|port") as refused:
         load(written(tmp_path, text))
     assert sentence in str(refused.value)

@@ -76,9 +76,7 @@ def test_after_a_statement_that_may_change_what_names_mean_the_tables_are_descri
     assert played(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
-@pytest.mark.parametrize(
-    "statement", ["SELECT 1", "SHOW TABLES", "(SELECT 1)", "describe d", "-- why\nSELECT 1"]
-)
+@pytest.mark.parametrize("statement", ["SELECT 1", "SHOW TABLES", "(SELECT 1)", "describe d", "-- why\nSELECT 1"])
 def test_a_statement_that_reads_only_costs_no_query(statement: str) -> None:
     one = session()
     played(one.rewrite(SQL), [*DESCRIBE, KEYS])

@@ -102,9 +102,7 @@ def _parse(block: str) -> tuple[str, Expected]:
 
 def write(rule: str, cases: dict[str, Expected]) -> None:
     """Write the expectations of a rule, for `--update-goldens`."""
-    lines = [
-        f"-- Written by pytest --update-goldens from {rule}.toml; read the difference before you commit it."
-    ]
+    lines = [f"-- Written by pytest --update-goldens from {rule}.toml; read the difference before you commit it."]
     for name, case in cases.items():
         lines.append(f"\n{_HEADING}{name}")
         for query, keys in zip(case.key_queries, case.keys, strict=True):

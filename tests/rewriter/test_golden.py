@@ -52,7 +52,7 @@ def test_a_statement_that_the_rule_refuses_says_why_and_stays_as_it_is(case: Ref
         assert read(case.sql, chars_max=CHARS_MAX) is case.reason
         return
     found = planned(case.sql)
-    assert {scan.skip for scan in found.scans if scan.reference.alias == case.scan} == {case.reason}
+    assert {scan.skip for scan in found.scans if scan.alias == case.scan} == {case.reason}
     if not found.key_queries:
         assert apply(found, {}, LIMITS).text == case.sql
 

@@ -20,9 +20,7 @@ def test_no_keys_are_false_whatever_the_type() -> None:
 
 def test_more_keys_than_the_metastore_digests_are_one_range_and_an_array_that_it_never_sees() -> None:
     text = sql(KeySet.of("string", DAYS))
-    assert text.startswith(
-        "((`ds` BETWEEN '2026-01-01' AND '2026-07-28' AND array_contains(array('2026-01-01', "
-    )
+    assert text.startswith("((`ds` BETWEEN '2026-01-01' AND '2026-07-28' AND array_contains(array('2026-01-01', ")
     assert text.count("'2026-") == len(DAYS) + 2
     assert " IN (" not in text
 

@@ -32,9 +32,7 @@ def test_an_insertion_that_does_not_parse_is_not_taken() -> None:
 
 
 def test_an_insertion_that_changes_anything_else_is_not_taken() -> None:
-    assert (
-        narrowed(statement(), [narrowing("db.f", predicate="TRUE) y, (SELECT * FROM g WHERE TRUE")]) is None
-    )
+    assert narrowed(statement(), [narrowing("db.f", predicate="TRUE) y, (SELECT * FROM g WHERE TRUE")]) is None
 
 
 def test_an_insertion_beside_a_table_is_not_taken() -> None:

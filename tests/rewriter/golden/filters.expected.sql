@@ -28,3 +28,9 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02'
 -- keys: ["2026-01-01", "2026-01-02", "2026-01-03"]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds
 WHERE d.month = '2026-01' AND d.dow < (SELECT max(dow) FROM dates)
+
+-- case: what a disjunction implies
+-- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (((d.dow = 5)) OR ((d.dow = 6) AND (d.year = 2026)) OR ((d.dow = 7))) LIMIT 2001
+-- keys: ["2026-01-02", "2026-01-03", "2026-02-01"]
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02', '2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string')) s, dates d
+WHERE s.ds = d.ds AND ((d.dow = 5 AND s.amount > 30) OR (s.region = 'north' AND d.dow = 6 AND d.year = 2026) OR d.dow = 7)

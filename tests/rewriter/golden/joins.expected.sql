@@ -61,6 +61,29 @@ SELECT d.month, count(*) AS n, sum(s.amount) AS total, rank() OVER (ORDER BY cou
 FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.year = 2026 AND d.dow <> 5
 GROUP BY d.month HAVING count(*) > 0 ORDER BY 1 LIMIT 10
 
+-- case: a FROM-first query
+-- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 2001
+-- keys: ["2026-01-02"]
+FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds SELECT s.id WHERE d.dow = 5
+
+-- case: natural join
+-- key query: SELECT DISTINCT dates.`ds` AS key, typeof(dates.`ds`) AS type FROM dates WHERE (dow = 5) LIMIT 2001
+-- keys: ["2026-01-02"]
+SELECT * FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) AS sales NATURAL JOIN dates WHERE dow = 5
+
+-- case: joins in parentheses
+-- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 2001
+-- keys: ["2026-01-02"]
+-- key query: SELECT DISTINCT t.`region` AS key, typeof(t.`region`) AS type FROM stores t WHERE (t.country = 'NO') LIMIT 2001
+-- keys: ["east", "north"]
+SELECT s.id, t.country FROM ((SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string') AND (`region` IN ('east', 'north') OR typeof(`region`) <> 'string')) s JOIN dates d ON s.ds = d.ds) JOIN stores t ON s.region = t.region AND t.country = 'NO'
+WHERE d.dow = 5
+
+-- case: an equality in the ON of another join
+-- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 2001
+-- keys: ["2026-01-02"]
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON d.dow = 5 JOIN stores t ON s.ds = d.ds AND s.region = t.region
+
 -- case: a Hive-format fact
 -- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.month = '2026-02') LIMIT 2001
 -- keys: ["2026-02-01"]

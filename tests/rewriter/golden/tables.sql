@@ -18,6 +18,8 @@ INSERT INTO stores VALUES
 
 CREATE TABLE nothing (ds STRING, g INT) USING parquet;
 
+CREATE TABLE written (id INT) USING parquet;
+
 CREATE TABLE sales_2025 (id INT, amount INT, ds STRING, region STRING) USING parquet PARTITIONED BY (ds, region);
 INSERT INTO sales_2025 VALUES (1, 1, '2025-01-01', 'north'), (2, 2, '2026-01-01', 'north');
 

@@ -1,0 +1,141 @@
+"""Which conditions of a block a key query may use: those that read one FROM item alone and hold for its rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+
+from sqlglot import exp
+
+from rewriter.conditions import Conjunct, alternatives, conjuncts, is_repeatable, located
+from rewriter.jointree import Join, Leaf
+from rewriter.rules import CONDITION_HOLDS, NEVER_PADS
+from rewriter.scopes import Scope
+from rewriter.statement import Statement
+
+
+class Filters:
+    """The conditions of one block, by the FROM item that they read."""
+
+    def __init__(self, statement: Statement, scope: Scope) -> None:
+        self._statement = statement
+        self._scope = scope
+        self._located: dict[Join, tuple[Conjunct, ...]] = {}
+
+    def located(self, join: Join) -> tuple[Conjunct, ...]:
+        """The conjuncts of a join's condition with their places; none where the places are not certain."""
+        if join not in self._located:
+            condition = join.condition
+            self._located[join] = () if condition is None else located(self._statement, condition)
+        return self._located[join]
+
+    def only_reader(self, term: exp.Expr, join: Join) -> Leaf | None:
+        """The one FROM item whose columns the term reads, if it reads nothing else."""
+        if term.find(exp.Query) is not None:
+            return None
+        leaves = set(self._readers(term, join))
+        return leaves.pop() if len(leaves) == 1 else None
+
+    def holding_for(self, join: Join, leaf: Leaf) -> tuple[str, ...]:
+        """The filters, as the client wrote them, that every partner of the item at `join` has satisfied."""
+        found = self._by_leaf.get(leaf, ())
+        return tuple(text for at, text in found if condition_holds(at, join, leaf))
+
+    def neighbours(self, join: Join, leaf: Leaf, known: Leaf) -> Iterator[tuple[Leaf, str]]:
+        """The items that `known` is compared with by an equality that every partner of `leaf` has satisfied."""
+        for at, other, text in self._equalities.get(known, ()):
+            if at.side_of(leaf) is not None and condition_holds(at, join, leaf):
+                yield other, text
+
+    def joined_with(self, join: Join, leaf: Leaf, other: Leaf) -> tuple[str, ...]:
+        """The filters on another item that hold in every row in which a partner of `leaf` stands at `join`."""
+        found = self._by_leaf.get(other, ())
+        return tuple(
+            text for at, text in found if at.side_of(leaf) is not None and condition_holds(at, join, leaf)
+        )
+
+    @cached_property
+    def _equalities(self) -> dict[Leaf, list[tuple[Join, Leaf, str]]]:
+        """For each item the equalities between a column of it and a column of another item, as text."""
+        found = defaultdict(list)
+        for join in self._scope.block.tree.joins:
+            terms = list(conjuncts(join.condition))
+            readers = [self._two_compared(term, join) for term in terms]
+            if not any(readers):
+                continue
+            for conjunct, leaves in zip(self.located(join), readers, strict=False):
+                if len(leaves) == 2 and is_repeatable(self._statement, conjunct):  # noqa: PLR2004 - a pair
+                    one, other = leaves
+                    text = conjunct.text(self._statement)
+                    found[one].append((join, other, text))
+                    found[other].append((join, one, text))
+        return found
+
+    def _two_compared(self, term: exp.Expr, join: Join) -> tuple[Leaf, ...]:
+        if not isinstance(term, exp.EQ):
+            return ()
+        sides = [self._scope.resolve(side.unnest(), join) for side in (term.this, term.expression)]
+        leaves = tuple({operand.leaf for operand in sides if operand is not None})
+        return leaves if None not in sides and len(leaves) == 2 else ()  # noqa: PLR2004 - a pair
+
+    @cached_property
+    def _by_leaf(self) -> dict[Leaf, list[tuple[Join, str]]]:
+        found = defaultdict(list)
+        for join in self._scope.block.tree.joins:
+            terms = list(conjuncts(join.condition))
+            readers = [self._few_readers(term, join) for term in terms]
+            if not any(readers):
+                continue
+            # Conjuncts whose place is uncertain are not located, and then none of them is used.
+            for conjunct, leaves in zip(self.located(join), readers, strict=False):
+                for leaf in leaves:
+                    text = self._text(conjunct, leaf, join)
+                    if text is not None:
+                        found[leaf].append((join, text))
+        return found
+
+    def _readers(self, term: exp.Expr, join: Join) -> Iterator[Leaf | None]:
+        for column in term.find_all(exp.Column):
+            operand = self._scope.resolve(column, join)
+            yield operand.leaf if operand is not None else None
+
+    def _few_readers(self, term: exp.Expr, join: Join) -> set[Leaf]:
+        """The items that the term could restrict: the only one, or each that a disjunction reads."""
+        if not isinstance(term, exp.Or):
+            leaf = self.only_reader(term, join)
+            return {leaf} if leaf is not None else set()
+        return {leaf for leaf in self._readers(term, join) if leaf is not None}
+
+    def _text(self, conjunct: Conjunct, leaf: Leaf, join: Join) -> str | None:
+        if self.only_reader(conjunct.tree, join) is leaf:
+            return conjunct.text(self._statement) if is_repeatable(self._statement, conjunct) else None
+        return self._implied(conjunct, leaf, join)
+
+    def _implied(self, disjunction: Conjunct, leaf: Leaf, join: Join) -> str | None:
+        """What a disjunction says of one item: by `(r.y = 1 AND t.q > 5) OR r.y = 2`, r.y is 1 or 2."""
+        branches = []
+        for terms in alternatives(self._statement, disjunction):
+            own = [
+                term.text(self._statement)
+                for term in terms
+                if self.only_reader(term.tree, join) is leaf and is_repeatable(self._statement, term)
+            ]
+            if not own:
+                return None
+            branches.append(" AND ".join(f"({text})" for text in own))
+        return " OR ".join(f"({branch})" for branch in branches) or None
+
+
+def condition_holds(at: Join, join: Join, leaf: Leaf) -> bool:
+    """Whether every row of the item that can be a partner at `join` has satisfied the condition of `at`.
+
+    See `rules`: the join's own; one below it that lets through satisfied rows only; one above it as long as
+    nothing on the way there pads the item's columns with nulls.
+    """
+    if at is join:
+        return True
+    if not at.stands_above(join):
+        return at.side_of(leaf) in CONDITION_HOLDS[at.kind]
+    unpadded = join.side_of(leaf) in NEVER_PADS[join.kind] and at.sees_unpadded(join)
+    return unpadded and at.side_of_join(join) in CONDITION_HOLDS[at.kind]

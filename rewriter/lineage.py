@@ -1,0 +1,129 @@
+"""The way of a key column down to the table that it comes from, through derived tables, CTEs and UNION ALL.
+
+A column may be followed as long as leaving out the table's rows with some key can only take away rows with that
+key, or put null in its place: through projections and renames, group keys, DISTINCT and window partition keys.
+Never past a LIMIT, a sample, a PIVOT or an expression.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rewriter.catalog import Column, TableFacts
+from rewriter.jointree import Leaf
+from rewriter.scopes import Operand, Scope, Scopes
+
+# Derived tables inside one another, and branches of one UNION. The limits bound the recursion.
+_NESTING_MAX = 30
+_BRANCHES_MAX = 200
+
+# Clauses of a SELECT that choose rows by more than their own values.
+_CHOOSING_CLAUSES = ("limit", "offset", "windows", "match", "sample")
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """A table's column that a key comes from, and the FROM item that reads it."""
+
+    leaf: Leaf
+    facts: TableFacts
+    column: Column
+
+
+def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[Origin, ...]:
+    """The columns that a FROM item's column is, one for each branch of a UNION; none where that is not certain."""
+    if nesting > _NESTING_MAX:
+        return ()
+    if leaf.reference is not None and not scopes.is_cte_name(leaf):
+        facts = scopes.catalog.get(leaf.reference.name)
+        column = facts.column(name) if facts is not None else None
+        return (Origin(leaf, facts, column),) if facts is not None and column is not None else ()
+    query = scopes.query_of(leaf, only_once=True)
+    columns = scopes.columns_of(leaf) or ()
+    positions = [i for i, column in enumerate(columns) if column.name.lower() == name.lower()]
+    if query is None or len(positions) != 1:
+        return ()
+    return _through_query(scopes, query, positions[0], nesting + 1)
+
+
+def _through_query(scopes: Scopes, query: exp.Expr, position: int, nesting: int) -> tuple[Origin, ...]:
+    branches = _branches(query)
+    found = [_through_select(scopes, branch, position, nesting) for branch in branches]
+    if not branches or not all(found):
+        return ()
+    every = tuple(origin for branch in found for origin in branch)
+    # A UNION casts its branches to one type; only where all have it already does each key stay what it is.
+    return every if len({origin.column.type_name for origin in every}) == 1 else ()
+
+
+def _branches(query: exp.Expr) -> list[exp.Select]:
+    """The SELECTs of a UNION; empty if the query is anything else than those."""
+    pending = [query]
+    found: list[exp.Select] = []
+    while pending:
+        part = pending.pop()
+        if isinstance(part, exp.Subquery) and not any(v for k, v in part.args.items() if k != "this"):
+            pending.append(part.this)
+        elif isinstance(part, exp.Union) and not any(part.args.get(k) for k in ("by_name", *_CHOOSING_CLAUSES)):
+            pending += [part.expression, part.this]
+        elif isinstance(part, exp.Select) and len(found) < _BRANCHES_MAX:
+            found.append(part)
+        else:
+            return []
+    return found
+
+
+def _through_select(scopes: Scopes, select: exp.Select, position: int, nesting: int) -> tuple[Origin, ...]:
+    scope = scopes.scope_of(select)
+    if scope is None or any(select.args.get(clause) for clause in _CHOOSING_CLAUSES):
+        return ()
+    if len(select.expressions) == 1 and isinstance(select.expressions[0], exp.Star):
+        # `columns_of` knows the columns of a star over one item only, and there they are the item's own.
+        leaf = scope.block.tree.leaves[0]
+        columns = scopes.columns_of(leaf) or ()
+        operand = Operand(leaf, columns[position].name, None) if position < len(columns) else None
+    else:
+        operand = _operand(scope, select.expressions[position].unalias())
+    if operand is None or not _keeps_keys(scope, select, operand, position):
+        return ()
+    return origins(scopes, operand.leaf, operand.name, nesting)
+
+
+def _operand(scope: Scope, expression: exp.Expr) -> Operand | None:
+    return scope.resolve(expression, scope.block.tree.joins[-1])
+
+
+def _keeps_keys(scope: Scope, select: exp.Select, operand: Operand, position: int) -> bool:
+    """Whether rows of one key do not change what the SELECT makes of the rows of another."""
+    group = select.args.get("group")
+    if group is not None and not _is_grouped_by(scope, group, operand, position):
+        return False
+    if group is None and any(_aggregates(expression) for expression in select.expressions):
+        return False
+    parts = [*select.expressions, *(select.args[k] for k in ("qualify", "order") if select.args.get(k))]
+    windows = [window for part in parts for window in part.find_all(exp.Window)]
+    return all(_is_partitioned_by(scope, window, operand) for window in windows)
+
+
+def _is_grouped_by(scope: Scope, group: exp.Expr, operand: Operand, position: int) -> bool:
+    if any(value for name, value in group.args.items() if name != "expressions"):
+        return False  # ROLLUP, CUBE and GROUPING SETS mix the keys in their totals
+    return any(
+        _is(scope, key, operand) or (isinstance(key, exp.Literal) and key.name == str(position + 1))
+        for key in group.expressions
+    )
+
+
+def _is_partitioned_by(scope: Scope, window: exp.Expr, operand: Operand) -> bool:
+    return any(_is(scope, key, operand) for key in window.args.get("partition_by") or [])
+
+
+def _is(scope: Scope, expression: exp.Expr, operand: Operand) -> bool:
+    found = _operand(scope, expression)
+    return found is not None and found.leaf is operand.leaf and found.name == operand.name
+
+
+def _aggregates(expression: exp.Expr) -> bool:
+    return any(found.find_ancestor(exp.Window) is None for found in expression.find_all(exp.AggFunc))

@@ -1,0 +1,83 @@
+"""Whole subqueries as text: where they stand, and whether they give the same rows when they are asked again."""
+
+from __future__ import annotations
+
+from sqlglot import TokenType, exp
+from sqlglot.errors import SqlglotError
+
+from rewriter.conditions import all_known
+from rewriter.functions import (
+    DETERMINISTIC_AGGREGATES,
+    DETERMINISTIC_FUNCTIONS,
+    LITERAL_FUNCTIONS,
+    QUERY_WORDS,
+)
+from rewriter.statement import Statement, parse_tree, tokenize
+
+# Parentheses around the query's first name that are tried as the query's own.
+_CANDIDATES_MAX = 20
+
+# Rows chosen by their order or by chance, and rows made of rows.
+_UNREPEATABLE = (exp.Limit, exp.Offset, exp.Window, exp.TableSample, exp.Pivot, exp.Lateral, exp.With)
+
+
+def located_query(statement: Statement, query: exp.Expr) -> str | None:
+    """The text of a query that stands in parentheses, or None where its place is not certain."""
+    offsets = [node.meta["start"] for node in query.find_all(exp.Identifier) if "start" in node.meta]
+    first = statement.token_at(min(offsets)) if offsets else None
+    if first is None:
+        return None
+    for opening in _parentheses_around(statement, first):
+        closing = _closing(statement, opening)
+        if closing is None:
+            return None
+        text = statement.text[statement.tokens[opening].end + 1 : statement.tokens[closing].start]
+        if _parsed(text) == query:
+            return text.strip()
+    return None
+
+
+def is_repeatable_query(query: exp.Expr, text: str) -> bool:
+    """Whether the query, whose text this is, consists of what is known to be deterministic."""
+    if query.find(*_UNREPEATABLE) is not None:
+        return False
+    if any(not c.table and c.name.lower() in LITERAL_FUNCTIONS for c in query.find_all(exp.Column)):
+        return False
+    tree = _parsed(text)
+    if tree is None:
+        return False
+    names = {i.meta["start"] for i in tree.find_all(exp.Identifier) if "start" in i.meta}
+    functions = DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES
+    return all_known(text, tokenize(text), names, QUERY_WORDS, functions)
+
+
+def _parentheses_around(statement: Statement, index: int) -> list[int]:
+    """The opening parentheses around a token, the nearest first."""
+    found, depth = [], 0
+    for position in range(index - 1, -1, -1):
+        kind = statement.tokens[position].token_type
+        depth += (kind is TokenType.R_PAREN) - (kind is TokenType.L_PAREN)
+        if depth < 0:
+            found.append(position)
+            depth = 0
+        if len(found) == _CANDIDATES_MAX:
+            break
+    return found
+
+
+def _closing(statement: Statement, opening: int) -> int | None:
+    depth = 0
+    for position in range(opening, len(statement.tokens)):
+        kind = statement.tokens[position].token_type
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        if depth == 0:
+            return position
+    return None
+
+
+def _parsed(text: str) -> exp.Expr | None:
+    try:
+        trees = parse_tree(tokenize(text), text)
+    except (SqlglotError, RecursionError):
+        return None
+    return trees[0] if len(trees) == 1 else None

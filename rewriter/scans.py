@@ -1,0 +1,89 @@
+"""All table references of a statement, each with its reducers or with the reason why it is left alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rewriter.jointree import Leaf, Reference
+from rewriter.reducers import BlockPlanner, Reducer, fact_refusal
+from rewriter.scopes import Block, Scopes
+from rewriter.skip import SkipReason
+
+
+@dataclass(frozen=True)
+class PlannedScan:
+    """A fact scan that may be narrowed by its reducers, or a table reference with the reason why not."""
+
+    reference: Reference
+    alias: str
+    reducers: tuple[Reducer, ...] = ()
+    skip: SkipReason | None = None
+
+
+def scans(scopes: Scopes, key_rows_max: int, key_queries_max: int) -> tuple[PlannedScan, ...]:
+    """One for each table reference in a FROM, outer blocks before inner ones."""
+    found = _capped(_findings(scopes, key_rows_max), key_queries_max)
+    return tuple(
+        _scan(scopes, block, leaf, leaf.reference, found[leaf.reference])
+        for block in scopes.blocks
+        for leaf in block.tree.leaves
+        if leaf.reference is not None
+    )
+
+
+def _findings(scopes: Scopes, key_rows_max: int) -> dict[Reference, list[Reducer | SkipReason]]:
+    found: dict[Reference, list[Reducer | SkipReason]] = defaultdict(list)
+    for block in scopes.blocks:
+        scope = scopes.scope_of(block.select)
+        if scope is not None and block.has_conditions:
+            for finding in BlockPlanner(scopes, scope, key_rows_max).findings():
+                found[finding.reference].append(finding.result)
+    return found
+
+
+def _capped(
+    found: dict[Reference, list[Reducer | SkipReason]], key_queries_max: int
+) -> dict[Reference, list[Reducer | SkipReason]]:
+    """The findings with no more than so many different key queries: the first ones, in the order of the text."""
+    queries = dict.fromkeys(r.key_query for results in found.values() for r in results if isinstance(r, Reducer))
+    allowed = set(list(queries)[:key_queries_max])
+    capped = {
+        reference: [
+            SkipReason.TOO_MANY_KEY_QUERIES if isinstance(r, Reducer) and r.key_query not in allowed else r
+            for r in results
+        ]
+        for reference, results in found.items()
+    }
+    return defaultdict(list, capped)
+
+
+def _scan(
+    scopes: Scopes, block: Block, leaf: Leaf, reference: Reference, found: list[Reducer | SkipReason]
+) -> PlannedScan:
+    reducers = tuple(dict.fromkeys(result for result in found if isinstance(result, Reducer)))
+    if reducers and reference.refusal is None:
+        return PlannedScan(reference, leaf.alias, reducers)
+    return PlannedScan(reference, leaf.alias, skip=_reason(scopes, block, leaf, reference, found))
+
+
+def _reason(
+    scopes: Scopes, block: Block, leaf: Leaf, reference: Reference, found: list[Reducer | SkipReason]
+) -> SkipReason:
+    if block.refusal is not None:
+        return block.refusal
+    if scopes.is_cte_name(leaf):
+        return SkipReason.NOT_A_TABLE
+    if reference.refusal is not None:
+        return reference.refusal
+    if reference.name not in scopes.catalog:
+        return SkipReason.NO_EQUALITY
+    return fact_refusal(scopes.catalog[reference.name]) or _most_telling(found)
+
+
+def _most_telling(found: list[Reducer | SkipReason]) -> SkipReason:
+    """Of several refusals the one that came furthest: the enum lists them in the order of the checks."""
+    ranked = list(SkipReason)
+    reasons: Iterator[SkipReason] = (reason for reason in found if isinstance(reason, SkipReason))
+    return max(reasons, key=ranked.index, default=SkipReason.NO_EQUALITY)

@@ -1,0 +1,281 @@
+"""What names denote: blocks, their FROM items, CTEs, and the way of a column down to the table it comes from."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+from rewriter.catalog import Catalog, Column, TableName
+from rewriter.jointree import Join, JoinTree, JoinTreeBuilder, Leaf, UnsupportedFromError, named_leaves
+from rewriter.rules import Side
+from rewriter.skip import SkipReason
+from rewriter.statement import Statement
+
+# What a SELECT may hold beside its FROM: all of it works on the joined rows, after ON and WHERE.
+_SELECT_ARGS = frozenset(
+    """
+    with_ hint distinct expressions from_ joins where group having order limit offset windows sort cluster
+    distribute qualify laterals
+    """.split()
+)
+
+# Derived tables inside one another. The limit bounds the recursion.
+_NESTING_MAX = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """A column of a FROM item. `type_name` is None where only Spark can tell."""
+
+    leaf: Leaf
+    name: str
+    type_name: str | None
+
+    def __str__(self) -> str:
+        return f"{self.leaf.alias}.{self.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One SELECT with its FROM."""
+
+    select: exp.Select
+    tree: JoinTree
+    refusal: SkipReason | None
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether anything is compared, so that the block is worth a look."""
+        return any(join.condition is not None or join.using or join.natural for join in self.tree.joins)
+
+
+@dataclass(frozen=True)
+class _Cte:
+    """A CTE of the statement's outermost WITH."""
+
+    body: exp.Expr
+    position: int
+    references: int
+
+
+class Scopes:
+    """The names of one statement, given what is known of the tables."""
+
+    def __init__(self, statement: Statement, catalog: Catalog) -> None:
+        self.statement = statement
+        self.catalog = catalog
+        self._columns: dict[Leaf, tuple[Column, ...] | None] = {}
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Every SELECT that has a FROM, outer before inner."""
+        selects = self.statement.tree.find_all(exp.Select)
+        return tuple(_block(select, self.statement) for select in selects if select.args.get("from_"))
+
+    @cached_property
+    def tables(self) -> frozenset[TableName]:
+        """The names in the blocks that may be tables: all but those of CTEs."""
+        leaves = (leaf for block in self.blocks if block.refusal is None for leaf in block.tree.leaves)
+        return frozenset(
+            leaf.reference.name for leaf in leaves if leaf.reference is not None and not self.is_cte_name(leaf)
+        )
+
+    @property
+    def may_narrow(self) -> bool:
+        """Whether, by the statement's shape alone, a FROM item could be reduced by another or by a subquery."""
+        return any(block.has_conditions and len(block.tree.leaves) > 1 for block in self.blocks) or any(
+            join.condition is not None and join.condition.find(exp.Query)
+            for block in self.blocks
+            for join in block.tree.joins
+        )
+
+    def scope_of(self, select: exp.Expr) -> Scope | None:
+        """The scope of a SELECT, or None where its FROM is not understood."""
+        return self._scopes_by_select.get(id(select))
+
+    @cached_property
+    def _scopes_by_select(self) -> dict[int, Scope]:
+        return {id(block.select): Scope(self, block) for block in self.blocks if block.refusal is None}
+
+    def is_cte(self, name: str) -> bool:
+        """Whether any CTE of the statement has the name."""
+        return name.lower() in self._cte_names
+
+    def is_cte_name(self, leaf: Leaf) -> bool:
+        """Whether the name could be that of a CTE, wherever that is defined."""
+        return isinstance(leaf.node, exp.Table) and not leaf.node.db and self.is_cte(leaf.node.name)
+
+    @cached_property
+    def _cte_names(self) -> Counter[str]:
+        return Counter(cte.alias.lower() for cte in self.statement.tree.find_all(exp.CTE))
+
+    @cached_property
+    def _ctes(self) -> dict[str, _Cte]:
+        with_ = self.statement.tree.args.get("with_")
+        if with_ is None or with_.args.get("recursive"):
+            return {}
+        used = Counter(
+            table.name.lower() for table in self.statement.tree.find_all(exp.Table) if not table.args.get("db")
+        )
+        return {
+            name: _Cte(cte.this, position, used[name])
+            for position, cte in enumerate(with_.expressions)
+            if self._cte_names[name := cte.alias.lower()] == 1 and not cte.args["alias"].columns
+        }
+
+    def query_of(self, leaf: Leaf, *, only_once: bool = False) -> exp.Expr | None:
+        """The query that a FROM item stands for: a derived table's, or a CTE's body.
+
+        `only_once`: not of a CTE that is used more than once, whose body serves other readers too.
+        """
+        if isinstance(leaf.node, exp.Subquery):
+            return leaf.node.this if isinstance(leaf.node.this, exp.Query) else None
+        if leaf.reference is None or not self.is_cte_name(leaf):
+            return None
+        cte = self._ctes.get(leaf.node.name.lower())
+        if cte is None or (only_once and cte.references != 1) or not self._stands_behind(leaf.node, cte):
+            return None
+        return cte.body
+
+    def _stands_behind(self, node: exp.Expr, cte: _Cte) -> bool:
+        """Whether a reference sees the CTE: it stands in the main query or in a later CTE's body."""
+        ancestor: exp.Expr | None = node
+        while ancestor is not None:
+            if isinstance(ancestor, exp.CTE) and ancestor.parent is self.statement.tree.args.get("with_"):
+                return self._ctes_in_order.index(ancestor) > cte.position
+            ancestor = ancestor.parent
+        return True
+
+    @cached_property
+    def _ctes_in_order(self) -> list[exp.Expr]:
+        return list(self.statement.tree.args["with_"].expressions)
+
+    def columns_of(self, leaf: Leaf, nesting: int = 0) -> tuple[Column, ...] | None:
+        """The columns of a FROM item in order, their types where they are known; None where they are not."""
+        if leaf not in self._columns:
+            self._columns[leaf] = self._look_up_columns(leaf, nesting)
+        return self._columns[leaf]
+
+    def _look_up_columns(self, leaf: Leaf, nesting: int) -> tuple[Column, ...] | None:
+        if leaf.reference is not None and not self.is_cte_name(leaf):
+            facts = self.catalog.get(leaf.reference.name)
+            return None if facts is None or leaf.reference.refusal is SkipReason.COLUMN_ALIASES else facts.columns
+        query = self.query_of(leaf)
+        alias = leaf.node.args.get("alias")
+        if query is None or nesting > _NESTING_MAX or (alias is not None and alias.args.get("columns")):
+            return None
+        return self._outputs(query, nesting + 1)
+
+    def _outputs(self, query: exp.Expr, nesting: int) -> tuple[Column, ...] | None:
+        while isinstance(query, exp.SetOperation | exp.Subquery):
+            query = query.this
+        if not isinstance(query, exp.Select) or query.args.get("kind"):
+            return None
+        found: list[Column] = []
+        for projection in query.expressions:
+            columns = self._projected(query, projection, nesting)
+            if columns is None:
+                return None
+            found += columns
+        return tuple(found)
+
+    def _projected(self, select: exp.Select, projection: exp.Expr, nesting: int) -> tuple[Column, ...] | None:
+        if isinstance(projection, exp.Alias):
+            return (Column(projection.alias, UNKNOWN_TYPE),)
+        if isinstance(projection, exp.Column) and not isinstance(projection.this, exp.Star):
+            return (Column(projection.name, UNKNOWN_TYPE),)
+        if isinstance(projection, exp.Star) and not any(projection.args.values()):
+            return self._star(select, nesting)
+        return None
+
+    def _star(self, select: exp.Select, nesting: int) -> tuple[Column, ...] | None:
+        scope = self.scope_of(select)
+        if scope is None or select.args.get("laterals") or len(scope.block.tree.leaves) != 1:
+            return None
+        return self.columns_of(scope.block.tree.leaves[0], nesting)
+
+
+# The type of a column that a query computes: Spark says what it is when it runs the key query.
+UNKNOWN_TYPE = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """What names in one block denote."""
+
+    scopes: Scopes
+    block: Block
+
+    @cached_property
+    def _by_alias(self) -> dict[str, list[Leaf]]:
+        found = defaultdict(list)
+        for leaf in self.block.tree.leaves:
+            found[leaf.alias.lower()].append(leaf)
+        return found
+
+    @cached_property
+    def _by_column(self) -> dict[str, list[Operand]] | None:
+        """Every column by its lower-case name; None where a column that we do not know could be meant."""
+        found = defaultdict(list)
+        for leaf in self.block.tree.leaves:
+            columns = self.scopes.columns_of(leaf)
+            if columns is None or self.block.select.args.get("laterals"):
+                return None
+            for column in columns:
+                found[column.name.lower()].append(Operand(leaf, column.name, column.type_name or None))
+        return found
+
+    def resolve(self, node: exp.Expr, at: Join) -> Operand | None:
+        """The column that an expression names in the condition of a join; None where that is not certain."""
+        if not isinstance(node, exp.Column) or node.args.get("db") or not isinstance(node.this, exp.Identifier):
+            return None
+        if node.table:
+            leaves = self._by_alias.get(node.table.lower(), [])
+            found = [o for leaf in leaves if (o := self.column_of(leaf, node.name)) is not None]
+            certain = len(leaves) == 1
+        else:
+            found = [o for o in (self._by_column or {}).get(node.name.lower(), []) if at.side_of(o.leaf)]
+            certain = len(found) == 1
+        return found[0] if certain and found and found[0].leaf.is_visible_at(at) else None
+
+    def certainly_lacks(self, node: exp.Expr) -> bool:
+        """Whether an expression names a column that is none of this block's, so that it must be an outer one."""
+        if not isinstance(node, exp.Column) or node.args.get("db") or not isinstance(node.this, exp.Identifier):
+            return False
+        if node.table:
+            return node.table.lower() not in self._by_alias and self._by_column is not None
+        return self._by_column is not None and node.name.lower() not in self._by_column
+
+    def column_of(self, leaf: Leaf, name: str) -> Operand | None:
+        """The column of that name, in any case, if the item is known to have exactly one."""
+        columns = self.scopes.columns_of(leaf) or ()
+        found = [column for column in columns if column.name.lower() == name.lower()]
+        return Operand(leaf, found[0].name, found[0].type_name or None) if len(found) == 1 else None
+
+    def merged(self, join: Join) -> Iterator[tuple[Operand, Operand]]:
+        """The pairs of columns that USING or NATURAL compares, where each is certain."""
+        by_column = self._by_column
+        if by_column is None or not (join.using or join.natural):
+            return
+        names = [name.lower() for name in join.using] if join.using else list(by_column)
+        for name in names:
+            sides = [(join.side_of(o.leaf), o) for o in by_column.get(name, []) if o.leaf.is_visible_at(join)]
+            lefts = [o for side, o in sides if side is Side.LEFT]
+            rights = [o for side, o in sides if side is Side.RIGHT]
+            # More than one on a side: an earlier USING merged them, or Spark refuses the statement.
+            if len(lefts) == len(rights) == 1:
+                yield lefts[0], rights[0]
+
+
+def _block(select: exp.Select, statement: Statement) -> Block:
+    try:
+        tree = JoinTreeBuilder(statement).build(select)
+    except UnsupportedFromError:
+        return Block(select, JoinTree(named_leaves(select, statement), ()), SkipReason.UNSUPPORTED_FROM)
+    understood = all(name in _SELECT_ARGS or not value for name, value in select.args.items())
+    refusal = None if understood else SkipReason.UNSUPPORTED_FROM
+    return Block(select, tree, refusal)

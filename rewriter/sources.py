@@ -1,0 +1,111 @@
+"""A FROM item as the source of a key query: its text, if it gives the same rows when it is asked again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rewriter.catalog import TableFacts, TableKind, TableName, quoted
+from rewriter.jointree import Leaf
+from rewriter.queries import is_repeatable_query, located_query
+from rewriter.scopes import Scopes
+from rewriter.skip import SkipReason
+
+
+@dataclass(frozen=True)
+class Source:
+    """What stands behind FROM in a key query."""
+
+    sql: str
+    # Whether it holds a filter of its own, so that the key query is worth running without a further one.
+    is_filtered: bool
+
+
+def source_of(scopes: Scopes, leaf: Leaf) -> Source | SkipReason:
+    """The source that a small side is, or why it is none."""
+    if leaf.reference is not None and not scopes.is_cte_name(leaf):
+        if leaf.reference.refusal is not None:
+            return SkipReason.REDUCER_NOT_UNDERSTOOD
+        refusal = _table_refusal(scopes.catalog.get(leaf.reference.name))
+        return refusal or Source(leaf.reference.source(scopes.statement), is_filtered=False)
+    query = scopes.query_of(leaf)
+    if query is None or not leaf.alias:
+        return SkipReason.REDUCER_NOT_UNDERSTOOD
+    return _query_source(scopes, leaf, query)
+
+
+def query_source(scopes: Scopes, query: exp.Expr) -> Source | SkipReason:
+    """The source that a subquery of one column is, named by QUERY_KEY, or why it is none."""
+    if not _is_closed(scopes, query):
+        return SkipReason.REDUCER_NOT_UNDERSTOOD
+    text = _repeatable_text(scopes, query)
+    if isinstance(text, SkipReason):
+        return text
+    return Source(f"({text}) AS reducer(key)", _is_filtered(query))
+
+
+# The column of a `query_source`.
+QUERY_KEY = "reducer.key"
+
+
+def is_plain_exists(query: exp.Expr) -> bool:
+    """Whether EXISTS asks for a joined row. An aggregate without groups always has one; LIMIT 0 never has."""
+    plain = isinstance(query, exp.Select) and not any(query.args.get(clause) for clause in _NOT_PLAIN)
+    return plain and query.find(exp.AggFunc, exp.Window) is None
+
+
+_NOT_PLAIN = ("group", "having", "limit", "offset", "qualify", "laterals", "with_")
+
+
+def _is_closed(scopes: Scopes, query: exp.Expr) -> bool:
+    """Whether every column in the query is one of its own FROM items': none of the outer query, no variable."""
+    for select in query.find_all(exp.Select):
+        scope = scopes.scope_of(select)
+        columns = [column for column in select.find_all(exp.Column) if column.parent_select is select]
+        if columns and scope is None:
+            return False
+        if scope is not None and not all(scope.resolve(c, scope.block.tree.joins[-1]) for c in columns):
+            return False
+    return True
+
+
+def _query_source(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> Source | SkipReason:
+    text = _repeatable_text(scopes, query)
+    if isinstance(text, SkipReason):
+        return text
+    return Source(f"({text}) AS {quoted(leaf.alias)}", _is_filtered(query))
+
+
+def _is_filtered(query: exp.Expr) -> bool:
+    """Whether the query is likely to give fewer keys than its tables hold."""
+    return query.find(exp.Where, exp.Having, exp.AggFunc) is not None
+
+
+def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
+    for table in query.find_all(exp.Table):
+        refusal = _inner_table_refusal(scopes, table)
+        if refusal is not None:
+            return refusal
+    text = located_query(scopes.statement, query)
+    if text is None or not is_repeatable_query(query, text):
+        return SkipReason.REDUCER_NOT_UNDERSTOOD
+    return text
+
+
+def _inner_table_refusal(scopes: Scopes, table: exp.Table) -> SkipReason | None:
+    parts = [table.args[key] for key in ("catalog", "db", "this") if table.args.get(key)]
+    if not all(isinstance(part, exp.Identifier) for part in parts):
+        return SkipReason.REDUCER_NOT_UNDERSTOOD
+    if not table.db and scopes.is_cte(table.name):
+        return SkipReason.REDUCER_NOT_UNDERSTOOD
+    name = TableName(tuple(part.name for part in parts))
+    return _table_refusal(scopes.catalog.get(name))
+
+
+def _table_refusal(facts: TableFacts | None) -> SkipReason | None:
+    if facts is None or facts.kind is not TableKind.TABLE:
+        return SkipReason.REDUCER_NOT_A_TABLE
+    if facts.partition_columns:
+        return SkipReason.REDUCER_PARTITIONED
+    return SkipReason.COLUMNS_DIFFER_BY_CASE if facts.columns_differ_by_case else None
