@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from rewriter.functions import CLOCK_WORDS, DETERMINISTIC_FUNCTIONS, FILTER_WORDS, WORDS_BEFORE_PARENTHESIS
+from rewriter.functions import (
+    CLOCK_WORDS,
+    DETERMINISTIC_AGGREGATES,
+    DETERMINISTIC_FUNCTIONS,
+    FILTER_WORDS,
+    QUERY_WORDS,
+    WORDS_BEFORE_PARENTHESIS,
+)
 from rewriter.statement import Statement, parse_tree, tokenize
 
 # Branches of a disjunction of which something is implied. A generated one with thousands is used whole or not.
@@ -175,13 +182,19 @@ def _depths(tokens: tuple[Token, ...], start: int, stop: int) -> Iterator[tuple[
 def is_repeatable(statement: Statement, conjunct: Conjunct) -> bool:
     """Whether every token of the conjunct is known to mean the same in a key query as in the statement.
 
-    A positive list: column names, and the words, operators and functions that are known. That its columns are
-    those of the small table is for the caller to see.
+    A positive list: names, and the words, operators and functions that are known. That its columns are those of
+    the small table, and its subqueries closed, is for the caller to see.
     """
     tokens = statement.tokens[conjunct.first : conjunct.last + 1]
-    identifiers = (i for column in conjunct.tree.find_all(exp.Column) for i in column.find_all(exp.Identifier))
-    columns = {identifier.meta["start"] for identifier in identifiers if "start" in identifier.meta}
-    return all_known(statement.text, tokens, columns, FILTER_WORDS, DETERMINISTIC_FUNCTIONS)
+    tree = conjunct.tree
+    named: type[exp.Expr] = exp.Column
+    words, functions = FILTER_WORDS, DETERMINISTIC_FUNCTIONS
+    if tree.find(exp.Query) is not None:
+        named = exp.Expr
+        words, functions = QUERY_WORDS, DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES
+    identifiers = tree.find_all(exp.Identifier)
+    names = {i.meta["start"] for i in identifiers if "start" in i.meta and isinstance(i.parent, named)}
+    return all_known(statement.text, tokens, names, words, functions)
 
 
 def all_known(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 from sqlglot import exp
@@ -11,8 +12,18 @@ from sqlglot import exp
 from rewriter.conditions import Conjunct, alternatives, conjuncts, is_repeatable, located
 from rewriter.jointree import Join, Leaf
 from rewriter.rules import CONDITION_HOLDS, NEVER_PADS
-from rewriter.scopes import Scope
+from rewriter.scopes import Scope, own_parts
+from rewriter.sources import is_repeatable_subquery
 from rewriter.statement import Statement
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """A condition on one FROM item, as the client wrote it; `tree` is None for what a disjunction implies."""
+
+    at: Join
+    text: str
+    tree: exp.Expr | None
 
 
 class Filters:
@@ -31,8 +42,9 @@ class Filters:
         return self._located[join]
 
     def only_reader(self, term: exp.Expr, join: Join) -> Leaf | None:
-        """The one FROM item whose columns the term reads, if it reads nothing else."""
-        if term.find(exp.Query) is not None:
+        """The one FROM item whose columns the term reads, if it reads nothing else but closed subqueries."""
+        _, queries = own_parts(term)
+        if not all(is_repeatable_subquery(self._scope.scopes, query) for query in queries):
             return None
         leaves = set(self._readers(term, join))
         return leaves.pop() if len(leaves) == 1 else None
@@ -40,7 +52,14 @@ class Filters:
     def holding_for(self, join: Join, leaf: Leaf) -> tuple[str, ...]:
         """The filters, as the client wrote them, that every partner of the item at `join` has satisfied."""
         found = self._by_leaf.get(leaf, ())
-        return tuple(text for at, text in found if condition_holds(at, join, leaf))
+        return tuple(filter_.text for filter_ in found if condition_holds(filter_.at, join, leaf))
+
+    def holding_for_rows(self, leaf: Leaf) -> Iterator[Filter]:
+        """The filters without which a row of the item cannot reach the block's result."""
+        for filter_ in self._by_leaf.get(leaf, ()):
+            at, pads = filter_.at, leaf.padded_by
+            if at.side_of(leaf) in CONDITION_HOLDS[at.kind] and (pads is None or at.index <= pads.index):
+                yield filter_
 
     def neighbours(self, join: Join, leaf: Leaf, known: Leaf) -> Iterator[tuple[Leaf, str]]:
         """The items that `known` is compared with by an equality that every partner of `leaf` has satisfied."""
@@ -52,7 +71,9 @@ class Filters:
         """The filters on another item that hold in every row in which a partner of `leaf` stands at `join`."""
         found = self._by_leaf.get(other, ())
         return tuple(
-            text for at, text in found if at.side_of(leaf) is not None and condition_holds(at, join, leaf)
+            filter_.text
+            for filter_ in found
+            if filter_.at.side_of(leaf) is not None and condition_holds(filter_.at, join, leaf)
         )
 
     @cached_property
@@ -80,7 +101,7 @@ class Filters:
         return leaves if None not in sides and len(leaves) == 2 else ()  # noqa: PLR2004 - a pair
 
     @cached_property
-    def _by_leaf(self) -> dict[Leaf, list[tuple[Join, str]]]:
+    def _by_leaf(self) -> dict[Leaf, list[Filter]]:
         found = defaultdict(list)
         for join in self._scope.block.tree.joins:
             terms = list(conjuncts(join.condition))
@@ -90,13 +111,14 @@ class Filters:
             # Conjuncts whose place is uncertain are not located, and then none of them is used.
             for conjunct, leaves in zip(self.located(join), readers, strict=False):
                 for leaf in leaves:
-                    text = self._text(conjunct, leaf, join)
-                    if text is not None:
-                        found[leaf].append((join, text))
+                    filter_ = self._filter(conjunct, leaf, join)
+                    if filter_ is not None:
+                        found[leaf].append(filter_)
         return found
 
     def _readers(self, term: exp.Expr, join: Join) -> Iterator[Leaf | None]:
-        for column in term.find_all(exp.Column):
+        columns, _ = own_parts(term)
+        for column in columns:
             operand = self._scope.resolve(column, join)
             yield operand.leaf if operand is not None else None
 
@@ -107,10 +129,13 @@ class Filters:
             return {leaf} if leaf is not None else set()
         return {leaf for leaf in self._readers(term, join) if leaf is not None}
 
-    def _text(self, conjunct: Conjunct, leaf: Leaf, join: Join) -> str | None:
-        if self.only_reader(conjunct.tree, join) is leaf:
-            return conjunct.text(self._statement) if is_repeatable(self._statement, conjunct) else None
-        return self._implied(conjunct, leaf, join)
+    def _filter(self, conjunct: Conjunct, leaf: Leaf, join: Join) -> Filter | None:
+        if self.only_reader(conjunct.tree, join) is not leaf:
+            implied = self._implied(conjunct, leaf, join)
+            return Filter(join, implied, None) if implied is not None else None
+        if not is_repeatable(self._statement, conjunct):
+            return None
+        return Filter(join, conjunct.text(self._statement), conjunct.tree)
 
     def _implied(self, disjunction: Conjunct, leaf: Leaf, join: Join) -> str | None:
         """What a disjunction says of one item: by `(r.y = 1 AND t.q > 5) OR r.y = 2`, r.y is 1 or 2."""

@@ -49,16 +49,16 @@ def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[Or
 
 
 def _through_query(scopes: Scopes, query: exp.Expr, position: int, nesting: int) -> tuple[Origin, ...]:
-    branches = _branches(query)
-    found = [_through_select(scopes, branch, position, nesting) for branch in branches]
-    if not branches or not all(found):
+    selects = branches(query)
+    found = [_through_select(scopes, select, position, nesting) for select in selects]
+    if not selects or not all(found):
         return ()
     every = tuple(origin for branch in found for origin in branch)
     # A UNION casts its branches to one type; only where all have it already does each key stay what it is.
     return every if len({origin.column.type_name for origin in every}) == 1 else ()
 
 
-def _branches(query: exp.Expr) -> list[exp.Select]:
+def branches(query: exp.Expr) -> list[exp.Select]:
     """The SELECTs of a UNION; empty if the query is anything else than those."""
     pending = [query]
     found: list[exp.Select] = []
@@ -76,9 +76,15 @@ def _branches(query: exp.Expr) -> list[exp.Select]:
 
 
 def _through_select(scopes: Scopes, select: exp.Select, position: int, nesting: int) -> tuple[Origin, ...]:
+    operand = column_behind(scopes, select, position)
+    return origins(scopes, operand.leaf, operand.name, nesting) if operand is not None else ()
+
+
+def column_behind(scopes: Scopes, select: exp.Select, position: int) -> Operand | None:
+    """The column that an output of a SELECT is, if its rows with one value do not change those with another."""
     scope = scopes.scope_of(select)
     if scope is None or any(select.args.get(clause) for clause in _CHOOSING_CLAUSES):
-        return ()
+        return None
     if len(select.expressions) == 1 and isinstance(select.expressions[0], exp.Star):
         # `columns_of` knows the columns of a star over one item only, and there they are the item's own.
         leaf = scope.block.tree.leaves[0]
@@ -86,9 +92,7 @@ def _through_select(scopes: Scopes, select: exp.Select, position: int, nesting: 
         operand = Operand(leaf, columns[position].name, None) if position < len(columns) else None
     else:
         operand = _operand(scope, select.expressions[position].unalias())
-    if operand is None or not _keeps_keys(scope, select, operand, position):
-        return ()
-    return origins(scopes, operand.leaf, operand.name, nesting)
+    return operand if operand is not None and _keeps_keys(scope, select, operand, position) else None
 
 
 def _operand(scope: Scope, expression: exp.Expr) -> Operand | None:

@@ -39,16 +39,18 @@ def located_query(statement: Statement, query: exp.Expr) -> str | None:
 
 def is_repeatable_query(query: exp.Expr, text: str) -> bool:
     """Whether the query, whose text this is, consists of what is known to be deterministic."""
-    if query.find(*_UNREPEATABLE) is not None:
-        return False
-    if any(not c.table and c.name.lower() in LITERAL_FUNCTIONS for c in query.find_all(exp.Column)):
-        return False
     tree = _parsed(text)
-    if tree is None:
+    if tree is None or not has_certain_rows(query):
         return False
     names = {i.meta["start"] for i in tree.find_all(exp.Identifier) if "start" in i.meta}
     functions = DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES
     return all_known(text, tokenize(text), names, QUERY_WORDS, functions)
+
+
+def has_certain_rows(query: exp.Expr) -> bool:
+    """Whether no clause of the query chooses rows by their order or by chance, or reads the clock by name."""
+    names = (c.name.lower() for c in query.find_all(exp.Column) if not c.table)
+    return query.find(*_UNREPEATABLE) is None and not any(name in LITERAL_FUNCTIONS for name in names)
 
 
 def _parentheses_around(statement: Statement, index: int) -> list[int]:

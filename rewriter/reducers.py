@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from rewriter.catalog import TableFacts, TableKind, quoted
 from rewriter.conditions import conjuncts, is_repeatable, operands_of
-from rewriter.filters import Filters
 from rewriter.jointree import Join, Leaf, Reference
 from rewriter.keyquery import KeyQuery, key_query
 from rewriter.keys import is_key_type
 from rewriter.lineage import Origin, origins
+from rewriter.readers import REDUCED_KEY, Readers
 from rewriter.rules import CONDITION_HOLDS
 from rewriter.scopes import Operand, Scope, Scopes
 from rewriter.skip import SkipReason
@@ -75,11 +75,12 @@ def _way(arms: dict[Leaf, _Arm], leaf: Leaf) -> set[Leaf]:
 class BlockPlanner:
     """Finds what the equalities of one block reduce. The tables of the statement are all in the catalog."""
 
-    def __init__(self, scopes: Scopes, scope: Scope, key_rows_max: int) -> None:
+    def __init__(self, scopes: Scopes, readers: Readers, scope: Scope, key_rows_max: int) -> None:
         self._scopes = scopes
+        self._readers = readers
         self._scope = scope
         self._statement = scopes.statement
-        self._filters = Filters(scopes.statement, scope)
+        self._filters = readers.filters_of(scope)
         self._key_rows_max = key_rows_max
 
     def findings(self) -> Iterator[Finding]:
@@ -140,7 +141,7 @@ class BlockPlanner:
         scope = self._scopes.scope_of(query)
         if scope is None or not is_plain_exists(query):
             return
-        inner = BlockPlanner(self._scopes, scope, self._key_rows_max)
+        inner = BlockPlanner(self._scopes, self._readers, scope, self._key_rows_max)
         top = scope.block.tree.joins[-1]
         for term in conjuncts(top.condition):
             if isinstance(term, exp.EQ):
@@ -164,9 +165,11 @@ class BlockPlanner:
                 yield Finding(origin.leaf.reference, found)
 
     def _column_side(self, operand: Operand) -> _SmallSide:
-        alias = operand.leaf.alias
-        text = operand.leaf.reference.alias_text(self._statement) if operand.leaf.reference else quoted(alias)
-        return _SmallSide(operand.leaf, f"{text}.{quoted(operand.name)}", str(operand), operand.type_name)
+        key = f"{self._alias_text(operand.leaf)}.{quoted(operand.name)}"
+        return _SmallSide(operand.leaf, key, str(operand), operand.type_name)
+
+    def _alias_text(self, leaf: Leaf) -> str:
+        return leaf.reference.alias_text(self._statement) if leaf.reference is not None else quoted(leaf.alias)
 
     def _expression_side(self, join: Join, term: exp.EQ, side: exp.Expr) -> _SmallSide | None:
         """An expression over one FROM item, such as `cast(d.day AS STRING)`."""
@@ -204,12 +207,17 @@ class BlockPlanner:
             return source
         filters = self._filters.holding_for(join, small.leaf)
         snowflake = self._snowflake(join, small.leaf)
-        if not filters and not source.is_filtered and not snowflake:
+        outer = self._readers.outer_filters(self._scope, join, small.leaf)
+        if not (filters or source.is_filtered or snowflake or outer):
             return SkipReason.REDUCER_UNFILTERED
         for arm in snowflake:
             source = Source(f"{source.sql}, {arm.source.sql}", source.is_filtered)
             filters += (arm.equality, *arm.filters)
-        return self._reducer_of(source, small.key, filters, f"{fact} = {small.shown}", origin)
+        shown = f"{fact} = {small.shown}"
+        if outer is None:
+            return self._reducer_of(source, small.key, filters, shown, origin)
+        wrapped = outer.source(source.sql, small.key, self._alias_text(small.leaf), filters)
+        return self._reducer_of(Source(wrapped, is_filtered=True), REDUCED_KEY, outer.texts, shown, origin)
 
     def _snowflake(self, join: Join, leaf: Leaf) -> tuple[_Arm, ...]:
         """The small tables that filter the small side in their turn: a filtered one, and those on the way to it.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rewriter.jointree import Leaf, Reference
+from rewriter.readers import Readers
 from rewriter.reducers import BlockPlanner, Reducer, fact_refusal
 from rewriter.scopes import Block, Scopes
 from rewriter.skip import SkipReason
@@ -35,10 +36,11 @@ def scans(scopes: Scopes, key_rows_max: int, key_queries_max: int) -> tuple[Plan
 
 def _findings(scopes: Scopes, key_rows_max: int) -> dict[Reference, list[Reducer | SkipReason]]:
     found: dict[Reference, list[Reducer | SkipReason]] = defaultdict(list)
+    readers = Readers(scopes)
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
         if scope is not None and block.has_conditions:
-            for finding in BlockPlanner(scopes, scope, key_rows_max).findings():
+            for finding in BlockPlanner(scopes, readers, scope, key_rows_max).findings():
                 found[finding.reference].append(finding.result)
     return found
 

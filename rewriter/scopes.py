@@ -271,6 +271,18 @@ class Scope:
                 yield lefts[0], rights[0]
 
 
+def own_parts(tree: exp.Expr) -> tuple[list[exp.Column], list[exp.Select]]:
+    """The columns that stand in a tree itself, and the SELECTs nested right in it, which have their own."""
+    columns: list[exp.Column] = []
+    selects: list[exp.Select] = []
+    for node in tree.walk(prune=lambda node: isinstance(node, exp.Select) and node is not tree):
+        if isinstance(node, exp.Column):
+            columns.append(node)
+        elif isinstance(node, exp.Select) and node is not tree:
+            selects.append(node)
+    return columns, selects
+
+
 def _block(select: exp.Select, statement: Statement) -> Block:
     try:
         tree = JoinTreeBuilder(statement).build(select)

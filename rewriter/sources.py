@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from rewriter.catalog import TableFacts, TableKind, TableName, quoted
 from rewriter.jointree import Leaf
-from rewriter.queries import is_repeatable_query, located_query
-from rewriter.scopes import Scopes
+from rewriter.queries import has_certain_rows, is_repeatable_query, located_query
+from rewriter.scopes import Scopes, own_parts
 from rewriter.skip import SkipReason
 
 
@@ -58,11 +58,20 @@ def is_plain_exists(query: exp.Expr) -> bool:
 _NOT_PLAIN = ("group", "having", "limit", "offset", "qualify", "laterals", "with_")
 
 
+def is_repeatable_subquery(scopes: Scopes, query: exp.Expr) -> bool:
+    """Whether a subquery in a condition reads small tables alone and says the same when it is asked again.
+
+    Its words are for the caller to see, who has the text around it.
+    """
+    refusals = (_inner_table_refusal(scopes, table) for table in query.find_all(exp.Table))
+    return _is_closed(scopes, query) and has_certain_rows(query) and not any(refusals)
+
+
 def _is_closed(scopes: Scopes, query: exp.Expr) -> bool:
     """Whether every column in the query is one of its own FROM items': none of the outer query, no variable."""
     for select in query.find_all(exp.Select):
         scope = scopes.scope_of(select)
-        columns = [column for column in select.find_all(exp.Column) if column.parent_select is select]
+        columns, _ = own_parts(select)
         if columns and scope is None:
             return False
         if scope is not None and not all(scope.resolve(c, scope.block.tree.joins[-1]) for c in columns):

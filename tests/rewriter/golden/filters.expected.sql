@@ -23,11 +23,18 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02'
 -- keys: ["2026-01-01", "2026-01-02", "2026-01-03"]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.month = '2026-01' AND d.dow > rand() - 1
 
--- case: a conjunct with a subquery is left out
+-- case: a closed subquery in a conjunct
+-- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = (SELECT max(store_id) + 1 FROM stores WHERE country = 'NO')) AND (d.dow IN (SELECT dow FROM dates WHERE year = 2026)) LIMIT 2001
+-- keys: ["2026-01-02"]
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds
+WHERE d.dow = (SELECT max(store_id) + 1 FROM stores WHERE country = 'NO') AND d.dow IN (SELECT dow FROM dates WHERE year = 2026)
+
+-- case: conjuncts with a correlated subquery, a fact or a LIMIT are left out
 -- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.month = '2026-01') LIMIT 2001
 -- keys: ["2026-01-01", "2026-01-02", "2026-01-03"]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds
-WHERE d.month = '2026-01' AND d.dow < (SELECT max(dow) FROM dates)
+WHERE d.month = '2026-01' AND d.dow <= (SELECT max(q.dow) FROM dates q WHERE q.month = d.month)
+  AND d.dow < (SELECT max(id) FROM sales_2025) + 9 AND d.dow >= (SELECT dow FROM dates ORDER BY dow LIMIT 1)
 
 -- case: what a disjunction implies
 -- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (((d.dow = 5)) OR ((d.dow = 6) AND (d.year = 2026)) OR ((d.dow = 7))) LIMIT 2001
