@@ -1,13 +1,14 @@
 # make setup   an environment in .venv, with a Java runtime from PyPI where the machine has none
 # make demo    Spark Thrift Server, a sample star schema and the proxy; the same queries with and without it
 # make test    everything that is tested
+# make test-deep   the differential tests by the hundred thousand; an hour or more
 # make check   format, lint, types, directions of imports
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: setup demo test check clean
+.PHONY: setup demo test test-deep check clean
 
 setup: $(READY)
 
@@ -35,6 +36,9 @@ check: setup
 
 test: check
 	$(BIN)/pytest
+
+test-deep: setup
+	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential
 
 clean:
 	rm -rf .venv .starpruner .pytest_cache .mypy_cache .ruff_cache

@@ -217,3 +217,5 @@ def _log_to_stderr(config: Config) -> None:
         level=config.log.level.upper(),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    # Its warnings quote the statement, and literals have no place in a log.
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)

@@ -90,6 +90,8 @@ def column_behind(scopes: Scopes, select: exp.Select, position: int) -> Operand 
         leaf = scope.block.tree.leaves[0]
         columns = scopes.columns_of(leaf) or ()
         operand = Operand(leaf, columns[position].name, None) if position < len(columns) else None
+    elif any(expression.is_star for expression in select.expressions):
+        return None  # what stands behind a star has another position than its expression
     else:
         operand = _operand(scope, select.expressions[position].unalias())
     return operand if operand is not None and _keeps_keys(scope, select, operand, position) else None

@@ -57,6 +57,7 @@ class Block:
 class _Cte:
     """A CTE of the statement's outermost WITH."""
 
+    name: str
     body: exp.Expr
     position: int
     references: int
@@ -122,7 +123,7 @@ class Scopes:
             table.name.lower() for table in self.statement.tree.find_all(exp.Table) if not table.args.get("db")
         )
         return {
-            name: _Cte(cte.this, position, used[name])
+            name: _Cte(cte.alias, cte.this, position, used[name])
             for position, cte in enumerate(with_.expressions)
             if self._cte_names[name := cte.alias.lower()] == 1 and not cte.args["alias"].columns
         }
@@ -137,7 +138,10 @@ class Scopes:
         if leaf.reference is None or not self.is_cte_name(leaf):
             return None
         cte = self._ctes.get(leaf.node.name.lower())
-        if cte is None or (only_once and cte.references != 1) or not self._stands_behind(leaf.node, cte):
+        # To a session with spark.sql.caseSensitive, `dates` may be a table beside the CTE `Dates`.
+        if cte is None or cte.name != leaf.node.name or (only_once and cte.references != 1):
+            return None
+        if not self._stands_behind(leaf.node, cte):
             return None
         return cte.body
 

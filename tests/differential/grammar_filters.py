@@ -1,0 +1,114 @@
+"""Filters and key expressions over one source, in the spellings that users write."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from star_tables import COMPARABLE, VALUES, Value, literal
+
+from rewriter import Column
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something in a FROM: its text, the name that the block calls it by, and the columns it shows."""
+
+    sql: str
+    alias: str
+    columns: tuple[Column, ...]
+    is_fact: bool = False
+    # The table it is a plain reference to; None for anything else.
+    table: str | None = None
+
+    def qualified(self, column: Column) -> str:
+        """The column as the block names it."""
+        return f"{self.alias}.{column.name}"
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name, or None."""
+        return next((column for column in self.columns if column.name == name), None)
+
+
+def random_literal(rng: Random, type_name: str) -> tuple[Value, str]:
+    """A value that may occur in the tables, and how it is written."""
+    value = rng.choice(VALUES[type_name])
+    return value, literal(type_name, value)
+
+
+def attribute_filter(rng: Random, source: Source) -> str:
+    """A condition on one column of the source, more often an attribute than a key."""
+    known = [column for column in source.columns if column.type_name in VALUES]
+    attributes = [column for column in known if column.name[0] in "abxym"]
+    column = rng.choice(attributes if attributes and rng.random() < 0.8 else known)
+    name, written = source.qualified(column), random_literal(rng, column.type_name)[1]
+    other = random_literal(rng, column.type_name)[1]
+    return rng.choice(
+        (
+            f"{name} = {written}",
+            f"{written} = {name}",
+            f"{name} <> {written}",
+            f"{name} IN ({written}, {other})",
+            f"{name} BETWEEN least({written}, {other}) AND greatest({written}, {other})",
+            f"{name} >= {written}",
+            f"{name} <= {written}",
+            f"NOT ({name} = {written})",
+            f"{name} IS NULL",
+            f"{name} IS NOT NULL",
+            f"{name} NOT IN ({written})",
+            f"({name} = {written} OR {name} IS NULL)",
+            f"({name} = {written} OR {name} = {other})",
+            f"coalesce({name}, {written}) = {written}",
+            f"CASE WHEN {name} = {written} THEN TRUE ELSE {name} = {other} END",
+            f"NOT ({name} <=> {written})",
+            f"{name} <=> {rng.choice((written, 'NULL'))}",
+        )
+    )
+
+
+def accepts_nulls(rng: Random, source: Source) -> str:
+    """A condition that a row padded with nulls passes: the trap of a filter above an outer join."""
+    column = rng.choice([column for column in source.columns if column.type_name in VALUES])
+    name, written = source.qualified(column), random_literal(rng, column.type_name)[1]
+    return rng.choice(
+        (
+            f"coalesce({name}, {written}) = {written}",
+            f"nvl({name}, {written}) = {written}",
+            f"({name} IS NULL OR {name} = {written})",
+            f"if({name} IS NULL, TRUE, {name} = {written})",
+            f"{name} IS NULL",
+            f"NOT ({name} <=> {written})",
+        )
+    )
+
+
+def implied_by_disjunction(rng: Random, fact: Source, small: Source) -> str:
+    """A disjunction whose every branch filters the small side and the fact together."""
+    branches = (f"({attribute_filter(rng, small)} AND {attribute_filter(rng, fact)})" for _ in "12")
+    return "(" + " OR ".join(branches) + ")"
+
+
+def key_expression(rng: Random, source: Source, column: Column) -> str:
+    """A deterministic expression over the small side, of the column's own type."""
+    name, written = source.qualified(column), random_literal(rng, column.type_name)[1]
+    return rng.choice(
+        (
+            f"coalesce({name}, {written})",
+            f"CAST({name} AS {column.type_name})",
+            f"nullif({name}, {written})",
+            f"CASE WHEN {name} = {written} THEN {name} END",
+            f"greatest({name}, {written})",
+        )
+    )
+
+
+def equal_columns(rng: Random, left: Source, right: Source) -> Sequence[tuple[Column, Column]]:
+    """The pairs of columns that may be compared, in random order, pairs of one type first."""
+    pairs = [(a, b) for a in _keys(left) for b in _keys(right)]
+    same = [(a, b) for a, b in pairs if a.type_name == b.type_name]
+    cast = [(a, b) for a, b in pairs if b.type_name in COMPARABLE.get(a.type_name, ())]
+    return [*rng.sample(same, len(same)), *rng.sample(cast, len(cast))]
+
+
+def _keys(source: Source) -> list[Column]:
+    keys = [column for column in source.columns if column.name[0] in "kls"]
+    return keys or list(source.columns)

@@ -1,0 +1,78 @@
+"""The shapes that the grammar must reach, by name. Each production says which of them it made."""
+
+SHAPES = frozenset(
+    {
+        # How tables are joined.
+        "join on",
+        "join using",
+        "natural join",
+        "comma join",
+        "cross join and where",
+        "parenthesised join",
+        "several dimensions",
+        "several facts",
+        "same dimension twice",
+        "self join",
+        "left join, fact preserved",
+        "left join, fact null-supplying",
+        "right join, fact preserved",
+        "right join, fact null-supplying",
+        "full join",
+        "left semi join",
+        "left anti join",
+        # Reducers in WHERE.
+        "in subquery",
+        "not in subquery",
+        "exists",
+        "not exists",
+        "scalar subquery",
+        "equality under or",
+        "equality under not",
+        # Filters and where they stand.
+        "filter in on",
+        "filter in where",
+        "filter above",
+        "null-accepting filter above an outer join",
+        "filter implied by a disjunction",
+        "random filter",
+        "clock filter",
+        # What stands between the fact and the join.
+        "derived fact",
+        "renamed key",
+        "group key below",
+        "window partition key below",
+        "distinct below",
+        "limit below",
+        "union branches below",
+        "cte",
+        "cte used twice",
+        "cte with a table's name",
+        # The small side.
+        "derived dimension",
+        "aggregated dimension",
+        "snowflake dimension",
+        "key expression",
+        "key expression over padded rows",
+        # The equality.
+        "composite key",
+        "transitive equality",
+        "null-safe equality",
+        "types that differ",
+        "type refused",
+        # Above the join.
+        "aggregate above",
+        "having above",
+        "distinct above",
+        "star",
+        "union all",
+        "lateral view",
+        "create table as",
+        "insert select",
+        # The text.
+        "no alias",
+        "case varies",
+        "quoted names",
+        "comments",
+        "odd string literal",
+    }
+)

@@ -1,0 +1,290 @@
+"""The fast sieve: the same statement with and without its insertions, on DuckDB, compared as multisets."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+
+import duckdb
+from duckdb_dialect import prepare, to_duckdb
+from grammar import TARGET, Query, random_query
+from seeding import how_to_run, seeded
+from shrink import shrunk
+from sqlglot.errors import SqlglotError
+from star_tables import VALUES, Schema, Star, catalog, random_star
+from tally import FAILURES_MAX, Tally
+
+from rewriter import (
+    KeyQuery,
+    KeySet,
+    Limits,
+    Plan,
+    SkipReason,
+    TableFacts,
+    TableName,
+    UnreadableKeyError,
+    apply,
+    plan,
+    read,
+)
+
+Answer = Counter[tuple[str, ...]]
+Answers = Mapping[KeyQuery, KeySet | SkipReason]
+
+LIMITS = Limits()
+_CHARS_MAX = 100_000
+# Statements asked of one set of tables: making the tables costs as much as asking a few.
+STATEMENTS_PER_SEED = 40
+
+
+class NotRunError(Exception):
+    """DuckDB or the translation to it does not take the statement."""
+
+
+class NotCastError(NotRunError):
+    """A cast between types that differ fails. On which rows it is tried depends on DuckDB's plan."""
+
+
+class BrokenKeyQueryError(Exception):
+    """A key query that is no Spark SQL."""
+
+
+class Sieve:
+    """The tables of a star in a DuckDB of their own."""
+
+    def __init__(self, star: Star) -> None:
+        self.star = star
+        self._connection = duckdb.connect()
+        prepare(self._connection)
+        for table in star.tables:
+            _ = self._connection.execute(table.duckdb_statement())
+            if table.rows:
+                slots = ", ".join("?" * len(table.columns))
+                _ = self._connection.executemany(f"INSERT INTO {table.name} VALUES ({slots})", table.rows)
+
+    def close(self) -> None:
+        """Forget the tables."""
+        self._connection.close()
+
+    def answer(self, sql: str, query: Query) -> Answer:
+        """The rows of a statement, or those it wrote. Raises NotRunError."""
+        try:
+            if query.read_back is None:
+                return self._rows(sql)
+            for statement in (f"DROP TABLE IF EXISTS {TARGET}", *query.setup, sql):
+                _ = self._connection.execute(to_duckdb(statement, self.star.schema))
+            return self._rows(query.read_back)
+        except duckdb.ConversionException as error:
+            raise NotCastError(type(error).__name__) from error
+        except (duckdb.Error, SqlglotError) as error:
+            raise NotRunError(_first_line(error)) from error
+
+    def _rows(self, sql: str) -> Answer:
+        rows = self._connection.execute(to_duckdb(sql, self.star.schema)).fetchall()
+        return Counter(tuple(map(_comparable, row)) for row in rows)
+
+    def keys(self, key_query: KeyQuery) -> KeySet | SkipReason:
+        """What the proxy would make of the key query's answer."""
+        try:
+            rows = self._connection.execute(to_duckdb(key_query.sql, self.star.schema)).fetchall()
+        except duckdb.Error:
+            return SkipReason.KEY_QUERY_FAILED
+        except SqlglotError as error:
+            raise BrokenKeyQueryError(f"{key_query.sql}\n{error}") from error
+        if any(type_name != key_query.type_name for _, type_name in rows):
+            return SkipReason.KEY_TYPE_CHANGED
+        values = [v if v is None or isinstance(v, int | str) else str(v) for v, _ in rows]
+        try:
+            return KeySet.of(key_query.type_name, values)
+        except UnreadableKeyError:
+            return SkipReason.UNREADABLE_KEY
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A statement that was answered wrongly, and how."""
+
+    index: int
+    star: Star
+    query: Query
+    report: str
+
+
+def check_seed(seed: int, statements: int = STATEMENTS_PER_SEED) -> Tally:
+    """Make the seed's tables and statements and compare every answer."""
+    tally = Tally()
+    for wrong in wrong_answers(seed, statements, tally):
+        small = _shrunk_report(wrong.star, wrong.query)
+        rerun = how_to_run("test_sieve.py", seed)
+        tally.failures.append(
+            f"seed {seed}, statement {wrong.index}: {rerun}\n{wrong.report}\n\nshrunk:\n{small}\n\n{wrong.star}"
+        )
+        if len(tally.failures) >= FAILURES_MAX:
+            break
+    return tally
+
+
+def wrong_answers(seed: int, statements: int = STATEMENTS_PER_SEED, tally: Tally | None = None) -> Iterator[Wrong]:
+    """The seed's statements that are answered wrongly, at most one report for each."""
+    tally = Tally() if tally is None else tally
+    star = random_star(seeded(seed))
+    sieve = Sieve(star)
+    try:
+        for index in range(statements):
+            # A statement can be made again without those before it.
+            rng = seeded(seed, index)
+            query = random_query(star, rng)
+            failure = next(check(sieve, query, rng, tally), None)
+            if failure is not None:
+                yield Wrong(index, star, query, failure)
+    finally:
+        sieve.close()
+
+
+def _shrunk_report(star: Star, query: Query) -> str:
+    star, query = shrunk(star, query, _runs_and_differs)
+    return "\n".join([*_check_once(star, query), "", str(star)])
+
+
+def _runs_and_differs(star: Star, query: Query) -> bool:
+    """Whether the statement is still one that runs, and still goes wrong."""
+    sieve = Sieve(star)
+    try:
+        _ = sieve.answer(query.sql, query)
+        return any(check(sieve, query, seeded(0), Tally()))
+    except NotRunError:
+        return False
+    finally:
+        sieve.close()
+
+
+def _check_once(star: Star, query: Query) -> list[str]:
+    sieve = Sieve(star)
+    try:
+        return list(check(sieve, query, seeded(0), Tally()))
+    finally:
+        sieve.close()
+
+
+def check(sieve: Sieve, query: Query, rng: Random, tally: Tally) -> Iterator[str]:
+    """Compare the answers to one statement; yields what is wrong."""
+    tally.outcomes["statements"] += 1
+    tally.shapes.update(query.shapes)
+    try:
+        planned = planned_on(query.sql, sieve.star.schema)
+    except Exception as error:  # noqa: BLE001 - no text may make the rewriter raise
+        yield f"original:  {query.sql}\nplanning raises {error!r}"
+        return
+    if isinstance(planned, SkipReason):
+        tally.outcomes["left alone"] += 1
+        tally.skips[planned.name] += 1
+        return
+    try:
+        answers = {key_query: sieve.keys(key_query) for key_query in planned.key_queries}
+    except BrokenKeyQueryError as error:
+        yield f"original:  {query.sql}\nkey query: {error}"
+        return
+    result = apply(planned, answers, LIMITS)
+    tally.skips.update(scan.skip.name for scan in result.scans if scan.skip is not None)
+    tally.outcomes.update(a.name for a in answers.values() if isinstance(a, SkipReason))
+    if result.text == query.sql:
+        tally.outcomes["left alone"] += 1
+        return
+    tally.outcomes["narrowed"] += 1
+    tally.narrowed_shapes.update(query.shapes)
+    if not query.comparable:
+        yield from _random_keys(sieve, planned, answers)
+        return
+    try:
+        expected = sieve.answer(query.sql, query)
+    except NotRunError as error:
+        tally.outcomes["not run"] += 1
+        tally.not_run[str(error)] += 1
+        return
+    tally.outcomes["compared"] += 1
+    tally.outcomes["compared, not empty"] += bool(expected)
+    for what, text in {"rewritten": result.text, **_variants(planned, answers, rng)}.items():
+        try:
+            yield from _differences(sieve, query, expected, what, text)
+        except NotCastError as error:
+            tally.not_run[f"rewritten: {error}"] += 1
+
+
+@lru_cache(maxsize=4_096)  # The small scopes ask one text of many tables.
+def planned_on(sql: str, schema: Schema) -> Plan | SkipReason:
+    """What the rewriter plans, once it knows all the tables that it asks for."""
+    statement = read(sql, chars_max=_CHARS_MAX)
+    if isinstance(statement, SkipReason):
+        return statement
+    known: dict[TableName, TableFacts | None] = {}
+    while (planned := plan(statement, known, LIMITS)).missing:
+        known |= catalog(schema, planned.missing)
+    return planned
+
+
+def _variants(planned: Plan, answers: Answers, rng: Random) -> dict[str, str]:
+    """Texts that must answer the same: without one of the key sets, and with one of them grown."""
+    texts: dict[str, str] = {}
+    known = [key_query for key_query, answer in answers.items() if isinstance(answer, KeySet)]
+    if len(known) > 1:
+        left_out = rng.choice(known)
+        rest: Answers = {k: a for k, a in answers.items() if k != left_out}
+        texts[f"rewritten without the keys of {left_out.sql}"] = apply(planned, rest, LIMITS).text
+    grown = rng.choice(known)
+    keys = answers[grown]
+    assert isinstance(keys, KeySet)
+    more = [value if isinstance(value, int | str) else str(value) for value in VALUES[grown.type_name]]
+    wider = KeySet.of(grown.type_name, [*keys.values, *rng.sample(more, 1)])
+    texts[f"rewritten with more keys for {grown.sql}"] = apply(planned, {**answers, grown: wider}, LIMITS).text
+    return texts
+
+
+def _differences(sieve: Sieve, query: Query, expected: Answer, what: str, text: str) -> Iterator[str]:
+    try:
+        found = sieve.answer(text, query)
+    except NotCastError:
+        raise
+    except NotRunError as error:
+        yield f"original:  {query.sql}\n{what}: {text}\nfails: {error}"
+        return
+    if found != expected:
+        yield report(query.sql, what, text, expected, found)
+
+
+def report(sql: str, what: str, text: str, expected: Answer, found: Answer) -> str:
+    """A wrong answer in full."""
+    missing, added = expected - found, found - expected
+    return (
+        f"original:  {sql}\n{what}: {text}\n"
+        f"answers of the original:  {sorted(expected.elements())}\n"
+        f"answers of the rewritten: {sorted(found.elements())}\n"
+        f"missing: {sorted(missing.elements())}\nadded:   {sorted(added.elements())}"
+    )
+
+
+def _random_keys(sieve: Sieve, planned: Plan, answers: Answers) -> Iterator[str]:
+    """A key query that answers differently each time cannot cover what the statement will see."""
+    for _ in range(3):
+        for key_query in planned.key_queries:
+            again = sieve.keys(key_query)
+            if again != answers[key_query]:
+                yield (
+                    f"original:  {planned.statement.text}\nkey query: {key_query.sql}\n"
+                    f"answers: {answers[key_query]}, then {again}"
+                )
+                return
+
+
+def _comparable(value: object) -> str:
+    """A value as text; -0.0 is 0.0, since which of two equal values is shown is not promised."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else repr(value + 0.0)
+    return repr(value)
+
+
+def _first_line(error: Exception) -> str:
+    # Without the names and numbers, so that alike errors count together.
+    line = str(error).strip().splitlines()[0] if str(error).strip() else ""
+    return f"{type(error).__name__}: {line[:80]}"

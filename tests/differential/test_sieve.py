@@ -1,0 +1,69 @@
+"""Statements by the thousand on DuckDB: a narrowed one answers as the original does."""
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+
+import pytest
+from grammar import Query
+from seeding import DEEP, seeded, seeds
+from sieve import Sieve, check, check_seed
+from small_scopes import (
+    three_table_stars,
+    three_table_statements,
+    two_table_stars,
+    two_table_statements,
+)
+from star_tables import Star
+from tally import FAILURES_MAX, Tally
+
+# 1,200 statements in some twenty seconds, and 200,000.
+SEEDS = seeds(quick=30, deep=5_000)
+# A quick run takes every fifth or tenth statement, other ones for each of the tables.
+TWO_TABLE_STEP, THREE_TABLE_STEP = (1, 1) if DEEP else (5, 10)
+
+
+def tallies(chosen: Sequence[int]) -> Iterator[Tally]:
+    if not DEEP:
+        yield from map(check_seed, chosen)
+        return
+    # Spawned, since DuckDB's threads do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
+        yield from pool.map(check_seed, chosen, chunksize=10)
+
+
+def test_a_narrowed_statement_answers_as_the_original(capsys: pytest.CaptureFixture[str]) -> None:
+    total = Tally()
+    for tally in tallies(SEEDS):
+        total.add(tally)
+        if len(total.failures) >= FAILURES_MAX:
+            break
+    with capsys.disabled():
+        print(f"\n\n{total}\n")  # noqa: T201 - the report of the run
+    assert not total.failures, "\n\n=====\n".join(total.failures)
+    assert total.outcomes["compared, not empty"] > 0
+
+
+def test_two_tables_answer_alike_in_every_small_case() -> None:
+    for offset, star in enumerate(two_table_stars()):
+        chosen = islice(two_table_statements(), offset % TWO_TABLE_STEP, None, TWO_TABLE_STEP)
+        assert_alike(star, list(chosen))
+
+
+def test_three_tables_answer_alike_in_every_small_case() -> None:
+    for offset, star in enumerate(three_table_stars()):
+        chosen = islice(three_table_statements(), offset % THREE_TABLE_STEP, None, THREE_TABLE_STEP)
+        assert_alike(star, list(chosen))
+
+
+def assert_alike(star: Star, statements: Sequence[Query]) -> None:
+    tally = Tally()
+    sieve = Sieve(star)
+    for query in statements:
+        failures = list(check(sieve, query, seeded(0), tally))
+        assert not failures, f"{failures[0]}\n\n{star}"
+    sieve.close()
+    assert tally.not_run == {}
