@@ -3,12 +3,13 @@
 # make test    everything that is tested
 # make test-deep   the differential tests by the hundred thousand; an hour or more
 # make check   format, lint, types, directions of imports
+# make wheel-demo  the wheel in an empty environment, and the demo run once from it
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: setup demo test test-deep check clean
+.PHONY: setup demo test test-deep wheel-demo check clean
 
 setup: $(READY)
 
@@ -38,7 +39,16 @@ test: check
 	$(BIN)/pytest
 
 test-deep: setup
-	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential
+	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/benchmark_queries
+
+# What users install: the wheel alone, in an empty environment, from another folder.
+wheel-demo: setup
+	rm -rf .wheel && $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir .wheel .
+	$(PYTHON) -m venv .wheel/env
+	cd .wheel && env/bin/pip install --quiet --disable-pip-version-check "$$(ls *.whl)[demo]"
+	@cd .wheel && env/bin/python -m demo.java 2>/dev/null || \
+	  env/bin/pip install --quiet --disable-pip-version-check "$$(ls *.whl)[demo,jre]"
+	cd .wheel && env/bin/starpruner demo --once --days 14 --runs 1
 
 clean:
-	rm -rf .venv .starpruner .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .wheel .venv .starpruner .pytest_cache .mypy_cache .ruff_cache

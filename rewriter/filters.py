@@ -9,8 +9,9 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from rewriter.conditions import Conjunct, alternatives, conjuncts, is_repeatable, located
+from rewriter.conditions import Conjunct, alternatives, conjuncts, located
 from rewriter.jointree import Join, Leaf
+from rewriter.repeatable import is_repeatable
 from rewriter.rules import CONDITION_HOLDS, NEVER_PADS
 from rewriter.scopes import Scope, own_parts
 from rewriter.sources import is_repeatable_subquery

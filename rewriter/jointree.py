@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from rewriter.catalog import TableName
-from rewriter.rules import NEVER_PADS, VISIBLE, JoinKind, Side
+from rewriter.rules import NEVER_PADS, JoinKind, Side
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement
 
@@ -91,6 +91,13 @@ class Join:
         """Whether the other join is part of this one."""
         return self.index > other.index and self.start <= other.start and other.stop <= self.stop
 
+    def mark_padded(self) -> None:
+        """Note the nearest join above that pads this one; those above have been marked."""
+        above = self.parent
+        if above is not None:
+            pads = above.side_of_join(self) not in NEVER_PADS[above.kind]
+            self.padded_by = above if pads else above.padded_by
+
     def sees_unpadded(self, other: Join) -> bool:
         """Whether the rows of a join below reach this one's condition as they are."""
         return other.padded_by is None or self.index <= other.padded_by.index
@@ -131,6 +138,20 @@ class JoinTree:
     joins: tuple[Join, ...]
 
 
+def mark_padding(tree: JoinTree) -> None:
+    """Note for each join and leaf the nearest join above that pads it with nulls."""
+    for leaf in tree.leaves:
+        leaf.padded_by = None
+    for join in tree.joins:
+        for side in Side if join.kind is not JoinKind.INNER else ():
+            if side not in NEVER_PADS[join.kind]:
+                start, stop = (join.start, join.middle) if side is Side.LEFT else (join.middle, join.stop)
+                for leaf in tree.leaves[start:stop]:
+                    leaf.padded_by = leaf.padded_by or join
+    for join in reversed(tree.joins):
+        join.mark_padded()
+
+
 class JoinTreeBuilder:
     """Builds the tree of one SELECT. Raises UnsupportedFromError where it is not understood."""
 
@@ -145,12 +166,9 @@ class JoinTreeBuilder:
         where = select.args.get("where")
         count = len(self._leaves)
         self._add(Join(JoinKind.INNER, 0, count, count, where.this if where else None), root)
-        for join in reversed(self._joins):
-            above = join.parent
-            if above is not None:
-                pads = above.side_of_join(join) not in NEVER_PADS[above.kind]
-                join.padded_by = above if pads else above.padded_by
-        return JoinTree(tuple(self._leaves), tuple(self._joins))
+        tree = JoinTree(tuple(self._leaves), tuple(self._joins))
+        mark_padding(tree)
+        return tree
 
     def _add(self, join: Join, *children: Join | None) -> Join:
         join.index = len(self._joins)
@@ -158,17 +176,10 @@ class JoinTreeBuilder:
         for child in children:
             if child is not None:
                 child.parent = join
-        if join.kind is not JoinKind.INNER:
-            self._mark_leaves(join)
+        if join.kind in {JoinKind.SEMI, JoinKind.ANTI}:
+            for leaf in self._leaves[join.middle : join.stop]:
+                leaf.hidden_by = leaf.hidden_by or join
         return join
-
-    def _mark_leaves(self, join: Join) -> None:
-        for leaf in self._leaves[join.start : join.stop]:
-            side = join.side_of(leaf)
-            if leaf.hidden_by is None and side not in VISIBLE[join.kind]:
-                leaf.hidden_by = join
-            if leaf.padded_by is None and side not in NEVER_PADS[join.kind]:
-                leaf.padded_by = join
 
     def _joined(self, first: exp.Expr, joins: list[exp.Join], nesting: int) -> Join | None:
         kinds = [_kind(join) for join in joins]

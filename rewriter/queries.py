@@ -5,13 +5,13 @@ from __future__ import annotations
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from rewriter.conditions import all_known
 from rewriter.functions import (
     DETERMINISTIC_AGGREGATES,
     DETERMINISTIC_FUNCTIONS,
     LITERAL_FUNCTIONS,
     QUERY_WORDS,
 )
+from rewriter.repeatable import all_known
 from rewriter.statement import Statement, parse_tree, tokenize
 
 # Parentheses around the query's first name that are tried as the query's own.

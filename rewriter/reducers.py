@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from rewriter.catalog import TableFacts, TableKind, quoted
-from rewriter.conditions import conjuncts, is_repeatable, operands_of
+from rewriter.conditions import conjuncts, operands_of
 from rewriter.jointree import Join, Leaf, Reference
 from rewriter.keyquery import KeyQuery, key_query
 from rewriter.keys import is_key_type
 from rewriter.lineage import Origin, origins
 from rewriter.readers import REDUCED_KEY, Readers
+from rewriter.repeatable import is_repeatable
 from rewriter.rules import CONDITION_HOLDS
 from rewriter.scopes import Operand, Scope, Scopes
 from rewriter.skip import SkipReason
+from rewriter.snowflake import arms
 from rewriter.sources import QUERY_KEY, Source, is_plain_exists, query_source, source_of
-
-# Tables of a snowflake in one key query. Each is one more join to run before the statement.
-_ARMS_MAX = 6
 
 # Formats whose partitions Spark prunes by the catalog's partition columns. Iceberg and Delta do otherwise.
 _PROVIDERS = frozenset({"parquet", "orc", "hive", "csv", "json", "avro", "text"})
@@ -51,25 +50,6 @@ class _SmallSide:
     key: str
     shown: str
     type_name: str | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Arm:
-    """A table that is joined to the small side, or to another arm, and what is known of its rows."""
-
-    joined_to: Leaf
-    source: Source
-    equality: str
-    filters: tuple[str, ...]
-
-
-def _way(arms: dict[Leaf, _Arm], leaf: Leaf) -> set[Leaf]:
-    """An arm and those that lead to it."""
-    found = set()
-    while leaf in arms:
-        found.add(leaf)
-        leaf = arms[leaf].joined_to
-    return found
 
 
 class BlockPlanner:
@@ -206,7 +186,7 @@ class BlockPlanner:
         if isinstance(source, SkipReason):
             return source
         filters = self._filters.holding_for(join, small.leaf)
-        snowflake = self._snowflake(join, small.leaf)
+        snowflake = arms(self._scopes, self._filters, join, small.leaf)
         outer = self._readers.outer_filters(self._scope, join, small.leaf)
         if not (filters or source.is_filtered or snowflake or outer):
             return SkipReason.REDUCER_UNFILTERED
@@ -218,27 +198,6 @@ class BlockPlanner:
             return self._reducer_of(source, small.key, filters, shown, origin)
         wrapped = outer.source(source.sql, small.key, self._alias_text(small.leaf), filters)
         return self._reducer_of(Source(wrapped, is_filtered=True), REDUCED_KEY, outer.texts, shown, origin)
-
-    def _snowflake(self, join: Join, leaf: Leaf) -> tuple[_Arm, ...]:
-        """The small tables that filter the small side in their turn: a filtered one, and those on the way to it.
-
-        Every row of the small side that can be a partner at `join` stands in a row of the FROM together with rows
-        of these tables that satisfy the equalities and their filters.
-        """
-        arms: dict[Leaf, _Arm] = {}
-        wanted: set[Leaf] = set()
-        pending = [leaf]
-        while pending and len(arms) < _ARMS_MAX:
-            known = pending.pop(0)
-            for other, equality in self._filters.neighbours(join, leaf, known):
-                source = source_of(self._scopes, other)
-                if other is leaf or other in arms or isinstance(source, SkipReason):
-                    continue
-                arms[other] = _Arm(known, source, equality, self._filters.joined_with(join, leaf, other))
-                pending.append(other)
-                if arms[other].filters or source.is_filtered:
-                    wanted |= _way(arms, other)
-        return tuple(arm for other, arm in arms.items() if other in wanted)
 
     def _reducer_of(
         self, source: Source, key: str, filters: tuple[str, ...], shown: str, origin: Origin

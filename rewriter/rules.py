@@ -59,8 +59,3 @@ NEVER_PADS: dict[JoinKind, frozenset[Side]] = {
     JoinKind.SEMI: frozenset({Side.LEFT}),
     JoinKind.ANTI: frozenset({Side.LEFT}),
 }
-
-# The sides whose columns can be named above the join.
-VISIBLE: dict[JoinKind, frozenset[Side]] = {
-    kind: frozenset({Side.LEFT}) if kind in {JoinKind.SEMI, JoinKind.ANTI} else _BOTH for kind in JoinKind
-}

@@ -11,6 +11,7 @@ from rewriter.readers import Readers
 from rewriter.reducers import BlockPlanner, Reducer, fact_refusal
 from rewriter.scopes import Block, Scopes
 from rewriter.skip import SkipReason
+from rewriter.strengthen import strengthen
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,10 @@ def scans(scopes: Scopes, key_rows_max: int, key_queries_max: int) -> tuple[Plan
 
 def _findings(scopes: Scopes, key_rows_max: int) -> dict[Reference, list[Reducer | SkipReason]]:
     found: dict[Reference, list[Reducer | SkipReason]] = defaultdict(list)
+    for block in scopes.blocks:
+        scope = scopes.scope_of(block.select)
+        if scope is not None:
+            strengthen(scope)
     readers = Readers(scopes)
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)

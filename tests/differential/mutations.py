@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from rewriter import KeySet, conditions, lineage, queries
+from rewriter import KeySet, lineage, queries, repeatable
 from rewriter.conditions import conjuncts
 from rewriter.jointree import Leaf
 from rewriter.rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
@@ -45,7 +45,7 @@ def _always(module: Any, name: str, answer: object) -> Callable[[pytest.MonkeyPa
 
 
 def _accept_random_functions(patch: pytest.MonkeyPatch) -> None:
-    for module in (conditions, queries):
+    for module in (repeatable, queries):
         known = module.DETERMINISTIC_FUNCTIONS | {"rand"}
         patch.setattr(module, "DETERMINISTIC_FUNCTIONS", known)
 

@@ -33,8 +33,8 @@ DESCRIBE = [("DESCRIBE TABLE EXTENDED `d`", D), ("DESCRIBE TABLE EXTENDED `f`", 
 KEYS = (KEY_QUERY, rows(("a", "string"), (None, "string")))
 
 
-def session(**rewrite: object) -> Session:
-    return Session(Config(rewrite=RewriteSection(**rewrite)), lambda: 0.0)
+def session(*, enabled: bool = True) -> Session:
+    return Session(Config(rewrite=RewriteSection(enabled=enabled)), lambda: 0.0)
 
 
 def played(queries: Queries[T], script: Sequence[tuple[str, QueryResult]]) -> T:

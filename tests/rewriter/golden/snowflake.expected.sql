@@ -18,7 +18,7 @@ WHERE s.region = t.region AND t.store_id = q.i AND d.dow = q.i AND d.year = 2026
 SELECT s.id FROM (SELECT * FROM sales WHERE FALSE) s, stores t, keys q, dates d WHERE s.region = t.region AND t.store_id = q.i AND d.dow = q.i AND d.year = 0
 
 -- case: a filter above a LEFT JOIN that keeps the small side
--- key query: SELECT DISTINCT t.`region` AS key, typeof(t.`region`) AS type FROM stores t WHERE (t.country = 'IT') LIMIT 2001
+-- key query: SELECT DISTINCT t.`region` AS key, typeof(t.`region`) AS type FROM stores t, keys q WHERE (t.country = 'IT') AND (t.store_id = q.i) AND (q.g = 2) LIMIT 2001
 -- keys: ["south"]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`region` IN ('south') OR typeof(`region`) <> 'string')) s JOIN stores t ON s.region = t.region LEFT JOIN keys q ON t.store_id = q.i
 WHERE q.g = 2 AND t.country = 'IT'

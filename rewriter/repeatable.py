@@ -1,0 +1,100 @@
+"""Whether a piece of the client's text means the same in a key query as in the statement, word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from sqlglot import Token, TokenType, exp
+
+from rewriter.conditions import Conjunct
+from rewriter.functions import (
+    CLOCK_WORDS,
+    DETERMINISTIC_AGGREGATES,
+    DETERMINISTIC_FUNCTIONS,
+    FILTER_WORDS,
+    QUERY_WORDS,
+    WORDS_BEFORE_PARENTHESIS,
+)
+from rewriter.statement import Statement
+
+_OPERATORS = frozenset(
+    {
+        TokenType.L_PAREN,
+        TokenType.R_PAREN,
+        TokenType.COMMA,
+        TokenType.DOT,
+        TokenType.EQ,
+        TokenType.NEQ,
+        TokenType.LT,
+        TokenType.LTE,
+        TokenType.GT,
+        TokenType.GTE,
+        TokenType.NULLSAFE_EQ,
+        TokenType.PLUS,
+        TokenType.DASH,
+        TokenType.STAR,
+        TokenType.SLASH,
+        TokenType.MOD,
+        TokenType.DPIPE,
+        TokenType.NOT,
+        TokenType.DCOLON,
+        TokenType.NUMBER,
+    }
+)
+
+
+def is_repeatable(statement: Statement, conjunct: Conjunct) -> bool:
+    """Whether every token of the conjunct is known to mean the same in a key query as in the statement.
+
+    A positive list: names, and the words, operators and functions that are known. That its columns are those of
+    the small table, and its subqueries closed, is for the caller to see.
+    """
+    tokens = statement.tokens[conjunct.first : conjunct.last + 1]
+    tree = conjunct.tree
+    named: type[exp.Expr] = exp.Column
+    words, functions = FILTER_WORDS, DETERMINISTIC_FUNCTIONS
+    if tree.find(exp.Query) is not None:
+        named = exp.Expr
+        words, functions = QUERY_WORDS, DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES
+    identifiers = tree.find_all(exp.Identifier)
+    names = {i.meta["start"] for i in identifiers if "start" in i.meta and isinstance(i.parent, named)}
+    return all_known(statement.text, tokens, names, words, functions)
+
+
+def all_known(
+    text: str,
+    tokens: Sequence[Token],
+    names: AbstractSet[int],
+    words: AbstractSet[str],
+    functions: AbstractSet[str],
+) -> bool:
+    """Whether every token is a name at one of the offsets `names`, a literal, or a known word or function."""
+    followed = [*tokens[1:], None]
+    for token, after in zip(tokens, followed, strict=True):
+        called = after is not None and after.token_type is TokenType.L_PAREN
+        if token.start in names and not called:
+            continue
+        if not _is_known(text, token, words, functions, called=called):
+            return False
+    return True
+
+
+def _is_known(
+    text: str, token: Token, words: AbstractSet[str], functions: AbstractSet[str], *, called: bool
+) -> bool:
+    if token.token_type is TokenType.STRING:
+        return not any(token.text.strip().lower().startswith(word) for word in CLOCK_WORDS)
+    if token.token_type in _OPERATORS:
+        return True
+    if token.token_type is TokenType.IDENTIFIER:
+        return False  # quoted: a name, whatever it says
+    word = token.text.lower()
+    if called:
+        return word in functions or word in WORDS_BEFORE_PARENTHESIS
+    return all(part in words for part in word.split()) or _is_number_suffix(text, token)
+
+
+def _is_number_suffix(text: str, token: Token) -> bool:
+    # A suffix such as 1L arrives as NUMBER, DCOLON, BIGINT at one offset, and its text is the suffix.
+    return text[token.start].isdigit() and token.text.lower() in {"l", "s", "y", "f", "d", "bd"}

@@ -1,0 +1,55 @@
+"""Small tables that filter the small side in their turn: `sales JOIN stores JOIN countries WHERE ..`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rewriter.filters import Filters
+from rewriter.jointree import Join, Leaf
+from rewriter.scopes import Scopes
+from rewriter.skip import SkipReason
+from rewriter.sources import Source, source_of
+
+# Tables of a snowflake in one key query. Each is one more join to run before the statement.
+_ARMS_MAX = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """A table that is joined to the small side, or to another arm, and what is known of its rows."""
+
+    joined_to: Leaf
+    source: Source
+    equality: str
+    filters: tuple[str, ...]
+
+
+def arms(scopes: Scopes, filters: Filters, join: Join, leaf: Leaf) -> tuple[Arm, ...]:
+    """The filtered tables around a small side, and those on the way to them; nearest first.
+
+    Every row of the small side that can be a partner at `join` stands in a row of the FROM together with rows of
+    these tables that satisfy the equalities and their filters.
+    """
+    found: dict[Leaf, Arm] = {}
+    wanted: set[Leaf] = set()
+    pending = [leaf]
+    while pending and len(found) < _ARMS_MAX:
+        known = pending.pop(0)
+        for other, equality in filters.neighbours(join, leaf, known):
+            source = source_of(scopes, other)
+            if other is leaf or other in found or isinstance(source, SkipReason):
+                continue
+            found[other] = Arm(known, source, equality, filters.joined_with(join, leaf, other))
+            pending.append(other)
+            if found[other].filters or source.is_filtered:
+                wanted |= _way(found, other)
+    return tuple(arm for other, arm in found.items() if other in wanted)
+
+
+def _way(found: dict[Leaf, Arm], leaf: Leaf) -> set[Leaf]:
+    """An arm and those that lead to it."""
+    way = set()
+    while leaf in found:
+        way.add(leaf)
+        leaf = found[leaf].joined_to
+    return way
