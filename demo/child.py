@@ -29,9 +29,7 @@ class Child:
     log: Path
 
     @classmethod
-    def start(
-        cls, command: Sequence[str], *, log: Path, directory: Path, environment: Mapping[str, str]
-    ) -> Self:
+    def start(cls, command: Sequence[str], *, log: Path, directory: Path, environment: Mapping[str, str]) -> Self:
         """Starts a command in a process group of its own: the terminal's Ctrl-C is the parent's to handle."""
         with log.open("wb") as output:
             process = subprocess.Popen(

@@ -40,9 +40,7 @@ CHILD_POLL_SECONDS = 0.5
 @click.option("--port", default=0, show_default="a free port", help="Where the proxy listens.")
 @click.option("--once", is_flag=True, help="Print the comparison and exit; with 1 if any answer differs.")
 @click.option("--json", "print_json", is_flag=True, help="With --once: print one JSON object.")
-@click.option(
-    "--runs", type=click.IntRange(min=1), default=RUNS_DEFAULT, show_default=True, help="Of each query."
-)
+@click.option("--runs", type=click.IntRange(min=1), default=RUNS_DEFAULT, show_default=True, help="Of each query.")
 @click.option(
     "--days", type=click.IntRange(1, DAYS_DEFAULT), default=DAYS_DEFAULT, show_default=True, help="Of sales."
 )
@@ -95,9 +93,7 @@ def sts(directory: Path, port: int | None, conf: tuple[str, ...], memory: str) -
 
 
 @contextmanager
-def _server_with_sample(
-    directory: Path, sample: Sample, java: Java, progress: Progress
-) -> Iterator[ThriftServer]:
+def _server_with_sample(directory: Path, sample: Sample, java: Java, progress: Progress) -> Iterator[ThriftServer]:
     # Another demo may be loading here: its half-loaded sample is not ours to remove.
     with only_user(directory):
         clear_unfinished(directory, sample)

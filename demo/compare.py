@@ -75,9 +75,7 @@ class Bench:
     admin_url: str
 
 
-def compare(
-    bench: Bench, queries: Sequence[SampleQuery], runs: int, progress: Progress
-) -> Iterator[Comparison]:
+def compare(bench: Bench, queries: Sequence[SampleQuery], runs: int, progress: Progress) -> Iterator[Comparison]:
     """Measures each query in turn."""
     for connection in (bench.direct, bench.proxied):
         # A fresh JVM's first queries are slow for everybody, and the proxy's first also asks for table facts.

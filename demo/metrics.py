@@ -47,8 +47,7 @@ class SparkUi:
                 return _sum(scans)
             time.sleep(SETTLE_POLL_SECONDS)
         raise MetricsError(
-            f"{self.url} shows no completed scan of {table} after execution {after} "
-            f"within {SETTLE_SECONDS_MAX} s"
+            f"{self.url} shows no completed scan of {table} after execution {after} within {SETTLE_SECONDS_MAX} s"
         )
 
     def _executions(self, *, details: bool) -> list[dict[str, Any]]:

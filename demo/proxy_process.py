@@ -15,9 +15,7 @@ from demo.hive import Endpoint
 START_SECONDS_MAX = 30
 START_POLL_SECONDS = 0.05
 
-READY = re.compile(
-    r"^starpruner: listening on (?P<endpoint>\S+), admin (?P<admin>http://[^\s,]+)", re.MULTILINE
-)
+READY = re.compile(r"^starpruner: listening on (?P<endpoint>\S+), admin (?P<admin>http://[^\s,]+)", re.MULTILINE)
 
 
 class ProxyError(Exception):

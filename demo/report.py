@@ -89,9 +89,7 @@ def _verdict(comparison: Comparison) -> tuple[str, str, str]:
     )
 
 
-def print_how_to_connect(
-    console: Console, java: Java, proxy: Endpoint, server: Endpoint, admin_url: str
-) -> None:
+def print_how_to_connect(console: Console, java: Java, proxy: Endpoint, server: Endpoint, admin_url: str) -> None:
     """Everything that a user can copy from the terminal, never wrapped or coloured."""
     lines = f"""Connect through the proxy ({proxy}), or to Spark Thrift Server itself ({server}):
 

@@ -52,9 +52,7 @@ def test_tables_that_the_demo_did_not_make_are_never_removed(tmp_path: Path) -> 
     assert (tmp_path / "metastore_db").exists()
 
 
-def test_the_loaded_sample_is_complete_and_its_keys_find_partners(
-    direct: hive.Connection, sample: Sample
-) -> None:
+def test_the_loaded_sample_is_complete_and_its_keys_find_partners(direct: hive.Connection, sample: Sample) -> None:
     partitions = sample.days * len(REGIONS)
     assert run(direct, "SELECT count(*), count(DISTINCT ds, region) FROM sales") == [
         (partitions * ROWS_PER_PARTITION, partitions)

@@ -139,9 +139,7 @@ def test_each_client_has_one_backend_connection_that_ends_with_it(own_proxy: Pro
     assert _until(lambda: _sockets(own_proxy.child) == before)
 
 
-def test_sigterm_lets_a_running_statement_finish_and_exits_with_0(
-    spark: ThriftServer, tmp_path: Path
-) -> None:
+def test_sigterm_lets_a_running_statement_finish_and_exits_with_0(spark: ThriftServer, tmp_path: Path) -> None:
     with proxy_process(spark.endpoint, tmp_path) as proxy:
         rows: list[Row] = []
         with breakable_session(proxy.endpoint) as connection:

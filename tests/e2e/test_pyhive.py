@@ -77,9 +77,7 @@ def test_two_hundred_thousand_rows_arrive_in_order(direct: hive.Connection, prox
     assert rows == run(direct, sql)
 
 
-def test_sessions_do_not_see_each_others_settings_and_views(
-    proxy: ProxyProcess, proxied: hive.Connection
-) -> None:
+def test_sessions_do_not_see_each_others_settings_and_views(proxy: ProxyProcess, proxied: hive.Connection) -> None:
     other = connect(proxy.endpoint)
     run(proxied, "CREATE TEMPORARY VIEW e2e_mine AS SELECT 1 AS k")
     run(proxied, "SET spark.sql.session.timeZone=Asia/Tokyo")
@@ -98,9 +96,7 @@ def test_a_session_opens_in_the_database_that_the_client_named(
     connection.close()
 
 
-def test_catalog_calls_of_the_protocol_pass_through(
-    direct: hive.Connection, proxied: hive.Connection
-) -> None:
+def test_catalog_calls_of_the_protocol_pass_through(direct: hive.Connection, proxied: hive.Connection) -> None:
     run(direct, "CREATE OR REPLACE VIEW e2e_catalog AS SELECT 1 AS k")
     assert "e2e_catalog" in {row[1] for row in run(proxied, "SHOW TABLES")}
     assert run(proxied, "DESCRIBE e2e_catalog") == run(direct, "DESCRIBE e2e_catalog") == [("k", "int", None)]

@@ -53,9 +53,7 @@ class Peer:
 class Rewriter:
     """A session that answers with whatever the test says, after asking what the test says."""
 
-    def __init__(
-        self, text: str | None = None, queries: tuple[Query, ...] = (), *, fails: bool = False
-    ) -> None:
+    def __init__(self, text: str | None = None, queries: tuple[Query, ...] = (), *, fails: bool = False) -> None:
         self.text = text
         self.queries = queries
         self.fails = fails
@@ -72,9 +70,7 @@ class Rewriter:
 class Stage:
     """A proxy between a client and a backend that the test plays."""
 
-    def __init__(
-        self, proxy: Proxy, backends: "asyncio.Queue[Peer]", stop_backend: Callable[[], None]
-    ) -> None:
+    def __init__(self, proxy: Proxy, backends: "asyncio.Queue[Peer]", stop_backend: Callable[[], None]) -> None:
         self.proxy = proxy
         self.clients: list[Peer] = []
         self._backends = backends

@@ -247,9 +247,7 @@ async def test_a_query_that_is_rejected_leaves_the_connection_usable() -> None:
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2))
         await answer_one(backend, "ExecuteStatement", Writer().raw(2, Kind.STRUCT, OPERATION))
-        failed = (
-            Writer().i32(2, OperationState.ERROR).binary(3, b"42703").binary(5, b"no nope\n\tat Some.scala")
-        )
+        failed = Writer().i32(2, OperationState.ERROR).binary(3, b"42703").binary(5, b"no nope\n\tat Some.scala")
         await answer_one(backend, "GetOperationStatus", failed)
         await answer_one(backend, "CloseOperation")
         await backend.expect(execute("SELECT 2", 2))
@@ -288,9 +286,7 @@ async def test_a_query_that_does_not_finish_is_closed(
     ("rows_max", "bytes_max", "kind"),
     [(2, 10_000, FailureKind.TOO_MANY_ROWS), (10, 20, FailureKind.TOO_MANY_BYTES)],
 )
-async def test_a_result_past_its_bounds_is_thrown_away(
-    rows_max: int, bytes_max: int, kind: FailureKind
-) -> None:
+async def test_a_result_past_its_bounds_is_thrown_away(rows_max: int, bytes_max: int, kind: FailureKind) -> None:
     rewriter = Rewriter(queries=(Query("SELECT 1", rows_max, bytes_max, 5.0),))
     async with stage(rewriter) as on:
         client, backend = await on.open_session()

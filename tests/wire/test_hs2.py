@@ -192,7 +192,5 @@ def test_a_column_of_an_unknown_kind_is_unreadable() -> None:
 
 def test_a_reply_to_another_call_is_refused() -> None:
     raw = Writer().header("GetInfo", MessageType.REPLY, 3).stop().to_bytes()
-    with pytest.raises(
-        RemoteProtocolError, match="expected the reply to FetchResults with seqid 3, got GetInfo"
-    ):
+    with pytest.raises(RemoteProtocolError, match="expected the reply to FetchResults with seqid 3, got GetInfo"):
         expect_reply(raw, "FetchResults", 3)
