@@ -115,3 +115,18 @@ def test_a_refused_statement_is_explained_and_answers_as_it_does_directly(
         assert {s["skip_reason"] for s in scans if s["alias"] == case.scan} == {case.reason.name}
     if case.executes:
         assert_same_rows(sessions, case.sql)
+
+
+def test_a_rewritten_insert_and_ctas_write_what_they_write_directly(
+    sessions: Sessions, proxy: ProxyProcess
+) -> None:
+    query = "SELECT s.id, s.ds FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.month = '2026-01'"
+    for number, session in enumerate(sessions):
+        table = f"written_{number}"
+        create, insert = f"CREATE TABLE {table} USING parquet AS {query}", f"INSERT INTO {table} {query}"
+        assert all(explain(proxy, sql)["changed"] for sql in (create, insert))
+        run(session, create)
+        run(session, insert)
+    direct, proxied = (Counter(run(sessions[0], f"SELECT * FROM written_{number}")) for number in (0, 1))
+    assert proxied == direct
+    assert sum(direct.values()) == 2 * len(run(sessions[0], query))
