@@ -43,7 +43,7 @@ FILTER_WORDS = frozenset(_GRAMMAR.split())
 # Those of them behind which a parenthesis opens without making them a function that is not listed above.
 WORDS_BEFORE_PARENTHESIS = frozenset(
     "and or not in is between like rlike case when then else decimal dec numeric on where having from join by as"
-    " using union all select".split()
+    " using union all select distinct".split()
 )
 
 # Words of a whole query that may stand in a small side's text. ORDER, LIMIT and TABLESAMPLE are left out: which

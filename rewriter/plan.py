@@ -22,10 +22,10 @@ from rewriter.statement import Statement
 class Limits:
     """Bounds of one rewrite. What they are for is said where the configuration sets them."""
 
-    key_rows_max: int = 2_000
+    key_rows_max: int = 4_000
     key_queries_max: int = 8
     metastore_in_max: int = 100
-    predicate_chars_max: int = 64 * 1024
+    predicate_chars_max: int = 128 * 1024
 
 
 @dataclass(frozen=True)

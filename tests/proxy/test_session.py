@@ -10,7 +10,7 @@ from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows, V
 from proxy.session import Decision, Queries, Session, T
 
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
-KEY_QUERY = "SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM d WHERE (d.g = 1) LIMIT 2001"
+KEY_QUERY = "SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM d WHERE (d.g = 1) LIMIT 4001"
 NARROWED = (
     "SELECT f.id FROM (SELECT * FROM f WHERE (`ds` IN ('a') OR typeof(`ds`) <> 'string')) AS f "
     "JOIN d ON f.ds = d.ds WHERE d.g = 1"

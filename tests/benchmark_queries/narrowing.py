@@ -1,0 +1,71 @@
+"""What becomes of each fact scan of a benchmark's queries, without Spark: DuckDB answers the key queries."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlglot import exp, parse_one
+from star_benchmark import StarBenchmark
+
+from rewriter import KeyQuery, KeySet, Limits, Plan, ScanOutcome, SkipReason, Statement, apply, plan, read
+from rewriter.partitions import kept
+
+LIMITS = Limits()
+STATEMENT_CHARS_MAX = 100_000  # The longest of the texts has under 10,000.
+
+
+@dataclass(frozen=True)
+class FactScan:
+    """A reference to a fact: how many of its partitions are kept, or why all are."""
+
+    table: str
+    kept: int | None
+    total: int
+    reason: SkipReason | None
+
+
+def statement_of(sql: str) -> Statement:
+    """The parsed text of a query that the rewriter does read."""
+    statement = read(sql, chars_max=STATEMENT_CHARS_MAX)
+    assert isinstance(statement, Statement), f"{statement}: {sql}"
+    return statement
+
+
+def planned(benchmark: StarBenchmark, statement: Statement) -> Plan:
+    """The plan, by the facts of the benchmark's tables."""
+    missing = plan(statement, {}, LIMITS).missing
+    return plan(statement, benchmark.catalog(missing), LIMITS)
+
+
+def fact_scans(benchmark: StarBenchmark, query: str) -> list[FactScan]:
+    """The query's references to facts, in the order of the text."""
+    found = planned(benchmark, statement_of(benchmark.queries[query]))
+    answers = {asked: _answer(benchmark, asked) for asked in found.key_queries}
+    outcomes = sorted(apply(found, answers, LIMITS).scans, key=lambda outcome: outcome.scan.reference.start)
+    return [_fact_scan(benchmark, outcome) for outcome in outcomes if _table(outcome) in benchmark.partitions]
+
+
+def narrowed_tables(scans: Iterable[FactScan]) -> Counter[str]:
+    """How many scans of each fact are narrowed."""
+    return Counter(scan.table for scan in scans if scan.reason is None)
+
+
+def _table(outcome: ScanOutcome) -> str:
+    return outcome.scan.reference.name.parts[-1].lower()
+
+
+def _fact_scan(benchmark: StarBenchmark, outcome: ScanOutcome) -> FactScan:
+    partitions = benchmark.partitions[_table(outcome)]
+    if outcome.predicate is None:
+        return FactScan(_table(outcome), None, len(partitions), outcome.skip)
+    return FactScan(_table(outcome), kept(partitions, outcome.narrowed_by), len(partitions), None)
+
+
+def _answer(benchmark: StarBenchmark, asked: KeyQuery) -> KeySet:
+    """The keys, as DuckDB finds them in the same data."""
+    tree = parse_one(asked.sql, read="spark")
+    for node in list(tree.find_all(exp.Typeof)):
+        # DuckDB has names of its own for the types, and a benchmark's tables do not change theirs.
+        _ = node.replace(exp.Literal.string(asked.type_name))
+    rows = benchmark.connection.execute(tree.sql("duckdb")).fetchall()
+    return KeySet.of(asked.type_name, [key for key, _ in rows])
