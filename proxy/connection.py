@@ -109,7 +109,11 @@ class Connection:
     def _client_data(self, data: bytes) -> None:
         self.last_activity = self._loop.time()
         self._from_client_bytes += len(data)
-        self._execute(self._relay.client_data(data))
+        answer = self._relay.remembered(data)
+        if answer is not None and self._client is not None:
+            self._client.write(answer)
+        else:
+            self._execute(self._relay.client_data(data))
 
     def _client_lost(self) -> None:
         self._end("the client closed")

@@ -94,6 +94,13 @@ class Relay:
         """Whether a call is under way, the client's or our own, or a statement held."""
         return self.phase is Phase.HELD or self._replies.pending_count > 0
 
+    def remembered(self, data: bytes) -> bytes | None:
+        """The fast path: the reply to a status call that can be answered here, where nothing is on its way."""
+        # With a call outstanding, an answer of ours would overtake its reply.
+        if self.phase is not Phase.OPEN or self._replies.pending_count or not self._messages.is_between_messages:
+            return None
+        return self._observer.finished.answer(data)
+
     def client_data(self, data: bytes) -> list[Command]:
         """The client sent bytes."""
         if self.phase is Phase.TRANSPARENT:
@@ -106,7 +113,7 @@ class Relay:
             self._held_back_bytes += len(data)
             self._pause_past(self._held_back_bytes)
         elif self.phase is Phase.OPEN:
-            answer = self._remembered(data)
+            answer = self.remembered(data)
             if answer is not None:
                 return [SendClient(answer)]
             self._messages.feed(data)
@@ -191,13 +198,6 @@ class Relay:
         self._held_back_bytes = 0
         self._enter(Phase.HELD)
         self._commands.append(StatementHeld(call.session, call.statement))
-
-    def _remembered(self, data: bytes) -> bytes | None:
-        """The reply to a status call that can be answered here: where nothing else is on its way."""
-        # With a call outstanding, an answer of ours would overtake its reply.
-        if self._replies.pending_count or not self._messages.is_between_messages:
-            return None
-        return self._observer.finished.answer(data)
 
     def _send(self, message: Message) -> None:
         header = message.header
