@@ -53,15 +53,16 @@ class Child:
 
     def stop(self) -> int:
         """Asks it to end, and makes it after a while; its exit code."""
-        # The leash goes first, so that it cannot signal a later process that was given the same id.
-        self.leash.kill()
-        self.leash.communicate()
         self.process.terminate()
         try:
-            return self.process.wait(STOP_SECONDS_MAX)
+            code = self.process.wait(STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            return self.process.wait()
+            code = self.process.wait()
+        # The leash goes last: should a second Ctrl-C end us before, it still ends the child.
+        self.leash.kill()
+        self.leash.communicate()
+        return code
 
     def log_tail(self) -> str:
         """The last lines that it printed, for an error message."""
