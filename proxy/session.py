@@ -129,7 +129,7 @@ class Session:
         if first_word(sql) not in _READING_WORDS:
             self._facts.clear()
             self._default_quoting = None
-        if may_have_a_join(sql) and len(sql) <= settings.statement_chars_max and depends_on_quoting(sql):
+        if depends_on_quoting(sql) and len(sql) <= settings.statement_chars_max and may_have_a_join(sql):
             default = yield from self._quoting_is_default()
             if not default:
                 return SkipReason.QUOTING_SETTINGS

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import Token, TokenType, exp
-from sqlglot.errors import SqlglotError
 
-from rewriter.statement import Statement, parse_tree, tokenize
+from rewriter.statement import Statement, parsed
 
 # Branches of a disjunction of which something is implied. A generated one with thousands is used whole or not.
 ALTERNATIVES_MAX = 100
@@ -86,12 +85,7 @@ def located(statement: Statement, condition: exp.Expr) -> tuple[Conjunct, ...]:
     span = _span(statement, condition)
     if span is None:
         return ()
-    trees = list(conjuncts(condition))
-    pieces = _split(statement.tokens, *span)
-    if len(pieces) != len(trees):
-        return ()
-    found = tuple(Conjunct(tree, *piece) for tree, piece in zip(trees, pieces, strict=True))
-    return found if all(_proven(statement, conjunct) for conjunct in found) else ()
+    return _placed(statement, condition, *span)
 
 
 def operands_of(statement: Statement, equality: Conjunct) -> tuple[Conjunct, ...]:
@@ -106,7 +100,7 @@ def operands_of(statement: Statement, equality: Conjunct) -> tuple[Conjunct, ...
     return (left, right) if _proven(statement, left) and _proven(statement, right) else ()
 
 
-def alternatives(statement: Statement, disjunction: Conjunct) -> list[list[Conjunct]]:
+def alternatives(statement: Statement, disjunction: Conjunct) -> list[tuple[Conjunct, ...]]:
     """The conjuncts of each branch of a disjunction; none if the places are not certain, or too many."""
     trees, pending = [], [disjunction.tree]
     while pending:
@@ -118,16 +112,17 @@ def alternatives(statement: Statement, disjunction: Conjunct) -> list[list[Conju
     ranges = _branches(statement.tokens, disjunction.first, disjunction.last + 1)
     if len(ranges) != len(trees) or len(trees) > ALTERNATIVES_MAX:
         return []
-    found = [_branch(statement, tree, *place) for tree, place in zip(trees, ranges, strict=True)]
+    found = [_placed(statement, tree, *place) for tree, place in zip(trees, ranges, strict=True)]
     return found if all(found) else []
 
 
-def _branch(statement: Statement, tree: exp.Expr, start: int, stop: int) -> list[Conjunct]:
+def _placed(statement: Statement, tree: exp.Expr, start: int, stop: int) -> tuple[Conjunct, ...]:
+    """The conjuncts of a tree that stands between two tokens; none if their places are not certain."""
     terms, pieces = list(conjuncts(tree)), _split(statement.tokens, start, stop)
     if len(terms) != len(pieces):
-        return []
-    placed = [Conjunct(term, *piece) for term, piece in zip(terms, pieces, strict=True)]
-    return placed if all(_proven(statement, conjunct) for conjunct in placed) else []
+        return ()
+    placed = tuple(Conjunct(term, *piece) for term, piece in zip(terms, pieces, strict=True))
+    return placed if all(_proven(statement, conjunct) for conjunct in placed) else ()
 
 
 def _branches(tokens: tuple[Token, ...], start: int, stop: int) -> list[tuple[int, int]]:
@@ -223,20 +218,21 @@ def _is_parenthesised(tokens: tuple[Token, ...], start: int, stop: int) -> bool:
     """Whether one pair of parentheses encloses the whole range."""
     if stop - start < 2 or tokens[start].token_type is not TokenType.L_PAREN:  # noqa: PLR2004 - a pair is two
         return False
+    return closing(tokens, start) == stop - 1
+
+
+def closing(tokens: tuple[Token, ...], opening: int) -> int | None:
+    """The parenthesis that closes the one at `opening`."""
     depth = 0
-    for index in range(start, stop):
+    for index in range(opening, len(tokens)):
         kind = tokens[index].token_type
         depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
         if depth == 0:
-            return index == stop - 1
-    return False
+            return index
+    return None
 
 
 def _proven(statement: Statement, conjunct: Conjunct) -> bool:
-    probe = f"SELECT 1 WHERE {conjunct.text(statement)}"
-    try:
-        (tree,) = parse_tree(tokenize(probe), probe)
-    except (SqlglotError, RecursionError, ValueError):
-        return False
+    tree = parsed(f"SELECT 1 WHERE {conjunct.text(statement)}")
     where = tree.args.get("where") if isinstance(tree, exp.Select) else None
     return where is not None and where.this.unnest() == conjunct.tree

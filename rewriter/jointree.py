@@ -16,7 +16,6 @@ _NESTING_MAX = 30
 
 _JOIN_ARGS = frozenset({"this", "on", "using", "kind", "side", "method"})
 _TABLE_ARGS = frozenset({"this", "db", "catalog", "alias", "joins"})
-_SUBQUERY_ARGS = frozenset({"this", "alias"})
 
 _KINDS = {
     ("", ""): JoinKind.INNER,
@@ -208,7 +207,7 @@ class JoinTreeBuilder:
             raise UnsupportedFromError
         if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
             # `(a JOIN b ON ..)`: the same FROM in parentheses, unless it gets a name.
-            if not _holds_only(source, frozenset({"this"})):
+            if not holds_only(source, frozenset({"this"})):
                 raise UnsupportedFromError
             return self._source(source.this, nesting + 1)
         if isinstance(source, exp.Table) and source.args.get("joins"):
@@ -242,14 +241,14 @@ def named_leaves(select: exp.Select, statement: Statement) -> tuple[Leaf, ...]:
 
 def _kind(join: exp.Join) -> JoinKind:
     kind = _KINDS.get((join.side, join.kind))
-    if kind is None or not _holds_only(join, _JOIN_ARGS) or join.method not in {"", "NATURAL"}:
+    if kind is None or not holds_only(join, _JOIN_ARGS) or join.method not in {"", "NATURAL"}:
         raise UnsupportedFromError
     return kind
 
 
 def reference_of(node: exp.Expr, statement: Statement) -> Reference | None:
     """The table that a leaf names, or None where its name has no certain place in the text."""
-    parts = [node.args[key] for key in ("catalog", "db", "this") if node.args.get(key)]
+    parts = name_parts(node)
     if not all(isinstance(part, exp.Identifier) and "start" in part.meta for part in parts):
         return None
     alias = node.args.get("alias")
@@ -264,13 +263,18 @@ def reference_of(node: exp.Expr, statement: Statement) -> Reference | None:
     )
 
 
+def name_parts(table: exp.Expr) -> list[exp.Expr]:
+    """The parts of a table's name, outermost first: identifiers, or a function where it is one."""
+    return [table.args[key] for key in ("catalog", "db", "this") if table.args.get(key)]
+
+
 def _refusal(node: exp.Expr, statement: Statement) -> SkipReason | None:
-    if not _holds_only(node, _TABLE_ARGS):
+    if not holds_only(node, _TABLE_ARGS):
         return SkipReason.UNSUPPORTED_REFERENCE
     if statement.reads_metadata:
         return SkipReason.METADATA_IN_USE
     alias = node.args.get("alias")
-    if alias is not None and not _holds_only(alias, frozenset({"this"})):
+    if alias is not None and not holds_only(alias, frozenset({"this"})):
         return SkipReason.COLUMN_ALIASES
     hidden = alias is None and node.name.lower() in statement.database_qualifiers
     return SkipReason.NAMED_BY_DATABASE if hidden else None
@@ -280,5 +284,6 @@ def _named(source: exp.Expr) -> bool:
     return isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier)
 
 
-def _holds_only(node: exp.Expr, names: frozenset[str]) -> bool:
+def holds_only(node: exp.Expr, names: frozenset[str]) -> bool:
+    """Whether the node has none but these arguments: what is not named here is not understood."""
     return all(name in names or not value for name, value in node.args.items())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sqlglot import TokenType, exp
-from sqlglot.errors import SqlglotError
 
+from rewriter.conditions import closing
 from rewriter.functions import (
     DETERMINISTIC_AGGREGATES,
     DETERMINISTIC_FUNCTIONS,
@@ -12,7 +12,7 @@ from rewriter.functions import (
     QUERY_WORDS,
 )
 from rewriter.repeatable import all_known
-from rewriter.statement import Statement, parse_tree, tokenize
+from rewriter.statement import Statement, parsed, tokenize
 
 # Parentheses around the query's first name that are tried as the query's own.
 _CANDIDATES_MAX = 20
@@ -28,18 +28,18 @@ def located_query(statement: Statement, query: exp.Expr) -> str | None:
     if first is None:
         return None
     for opening in _parentheses_around(statement, first):
-        closing = _closing(statement, opening)
-        if closing is None:
+        end = closing(statement.tokens, opening)
+        if end is None:
             return None
-        text = statement.text[statement.tokens[opening].end + 1 : statement.tokens[closing].start]
-        if _parsed(text) == query:
+        text = statement.text[statement.tokens[opening].end + 1 : statement.tokens[end].start]
+        if parsed(text) == query:
             return text.strip()
     return None
 
 
 def is_repeatable_query(query: exp.Expr, text: str) -> bool:
     """Whether the query, whose text this is, consists of what is known to be deterministic."""
-    tree = _parsed(text)
+    tree = parsed(text)
     if tree is None or not has_certain_rows(query):
         return False
     names = {i.meta["start"] for i in tree.find_all(exp.Identifier) if "start" in i.meta}
@@ -65,21 +65,3 @@ def _parentheses_around(statement: Statement, index: int) -> list[int]:
         if len(found) == _CANDIDATES_MAX:
             break
     return found
-
-
-def _closing(statement: Statement, opening: int) -> int | None:
-    depth = 0
-    for position in range(opening, len(statement.tokens)):
-        kind = statement.tokens[position].token_type
-        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
-        if depth == 0:
-            return position
-    return None
-
-
-def _parsed(text: str) -> exp.Expr | None:
-    try:
-        trees = parse_tree(tokenize(text), text)
-    except (SqlglotError, RecursionError):
-        return None
-    return trees[0] if len(trees) == 1 else None

@@ -10,7 +10,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from rewriter.catalog import Catalog, Column, TableName
-from rewriter.jointree import Join, JoinTree, JoinTreeBuilder, Leaf, UnsupportedFromError, named_leaves
+from rewriter.jointree import Join, JoinTree, JoinTreeBuilder, Leaf, UnsupportedFromError, holds_only, named_leaves
 from rewriter.rules import Side
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement
@@ -150,13 +150,9 @@ class Scopes:
         ancestor: exp.Expr | None = node
         while ancestor is not None:
             if isinstance(ancestor, exp.CTE) and ancestor.parent is self.statement.tree.args.get("with_"):
-                return self._ctes_in_order.index(ancestor) > cte.position
+                return ancestor.index is not None and ancestor.index > cte.position
             ancestor = ancestor.parent
         return True
-
-    @cached_property
-    def _ctes_in_order(self) -> list[exp.Expr]:
-        return list(self.statement.tree.args["with_"].expressions)
 
     def columns_of(self, leaf: Leaf, nesting: int = 0) -> tuple[Column, ...] | None:
         """The columns of a FROM item in order, their types where they are known; None where they are not."""
@@ -292,6 +288,4 @@ def _block(select: exp.Select, statement: Statement) -> Block:
         tree = JoinTreeBuilder(statement).build(select)
     except UnsupportedFromError:
         return Block(select, JoinTree(named_leaves(select, statement), ()), SkipReason.UNSUPPORTED_FROM)
-    understood = all(name in _SELECT_ARGS or not value for name, value in select.args.items())
-    refusal = None if understood else SkipReason.UNSUPPORTED_FROM
-    return Block(select, tree, refusal)
+    return Block(select, tree, None if holds_only(select, _SELECT_ARGS) else SkipReason.UNSUPPORTED_FROM)

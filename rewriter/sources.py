@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from rewriter.catalog import TableFacts, TableKind, TableName, quoted
-from rewriter.jointree import Leaf
+from rewriter.jointree import Leaf, name_parts
 from rewriter.queries import has_certain_rows, is_repeatable_query, located_query
 from rewriter.scopes import Scopes, own_parts
 from rewriter.skip import SkipReason
@@ -63,8 +63,7 @@ def is_repeatable_subquery(scopes: Scopes, query: exp.Expr) -> bool:
 
     Its words are for the caller to see, who has the text around it.
     """
-    refusals = (_inner_table_refusal(scopes, table) for table in query.find_all(exp.Table))
-    return _is_closed(scopes, query) and has_certain_rows(query) and not any(refusals)
+    return _is_closed(scopes, query) and has_certain_rows(query) and _tables_refusal(scopes, query) is None
 
 
 def _is_closed(scopes: Scopes, query: exp.Expr) -> bool:
@@ -92,18 +91,23 @@ def _is_filtered(query: exp.Expr) -> bool:
 
 
 def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
-    for table in query.find_all(exp.Table):
-        refusal = _inner_table_refusal(scopes, table)
-        if refusal is not None:
-            return refusal
+    refusal = _tables_refusal(scopes, query)
+    if refusal is not None:
+        return refusal
     text = located_query(scopes.statement, query)
     if text is None or not is_repeatable_query(query, text):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
     return text
 
 
+def _tables_refusal(scopes: Scopes, query: exp.Expr) -> SkipReason | None:
+    """Why a table that the query reads keeps it out of a key query, if one does."""
+    refusals = (_inner_table_refusal(scopes, table) for table in query.find_all(exp.Table))
+    return next((refusal for refusal in refusals if refusal is not None), None)
+
+
 def _inner_table_refusal(scopes: Scopes, table: exp.Table) -> SkipReason | None:
-    parts = [table.args[key] for key in ("catalog", "db", "this") if table.args.get(key)]
+    parts = name_parts(table)
     if not all(isinstance(part, exp.Identifier) for part in parts):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
     if not table.db and scopes.is_cte(table.name):

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from rewriter.statement import Statement, parse_tree, tokenize
+from rewriter.statement import Statement, parsed
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,7 @@ def narrowed(statement: Statement, narrowings: Sequence[Narrowing]) -> str | Non
 
 def _is_original_plus(statement: Statement, ordered: Sequence[Narrowing], text: str) -> bool:
     """Whether the text parses to the original's tree once each narrowed scan is a plain reference again."""
-    try:
-        (tree,) = parse_tree(tokenize(text), text)
-    except (SqlglotError, RecursionError, ValueError):
-        return False
+    tree = parsed(text)
     if tree is None:
         return False
     tables = {_name_start(table): table for table in tree.find_all(exp.Table)}

@@ -93,14 +93,18 @@ def read(text: str, *, chars_max: int) -> Statement | SkipReason:
     return _parse(text)
 
 
-def parse_tree(tokens: list[Token], text: str) -> list[exp.Expr | None]:
-    """The trees of the statements in the text. Raises SqlglotError or RecursionError."""
-    return _SPARK.parser().parse(tokens, text)
-
-
 def tokenize(text: str) -> list[Token]:
     """The tokens of the text. Raises SqlglotError."""
     return _SPARK.tokenize(text)
+
+
+def parsed(text: str) -> exp.Expr | None:
+    """The tree of a text that holds one statement; None for any other."""
+    try:
+        trees = _SPARK.parser().parse(tokenize(text), text)
+    except (SqlglotError, RecursionError, ValueError):
+        return None
+    return trees[0] if len(trees) == 1 else None
 
 
 def _parse(text: str) -> Statement | SkipReason:
@@ -108,7 +112,7 @@ def _parse(text: str) -> Statement | SkipReason:
         tokens = tokenize(text)
         if any(token.token_type == TokenType.PIPE_GT for token in tokens):
             return SkipReason.UNUSUAL_TEXT
-        trees = parse_tree(tokens, text)
+        trees = _SPARK.parser().parse(tokens, text)
     except (SqlglotError, RecursionError):
         return SkipReason.DOES_NOT_PARSE
     if len(trees) != 1:
@@ -128,6 +132,6 @@ def _refusal(tree: exp.Expr) -> SkipReason | None:
     query, target = tree.args.get("expression"), tree.find(exp.Table)
     if not (isinstance(tree, exp.Insert) or is_ctas) or not isinstance(query, exp.Query) or target is None:
         return SkipReason.NOT_A_QUERY
-    readers = [query, *(tree.args[name] for name in ("with_",) if tree.args.get(name))]
-    read_names = {table.name.lower() for reader in readers for table in reader.find_all(exp.Table)}
+    readers = (query, tree.args.get("with_"))
+    read_names = {table.name.lower() for reader in readers if reader for table in reader.find_all(exp.Table)}
     return SkipReason.WRITES_WHAT_IT_READS if target.name.lower() in read_names else None
