@@ -70,13 +70,12 @@ def view(decision: Decision) -> ExplainView:
 
 def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
     reference = outcome.scan.reference
-    pairs = zip(outcome.scan.reducers, outcome.keys, strict=True)
     return ScanView(
         table=str(reference.name),
         alias=outcome.scan.alias,
         reducers=[
-            ReducerView([r.column], r.join, r.key_query.sql, len(keys.values) if keys is not None else None)
-            for r, keys in pairs
+            ReducerView(list(r.columns), r.join, r.key_query.sql, len(keys.rows) if keys is not None else None)
+            for r, keys in outcome.reducers
         ],
         predicate=outcome.predicate,
         exact=outcome.exact,

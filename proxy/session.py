@@ -23,7 +23,6 @@ from rewriter import (
     SkipReason,
     Statement,
     TableName,
-    UnreadableKeyError,
     apply,
     may_have_a_join,
     plan,
@@ -158,15 +157,16 @@ class Session:
     def _ask_keys(self, planned: Plan, timings: Timings) -> Queries[KeyAnswers]:
         settings = self._config.rewrite
         answers: KeyAnswers = {}
-        for key_query in planned.key_queries:
-            answer = yield Query(
-                key_query.sql,
-                rows_max=key_query.rows_max,
-                bytes_max=settings.key_query_bytes_max,
-                deadline_s=settings.key_query_deadline_s,
-            )
-            timings.key_queries_s += answer.seconds
-            answers[key_query] = _key_set(key_query, answer)
+        while pending := planned.pending(answers):
+            for key_query in pending:
+                answer = yield Query(
+                    key_query.sql,
+                    rows_max=key_query.answer_rows_max,
+                    bytes_max=settings.key_query_bytes_max,
+                    deadline_s=settings.key_query_deadline_s,
+                )
+                timings.key_queries_s += answer.seconds
+                answers[key_query] = _key_set(key_query, answer)
         return answers
 
     def _list_partitions(self, decision: Decision) -> Queries[dict[TableName, tuple[str, ...] | None]]:
@@ -180,18 +180,10 @@ class Session:
 
 
 def _key_set(key_query: KeyQuery, answer: QueryResult) -> KeySet | SkipReason:
-    """The keys in an answer of `(key, type)` rows, or why there are none that can be used."""
+    """The keys in an answer, or why there are none that can be used."""
     if isinstance(answer, QueryFailed):
         return _FAILURES.get(answer.kind, SkipReason.KEY_QUERY_FAILED)
-    if any(row[1] != key_query.type_name for row in answer.rows):
-        return SkipReason.KEY_TYPE_CHANGED
-    values = [row[0] for row in answer.rows]
-    if any(isinstance(value, float | bytes) for value in values):
-        return SkipReason.UNREADABLE_KEY
-    try:
-        return KeySet.of(key_query.type_name, [v for v in values if not isinstance(v, float | bytes)])
-    except UnreadableKeyError:
-        return SkipReason.UNREADABLE_KEY
+    return key_query.read(answer.rows)
 
 
 def _log_decision(decision: Decision) -> None:

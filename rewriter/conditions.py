@@ -16,6 +16,7 @@ from rewriter.statement import Statement, parsed
 # Branches of a disjunction of which something is implied. A generated one with thousands is used whole or not.
 ALTERNATIVES_MAX = 100
 
+_EQUALS = frozenset({TokenType.EQ, TokenType.NULLSAFE_EQ})
 _STARTS = frozenset({TokenType.WHERE, TokenType.ON})
 # What can follow a condition at its own depth.
 _ENDS = frozenset(
@@ -89,11 +90,11 @@ def located(statement: Statement, condition: exp.Expr) -> tuple[Conjunct, ...]:
 
 
 def operands_of(statement: Statement, equality: Conjunct) -> tuple[Conjunct, ...]:
-    """The two sides of an equality with their places; none if the places are not certain."""
+    """The two sides of `=` or `<=>` with their places; none if the places are not certain."""
     tokens = statement.tokens
     depths = _depths(tokens, equality.first, equality.last + 1)
-    places = [i for i, depth in depths if depth == 0 and tokens[i].token_type is TokenType.EQ]
-    if len(places) != 1 or not isinstance(equality.tree, exp.EQ):
+    places = [i for i, depth in depths if depth == 0 and tokens[i].token_type in _EQUALS]
+    if len(places) != 1 or not isinstance(equality.tree, exp.EQ | exp.NullSafeEQ):
         return ()
     left = Conjunct(equality.tree.this.unnest(), equality.first, places[0] - 1)
     right = Conjunct(equality.tree.expression.unnest(), places[0] + 1, equality.last)

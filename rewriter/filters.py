@@ -42,6 +42,10 @@ class Filters:
             self._located[join] = () if condition is None else located(self._statement, condition)
         return self._located[join]
 
+    def is_repeatable(self, conjunct: Conjunct) -> bool:
+        """Whether the words of a conjunct mean the same in a key query."""
+        return is_repeatable(self._statement, conjunct, self._scope.scopes.bare_functions)
+
     def only_reader(self, term: exp.Expr, join: Join) -> Leaf | None:
         """The one FROM item whose columns the term reads, if it reads nothing else but closed subqueries."""
         _, queries = own_parts(term)
@@ -87,7 +91,7 @@ class Filters:
             if not any(readers):
                 continue
             for conjunct, leaves in zip(self.located(join), readers, strict=False):
-                if len(leaves) == 2 and is_repeatable(self._statement, conjunct):  # noqa: PLR2004 - a pair
+                if len(leaves) == 2 and self.is_repeatable(conjunct):  # noqa: PLR2004 - a pair
                     one, other = leaves
                     text = conjunct.text(self._statement)
                     found[one].append((join, other, text))
@@ -134,7 +138,7 @@ class Filters:
         if self.only_reader(conjunct.tree, join) is not leaf:
             implied = self._implied(conjunct, leaf, join)
             return Filter(join, implied, None) if implied is not None else None
-        if not is_repeatable(self._statement, conjunct):
+        if not self.is_repeatable(conjunct):
             return None
         return Filter(join, conjunct.text(self._statement), conjunct.tree)
 
@@ -145,7 +149,7 @@ class Filters:
             own = [
                 term.text(self._statement)
                 for term in terms
-                if self.only_reader(term.tree, join) is leaf and is_repeatable(self._statement, term)
+                if self.only_reader(term.tree, join) is leaf and self.is_repeatable(term)
             ]
             if not own:
                 return None

@@ -2,8 +2,8 @@
 
 Source: `deterministic` of the expressions registered in Spark 4.x's FunctionRegistry.scala. What is not
 listed is unknown, and whatever uses it stays out of key queries. Left out on purpose are rand, randn, uuid,
-shuffle, monotonically_increasing_id, input_file_name, the clock (now, current_date, ..), the session
-(current_user, ..), first, last, any_value, and user functions.
+shuffle, monotonically_increasing_id, input_file_name, the clock (now, current_timestamp, ..), first, last,
+any_value, and user functions. What the session fixes (current_date, current_user, ..) has a table of its own.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ DETERMINISTIC_FUNCTIONS = frozenset((_STRING + _NUMBER + _DATE + _CONDITIONAL).s
 # Words of the grammar that may stand in a filter beside functions and columns. Types are here for CAST.
 _GRAMMAR = """
     and or not in is null between like ilike rlike regexp escape true false case when then else end as div
-    distinct from date interval year quarter month week day hour minute second leading trailing both to
-    string boolean tinyint smallint short int integer bigint long byte float real double decimal dec numeric
+    distinct from date interval year quarter month week day hour minute second years quarters months weeks days
+    hours minutes seconds leading trailing both to string boolean tinyint smallint short int integer bigint long
+    byte float real double decimal dec numeric
 """
 
 FILTER_WORDS = frozenset(_GRAMMAR.split())
@@ -54,6 +55,27 @@ QUERY_WORDS = FILTER_WORDS | frozenset(
     """.split()
 )
 DETERMINISTIC_AGGREGATES = frozenset({"max", "min", "count"})
+
+# Functions whose answer is fixed within one statement, but not across two, with their types: a key query says what
+# it read, and the narrowed scan assumes it. current_timestamp and now differ each time, so they stay unknown.
+SESSION_FUNCTIONS = {
+    "current_catalog": "string",
+    "current_database": "string",
+    "current_date": "date",
+    "current_schema": "string",
+    "current_timezone": "string",
+    "current_user": "string",
+    "curdate": "date",
+    "session_user": "string",
+    "user": "string",
+}
+
+# Session functions that may stand without parentheses in a key query, where no column has the name.
+BARE_FUNCTIONS = frozenset({"current_date", "current_user"})
+
+# What a filter, and what a whole query, may call.
+FILTER_FUNCTIONS = DETERMINISTIC_FUNCTIONS | SESSION_FUNCTIONS.keys()
+QUERY_FUNCTIONS = FILTER_FUNCTIONS | DETERMINISTIC_AGGREGATES
 
 # Functions that Spark reads without parentheses where a name is no column (LiteralFunctionResolution.scala).
 LITERAL_FUNCTIONS = frozenset(

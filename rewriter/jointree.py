@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from rewriter.catalog import TableName
+from rewriter.catalog import TableName, quoted
 from rewriter.rules import NEVER_PADS, JoinKind, Side
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement
@@ -114,6 +114,10 @@ class Leaf:
     hidden_by: Join | None = field(default=None, repr=False)
     # The nearest join above that pads the item's rows with nulls.
     padded_by: Join | None = field(default=None, repr=False)
+
+    def alias_text(self, statement: Statement) -> str:
+        """The name that the block calls the item by, as the client wrote it where that is certain."""
+        return self.reference.alias_text(statement) if self.reference is not None else quoted(self.alias)
 
     def is_visible_at(self, join: Join) -> bool:
         """Whether the join's condition can name the leaf's columns."""

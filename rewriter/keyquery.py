@@ -1,32 +1,131 @@
-"""The SQL that fetches a reducer's key set, in the client's own session and words."""
+"""The SQL that fetches a reducer's key set, in the client's own session and words, and how its answer reads."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
+
+from sqlglot import TokenType
+
+from rewriter.functions import BARE_FUNCTIONS, SESSION_FUNCTIONS
+from rewriter.keys import Key, KeySet, UnreadableKeyError, compares_exactly, fits, literal
+from rewriter.skip import SkipReason
+from rewriter.statement import tokenize
+
+# A row of an answer: for each key column its value and its type, then the values of the assumptions.
+Row: TypeAlias = Sequence[object]
+
+_SESSION_WORD = re.compile(rf"\b(?:{'|'.join(SESSION_FUNCTIONS)})\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """A fact's column that keys are fetched for; `null_safe` where `<=>` compares it, which matches null."""
+
+    type_name: str
+    null_safe: bool = False
 
 
 @dataclass(frozen=True)
 class KeyQuery:
     """A query for the distinct keys of a small side.
 
-    Its rows are `(key, type)`: the type that the key has as the query runs, so that a stale catalog can never
-    lead to a literal of the wrong type. One row more than the cap tells that there are too many.
+    Its rows are `(key, type)` for each column: the type that the key has as the query runs, so that a stale
+    catalog can never lead to a literal of the wrong type. Behind them stand the values of the session functions
+    that the query reads, `assumes` by name; a last row with null types has them where no key was found. One row
+    more than the cap tells that there are too many.
     """
 
     sql: str
-    type_name: str
+    columns: tuple[KeyColumn, ...]
     rows_max: int
+    assumes: tuple[str, ...] = ()
+
+    @property
+    def answer_rows_max(self) -> int:
+        """The rows of an answer that can be used."""
+        return self.rows_max + bool(self.assumes)
+
+    def read(self, rows: Sequence[Row]) -> KeySet | SkipReason:
+        """The keys in an answer, or why there are none that can be used."""
+        width = len(self.columns)
+        found = [row for row in rows if row[1] is not None]
+        if any(not self._has_known_types(row) for row in found):
+            return SkipReason.KEY_TYPE_CHANGED
+        if len(found) > self.rows_max:
+            return SkipReason.TOO_MANY_KEYS
+        try:
+            keys = KeySet.of(
+                tuple(column.type_name for column in self.columns),
+                [key for row in found if (key := self._key(row)) is not None],
+                null_safe=tuple(column.null_safe for column in self.columns),
+            )
+            assumptions = tuple(
+                (f"{name}()", literal(SESSION_FUNCTIONS[name], _plain(rows[0][2 * width + index])))
+                for index, name in enumerate(self.assumes)
+            )
+        except (UnreadableKeyError, IndexError):
+            return SkipReason.UNREADABLE_KEY
+        return KeySet(keys.type_names, keys.rows, assumptions)
+
+    def _has_known_types(self, row: Row) -> bool:
+        pairs = zip(self.columns, row[1::2], strict=False)
+        return all(compares_exactly(column.type_name, str(type_name)) for column, type_name in pairs)
+
+    def _key(self, row: Row) -> tuple[Key | None, ...] | None:
+        """The row's key; None for one that no row of the fact can hold."""
+        found = []
+        for index, column in enumerate(self.columns):
+            value, type_name = _plain(row[2 * index]), row[2 * index + 1]
+            if type_name != column.type_name and not fits(column.type_name, value):
+                return None
+            found.append(value)
+        return tuple(found)
 
 
-def key_query(*, source: str, key: str, filters: tuple[str, ...], type_name: str, rows_max: int) -> KeyQuery:
+def _plain(value: object) -> Key | None:
+    if value is None or isinstance(value, str | int):
+        return value
+    raise UnreadableKeyError(f"a key arrived as {type(value).__name__}")
+
+
+def key_query(
+    *,
+    source: str,
+    keys: Sequence[str],
+    columns: Sequence[KeyColumn],
+    filters: Sequence[str] = (),
+    rows_max: int,
+) -> KeyQuery:
     """Compose a key query from the client's text of the small side and of the filters that read it alone.
 
-    >>> key_query(
-    ...     source="dates d", key="d.`ds`", filters=("d.y = 2026",), type_name="string", rows_max=9
-    ... ).sql
+    >>> day = KeyColumn("string")
+    >>> key_query(source="dates d", keys=["d.`ds`"], columns=[day], filters=["d.y = 2026"], rows_max=9).sql
     'SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.y = 2026) LIMIT 10'
     """
+    numbers = [""] if len(keys) == 1 else [str(number) for number in range(1, len(keys) + 1)]
+    shown = [f"{key} AS key{n}, typeof({key}) AS type{n}" for key, n in zip(keys, numbers, strict=True)]
     where = f" WHERE {' AND '.join(f'({text})' for text in filters)}" if filters else ""
-    select = f"SELECT DISTINCT {key} AS key, typeof({key}) AS type"
-    sql = f"{select} FROM {source}{where} LIMIT {rows_max + 1}"
-    return KeyQuery(sql, type_name, rows_max)
+    rest = f" FROM {source}{where} LIMIT {rows_max + 1}"
+    assumes = _session_functions(f"{' '.join(keys)}{rest}")
+    shown += [f"{name}() AS {name}_assumed" for name in assumes]
+    sql = f"SELECT DISTINCT {', '.join(shown)}{rest}"
+    if assumes:
+        nothing = ", ".join([*("NULL, NULL" for _ in keys), *(f"{name}()" for name in assumes)])
+        sql = f"({sql}) UNION ALL SELECT {nothing}"
+    return KeyQuery(sql, tuple(columns), rows_max, assumes)
+
+
+def _session_functions(text: str) -> tuple[str, ...]:
+    """The session functions that the text calls, or that it could: to assume more than is needed does no harm."""
+    if _SESSION_WORD.search(text) is None:
+        return ()
+    tokens = tokenize(text)
+    called = {
+        token.text.lower()
+        for token, after in zip(tokens, [*tokens[1:], None], strict=True)
+        if (after is not None and after.token_type is TokenType.L_PAREN) or token.text.lower() in BARE_FUNCTIONS
+    }
+    return tuple(name for name in SESSION_FUNCTIONS if name in called)

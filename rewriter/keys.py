@@ -35,24 +35,59 @@ class UnreadableKeyError(ValueError):
 
 @dataclass(frozen=True)
 class KeySet:
-    """The distinct non-null values, of one type, that a reducer can match; ascending in Spark's order."""
+    """The distinct keys that a reducer can match, of one column or of several that belong together; ascending.
 
-    type_name: str
-    values: tuple[Key, ...]
+    A null is in a key only where `<=>` compares the column: `=` never matches one. `assumptions` are the session
+    functions that the key query read, as Spark SQL, each with the literal that it answered.
+    """
+
+    type_names: tuple[str, ...]
+    rows: tuple[tuple[Key | None, ...], ...]
+    assumptions: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, type_name: str, values: Iterable[Key | None]) -> KeySet:
-        """A key set from rows in any order, with nulls (dropped: `=` never matches them) and duplicates.
+    def of(
+        cls,
+        type_names: tuple[str, ...],
+        rows: Iterable[tuple[Key | None, ...]],
+        *,
+        null_safe: tuple[bool, ...] = (),
+    ) -> KeySet:
+        """A key set from rows in any order, with duplicates, and with nulls that count where they are `null_safe`.
 
-        Raises UnreadableKeyError for a value that is not of the type.
+        Raises UnreadableKeyError for a value that is not of its column's type.
+
+        >>> KeySet.of(("int",), [(3,), (None,), (1,), (3,)]).rows
+        ((1,), (3,))
         """
-        return cls(type_name, tuple(sorted({v for v in values if v is not None}, key=order(type_name))))
+        counts = null_safe or (False,) * len(type_names)
+        matching = {row for row in rows if all(v is not None or c for v, c in zip(row, counts, strict=True))}
+        return cls(type_names, tuple(sorted(matching, key=row_order(type_names))))
+
+    def column(self, index: int) -> KeySet:
+        """The distinct keys of one column alone."""
+        type_name = self.type_names[index]
+        values = {(row[index],) for row in self.rows}
+        return KeySet((type_name,), tuple(sorted(values, key=row_order((type_name,)))))
 
     @property
-    def literals(self) -> tuple[str, ...]:
-        """The values as Spark SQL literals of the key's own type. Raises UnreadableKeyError."""
-        write = _WRITERS[_family(self.type_name)]
-        return tuple(write(self.type_name, value) for value in self.values)
+    def has_null(self) -> bool:
+        """Whether any key holds a null."""
+        return any(value is None for row in self.rows for value in row)
+
+    @property
+    def literals(self) -> tuple[tuple[str, ...], ...]:
+        """The keys as Spark SQL literals of their columns' own types. Raises UnreadableKeyError."""
+        return tuple(tuple(map(literal, self.type_names, row)) for row in self.rows)
+
+
+def literal(type_name: str, value: Key | None) -> str:
+    """A value as a Spark SQL literal of the type. Raises UnreadableKeyError.
+
+    >>> literal("bigint", 7)
+    '7L'
+    """
+    return "NULL" if value is None else _WRITERS[_family(type_name)](type_name, value)
 
 
 def is_key_type(type_name: str) -> bool:
@@ -60,9 +95,35 @@ def is_key_type(type_name: str) -> bool:
     return _family(type_name) in _WRITERS
 
 
+def compares_exactly(fact_type: str, small_type: str) -> bool:
+    """Whether `=` between the types casts nothing, or between integers only, where a cast loses nothing.
+
+    Spark compares a string with an int as ints: '01' = 1 is true, and '01' IN ('1') is not.
+    """
+    return fact_type == small_type or {fact_type, small_type} <= _INTEGERS.keys()
+
+
+def fits(type_name: str, value: Key | None) -> bool:
+    """Whether a column of the type can hold the value of a wider integer type."""
+    bits, _ = _INTEGERS.get(type_name, (0, ""))
+    if not bits or isinstance(value, bool) or not isinstance(value, int):
+        return True
+    return -(1 << bits - 1) <= value < 1 << bits - 1
+
+
 def order(type_name: str) -> Callable[[Key], Any]:
     """The sort key that orders values of the type as Spark does (strings by their UTF-8 bytes)."""
     return partial(_ORDERS[_family(type_name)], type_name)
+
+
+def row_order(type_names: tuple[str, ...]) -> Callable[[tuple[Key | None, ...]], Any]:
+    """The sort key that orders rows as Spark does: by the first column first, nulls before all values."""
+    orders = tuple(map(order, type_names))
+
+    def of(row: tuple[Key | None, ...]) -> Any:
+        return tuple((False, None) if v is None else (True, o(v)) for o, v in zip(orders, row, strict=True))
+
+    return of
 
 
 def _family(type_name: str) -> str:

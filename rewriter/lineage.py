@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from rewriter.catalog import Column, TableFacts
-from rewriter.jointree import Leaf
+from rewriter.jointree import Leaf, Reference
 from rewriter.scopes import Operand, Scope, Scopes
 
 # Derived tables inside one another, and branches of one UNION. The limits bound the recursion.
@@ -28,6 +28,7 @@ class Origin:
     """A table's column that a key comes from, and the FROM item that reads it."""
 
     leaf: Leaf
+    reference: Reference
     facts: TableFacts
     column: Column
 
@@ -39,7 +40,7 @@ def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[Or
     if leaf.reference is not None and not scopes.is_cte_name(leaf):
         facts = scopes.catalog.get(leaf.reference.name)
         column = facts.column(name) if facts is not None else None
-        return (Origin(leaf, facts, column),) if facts is not None and column is not None else ()
+        return (Origin(leaf, leaf.reference, facts, column),) if facts is not None and column is not None else ()
     query = scopes.query_of(leaf, only_once=True)
     columns = scopes.columns_of(leaf) or ()
     positions = [i for i, column in enumerate(columns) if column.name.lower() == name.lower()]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from urllib.parse import unquote
@@ -29,30 +30,46 @@ def partition_values(spec: str) -> dict[str, str | None]:
     }
 
 
-def kept(partitions: Iterable[str], restrictions: Iterable[tuple[str, KeySet]]) -> int:
-    """How many partitions hold a key in every restricted column; one that cannot be read counts as kept."""
-    wanted = [(column.lower(), _family(k), {_comparable(k, v) for v in k.values}) for column, k in restrictions]
+def kept(partitions: Iterable[str], restrictions: Iterable[tuple[tuple[str, ...], KeySet]]) -> int:
+    """How many partitions hold a key of every restriction; one that cannot be read counts as kept."""
+    wanted = [_Restriction.of(columns, keys) for columns, keys in restrictions]
     return sum(
-        all(_may_match(values.get(column, ""), family, members) for column, family, members in wanted)
+        all(restriction.may_match(values) for restriction in wanted)
         for values in map(partition_values, partitions)
     )
 
 
-def _family(keys: KeySet) -> str:
-    if keys.type_name.endswith("int"):
+@dataclass(frozen=True)
+class _Restriction:
+    """Keys of columns as the values that partitions are compared by."""
+
+    columns: tuple[str, ...]
+    families: tuple[str, ...]
+    members: frozenset[tuple[object, ...]]
+
+    @classmethod
+    def of(cls, columns: Iterable[str], keys: KeySet) -> _Restriction:
+        families = tuple(map(_family, keys.type_names))
+        members = frozenset(tuple(map(_comparable, families, row)) for row in keys.rows)
+        return cls(tuple(column.lower() for column in columns), families, members)
+
+    def may_match(self, values: Mapping[str, str | None]) -> bool:
+        held = [values.get(column, "") for column in self.columns]
+        parsed = tuple(None if v is None else _parsed(v, f) for v, f in zip(held, self.families, strict=True))
+        unread = any(v is not None and p is None for v, p in zip(held, parsed, strict=True))
+        return unread or parsed in self.members
+
+
+def _family(type_name: str) -> str:
+    if type_name.endswith("int"):
         return "int"
-    return "decimal" if keys.type_name.startswith("decimal") else keys.type_name
+    return "decimal" if type_name.startswith("decimal") else type_name
 
 
-def _comparable(keys: KeySet, value: Key) -> object:
-    return _parsed(str(value).lower() if isinstance(value, bool) else str(value), _family(keys))
-
-
-def _may_match(value: str | None, family: str, members: set[object]) -> bool:
+def _comparable(family: str, value: Key | None) -> object:
     if value is None:
-        return False
-    parsed = _parsed(value, family)
-    return parsed is None or parsed in members
+        return None
+    return _parsed(str(value).lower() if isinstance(value, bool) else str(value), family)
 
 
 def _parsed(value: str, family: str) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -38,12 +38,24 @@ class Plan:
 
     @property
     def key_queries(self) -> tuple[KeyQuery, ...]:
-        """The key queries to run, each once however many scans use it."""
-        return tuple(dict.fromkeys(r.key_query for scan in self.scans for r in scan.reducers))
+        """The key queries to run first, each once however many scans use it."""
+        return self.pending({})
+
+    def pending(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[KeyQuery, ...]:
+        """The key queries to run next, given what others answered; none once all has been asked."""
+        asked = (r.key_query for scan in self.scans for r in _effective(scan, answers))
+        return tuple(query for query in dict.fromkeys(asked) if query not in answers)
 
 
 # What became of a key query: its keys, or why there are none.
 KeyAnswer: TypeAlias = KeySet | SkipReason
+
+
+def _effective(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> Iterator[Reducer]:
+    """The scan's reducers, those of one column where there are too many keys of several."""
+    for reducer in scan.reducers:
+        together = answers.get(reducer.key_query) is not SkipReason.TOO_MANY_KEYS
+        yield from (reducer,) if together or not reducer.apart else reducer.apart
 
 
 @dataclass(frozen=True)
@@ -54,16 +66,15 @@ class ScanOutcome:
     predicate: str | None = None
     exact: bool | None = None
     skip: SkipReason | None = None
-    # The keys of each reducer, in order; None where they are not known.
-    keys: tuple[KeySet | None, ...] = ()
+    # The reducers that were asked last, and the keys of each; None where they are not known.
+    reducers: tuple[tuple[Reducer, KeySet | None], ...] = ()
 
     @property
-    def narrowed_by(self) -> tuple[tuple[str, KeySet], ...]:
-        """The columns that the predicate restricts, each with the keys it is restricted to."""
+    def narrowed_by(self) -> tuple[tuple[tuple[str, ...], KeySet], ...]:
+        """The columns that the predicate restricts, with the keys that they are restricted to together."""
         if self.predicate is None:
             return ()
-        pairs = zip(self.scan.reducers, self.keys, strict=True)
-        return tuple((reducer.column, keys) for reducer, keys in pairs if keys is not None)
+        return tuple((reducer.columns, keys) for reducer, keys in self.reducers if keys is not None)
 
 
 @dataclass(frozen=True)
@@ -104,33 +115,33 @@ def _outcome(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer], limits: L
     """AND the predicates of the reducers that have an answer."""
     predicates: list[Predicate] = []
     skip = scan.skip
-    keys: list[KeySet | None] = []
-    for reducer in scan.reducers:
+    reducers: list[tuple[Reducer, KeySet | None]] = []
+    for reducer in _effective(scan, answers):
         answer = answers.get(reducer.key_query, SkipReason.KEYS_NOT_ASKED)
         predicate = _predicate(reducer, answer, limits)
         if isinstance(predicate, SkipReason):
             skip = predicate
-            keys.append(None)
+            reducers.append((reducer, None))
         else:
             predicates.append(predicate)
-            keys.append(answer if isinstance(answer, KeySet) else None)
+            reducers.append((reducer, answer if isinstance(answer, KeySet) else None))
     if not predicates:
-        return ScanOutcome(scan, skip=skip, keys=tuple(keys))
+        return ScanOutcome(scan, skip=skip, reducers=tuple(reducers))
     sql = " AND ".join(dict.fromkeys(predicate.sql for predicate in predicates))
     if len(sql) > limits.predicate_chars_max:
-        return ScanOutcome(scan, skip=SkipReason.PREDICATE_TOO_LARGE, keys=tuple(keys))
-    return ScanOutcome(scan, sql, exact=all(p.exact for p in predicates), keys=tuple(keys))
+        return ScanOutcome(scan, skip=SkipReason.PREDICATE_TOO_LARGE, reducers=tuple(reducers))
+    return ScanOutcome(scan, sql, exact=all(p.exact for p in predicates), reducers=tuple(reducers))
 
 
 def _predicate(reducer: Reducer, answer: KeyAnswer, limits: Limits) -> Predicate | SkipReason:
     if isinstance(answer, SkipReason):
         return answer
-    if answer.type_name != reducer.key_query.type_name:
+    if answer.type_names != tuple(column.type_name for column in reducer.key_query.columns):
         return SkipReason.KEY_TYPE_CHANGED
-    if len(answer.values) > reducer.key_query.rows_max:
+    if len(answer.rows) > reducer.key_query.rows_max:
         return SkipReason.TOO_MANY_KEYS
     try:
-        return render(reducer.column, answer, metastore_in_max=limits.metastore_in_max)
+        return render(reducer.columns, answer, metastore_in_max=limits.metastore_in_max)
     except UnreadableKeyError:
         return SkipReason.UNREADABLE_KEY
 

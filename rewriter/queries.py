@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from sqlglot import TokenType, exp
 
 from rewriter.conditions import closing
-from rewriter.functions import (
-    DETERMINISTIC_AGGREGATES,
-    DETERMINISTIC_FUNCTIONS,
-    LITERAL_FUNCTIONS,
-    QUERY_WORDS,
-)
+from rewriter.functions import LITERAL_FUNCTIONS, QUERY_FUNCTIONS, QUERY_WORDS
 from rewriter.repeatable import all_known
 from rewriter.statement import Statement, parsed, tokenize
 
@@ -37,14 +34,16 @@ def located_query(statement: Statement, query: exp.Expr) -> str | None:
     return None
 
 
-def is_repeatable_query(query: exp.Expr, text: str) -> bool:
-    """Whether the query, whose text this is, consists of what is known to be deterministic."""
+def is_repeatable_query(query: exp.Expr, text: str, bare_functions: AbstractSet[str]) -> bool:
+    """Whether the query, whose text this is, consists of what is known to be deterministic.
+
+    Session functions count as that: the key query tells what they answered.
+    """
     tree = parsed(text)
     if tree is None or not has_certain_rows(query):
         return False
     names = {i.meta["start"] for i in tree.find_all(exp.Identifier) if "start" in i.meta}
-    functions = DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES
-    return all_known(text, tokenize(text), names, QUERY_WORDS, functions)
+    return all_known(text, tokenize(text), names, QUERY_WORDS | bare_functions, QUERY_FUNCTIONS)
 
 
 def has_certain_rows(query: exp.Expr) -> bool:

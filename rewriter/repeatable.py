@@ -10,9 +10,9 @@ from sqlglot import Token, TokenType, exp
 from rewriter.conditions import Conjunct
 from rewriter.functions import (
     CLOCK_WORDS,
-    DETERMINISTIC_AGGREGATES,
-    DETERMINISTIC_FUNCTIONS,
+    FILTER_FUNCTIONS,
     FILTER_WORDS,
+    QUERY_FUNCTIONS,
     QUERY_WORDS,
     WORDS_BEFORE_PARENTHESIS,
 )
@@ -44,19 +44,20 @@ _OPERATORS = frozenset(
 )
 
 
-def is_repeatable(statement: Statement, conjunct: Conjunct) -> bool:
+def is_repeatable(statement: Statement, conjunct: Conjunct, bare_functions: AbstractSet[str]) -> bool:
     """Whether every token of the conjunct is known to mean the same in a key query as in the statement.
 
-    A positive list: names, and the words, operators and functions that are known. That its columns are those of
-    the small table, and its subqueries closed, is for the caller to see.
+    A positive list: names, and the words, operators and functions that are known, session functions among them,
+    whose answers the key query tells. `bare_functions` are those that need no parentheses. That its columns are
+    those of the small table, and its subqueries closed, is for the caller to see.
     """
     tokens = statement.tokens[conjunct.first : conjunct.last + 1]
     tree = conjunct.tree
     named: type[exp.Expr] = exp.Column
-    words, functions = FILTER_WORDS, DETERMINISTIC_FUNCTIONS
+    words, functions = FILTER_WORDS | bare_functions, FILTER_FUNCTIONS
     if tree.find(exp.Query) is not None:
         named = exp.Expr
-        words, functions = QUERY_WORDS, DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES
+        words, functions = QUERY_WORDS | bare_functions, QUERY_FUNCTIONS
     identifiers = tree.find_all(exp.Identifier)
     names = {i.meta["start"] for i in identifiers if "start" in i.meta and isinstance(i.parent, named)}
     return all_known(statement.text, tokens, names, words, functions)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rewriter.jointree import Leaf, Reference
+from rewriter.matches import fact_refusal
 from rewriter.readers import Readers
-from rewriter.reducers import BlockPlanner, Reducer, fact_refusal
+from rewriter.reducers import BlockPlanner, Reducer
 from rewriter.scopes import Block, Scopes
 from rewriter.skip import SkipReason
 from rewriter.strengthen import strengthen

@@ -10,6 +10,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from rewriter.catalog import Catalog, Column, TableName
+from rewriter.functions import BARE_FUNCTIONS
 from rewriter.jointree import Join, JoinTree, JoinTreeBuilder, Leaf, UnsupportedFromError, holds_only, named_leaves
 from rewriter.rules import Side
 from rewriter.skip import SkipReason
@@ -93,6 +94,13 @@ class Scopes:
             for block in self.blocks
             for join in block.tree.joins
         )
+
+    @cached_property
+    def bare_functions(self) -> frozenset[str]:
+        """The session functions that may stand without parentheses: those whose name no column can have."""
+        names = {column.name.lower() for facts in self.catalog.values() if facts for column in facts.columns}
+        names |= {identifier.name.lower() for identifier in self.statement.tree.find_all(exp.Identifier)}
+        return BARE_FUNCTIONS - names
 
     def scope_of(self, select: exp.Expr) -> Scope | None:
         """The scope of a SELECT, or None where its FROM is not understood."""

@@ -40,6 +40,7 @@ class SkipReason(Enum):
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
 
     # The equality and the table on its other side.
+    NULL_SAFE_OVER_NULLS = "`<=>` compares a column that a subquery or an outer join can fill with nulls."
     OUTER_JOIN = "The join keeps the rows of this table that have no partner."
     NOT_A_PARTITION_COLUMN = "No equality is on a partition column."
     TYPES_DIFFER = "The two sides of the equality have different types, which Spark would cast."

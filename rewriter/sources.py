@@ -35,18 +35,20 @@ def source_of(scopes: Scopes, leaf: Leaf) -> Source | SkipReason:
     return _query_source(scopes, leaf, query)
 
 
-def query_source(scopes: Scopes, query: exp.Expr) -> Source | SkipReason:
-    """The source that a subquery of one column is, named by QUERY_KEY, or why it is none."""
+def query_source(scopes: Scopes, query: exp.Expr, width: int) -> Source | SkipReason:
+    """The source that a subquery of so many columns is, each named by `query_key`, or why it is none."""
     if not _is_closed(scopes, query):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
     text = _repeatable_text(scopes, query)
     if isinstance(text, SkipReason):
         return text
-    return Source(f"({text}) AS reducer(key)", _is_filtered(query))
+    names = ", ".join(f"key{number}" for number in range(1, width + 1))
+    return Source(f"({text}) AS reducer({names})", _is_filtered(query))
 
 
-# The column of a `query_source`.
-QUERY_KEY = "reducer.key"
+def query_key(index: int) -> str:
+    """The column of a `query_source`, counted from 0."""
+    return f"reducer.key{index + 1}"
 
 
 def is_plain_exists(query: exp.Expr) -> bool:
@@ -95,7 +97,7 @@ def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
     if refusal is not None:
         return refusal
     text = located_query(scopes.statement, query)
-    if text is None or not is_repeatable_query(query, text):
+    if text is None or not is_repeatable_query(query, text, scopes.bare_functions):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
     return text
 

@@ -18,6 +18,13 @@ from rewriter import Column
 # The table that CREATE TABLE .. AS and INSERT make or fill.
 TARGET = "answer"
 
+# True and false, with and without parentheses.
+CLOCK_TERMS = (
+    "current_date() >= DATE'2020-01-01'",
+    "CURRENT_DATE < DATE'2020-01-01'",
+    "current_database() = 'elsewhere'",
+)
+
 
 @dataclass(frozen=True)
 class Query:
@@ -158,7 +165,7 @@ class _Grammar:
             joined.where.append(f"if({column} IS NULL, rand(), rand()) < 0.5")
         elif form < 0.11:
             self.shapes.add("clock filter")
-            joined.where.append(f"(current_date() >= DATE'2020-01-01' OR {column} IS NULL)")
+            joined.where.append(f"({self.rng.choice(CLOCK_TERMS)} OR {column} IS NULL)")
         elif form < 0.17:
             self._weak_equality(joined, fact, small)
 

@@ -1,13 +1,13 @@
 """Each soundness rule with a switch that turns it off: a run of the sieve that does not notice is no proof."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from sqlglot import exp
 
-from rewriter import KeySet, lineage, queries, repeatable
+from rewriter import KeySet, functions, lineage, queries, repeatable
 from rewriter.conditions import conjuncts
 from rewriter.jointree import Leaf
 from rewriter.rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
@@ -45,9 +45,9 @@ def _always(module: Any, name: str, answer: object) -> Callable[[pytest.MonkeyPa
 
 
 def _accept_random_functions(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(repeatable, "FILTER_FUNCTIONS", functions.FILTER_FUNCTIONS | {"rand"})
     for module in (repeatable, queries):
-        known = module.DETERMINISTIC_FUNCTIONS | {"rand"}
-        patch.setattr(module, "DETERMINISTIC_FUNCTIONS", known)
+        patch.setattr(module, "QUERY_FUNCTIONS", functions.QUERY_FUNCTIONS | {"rand"})
 
 
 def _take_terms_of_or_for_conjuncts(patch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def _take_terms_of_or_for_conjuncts(patch: pytest.MonkeyPatch) -> None:
         for term in conjuncts(condition):
             yield from (term.this, term.expression) if isinstance(term, exp.Or) else (term,)
 
-    patch.setattr("rewriter.reducers.conjuncts", unsound)
+    patch.setattr("rewriter.matches.conjuncts", unsound)
 
 
 def _take_terms_of_not_for_conjuncts(patch: pytest.MonkeyPatch) -> None:
@@ -63,12 +63,14 @@ def _take_terms_of_not_for_conjuncts(patch: pytest.MonkeyPatch) -> None:
         for term in conjuncts(condition):
             yield term.this.unnest() if isinstance(term, exp.Not) else term
 
-    patch.setattr("rewriter.reducers.conjuncts", unsound)
+    patch.setattr("rewriter.matches.conjuncts", unsound)
 
 
 def _lose_a_key(patch: pytest.MonkeyPatch) -> None:
     sound = KeySet.of
-    patch.setattr(KeySet, "of", lambda type_name, values: KeySet(type_name, sound(type_name, values).values[1:]))
+    patch.setattr(
+        KeySet, "of", lambda *args, **kwargs: replace(found := sound(*args, **kwargs), rows=found.rows[1:])
+    )
 
 
 MUTATIONS = (

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
 
@@ -24,17 +24,19 @@ from rewriter import (
     SkipReason,
     TableFacts,
     TableName,
-    UnreadableKeyError,
     apply,
     plan,
     read,
 )
+from rewriter.keys import Key, row_order
 
 Answer = Counter[tuple[str, ...]]
 Answers = Mapping[KeyQuery, KeySet | SkipReason]
 
 LIMITS = Limits()
 _CHARS_MAX = 100_000
+# A day and a name that no session has.
+_OTHER = {True: "DATE'1999-12-31'", False: "'nowhere'"}
 # Statements asked of one set of tables: making the tables costs as much as asking a few.
 STATEMENTS_PER_SEED = 40
 
@@ -93,13 +95,7 @@ class Sieve:
             return SkipReason.KEY_QUERY_FAILED
         except SqlglotError as error:
             raise BrokenKeyQueryError(f"{key_query.sql}\n{error}") from error
-        if any(type_name != key_query.type_name for _, type_name in rows):
-            return SkipReason.KEY_TYPE_CHANGED
-        values = [v if v is None or isinstance(v, int | str) else str(v) for v, _ in rows]
-        try:
-            return KeySet.of(key_query.type_name, values)
-        except UnreadableKeyError:
-            return SkipReason.UNREADABLE_KEY
+        return key_query.read([tuple(map(_on_the_wire, row)) for row in rows])
 
 
 @dataclass(frozen=True)
@@ -182,7 +178,9 @@ def check(sieve: Sieve, query: Query, rng: Random, tally: Tally) -> Iterator[str
         tally.skips[planned.name] += 1
         return
     try:
-        answers = {key_query: sieve.keys(key_query) for key_query in planned.key_queries}
+        answers: dict[KeyQuery, KeySet | SkipReason] = {}
+        while pending := planned.pending(answers):
+            answers |= {key_query: sieve.keys(key_query) for key_query in pending}
     except BrokenKeyQueryError as error:
         yield f"original:  {query.sql}\nkey query: {error}"
         return
@@ -232,11 +230,17 @@ def _variants(planned: Plan, answers: Answers, rng: Random) -> dict[str, str]:
         left_out = rng.choice(known)
         rest: Answers = {k: a for k, a in answers.items() if k != left_out}
         texts[f"rewritten without the keys of {left_out.sql}"] = apply(planned, rest, LIMITS).text
+    for key_query, assumed in answers.items():
+        if isinstance(assumed, KeySet) and assumed.assumptions:
+            # Keys of another day must lose nothing: what they rest on does not hold in this statement.
+            other = tuple((function, _OTHER[literal[:5] == "DATE'"]) for function, literal in assumed.assumptions)
+            never = {**answers, key_query: replace(assumed, rows=(), assumptions=other)}
+            texts[f"rewritten with other assumptions for {key_query.sql}"] = apply(planned, never, LIMITS).text
     grown = rng.choice(known)
     keys = answers[grown]
     assert isinstance(keys, KeySet)
-    more = [value if isinstance(value, int | str) else str(value) for value in VALUES[grown.type_name]]
-    wider = KeySet.of(grown.type_name, [*keys.values, *rng.sample(more, 1)])
+    more = tuple(_on_the_wire(rng.choice(VALUES[column.type_name])) for column in grown.columns)
+    wider = replace(keys, rows=tuple(sorted({*keys.rows, more}, key=row_order(keys.type_names))))
     texts[f"rewritten with more keys for {grown.sql}"] = apply(planned, {**answers, grown: wider}, LIMITS).text
     return texts
 
@@ -275,6 +279,11 @@ def _random_keys(sieve: Sieve, planned: Plan, answers: Answers) -> Iterator[str]
                     f"answers: {answers[key_query]}, then {again}"
                 )
                 return
+
+
+def _on_the_wire(value: object) -> Key | None:
+    """A value as HiveServer2 hands it over: dates and decimals as text."""
+    return value if value is None or isinstance(value, int | str) else str(value)
 
 
 def _comparable(value: object) -> str:

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from rewriter import Catalog, Column, SkipReason, TableFacts, TableKind, TableName
 
@@ -13,7 +14,11 @@ DATABASE = "golden"
 _CATALOG = FOLDER / "catalog.json"
 _HEADING = "-- case: "
 _KEY_QUERY = "-- key query: "
-_KEYS = "-- keys: "
+_ANSWER = "-- answer: "
+
+
+# A row of a key query's answer, dates and decimals as strings.
+Row: TypeAlias = tuple[str | int | bool | None, ...]
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,7 @@ class Expected:
     """What a rewrite comes to: its key queries, what they answered, and the text."""
 
     key_queries: tuple[str, ...]
-    keys: tuple[tuple[str | int | bool, ...], ...]
+    answers: tuple[tuple[Row, ...], ...]
     rewritten: str
 
 
@@ -93,11 +98,15 @@ def expectations(rule: str) -> dict[str, Expected]:
 def _parse(block: str) -> tuple[str, Expected]:
     name, *lines = block.rstrip("\n").split("\n")
     queries = tuple(line.removeprefix(_KEY_QUERY) for line in lines if line.startswith(_KEY_QUERY))
-    keys = tuple(tuple(json.loads(line.removeprefix(_KEYS))) for line in lines if line.startswith(_KEYS))
-    start = 1 + max(i for i, line in enumerate(lines) if line.startswith((_KEY_QUERY, _KEYS)))
+    answers = tuple(_rows(line.removeprefix(_ANSWER)) for line in lines if line.startswith(_ANSWER))
+    start = 1 + max(i for i, line in enumerate(lines) if line.startswith((_KEY_QUERY, _ANSWER)))
     # A newline inside a key query is written as a visible escape: each stands on one line.
     unescaped = tuple(query.replace("\\n", "\n").replace("\\\\", "\\") for query in queries)
-    return name, Expected(unescaped, keys, "\n".join(lines[start:]))
+    return name, Expected(unescaped, answers, "\n".join(lines[start:]))
+
+
+def _rows(line: str) -> tuple[Row, ...]:
+    return tuple(tuple(row) for row in json.loads(line))
 
 
 def write(rule: str, cases: dict[str, Expected]) -> None:
@@ -105,9 +114,9 @@ def write(rule: str, cases: dict[str, Expected]) -> None:
     lines = [f"-- Written by pytest --update-goldens from {rule}.toml; read the difference before you commit it."]
     for name, case in cases.items():
         lines.append(f"\n{_HEADING}{name}")
-        for query, keys in zip(case.key_queries, case.keys, strict=True):
+        for query, rows in zip(case.key_queries, case.answers, strict=True):
             escaped = query.replace("\\", "\\\\").replace("\n", "\\n")
-            lines += [_KEY_QUERY + escaped, _KEYS + json.dumps(keys, ensure_ascii=False)]
+            lines += [_KEY_QUERY + escaped, _ANSWER + json.dumps(rows, ensure_ascii=False)]
         lines.append(case.rewritten)
     (FOLDER / f"{rule}.expected.sql").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -3,7 +3,7 @@
 import pytest
 from golden_cases import Expected, Refusal, Take, expectations, pure_catalog, refusals, takes
 
-from rewriter import KeySet, Limits, Plan, Rewrite, SkipReason, apply, plan, read
+from rewriter import Limits, Plan, Rewrite, SkipReason, apply, plan, read
 
 LIMITS = Limits()
 CHARS_MAX = 100_000
@@ -17,10 +17,7 @@ def planned(sql: str) -> Plan:
 
 
 def rewritten(found: Plan, expected: Expected) -> Rewrite:
-    answers = {
-        query: KeySet.of(query.type_name, keys)
-        for query, keys in zip(found.key_queries, expected.keys, strict=True)
-    }
+    answers = {query: query.read(rows) for query, rows in zip(found.key_queries, expected.answers, strict=True)}
     return apply(found, answers, LIMITS)
 
 

@@ -8,6 +8,11 @@ from rewriter import KeySet, UnreadableKeyError
 from rewriter.keys import Key, is_key_type
 
 
+def keys(type_name: str, *values: Key | None) -> tuple[Key | None, ...]:
+    """The keys of one column."""
+    return tuple(value for (value,) in KeySet.of((type_name,), [(value,) for value in values]).rows)
+
+
 @pytest.mark.parametrize(
     ("type_name", "value", "literal"),
     [
@@ -27,7 +32,7 @@ from rewriter.keys import Key, is_key_type
     ],
 )
 def test_a_key_is_written_in_its_own_type(type_name: str, value: Key, literal: str) -> None:
-    assert KeySet.of(type_name, [value]).literals == (literal,)
+    assert KeySet.of((type_name,), [(value,)]).literals == ((literal,),)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +53,7 @@ def test_a_key_is_written_in_its_own_type(type_name: str, value: Key, literal: s
 )
 def test_a_value_that_is_not_of_its_type_is_refused(type_name: str, value: Key) -> None:
     with pytest.raises(UnreadableKeyError):
-        _ = KeySet.of(type_name, [value]).literals
+        _ = KeySet.of((type_name,), [(value,)]).literals
 
 
 @pytest.mark.parametrize(
@@ -64,19 +69,34 @@ def test_types_without_a_certain_equality_have_no_keys(type_name: str) -> None:
 
 
 def test_nulls_and_duplicates_are_dropped() -> None:
-    assert KeySet.of("int", [3, None, 1, 3]).values == (1, 3)
+    assert keys("int", 3, None, 1, 3) == (1, 3)
+
+
+def test_a_null_counts_in_the_column_that_is_compared_with_nulls() -> None:
+    rows = [(None, 1), (2, None), (None, None), (2, 1)]
+    found = KeySet.of(("int", "int"), rows, null_safe=(True, False))
+    assert found.rows == ((None, 1), (2, 1))
+    assert found.has_null
+    assert not found.column(1).has_null
+
+
+def test_pairs_are_ordered_by_their_first_column_and_their_columns_by_themselves() -> None:
+    found = KeySet.of(("int", "string"), [(2, "a"), (1, "b"), (1, "a"), (2, "a")])
+    assert found.rows == ((1, "a"), (1, "b"), (2, "a"))
+    assert found.column(1).rows == (("a",), ("b",))
+    assert found.literals == (("1", "'a'"), ("1", "'b'"), ("2", "'a'"))
 
 
 def test_strings_are_ordered_by_their_bytes() -> None:
-    assert KeySet.of("string", ["é", "z", "Z", "😀", "\uffee"]).values == ("Z", "z", "é", "\uffee", "😀")
+    assert keys("string", "é", "z", "Z", "😀", "\uffee") == ("Z", "z", "é", "\uffee", "😀")
 
 
 def test_decimals_are_ordered_by_value() -> None:
-    assert KeySet.of("decimal(5,2)", ["10.00", "-1.50", "9.00"]).values == ("-1.50", "9.00", "10.00")
+    assert keys("decimal(5,2)", "10.00", "-1.50", "9.00") == ("-1.50", "9.00", "10.00")
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffd"))))
 def test_a_string_literal_holds_nothing_that_could_end_it(values: list[str]) -> None:
-    for literal in KeySet.of("string", values).literals:
+    for (literal,) in KeySet.of(("string",), [(value,) for value in values]).literals:
         inside = literal.removeprefix("'").removesuffix("'")
         assert literal.startswith("CAST(X'") or not set(inside) & set("'\"\\$")

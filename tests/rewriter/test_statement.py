@@ -31,7 +31,7 @@ def rewritten(sql: str, chars_max: int = 6_000_000) -> str:
     if isinstance(statement, SkipReason):
         return sql
     planned = plan(statement, CATALOG, LIMITS)
-    return apply(planned, {q: KeySet.of("string", ["x"]) for q in planned.key_queries}, LIMITS).text
+    return apply(planned, {q: KeySet.of(("string",), [("x",)]) for q in planned.key_queries}, LIMITS).text
 
 
 @pytest.mark.parametrize(

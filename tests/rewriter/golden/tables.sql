@@ -16,6 +16,20 @@ INSERT INTO stores VALUES
   (1, 'north', 'NO', DATE'2001-01-01'), (2, 'south', 'IT', DATE'2002-02-02'), (3, NULL, 'NO', NULL),
   (4, 'east', 'NO', DATE'2004-04-04');
 
+-- Pairs of a day and a region: of group 1 each its own, of group 2 every combination.
+CREATE TABLE offers (ds STRING, region STRING, g INT, day STRING) USING parquet;
+INSERT INTO offers VALUES
+  ('2026-01-01', 'north', 1, '2026-01-01'), ('2026-01-02', 'south', 1, '2026-01-02'), ('2026-01-03', NULL, 1, NULL),
+  (NULL, 'north', 1, NULL), ('2026-02-01', 'east', 1, '2026-02-02'), ('2026-01-01', NULL, 1, '2026-01-05'),
+  ('2026-01-01', 'north', 2, NULL), ('2026-01-01', 'south', 2, NULL), ('2026-01-02', 'north', 2, NULL),
+  ('2026-01-02', 'south', 2, NULL);
+
+-- Columns with the names of session functions.
+CREATE TABLE clocks (ds STRING, current_date STRING, user STRING) USING parquet;
+INSERT INTO clocks VALUES ('2026-01-01', 'now', 'me'), ('2026-01-02', 'then', 'me');
+CREATE TABLE clocked (id INT, current_date STRING, ds STRING) USING parquet PARTITIONED BY (ds);
+INSERT INTO clocked VALUES (1, '2026-01-03', '2026-01-01'), (2, '2025-12-31', '2026-01-02');
+
 CREATE TABLE nothing (ds STRING, g INT) USING parquet;
 
 CREATE TABLE written (id INT) USING parquet;

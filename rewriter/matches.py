@@ -1,0 +1,235 @@
+"""Equalities that the rows of a fact must satisfy, wherever a block or a subquery of its conditions says them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from rewriter.catalog import TableFacts, TableKind, quoted
+from rewriter.conditions import conjuncts, operands_of
+from rewriter.filters import Filters
+from rewriter.jointree import Join, Leaf, Reference
+from rewriter.keyquery import KeyColumn
+from rewriter.keys import compares_exactly, is_key_type
+from rewriter.lineage import Origin, origins
+from rewriter.rules import CONDITION_HOLDS
+from rewriter.scopes import Operand, Scope, Scopes
+from rewriter.skip import SkipReason
+from rewriter.sources import is_plain_exists, query_key
+
+# Formats whose partitions Spark prunes by the catalog's partition columns. Iceberg and Delta do otherwise.
+_PROVIDERS = frozenset({"parquet", "orc", "hive", "csv", "json", "avro", "text"})
+
+_EQUALITIES = (exp.EQ, exp.NullSafeEQ)
+
+
+@dataclass(frozen=True)
+class ItemPartner:
+    """A FROM item of which a fact's row must find a row at a join."""
+
+    scope: Scope
+    join: Join
+    leaf: Leaf
+
+
+@dataclass(frozen=True, eq=False)
+class QueryPartner:
+    """A subquery, of so many columns, that must answer a fact's row."""
+
+    query: exp.Expr
+    width: int
+
+
+Partner: TypeAlias = ItemPartner | QueryPartner
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """A column of a fact that equals `key`, an expression over its partner, in every row that counts."""
+
+    origin: Origin
+    partner: Partner
+    key: str
+    shown: str
+    null_safe: bool = False
+
+    @property
+    def column(self) -> str:
+        """The fact's column."""
+        return self.origin.column.name
+
+    @property
+    def asked(self) -> KeyColumn:
+        """What a key query asks for it."""
+        return KeyColumn(self.origin.column.type_name, self.null_safe)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A fact's scan that an equality compares, and why that does not reduce it."""
+
+    reference: Reference
+    reason: SkipReason
+
+
+@dataclass(frozen=True, eq=False)
+class _SmallSide:
+    """The other side of an equality: the FROM item that it reads, and the key as text."""
+
+    leaf: Leaf
+    key: str
+    shown: str
+    type_name: str | None
+
+
+class Matcher:
+    """Finds the matches of one block's joins. The tables of the statement are all in the catalog."""
+
+    def __init__(self, scopes: Scopes, scope: Scope, filters: Filters) -> None:
+        self._scopes = scopes
+        self._scope = scope
+        self._filters = filters
+
+    def matches(self, join: Join) -> Iterator[Match | Refusal]:
+        """What the join's condition says of facts below it, whichever side of an equality they stand on."""
+        for left, right in self._scope.merged(join):
+            yield from self._of_items(join, left, self._column_side(right))
+            yield from self._of_items(join, right, self._column_side(left))
+        for term in conjuncts(join.condition):
+            yield from self._of_term(join, term)
+
+    def _of_term(self, join: Join, term: exp.Expr) -> Iterator[Match | Refusal]:
+        if isinstance(term, _EQUALITIES):
+            sides = (term.this.unnest(), term.expression.unnest())
+            yield from self._of_equality(join, term, *sides)
+            yield from self._of_equality(join, term, *sides[::-1])
+        elif isinstance(term, exp.In) and isinstance(query := term.args.get("query"), exp.Subquery):
+            side = term.this.unnest()
+            members = side.expressions if isinstance(side, exp.Tuple) else [side]
+            yield from self._of_query(join, [member.unnest() for member in members], query.this)
+        elif isinstance(term, exp.Exists):
+            yield from self._of_exists(join, term.this.unnest())
+
+    def _of_equality(
+        self, join: Join, term: exp.Expr, fact_side: exp.Expr, small_side: exp.Expr
+    ) -> Iterator[Match | Refusal]:
+        null_safe = isinstance(term, exp.NullSafeEQ)
+        if isinstance(small_side, exp.Query):
+            # Without a row a scalar subquery is null: `<=>` would match it, and no key query tells.
+            yield from () if null_safe else self._of_query(join, [fact_side], small_side)
+            return
+        fact, column = self._scope.resolve(fact_side, join), self._scope.resolve(small_side, join)
+        small = self._column_side(column) if column is not None else self._expression_side(join, term, small_side)
+        if fact is not None and small is not None:
+            yield from self._of_items(join, fact, small, null_safe=null_safe)
+
+    def _of_items(
+        self, join: Join, fact: Operand, small: _SmallSide, *, null_safe: bool = False
+    ) -> Iterator[Match | Refusal]:
+        if fact.leaf is not small.leaf:
+            partner = ItemPartner(self._scope, join, small.leaf)
+            yield from self._matched(join, fact, partner, small, null_safe=null_safe)
+
+    def _of_query(self, join: Join, fact_sides: list[exp.Expr], query: exp.Expr) -> Iterator[Match | Refusal]:
+        """`t.k IN (SELECT ..)`, `(t.k, t.l) IN (SELECT ..)` and `t.k = (SELECT ..)`: what the query answers."""
+        partner = QueryPartner(query, len(fact_sides))
+        for index, side in enumerate(fact_sides):
+            fact = self._scope.resolve(side, join)
+            if fact is None:
+                continue
+            for origin in origins(self._scopes, fact.leaf, fact.name):
+                refusal = _stays(join, fact) or _origin_refusal(origin, None)
+                if refusal is not None:
+                    yield Refusal(origin.reference, refusal)
+                else:
+                    yield Match(origin, partner, query_key(index), f"{fact} = (subquery)")
+
+    def _of_exists(self, join: Join, query: exp.Expr) -> Iterator[Match | Refusal]:
+        """`EXISTS (SELECT .. FROM r WHERE r.k = t.k AND ..)` is a semi-join."""
+        inner = self._scopes.scope_of(query)
+        if inner is None or not is_plain_exists(query):
+            return
+        for term in conjuncts(inner.block.tree.joins[-1].condition):
+            if isinstance(term, _EQUALITIES):
+                sides = (term.this.unnest(), term.expression.unnest())
+                yield from self._correlated(join, inner, term, *sides)
+                yield from self._correlated(join, inner, term, *sides[::-1])
+
+    def _correlated(
+        self, join: Join, inner: Scope, term: exp.Expr, outer_side: exp.Expr, inner_side: exp.Expr
+    ) -> Iterator[Match | Refusal]:
+        top = inner.block.tree.joins[-1]
+        small = inner.resolve(inner_side, top)
+        if small is None or not inner.certainly_lacks(outer_side):
+            return
+        fact = self._scope.resolve(outer_side, join)
+        if fact is not None:
+            partner = ItemPartner(inner, top, small.leaf)
+            null_safe = isinstance(term, exp.NullSafeEQ)
+            yield from self._matched(join, fact, partner, self._column_side(small), null_safe=null_safe)
+
+    def _matched(
+        self, join: Join, fact: Operand, partner: ItemPartner, small: _SmallSide, *, null_safe: bool
+    ) -> Iterator[Match | Refusal]:
+        over_nulls = fact.leaf.is_padded_below(join) or partner.leaf.is_padded_below(partner.join)
+        for origin in origins(self._scopes, fact.leaf, fact.name):
+            refusal = _stays(join, fact) or _origin_refusal(origin, small.type_name)
+            if refusal is None and null_safe and (over_nulls or origin.leaf is not fact.leaf):
+                refusal = SkipReason.NULL_SAFE_OVER_NULLS
+            if refusal is not None:
+                yield Refusal(origin.reference, refusal)
+            else:
+                shown = f"{fact} {'<=>' if null_safe else '='} {small.shown}"
+                yield Match(origin, partner, small.key, shown, null_safe)
+
+    def _column_side(self, operand: Operand) -> _SmallSide:
+        key = f"{operand.leaf.alias_text(self._scopes.statement)}.{quoted(operand.name)}"
+        return _SmallSide(operand.leaf, key, str(operand), operand.type_name)
+
+    def _expression_side(self, join: Join, term: exp.Expr, side: exp.Expr) -> _SmallSide | None:
+        """An expression over one FROM item, such as `cast(d.day AS STRING)`."""
+        leaf = self._filters.only_reader(side, join)
+        if leaf is None or leaf.is_padded_below(join):
+            # Over nulls that pad it, an expression may give a key that no row of the item gives.
+            return None
+        for conjunct in self._filters.located(join):
+            if conjunct.tree is not term:
+                continue
+            for operand in operands_of(self._scopes.statement, conjunct):
+                if operand.tree is side and self._filters.is_repeatable(operand):
+                    text = operand.text(self._scopes.statement)
+                    return _SmallSide(leaf, text, text, None)
+        return None
+
+
+def _stays(join: Join, fact: Operand) -> SkipReason | None:
+    """Whether rows of the fact reach the result of the join although they have no partner."""
+    return None if join.side_of(fact.leaf) in CONDITION_HOLDS[join.kind] else SkipReason.OUTER_JOIN
+
+
+def _origin_refusal(origin: Origin, small_type: str | None) -> SkipReason | None:
+    facts, type_name = origin.facts, origin.column.type_name
+    refusal = fact_refusal(facts)
+    if refusal is not None:
+        return refusal
+    if not facts.is_partition_column(origin.column):
+        return SkipReason.NOT_A_PARTITION_COLUMN
+    if small_type is not None and not compares_exactly(type_name, small_type):
+        return SkipReason.TYPES_DIFFER
+    return None if is_key_type(type_name) else SkipReason.TYPE_REFUSED
+
+
+def fact_refusal(facts: TableFacts | None) -> SkipReason | None:
+    """Why a table cannot be narrowed, whatever it is joined with."""
+    if facts is None:
+        return SkipReason.UNKNOWN_TABLE
+    if facts.kind is not TableKind.TABLE:
+        return SkipReason.NOT_A_TABLE
+    if facts.provider not in _PROVIDERS:
+        return SkipReason.PROVIDER
+    if not facts.partition_columns:
+        return SkipReason.NOT_PARTITIONED
+    return SkipReason.COLUMNS_DIFFER_BY_CASE if facts.columns_differ_by_case else None
