@@ -40,11 +40,11 @@ class SkipReason(Enum):
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
 
     # The equality and the table on its other side.
-    NULL_SAFE_OVER_NULLS = "`<=>` compares a column that a subquery or an outer join can fill with nulls."
     OUTER_JOIN = "The join keeps the rows of this table that have no partner."
     NOT_A_PARTITION_COLUMN = "No equality is on a partition column."
     TYPES_DIFFER = "The two sides of the equality have different types, which Spark would cast."
     TYPE_REFUSED = "The partition column's type has no literal that is safe to insert."
+    NULL_SAFE_OVER_NULLS = "`<=>` compares a column that a subquery or an outer join can fill with nulls."
     REDUCER_NOT_A_TABLE = "The other side of the join is a view, or a table that could not be described."
     REDUCER_NOT_UNDERSTOOD = "The other side of the join may give other rows when it is asked again."
     REDUCER_UNFILTERED = "The other side of the join has no filter that the key query could use."
