@@ -37,14 +37,17 @@ def located_query(statement: Statement, query: exp.Expr) -> str | None:
     return None
 
 
-def is_repeatable_query(query: exp.Expr, text: str) -> bool:
-    """Whether the query, whose text this is, consists of what is known to be deterministic."""
+def is_repeatable_query(text: str) -> bool:
+    """Whether the query of that text consists of what is known to be deterministic."""
     tree = parsed(text)
-    if tree is None or not has_certain_rows(query):
-        return False
-    names = {i.meta["start"] for i in tree.find_all(exp.Identifier) if "start" in i.meta}
+    return tree is not None and is_repeatable_view(Statement(text, tree, tuple(tokenize(text))))
+
+
+def is_repeatable_view(view: Statement) -> bool:
+    """Whether the text of a view consists of what is known to be deterministic."""
+    names = {i.meta["start"] for i in view.tree.find_all(exp.Identifier) if "start" in i.meta}
     functions = DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES
-    return all_known(text, tokenize(text), names, QUERY_WORDS, functions)
+    return has_certain_rows(view.tree) and all_known(view.text, view.tokens, names, QUERY_WORDS, functions)
 
 
 def has_certain_rows(query: exp.Expr) -> bool:

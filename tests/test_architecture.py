@@ -40,6 +40,7 @@ INPUT_AND_OUTPUT = {
 # Lower layers first: a module imports of its own package only what stands before it.
 REWRITER_LAYERS = (
     "skip",
+    "statement",
     "catalog",
     "functions",
     "rules",
@@ -47,7 +48,6 @@ REWRITER_LAYERS = (
     "keyquery",
     "partitions",
     "predicate",
-    "statement",
     "conditions",
     "repeatable",
     "queries",
@@ -60,6 +60,7 @@ REWRITER_LAYERS = (
     "readers",
     "snowflake",
     "reducers",
+    "views",
     "scans",
     "splice",
     "plan",
