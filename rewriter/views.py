@@ -42,47 +42,54 @@ class Seen:
         return self.names - self.catalog.keys()
 
 
+@dataclass(frozen=True)
+class _View:
+    facts: TableFacts
+    text: ViewText
+    query: Statement
+
+
 def see_through(names: frozenset[TableName], catalog: Catalog) -> Seen:
     """Follow the views among the names, and the views in their texts, as far as the catalog knows them."""
     found: set[TableName] = set(names)
-    followed: set[TableName] = set()
+    followed: dict[TableName, _View] = {}
     level = names
     for _ in range(VIEW_NESTING_MAX):
-        views = {name: texts for name in level if (texts := _text(catalog, name)) is not None}
-        level = frozenset(read for view, query in views.values() for read in _names_in(view, query))
-        if not views or len(found | level) > _NAMES_MAX:
+        views = {name: view for name in level if (view := _view(catalog.get(name))) is not None}
+        level = frozenset(name for view in views.values() for name in _names_in(view))
+        if not views or len(found | level) - len(names) > _NAMES_MAX:
             break
-        followed |= views.keys()
+        followed |= views
         found |= level
     # What is left at the deepest level is not followed. So every chain ends, even one that runs in a circle.
-    return Seen(_followed(followed - level, catalog), frozenset(found))
+    followed = {name: view for name, view in followed.items() if name not in level}
+    return Seen(_with_views(catalog, followed), frozenset(found))
 
 
-def _followed(views: set[TableName], catalog: Catalog) -> Catalog:
+def _with_views(catalog: Catalog, views: Mapping[TableName, _View]) -> Catalog:
     if not views:
         return catalog
     seen = dict(catalog)
-    for name in views:
-        facts = catalog[name]
-        if facts is not None and (known := _text(catalog, name)) is not None:
-            seen[name] = replace(facts, behind=_ViewQuery(facts, *known, seen))
+    for name, view in views.items():
+        seen[name] = replace(view.facts, behind=_ViewQuery(view, seen))
     return seen
 
 
-def _text(catalog: Catalog, name: TableName) -> tuple[ViewText, Statement] | None:
-    facts = catalog.get(name)
-    view = facts.view if facts is not None and facts.kind is TableKind.VIEW else None
-    query = view.query if view is not None else None
-    return (view, query) if view is not None and query is not None else None
+def _view(facts: TableFacts | None) -> _View | None:
+    """A view whose text is known and understood."""
+    if facts is None or facts.kind is not TableKind.VIEW or facts.view is None:
+        return None
+    query = facts.view.query
+    return _View(facts, facts.view, query) if query is not None else None
 
 
-def _names_in(view: ViewText, query: Statement) -> Iterator[TableName]:
+def _names_in(view: _View) -> Iterator[TableName]:
     """The tables that a view's text may read, by names that mean the same wherever the session is now."""
-    for table in query.tree.find_all(exp.Table):
+    for table in view.query.tree.find_all(exp.Table):
         if all(isinstance(part, exp.Identifier) for part in name_parts(table)):
             name = table_name(table)
-            yield view.qualified(name)
-            if view.is_ambiguous(name):
+            yield view.text.qualified(name)
+            if view.text.is_ambiguous(name):
                 yield name
 
 
@@ -90,13 +97,13 @@ def _names_in(view: ViewText, query: Statement) -> Iterator[TableName]:
 class _NamesIn(Mapping[TableName, TableFacts | None]):
     """The catalog as the names in a view's text mean it."""
 
-    view: ViewText
+    text: ViewText
     catalog: Catalog
 
     def __getitem__(self, name: TableName) -> TableFacts | None:
-        if self.view.is_ambiguous(name) and not _is_lasting(self.catalog[name]):
+        if self.text.is_ambiguous(name) and not _is_lasting(self.catalog[name]):
             return None
-        return self.catalog[self.view.qualified(name)]
+        return self.catalog[self.text.qualified(name)]
 
     def __iter__(self) -> Iterator[TableName]:
         return iter(self.catalog)
@@ -115,10 +122,10 @@ def _is_lasting(facts: TableFacts | None) -> bool:
 class _ViewQuery:
     """What stands behind one view. Each question is answered when it is asked first, and once."""
 
-    def __init__(self, facts: TableFacts, view: ViewText, query: Statement, catalog: Catalog) -> None:
-        self._facts = facts
-        self._outputs = view.outputs
-        self._scopes = Scopes(query, _NamesIn(view, catalog))
+    def __init__(self, view: _View, catalog: Catalog) -> None:
+        self._columns = view.facts.columns
+        self._outputs = view.text.outputs
+        self._scopes = Scopes(view.query, _NamesIn(view.text, catalog))
         self._prunes: dict[Column, bool] = {}
 
     @cached_property
@@ -141,10 +148,10 @@ class _ViewQuery:
 
     def _position(self, column: Column) -> int | None:
         """Where the column stands in the text's own output, which has grown if a table behind its star has."""
-        outputs = [output.name for output in self._scopes.outputs_of(self._scopes.statement.tree) or ()]
-        if len(self._outputs) != len(self._facts.columns):
+        if len(self._outputs) != len(self._columns):
             return None
-        name = self._outputs[self._facts.columns.index(column)]
+        name = self._outputs[self._columns.index(column)]
+        outputs = [output.name for output in self._scopes.outputs_of(self._scopes.statement.tree) or ()]
         return outputs.index(name) if outputs.count(name) == 1 else None
 
 
