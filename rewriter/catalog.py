@@ -54,6 +54,10 @@ class TableKind(Enum):
     VIEW = "view"
 
 
+# What a temporary view's name may be qualified by: `global_temp.v`, and `session.v` or `system.session.v`.
+_TEMPORARY_NAMESPACES = frozenset({"global_temp", "session", "system"})
+
+
 @dataclass(frozen=True)
 class ViewText:
     """The query of a view as Spark keeps it, and what its names mean."""
@@ -73,10 +77,14 @@ class ViewText:
 
     def is_ambiguous(self, name: TableName) -> bool:
         """Whether a name in the text may be that of a temporary view."""
-        return self.is_temporary and len(name.parts) == 1
+        first, *further = name.parts
+        return first.lower() in _TEMPORARY_NAMESPACES if further else self.is_temporary
 
     def qualified(self, name: TableName) -> TableName:
-        """What a name in the text denotes, wherever the session that asks is now."""
+        """What a name in the text denotes, wherever the session that asks is now.
+
+        Where a name of two parts starts with another catalog, this is a name that nothing has.
+        """
         return TableName(self.namespace[: 3 - len(name.parts)] + name.parts)
 
 

@@ -163,6 +163,14 @@ def test_a_lasting_view_never_means_a_temporary_view_of_the_session() -> None:
     assert skip_of(OVER_VIEW, {"v": temporary, "f": FACT, "d": DIMENSION}) is None
 
 
+@pytest.mark.parametrize("namespace", ["global_temp", "SESSION", "system.session"])
+def test_a_view_never_means_a_table_where_it_may_mean_a_temporary_view(namespace: str) -> None:
+    view = small_view(f"SELECT * FROM {namespace}.d")
+    tables = {"v": view, "f": FACT, f"spark_catalog.{namespace}.d": DIMENSION}
+    random = small_view("SELECT ds, g FROM e WHERE rand() < 0.5", is_temporary=True)
+    assert skip_of(OVER_VIEW, {**tables, f"{namespace}.d": random}) is SkipReason.REDUCER_NOT_A_TABLE
+
+
 @pytest.mark.parametrize("write", ["INSERT INTO D ", "CREATE OR REPLACE TABLE d AS "])
 def test_a_statement_that_writes_a_table_behind_its_views_is_left_alone(write: str) -> None:
     tables = {"v": small_view("SELECT * FROM w"), "w": small_view("SELECT * FROM d"), "f": FACT, "d": DIMENSION}
