@@ -6,12 +6,14 @@ DESCRIBE's text is read on every Spark version, also where `AS JSON` exists: the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from proxy.config import CatalogSection
 from proxy.queries import Query, QueryResult, Rows
-from rewriter import Column, TableFacts, TableKind, TableName
+from rewriter import Column, TableFacts, TableKind, TableName, ViewText
 
 _BYTES_MAX = 16 * 1024 * 1024  # DESCRIBE of the widest tables, or 200,000 partition names of 80 bytes
 _PARTITIONS_HEADING = "# Partition Information"
@@ -21,6 +23,14 @@ _DETAILS_HEADING = "# Detailed Table Information"
 def describe_query(name: TableName, settings: CatalogSection) -> Query:
     """The statement whose answer `read_description` reads."""
     return _query(f"DESCRIBE TABLE EXTENDED {name.sql}", settings.describe_rows_max, settings)
+
+
+def view_text_query(name: TableName, settings: CatalogSection) -> Query:
+    """The statement whose answer `read_view_text` reads: the only one that tells the text of a temporary view.
+
+    Spark 4 knows it. Before, a temporary view's text cannot be had in SQL.
+    """
+    return _query(f"DESCRIBE TABLE EXTENDED {name.sql} AS JSON", 1, settings)
 
 
 def partitions_query(name: TableName, settings: CatalogSection) -> Query:
@@ -59,7 +69,46 @@ def read_description(result: QueryResult) -> TableFacts | None:
         partition_columns=partition_columns,
         provider=details.get("Provider", "").lower(),
         kind=TableKind.TABLE if is_table else TableKind.VIEW,
+        view=None if is_table else _lasting_view(details),
     )
+
+
+def _lasting_view(details: Mapping[str, str]) -> ViewText | None:
+    """The text of a view that is not temporary, with what its names mean; None for any other."""
+    namespace = _namespace(details.get("View Catalog and Namespace", ""))
+    text = details.get("View Text")
+    if details.get("Type") != "VIEW" or namespace is None or not text or _SEARCH_PATH in details:
+        return None
+    listed = details.get("View Query Output Columns", "").removeprefix("[").removesuffix("]")
+    return ViewText(text, namespace, tuple(name.strip("`") for name in listed.split(", ")))
+
+
+def read_view_text(result: QueryResult) -> ViewText | None:
+    """The text in an answer to DESCRIBE .. AS JSON; it is taken for a temporary view's, whose names say less."""
+    if not isinstance(result, Rows) or len(result.rows) != 1:
+        return None
+    try:
+        described = json.loads(str(result.rows[0][0]))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(described, dict) or any("path" in key for key in described):
+        return None
+    namespace = _namespace(str(described.get("view_catalog_and_namespace")))
+    text, outputs = described.get("view_text"), described.get("view_query_output_columns")
+    if namespace is None or not isinstance(text, str) or not isinstance(outputs, list):
+        return None
+    return ViewText(text, namespace, tuple(map(str, outputs)), is_temporary=True)
+
+
+# Spark 4.2 and later keep with a view the SQL path, if it has one, by which names without a database are searched.
+_SEARCH_PATH = "SQL Path"
+# Two plain names. Spark quotes any other, which is then not understood.
+_NAMESPACE = re.compile(r"(\w+)\.(\w+)")
+
+
+def _namespace(text: str) -> tuple[str, str] | None:
+    found = _NAMESPACE.fullmatch(text)
+    return (found[1], found[2]) if found is not None else None
 
 
 # The first three are understood; the rest may follow and say nothing about partition columns.

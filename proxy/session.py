@@ -11,10 +11,19 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
-from proxy.catalog import FactsCache, describe_query, partitions_query, read_description, read_partitions
+from proxy.catalog import (
+    FactsCache,
+    describe_query,
+    partitions_query,
+    read_description,
+    read_partitions,
+    read_view_text,
+    view_text_query,
+)
 from proxy.config import Config, RewriteSection
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
 from rewriter import (
+    VIEW_NESTING_MAX,
     KeyQuery,
     KeySet,
     Limits,
@@ -22,6 +31,8 @@ from rewriter import (
     Rewrite,
     SkipReason,
     Statement,
+    TableFacts,
+    TableKind,
     TableName,
     apply,
     may_have_a_join,
@@ -39,8 +50,8 @@ _log = logging.getLogger(__name__)
 # Statements that leave the meaning of names and settings as it was. After any other, facts are asked again.
 _READING_WORDS = frozenset({"select", "with", "from", "values", "show", "describe", "desc", "explain"})
 
-# A statement's plan can name new tables once; twice means that they change under us.
-_PLANNING_ROUNDS_MAX = 3
+# A statement's plan names its tables, then those behind its views, then those behind these.
+_PLANNING_ROUNDS_MAX = VIEW_NESTING_MAX + 2
 
 _QUOTING_SETTINGS = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
 
@@ -144,15 +155,28 @@ class Session:
         return self._default_quoting
 
     def _plan(self, statement: Statement, limits: Limits, timings: Timings) -> Queries[Plan | SkipReason]:
+        asked: set[TableName] = set()
         for _ in range(_PLANNING_ROUNDS_MAX):
             planned = plan(statement, self._facts.current(), limits)
             if not planned.missing:
                 return planned
+            if planned.missing <= asked:
+                break  # they change under us, or are more than the session may keep
             for name in sorted(planned.missing, key=str):
-                answer = yield describe_query(name, self._config.catalog)
-                timings.catalog_s += answer.seconds
-                self._facts.add(name, read_description(answer))
+                facts = yield from self._describe(name, timings)
+                self._facts.add(name, facts)
+            asked |= planned.missing
         return SkipReason.TABLES_UNSETTLED
+
+    def _describe(self, name: TableName, timings: Timings) -> Queries[TableFacts | None]:
+        answer = yield describe_query(name, self._config.catalog)
+        timings.catalog_s += answer.seconds
+        facts = read_description(answer)
+        if facts is None or facts.kind is TableKind.TABLE or facts.view is not None:
+            return facts
+        answer = yield view_text_query(name, self._config.catalog)
+        timings.catalog_s += answer.seconds
+        return replace(facts, view=read_view_text(answer))
 
     def _ask_keys(self, planned: Plan, timings: Timings) -> Queries[KeyAnswers]:
         settings = self._config.rewrite

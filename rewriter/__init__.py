@@ -5,7 +5,7 @@ finds the scans that may be narrowed and the key queries that say how, `apply` i
 client's own text. Every refusal is a `SkipReason`, never an exception.
 """
 
-from rewriter.catalog import Catalog, Column, TableFacts, TableKind, TableName
+from rewriter.catalog import Catalog, Column, TableFacts, TableKind, TableName, ViewText
 from rewriter.keyquery import KeyQuery
 from rewriter.keys import KeySet, UnreadableKeyError
 from rewriter.plan import Limits, Plan, Rewrite, ScanOutcome, apply, plan
@@ -13,8 +13,10 @@ from rewriter.reducers import Reducer
 from rewriter.scans import PlannedScan
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement, may_have_a_join, read
+from rewriter.views import VIEW_NESTING_MAX
 
 __all__ = [
+    "VIEW_NESTING_MAX",
     "Catalog",
     "Column",
     "KeyQuery",
@@ -31,6 +33,7 @@ __all__ = [
     "TableKind",
     "TableName",
     "UnreadableKeyError",
+    "ViewText",
     "apply",
     "may_have_a_join",
     "plan",

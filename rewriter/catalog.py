@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
+
+from rewriter.skip import SkipReason
+from rewriter.statement import Statement, read_view
 
 
 def quoted(identifier: str) -> str:
@@ -51,6 +54,55 @@ class TableKind(Enum):
     VIEW = "view"
 
 
+# What a temporary view's name may be qualified by: `global_temp.v`, and `session.v` or `system.session.v`.
+_TEMPORARY_NAMESPACES = frozenset({"global_temp", "session", "system"})
+
+
+@dataclass(frozen=True)
+class ViewText:
+    """The query of a view as Spark keeps it, and what its names mean."""
+
+    text: str
+    # The catalog and the database that were current as the view was made.
+    namespace: tuple[str, str]
+    # The query's own names for the view's columns, in their order.
+    outputs: tuple[str, ...] = ()
+    # In a temporary view's text a name without a database may be that of another temporary view.
+    is_temporary: bool = False
+
+    @property
+    def query(self) -> Statement | None:
+        """The parsed text; None where it is not understood."""
+        return read_view(self.text)
+
+    def is_ambiguous(self, name: TableName) -> bool:
+        """Whether a name in the text may be that of a temporary view."""
+        first, *further = name.parts
+        return first.lower() in _TEMPORARY_NAMESPACES if further else self.is_temporary
+
+    def qualified(self, name: TableName) -> TableName:
+        """What a name in the text denotes, wherever the session that asks is now.
+
+        Where a name of two parts starts with another catalog, this is a name that nothing has.
+        """
+        return TableName(self.namespace[: 3 - len(name.parts)] + name.parts)
+
+
+class Behind(Protocol):
+    """What stands behind a view whose text was followed. See `rewriter.views`."""
+
+    @property
+    def small_side_refusal(self) -> SkipReason | None:
+        """Why a key query must not read the view, if it must not."""
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether the view is likely to hold fewer keys than its tables."""
+
+    def prunes_by(self, column: Column) -> bool:
+        """Whether a filter on the view's column lets Spark prune partitions."""
+
+
 @dataclass(frozen=True)
 class TableFacts:
     """A table as the client's session sees it: columns in order, partition columns among them."""
@@ -59,6 +111,9 @@ class TableFacts:
     partition_columns: tuple[str, ...] = ()
     provider: str = "parquet"
     kind: TableKind = TableKind.TABLE
+    # Of a view: its text, where the session could tell; and what that comes to, once it was followed.
+    view: ViewText | None = None
+    behind: Behind | None = field(default=None, compare=False)
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
@@ -75,6 +130,8 @@ class TableFacts:
 
     def is_partition_column(self, column: Column) -> bool:
         """Whether Spark can prune partitions by the column."""
+        if self.behind is not None:
+            return self.behind.prunes_by(column)
         return column.name.lower() in {name.lower() for name in self.partition_columns}
 
 

@@ -258,7 +258,7 @@ def reference_of(node: exp.Expr, statement: Statement) -> Reference | None:
     alias = node.args.get("alias")
     named = alias.this if alias is not None and alias.this is not None else parts[-1]
     return Reference(
-        name=TableName(tuple(part.name for part in parts)),
+        name=table_name(node),
         start=parts[0].meta["start"],
         stop=parts[-1].meta["end"] + 1,
         alias_start=named.meta["start"],
@@ -270,6 +270,11 @@ def reference_of(node: exp.Expr, statement: Statement) -> Reference | None:
 def name_parts(table: exp.Expr) -> list[exp.Expr]:
     """The parts of a table's name, outermost first: identifiers, or a function where it is one."""
     return [table.args[key] for key in ("catalog", "db", "this") if table.args.get(key)]
+
+
+def table_name(table: exp.Expr) -> TableName:
+    """The name as one; a table function's parts make a name that no catalog holds."""
+    return TableName(tuple(part.name for part in name_parts(table)))
 
 
 def _refusal(node: exp.Expr, statement: Statement) -> SkipReason | None:

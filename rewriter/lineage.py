@@ -49,6 +49,11 @@ def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[Or
     return _through_query(scopes, query, positions[0], nesting + 1)
 
 
+def output_origins(scopes: Scopes, position: int) -> tuple[Origin, ...]:
+    """The columns that an output of the statement itself is, as `origins` has them."""
+    return _through_query(scopes, scopes.statement.tree, position, nesting=0)
+
+
 def _through_query(scopes: Scopes, query: exp.Expr, position: int, nesting: int) -> tuple[Origin, ...]:
     selects = branches(query)
     found = [_through_select(scopes, select, position, nesting) for select in selects]

@@ -226,10 +226,17 @@ def fact_refusal(facts: TableFacts | None) -> SkipReason | None:
     """Why a table cannot be narrowed, whatever it is joined with."""
     if facts is None:
         return SkipReason.UNKNOWN_TABLE
-    if facts.kind is not TableKind.TABLE:
-        return SkipReason.NOT_A_TABLE
+    if facts.kind is TableKind.VIEW:
+        # What stands behind its columns is asked of each by itself.
+        refusal = SkipReason.VIEW_NOT_FOLLOWED if facts.behind is None else None
+    else:
+        refusal = _table_refusal(facts)
+    if refusal is not None:
+        return refusal
+    return SkipReason.COLUMNS_DIFFER_BY_CASE if facts.columns_differ_by_case else None
+
+
+def _table_refusal(facts: TableFacts) -> SkipReason | None:
     if facts.provider not in _PROVIDERS:
         return SkipReason.PROVIDER
-    if not facts.partition_columns:
-        return SkipReason.NOT_PARTITIONED
-    return SkipReason.COLUMNS_DIFFER_BY_CASE if facts.columns_differ_by_case else None
+    return None if facts.partition_columns else SkipReason.NOT_PARTITIONED

@@ -11,11 +11,12 @@ from rewriter.keyquery import KeyQuery
 from rewriter.keys import KeySet, UnreadableKeyError
 from rewriter.predicate import Predicate, render
 from rewriter.reducers import Reducer
-from rewriter.scans import PlannedScan, scans
+from rewriter.scans import PlannedScan, refused, scans
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
 from rewriter.splice import Narrowing, narrowed
 from rewriter.statement import Statement
+from rewriter.views import see_through
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,13 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
     plan again.
     """
     scopes = Scopes(statement, catalog)
-    missing = (scopes.tables if scopes.may_narrow else frozenset()) - catalog.keys()
-    if missing:
-        return Plan(statement, (), missing)
+    seen = see_through(scopes.tables if scopes.may_narrow else frozenset(), catalog)
+    if seen.missing:
+        return Plan(statement, (), seen.missing)
+    if seen.catalog is not catalog:
+        scopes = Scopes(statement, seen.catalog)
+    if statement.target in {name.parts[-1].lower() for name in seen.names}:
+        return Plan(statement, refused(scopes, SkipReason.WRITES_WHAT_IT_READS))
     return Plan(statement, scans(scopes, limits.key_rows_max, limits.key_queries_max))
 
 

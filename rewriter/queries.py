@@ -7,7 +7,13 @@ from collections.abc import Set as AbstractSet
 from sqlglot import TokenType, exp
 
 from rewriter.conditions import closing
-from rewriter.functions import LITERAL_FUNCTIONS, QUERY_FUNCTIONS, QUERY_WORDS
+from rewriter.functions import (
+    DETERMINISTIC_AGGREGATES,
+    DETERMINISTIC_FUNCTIONS,
+    LITERAL_FUNCTIONS,
+    QUERY_FUNCTIONS,
+    QUERY_WORDS,
+)
 from rewriter.repeatable import all_known
 from rewriter.statement import Statement, parsed, tokenize
 
@@ -34,16 +40,29 @@ def located_query(statement: Statement, query: exp.Expr) -> str | None:
     return None
 
 
-def is_repeatable_query(query: exp.Expr, text: str, bare_functions: AbstractSet[str]) -> bool:
-    """Whether the query, whose text this is, consists of what is known to be deterministic.
+def is_repeatable_query(text: str, bare_functions: AbstractSet[str]) -> bool:
+    """Whether the query of that text consists of what is known to be deterministic.
 
     Session functions count as that: the key query tells what they answered.
     """
     tree = parsed(text)
-    if tree is None or not has_certain_rows(query):
+    if tree is None or not has_certain_rows(tree):
         return False
-    names = {i.meta["start"] for i in tree.find_all(exp.Identifier) if "start" in i.meta}
-    return all_known(text, tokenize(text), names, QUERY_WORDS | bare_functions, QUERY_FUNCTIONS)
+    return _all_known(Statement(text, tree, tuple(tokenize(text))), QUERY_WORDS | bare_functions, QUERY_FUNCTIONS)
+
+
+def is_repeatable_view(view: Statement) -> bool:
+    """Whether the text of a view consists of what is known to be deterministic.
+
+    No session functions: the key query holds the view's name alone, and could not tell what they answered.
+    """
+    functions = DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES
+    return has_certain_rows(view.tree) and _all_known(view, QUERY_WORDS, functions)
+
+
+def _all_known(query: Statement, words: AbstractSet[str], functions: AbstractSet[str]) -> bool:
+    names = {i.meta["start"] for i in query.tree.find_all(exp.Identifier) if "start" in i.meta}
+    return all_known(query.text, query.tokens, names, words, functions)
 
 
 def has_certain_rows(query: exp.Expr) -> bool:

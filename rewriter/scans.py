@@ -36,6 +36,14 @@ def scans(scopes: Scopes, key_rows_max: int, key_queries_max: int) -> tuple[Plan
     )
 
 
+def refused(scopes: Scopes, reason: SkipReason) -> tuple[PlannedScan, ...]:
+    """All table references, left alone for one reason."""
+    leaves = (leaf for block in scopes.blocks for leaf in block.tree.leaves)
+    return tuple(
+        PlannedScan(leaf.reference, leaf.alias, skip=reason) for leaf in leaves if leaf.reference is not None
+    )
+
+
 def _findings(scopes: Scopes, key_rows_max: int) -> dict[Reference, list[Reducer | SkipReason]]:
     found: dict[Reference, list[Reducer | SkipReason]] = defaultdict(list)
     for block in scopes.blocks:

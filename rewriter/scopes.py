@@ -176,9 +176,10 @@ class Scopes:
         alias = leaf.node.args.get("alias")
         if query is None or nesting > _NESTING_MAX or (alias is not None and alias.args.get("columns")):
             return None
-        return self._outputs(query, nesting + 1)
+        return self.outputs_of(query, nesting + 1)
 
-    def _outputs(self, query: exp.Expr, nesting: int) -> tuple[Column, ...] | None:
+    def outputs_of(self, query: exp.Expr, nesting: int = 0) -> tuple[Column, ...] | None:
+        """The columns that the statement's query, or one inside it, gives; None where they are not known."""
         while isinstance(query, exp.SetOperation | exp.Subquery):
             query = query.this
         if not isinstance(query, exp.Select) or query.args.get("kind"):

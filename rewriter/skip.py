@@ -28,13 +28,14 @@ class SkipReason(Enum):
     UNSUPPORTED_FROM = "The FROM or the SELECT uses a clause that is not understood yet."
 
     # The reference to the table.
-    NOT_A_TABLE = "The name is a CTE, a view, a table function or a subquery, not a table."
+    NOT_A_TABLE = "The name is a CTE, a table function or a subquery, not a table."
     UNSUPPORTED_REFERENCE = "The reference is sampled, pivoted, versioned, nested or has options."
     COLUMN_ALIASES = "The reference renames its columns."
     NAMED_BY_DATABASE = "The statement names the table's columns by database, which a narrowed scan would hide."
     METADATA_IN_USE = "The statement uses _metadata, which a narrowed scan would hide."
     SAME_ALIAS_TWICE = "Two references in one FROM have the same name."
     UNKNOWN_TABLE = "The table could not be described in the client's session."
+    VIEW_NOT_FOLLOWED = "The view's text is not known, or it is not certain what its names and quotes mean."
     NOT_PARTITIONED = "The table is not partitioned."
     PROVIDER = "The table's format is not one whose partition pruning is known."
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
@@ -45,7 +46,9 @@ class SkipReason(Enum):
     TYPES_DIFFER = "The two sides of the equality have different types, which Spark would cast."
     TYPE_REFUSED = "The partition column's type has no literal that is safe to insert."
     NULL_SAFE_OVER_NULLS = "`<=>` compares a column that a subquery or an outer join can fill with nulls."
-    REDUCER_NOT_A_TABLE = "The other side of the join is a view, or a table that could not be described."
+    REDUCER_NOT_A_TABLE = (
+        "The other side of the join is a view that could not be followed, or a table that could not be described."
+    )
     REDUCER_NOT_UNDERSTOOD = "The other side of the join may give other rows when it is asked again."
     REDUCER_UNFILTERED = "The other side of the join has no filter that the key query could use."
     REDUCER_PARTITIONED = "The other side of the join is itself partitioned, so its key query may be costly."

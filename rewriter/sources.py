@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from rewriter.catalog import TableFacts, TableKind, TableName, quoted
-from rewriter.jointree import Leaf, name_parts
-from rewriter.queries import has_certain_rows, is_repeatable_query, located_query
+from rewriter.catalog import TableFacts, TableKind, quoted
+from rewriter.jointree import Leaf, name_parts, table_name
+from rewriter.queries import has_certain_rows, is_repeatable_query, is_repeatable_view, located_query
 from rewriter.scopes import Scopes, own_parts
 from rewriter.skip import SkipReason
 
@@ -27,8 +27,9 @@ def source_of(scopes: Scopes, leaf: Leaf) -> Source | SkipReason:
     if leaf.reference is not None and not scopes.is_cte_name(leaf):
         if leaf.reference.refusal is not None:
             return SkipReason.REDUCER_NOT_UNDERSTOOD
-        refusal = _table_refusal(scopes.catalog.get(leaf.reference.name))
-        return refusal or Source(leaf.reference.source(scopes.statement), is_filtered=False)
+        facts = scopes.catalog.get(leaf.reference.name)
+        is_filtered = _is_filtered_view(facts)
+        return _table_refusal(facts) or Source(leaf.reference.source(scopes.statement), is_filtered)
     query = scopes.query_of(leaf)
     if query is None or not leaf.alias:
         return SkipReason.REDUCER_NOT_UNDERSTOOD
@@ -43,7 +44,7 @@ def query_source(scopes: Scopes, query: exp.Expr, width: int) -> Source | SkipRe
     if isinstance(text, SkipReason):
         return text
     names = ", ".join(f"key{number}" for number in range(1, width + 1))
-    return Source(f"({text}) AS reducer({names})", _is_filtered(query))
+    return Source(f"({text}) AS reducer({names})", is_filtered(scopes, query))
 
 
 def query_key(index: int) -> str:
@@ -58,6 +59,21 @@ def is_plain_exists(query: exp.Expr) -> bool:
 
 
 _NOT_PLAIN = ("group", "having", "limit", "offset", "qualify", "laterals", "with_")
+
+
+def view_refusal(view: Scopes) -> SkipReason | None:
+    """Why a view of that text must not be read by a key query, if it must not."""
+    refusal = _tables_refusal(view, view.statement.tree)
+    if refusal is None and not is_repeatable_view(view.statement):
+        return SkipReason.REDUCER_NOT_UNDERSTOOD
+    return refusal
+
+
+def is_filtered(scopes: Scopes, query: exp.Expr) -> bool:
+    """Whether the query is likely to give fewer keys than its tables hold."""
+    if query.find(exp.Where, exp.Having, exp.AggFunc) is not None:
+        return True
+    return any(_is_filtered_view(scopes.catalog.get(table_name(table))) for table in query.find_all(exp.Table))
 
 
 def is_repeatable_subquery(scopes: Scopes, query: exp.Expr) -> bool:
@@ -84,12 +100,7 @@ def _query_source(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> Source | SkipR
     text = _repeatable_text(scopes, query)
     if isinstance(text, SkipReason):
         return text
-    return Source(f"({text}) AS {quoted(leaf.alias)}", _is_filtered(query))
-
-
-def _is_filtered(query: exp.Expr) -> bool:
-    """Whether the query is likely to give fewer keys than its tables hold."""
-    return query.find(exp.Where, exp.Having, exp.AggFunc) is not None
+    return Source(f"({text}) AS {quoted(leaf.alias)}", is_filtered(scopes, query))
 
 
 def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
@@ -97,7 +108,7 @@ def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
     if refusal is not None:
         return refusal
     text = located_query(scopes.statement, query)
-    if text is None or not is_repeatable_query(query, text, scopes.bare_functions):
+    if text is None or not is_repeatable_query(text, scopes.bare_functions):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
     return text
 
@@ -109,18 +120,22 @@ def _tables_refusal(scopes: Scopes, query: exp.Expr) -> SkipReason | None:
 
 
 def _inner_table_refusal(scopes: Scopes, table: exp.Table) -> SkipReason | None:
-    parts = name_parts(table)
-    if not all(isinstance(part, exp.Identifier) for part in parts):
+    if not all(isinstance(part, exp.Identifier) for part in name_parts(table)):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
     if not table.db and scopes.is_cte(table.name):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
-    name = TableName(tuple(part.name for part in parts))
-    return _table_refusal(scopes.catalog.get(name))
+    return _table_refusal(scopes.catalog.get(table_name(table)))
 
 
 def _table_refusal(facts: TableFacts | None) -> SkipReason | None:
-    if facts is None or facts.kind is not TableKind.TABLE:
+    if facts is None or (facts.kind is TableKind.VIEW and facts.behind is None):
         return SkipReason.REDUCER_NOT_A_TABLE
+    if facts.behind is not None and facts.behind.small_side_refusal is not None:
+        return facts.behind.small_side_refusal
     if facts.partition_columns:
         return SkipReason.REDUCER_PARTITIONED
     return SkipReason.COLUMNS_DIFFER_BY_CASE if facts.columns_differ_by_case else None
+
+
+def _is_filtered_view(facts: TableFacts | None) -> bool:
+    return facts is not None and facts.behind is not None and facts.behind.is_filtered

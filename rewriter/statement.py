@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
@@ -24,6 +24,11 @@ _SEVERAL_SOURCES = re.compile(r"\bjoin\b|,|\bselect\b.*\bselect\b", re.IGNORECAS
 # Spark's lexer lets a backslash at the end of a line carry a `--` comment on (SIMPLE_COMMENT in
 # SqlBaseLexer.g4); sqlglot's does not, so the two would disagree on what is text and what is comment.
 _BACKSLASH_NEWLINE = re.compile(r"\\\r?\n")
+
+# A parsed text takes some 230 bytes of memory a character. Views are read for many statements and sessions, so
+# the last ones are kept: 15 MB where they are a screenful each, 240 MB if every one is as long as may be.
+VIEW_TEXT_CHARS_MAX = 16 * 1024
+_VIEWS_KEPT_MAX = 64
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,12 @@ class Statement:
         """
         columns = [column for column in self.tree.find_all(exp.Column) if column.args.get("db")]
         return frozenset(name.lower() for column in columns for name in (column.table, column.args["db"].name))
+
+    @cached_property
+    def target(self) -> str | None:
+        """The last part of the name of the table that the statement writes, in lower case."""
+        table = None if isinstance(self.tree, exp.Query) else self.tree.find(exp.Table)
+        return table.name.lower() if table is not None else None
 
     def token_at(self, offset: int) -> int | None:
         """The index of the token that starts at the offset, if one does."""
@@ -91,6 +102,18 @@ def read(text: str, *, chars_max: int) -> Statement | SkipReason:
     if _BACKSLASH_NEWLINE.search(text):
         return SkipReason.UNUSUAL_TEXT
     return _parse(text)
+
+
+@lru_cache(maxsize=_VIEWS_KEPT_MAX)
+def read_view(text: str) -> Statement | None:
+    """Parse the query of a view; None where it is not certain how Spark reads it.
+
+    Spark reads it under the settings that the view was made with, of which those for quotes are not known here.
+    """
+    if len(text) > VIEW_TEXT_CHARS_MAX or "${" in text or depends_on_quoting(text):
+        return None
+    found = _parse(text)
+    return found if isinstance(found, Statement) and isinstance(found.tree, exp.Query) else None
 
 
 def tokenize(text: str) -> list[Token]:

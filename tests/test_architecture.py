@@ -40,13 +40,13 @@ INPUT_AND_OUTPUT = {
 # Lower layers first: a module imports of its own package only what stands before it.
 REWRITER_LAYERS = (
     "skip",
+    "statement",
     "catalog",
     "functions",
     "rules",
     "keys",
     "partitions",
     "predicate",
-    "statement",
     "keyquery",
     "conditions",
     "repeatable",
@@ -61,6 +61,7 @@ REWRITER_LAYERS = (
     "snowflake",
     "matches",
     "reducers",
+    "views",
     "scans",
     "splice",
     "plan",

@@ -43,6 +43,40 @@ def test_a_star_join_lists_only_the_partitions_that_its_keys_name(
     assert _scanned(direct, spark_ui, ONE_WEEK).files_listed == sample.days * len(REGIONS)
 
 
+IN_DECEMBER = "SELECT s.id FROM late s JOIN december d ON s.ds = d.ds WHERE d.weekday = 'Sunday'"
+
+
+def test_temporary_views_of_fact_and_dimension_list_only_the_partitions_of_the_keys(
+    direct: hive.Connection, proxied: hive.Connection, spark_ui: SparkUi
+) -> None:
+    for session in (direct, proxied):
+        run(session, "CREATE TEMPORARY VIEW late AS SELECT * FROM sales")
+        run(session, "CREATE TEMPORARY VIEW december AS SELECT * FROM dates WHERE month = 12")
+    sundays = 5
+    assert _scanned(proxied, spark_ui, IN_DECEMBER).files_listed == sundays * len(REGIONS)
+    assert same_answer(run(proxied, IN_DECEMBER), run(direct, IN_DECEMBER))
+
+
+def test_a_temporary_view_that_has_the_name_of_a_table_is_not_taken_for_it(
+    direct: hive.Connection, proxied: hive.Connection, spark_ui: SparkUi, sample: Sample
+) -> None:
+    try:
+        run(direct, "CREATE VIEW late AS SELECT * FROM sales")
+        run(direct, "CREATE VIEW december AS SELECT * FROM dates WHERE month = 12")
+        run(proxied, "CREATE TEMPORARY VIEW dates AS SELECT * FROM default.dates WHERE rand() < 2")
+        # The view means the table, whatever the session calls `dates`.
+        assert _scanned(proxied, spark_ui, IN_DECEMBER).files_listed == 5 * len(REGIONS)
+        assert same_answer(run(proxied, IN_DECEMBER), run(direct, IN_DECEMBER))
+        # The statement means the session's view, and that may say something else when it is asked again.
+        assert _scanned(proxied, spark_ui, ONE_WEEK).files_listed == sample.days * len(REGIONS)
+        run(proxied, "CREATE TEMPORARY VIEW some_dates AS SELECT * FROM dates WHERE month = 12")
+        through_both = IN_DECEMBER.replace("december", "some_dates")
+        assert _scanned(proxied, spark_ui, through_both).files_listed == sample.days * len(REGIONS)
+    finally:
+        run(direct, "DROP VIEW IF EXISTS late")
+        run(direct, "DROP VIEW IF EXISTS december")
+
+
 def test_a_left_join_lists_what_it_lists_directly(
     direct: hive.Connection, proxied: hive.Connection, spark_ui: SparkUi
 ) -> None:

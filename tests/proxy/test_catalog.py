@@ -1,10 +1,14 @@
 """Reading what Spark says of its tables, and remembering it."""
 
-from proxy.catalog import FactsCache, read_description, read_partitions
+import json
+
+import pytest
+
+from proxy.catalog import FactsCache, read_description, read_partitions, read_view_text
 from proxy.config import CatalogSection
-from proxy.queries import Column, FailureKind, QueryFailed, Rows
+from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows
 from rewriter import Column as TableColumn
-from rewriter import TableFacts, TableKind, TableName
+from rewriter import TableFacts, TableKind, TableName, ViewText
 
 FAILED = QueryFailed(FailureKind.REJECTED, "no such table", 0.1)
 FACTS = TableFacts((TableColumn("ds", "string"),))
@@ -38,6 +42,74 @@ def test_a_view_is_no_table() -> None:
     described = read_description(rows(("id", "int", ""), ("", "", ""), *details))
     assert described is not None
     assert described.kind is TableKind.VIEW
+
+
+def view_rows(*further: tuple[str, ...], namespace: str = "spark_catalog.sales_db") -> Rows:
+    return rows(
+        ("id", "int", ""),
+        ("day", "string", ""),
+        ("", "", ""),
+        ("# Detailed Table Information", "", ""),
+        ("Type", "VIEW", ""),
+        ("View Text", "SELECT id, ds\n  FROM f", ""),
+        ("View Catalog and Namespace", namespace, ""),
+        ("View Query Output Columns", "[`id`, `ds`]", ""),
+        *further,
+    )
+
+
+def test_a_views_text_is_read_with_what_its_names_mean() -> None:
+    described = read_description(view_rows())
+    assert described is not None
+    assert described.view == ViewText("SELECT id, ds\n  FROM f", ("spark_catalog", "sales_db"), ("id", "ds"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        view_rows(("SQL Path", "system.builtin, spark_catalog.other", "")),
+        view_rows(namespace="spark_catalog.`odd.name`"),
+        view_rows(namespace="lake.east.sales"),
+        view_rows(namespace=""),
+    ],
+)
+def test_a_view_whose_names_may_mean_something_else_has_no_text(answer: Rows) -> None:
+    described = read_description(answer)
+    assert described is not None
+    assert (described.kind, described.view) == (TableKind.VIEW, None)
+
+
+def view_json(**further: object) -> Rows:
+    described = {
+        "type": "VIEW",
+        "view_text": "SELECT * FROM f",
+        "view_catalog_and_namespace": "spark_catalog.default",
+        "view_query_output_columns": ["id", "ds"],
+    }
+    return rows((json.dumps(described | further), "", ""))
+
+
+def test_a_temporary_views_text_is_read_from_json() -> None:
+    found = read_view_text(view_json())
+    assert found == ViewText("SELECT * FROM f", ("spark_catalog", "default"), ("id", "ds"), is_temporary=True)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        FAILED,
+        rows(),
+        rows(("no json", "", "")),
+        rows(("[]", "", "")),
+        rows(("[" * 100_000, "", "")),
+        view_json(view_text=None),
+        view_json(view_catalog_and_namespace=None),
+        view_json(view_query_output_columns=None),
+        view_json(sql_path="system.session"),
+    ],
+)
+def test_a_temporary_view_of_which_less_is_said_has_no_text(answer: QueryResult) -> None:
+    assert read_view_text(answer) is None
 
 
 def test_a_temporary_view_without_details_is_no_table() -> None:

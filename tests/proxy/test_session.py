@@ -1,5 +1,6 @@
 """A session's decisions, as a dialogue: what it asks, what it is answered, what it sends."""
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -61,6 +62,79 @@ def test_a_second_statement_asks_for_its_keys_alone() -> None:
     one = session()
     played(one.rewrite(SQL), [*DESCRIBE, KEYS])
     assert played(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+def described_as(name: str, answer: QueryResult) -> tuple[str, QueryResult]:
+    return f"DESCRIBE TABLE EXTENDED {name}", answer
+
+
+def test_the_tables_behind_a_view_are_described_by_the_names_that_the_view_means() -> None:
+    view = rows(
+        ("ds", "string", ""),
+        ("g", "int", ""),
+        DETAILS[0],
+        ("Type", "VIEW", ""),
+        ("View Text", "SELECT * FROM days", ""),
+        ("View Catalog and Namespace", "spark_catalog.other", ""),
+        ("View Query Output Columns", "[`ds`, `g`]", ""),
+    )
+    script = [
+        described_as("`d`", view),
+        described_as("`f`", F),
+        described_as("`spark_catalog`.`other`.`days`", D),
+        KEYS,
+    ]
+    one = session()
+    assert played(one.rewrite(SQL), script) == NARROWED
+    assert played(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+def temporary_view(text: str) -> list[tuple[str, QueryResult]]:
+    described = {
+        "view_text": text,
+        "view_catalog_and_namespace": "spark_catalog.default",
+        "view_query_output_columns": ["ds", "g"],
+    }
+    return [
+        described_as("`d`", rows(("ds", "string", ""), ("g", "int", ""))),
+        described_as("`d` AS JSON", rows((json.dumps(described),))),
+        described_as("`f`", F),
+    ]
+
+
+def test_a_name_in_a_temporary_view_is_looked_up_in_the_session_too() -> None:
+    script = [
+        *temporary_view("SELECT * FROM days"),
+        described_as("`days`", D),
+        described_as("`spark_catalog`.`default`.`days`", D),
+        KEYS,
+    ]
+    assert played(session().rewrite(SQL), script) == NARROWED
+
+
+@pytest.mark.parametrize("in_session", [rows(("ds", "string", "")), failed(FailureKind.DEADLINE)])
+def test_a_name_in_a_temporary_view_that_may_be_another_temporary_view_is_not_followed(
+    in_session: QueryResult,
+) -> None:
+    is_view = isinstance(in_session, Rows)
+    script = [
+        *temporary_view("SELECT * FROM days"),
+        described_as("`days`", in_session),
+        *([described_as("`days` AS JSON", failed(FailureKind.REJECTED))] if is_view else []),
+        described_as("`spark_catalog`.`default`.`days`", D),
+    ]
+    assert played(session().rewrite(SQL), script) == SQL
+
+
+def test_a_temporary_view_without_a_text_leaves_the_statement_as_it_is() -> None:
+    script = temporary_view("")
+    script[1] = (script[1][0], failed(FailureKind.REJECTED))
+    assert played(session().rewrite(SQL), script) == SQL
+
+
+def test_tables_that_are_more_than_a_session_keeps_are_described_once() -> None:
+    config = Config(rewrite=RewriteSection(), catalog=CatalogSection(tables_max=1))
+    assert played(Session(config, lambda: 0.0).rewrite(SQL), DESCRIBE) == SQL
 
 
 @pytest.mark.parametrize(

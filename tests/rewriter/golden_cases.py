@@ -1,13 +1,14 @@
 """The golden cases: RULE.toml is written by hand, RULE.expected.sql by `pytest --update-goldens`."""
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from rewriter import Catalog, Column, SkipReason, TableFacts, TableKind, TableName
+from rewriter import Catalog, Column, SkipReason, TableFacts, TableKind, TableName, ViewText
 
 FOLDER = Path(__file__).parent / "golden"
 DATABASE = "golden"
@@ -15,6 +16,7 @@ _CATALOG = FOLDER / "catalog.json"
 _HEADING = "-- case: "
 _KEY_QUERY = "-- key query: "
 _ANSWER = "-- answer: "
+_CREATED = re.compile(r"CREATE (GLOBAL TEMPORARY )?(?:TABLE|VIEW) (\S+)")
 
 
 # A row of a key query's answer, dates and decimals as strings.
@@ -130,12 +132,12 @@ def table_statements() -> list[str]:
 
 def table_names() -> list[str]:
     """The tables and views of the golden cases."""
-    words = [statement.split() for statement in table_statements() if statement.startswith("CREATE")]
-    return [word[2] for word in words]
+    found = (_CREATED.match(statement) for statement in table_statements())
+    return [f"{'global_temp.' if created[1] else ''}{created[2]}" for created in found if created is not None]
 
 
 def catalog() -> dict[str, TableFacts]:
-    """The facts of the tables by lower-case name, as the server described them at the last update."""
+    """The facts of the tables by the names that they are created by, as the server last described them."""
     described = json.loads(_CATALOG.read_text(encoding="utf-8"))
     return {name: _facts(value) for name, value in described.items()}
 
@@ -149,7 +151,15 @@ def _facts(value: dict[str, object]) -> TableFacts:
         partition_columns=tuple(partition_columns),
         provider=str(value["provider"]),
         kind=TableKind(value["kind"]),
+        view=_view(value.get("view")),
     )
+
+
+def _view(value: object) -> ViewText | None:
+    if not isinstance(value, dict):
+        return None
+    catalog, database = value["namespace"]
+    return ViewText(value["text"], (catalog, database), tuple(value["outputs"]), value["is_temporary"])
 
 
 def write_catalog(facts: dict[str, TableFacts]) -> None:
@@ -160,6 +170,7 @@ def write_catalog(facts: dict[str, TableFacts]) -> None:
             "partition_columns": list(known.partition_columns),
             "provider": known.provider,
             "kind": known.kind.value,
+            **({} if known.view is None else {"view": asdict(known.view)}),
         }
         for name, known in facts.items()
     }
@@ -169,4 +180,10 @@ def write_catalog(facts: dict[str, TableFacts]) -> None:
 def pure_catalog(names: frozenset[TableName]) -> Catalog:
     """The catalog of the given names: None for one that is no table."""
     known = catalog()
-    return {name: known.get(name.parts[-1].lower()) for name in names}
+    return {name: known.get(_as_created(name).lower()) for name in names}
+
+
+def _as_created(name: TableName) -> str:
+    """The name as tables.sql writes it: with its database only where that is not the tables' own."""
+    *database, table = name.parts[-2:]
+    return table if database in ([], [DATABASE]) else ".".join((*database, table))

@@ -3,7 +3,7 @@
 import pytest
 from golden_cases import Expected, Refusal, Take, expectations, pure_catalog, refusals, takes
 
-from rewriter import Limits, Plan, Rewrite, SkipReason, apply, plan, read
+from rewriter import Limits, Plan, Rewrite, SkipReason, TableName, apply, plan, read
 
 LIMITS = Limits()
 CHARS_MAX = 100_000
@@ -12,8 +12,13 @@ CHARS_MAX = 100_000
 def planned(sql: str) -> Plan:
     statement = read(sql, chars_max=CHARS_MAX)
     assert not isinstance(statement, SkipReason), statement.sentence
-    missing = plan(statement, {}, LIMITS).missing
-    return plan(statement, pure_catalog(missing), LIMITS)
+    names: frozenset[TableName] = frozenset()
+    found = plan(statement, {}, LIMITS)
+    while found.missing:
+        assert not found.missing & names, "what was looked up is looked up again"
+        names |= found.missing
+        found = plan(statement, pure_catalog(names), LIMITS)
+    return found
 
 
 def rewritten(found: Plan, expected: Expected) -> Rewrite:
