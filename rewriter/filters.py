@@ -13,7 +13,7 @@ from rewriter.conditions import Conjunct, alternatives, conjuncts, located
 from rewriter.jointree import Join, Leaf
 from rewriter.repeatable import is_repeatable
 from rewriter.rules import CONDITION_HOLDS, NEVER_PADS
-from rewriter.scopes import Scope, own_parts
+from rewriter.scopes import Operand, Scope, own_parts
 from rewriter.sources import is_repeatable_subquery
 from rewriter.statement import Statement
 
@@ -25,6 +25,14 @@ class Filter:
     at: Join
     text: str
     tree: exp.Expr | None
+
+
+@dataclass(frozen=True, eq=False)
+class EqualColumns:
+    """A column of an item and the column of another item that an equality compares it with."""
+
+    own: Operand
+    other: Operand
 
 
 class Filters:
@@ -62,9 +70,20 @@ class Filters:
     def holding_for_rows(self, leaf: Leaf) -> Iterator[Filter]:
         """The filters without which a row of the item cannot reach the block's result."""
         for filter_ in self._by_leaf.get(leaf, ()):
-            at, pads = filter_.at, leaf.padded_by
-            if at.side_of(leaf) in CONDITION_HOLDS[at.kind] and (pads is None or at.index <= pads.index):
+            if _must_be_passed(filter_.at, leaf):
                 yield filter_
+
+    def holding_through_equalities(self, leaf: Leaf) -> Iterator[tuple[Filter, Leaf, tuple[EqualColumns, ...]]]:
+        """The filters on other items that restrict this one, if the columns that they read equal columns of it.
+
+        In `x LEFT JOIN y ON y.a = x.a .. WHERE x.a = 5`, a row of y with another `a` meets only rows of x that
+        are dropped later, whether they met it or not.
+        """
+        for (at, other), pairs in self._compared.get(leaf, {}).items():
+            if _must_be_passed(at, leaf):
+                for filter_ in self._by_leaf.get(other, ()):
+                    if condition_holds(filter_.at, at, other):
+                        yield filter_, other, tuple(pairs)
 
     def neighbours(self, join: Join, leaf: Leaf, known: Leaf) -> Iterator[tuple[Leaf, str]]:
         """The items that `known` is compared with by an equality that every partner of `leaf` has satisfied."""
@@ -80,6 +99,25 @@ class Filters:
             for filter_ in found
             if filter_.at.side_of(leaf) is not None and condition_holds(filter_.at, join, leaf)
         )
+
+    @cached_property
+    def _compared(self) -> dict[Leaf, dict[tuple[Join, Leaf], list[EqualColumns]]]:
+        """For each item its columns that a join compares by equality with those of another item."""
+        found: dict[Leaf, dict[tuple[Join, Leaf], list[EqualColumns]]] = defaultdict(lambda: defaultdict(list))
+        for join in self._scope.block.tree.joins:
+            for one, other in self._equal_operands(join):
+                if one.leaf is not other.leaf:
+                    found[one.leaf][join, other.leaf].append(EqualColumns(one, other))
+                    found[other.leaf][join, one.leaf].append(EqualColumns(other, one))
+        return found
+
+    def _equal_operands(self, join: Join) -> Iterator[tuple[Operand, Operand]]:
+        yield from self._scope.merged(join)
+        for term in conjuncts(join.condition):
+            if isinstance(term, exp.EQ):
+                one, other = (self._scope.resolve(side.unnest(), join) for side in (term.this, term.expression))
+                if one is not None and other is not None:
+                    yield one, other
 
     @cached_property
     def _equalities(self) -> dict[Leaf, list[tuple[Join, Leaf, str]]]:
@@ -155,6 +193,12 @@ class Filters:
                 return None
             branches.append(" AND ".join(f"({text})" for text in own))
         return " OR ".join(f"({branch})" for branch in branches) or None
+
+
+def _must_be_passed(at: Join, leaf: Leaf) -> bool:
+    """Whether a row of the item that fails the condition of `at` makes no difference to the block's result."""
+    unpadded = leaf.padded_by is None or at.index <= leaf.padded_by.index
+    return unpadded and at.side_of(leaf) in CONDITION_HOLDS[at.kind]
 
 
 def condition_holds(at: Join, join: Join, leaf: Leaf) -> bool:

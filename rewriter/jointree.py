@@ -224,7 +224,8 @@ class JoinTreeBuilder:
         joins = table.args["joins"]
         bare = table.copy()
         bare.set("joins", None)
-        # The copy has the identifiers' offsets, which is all that a leaf needs of it.
+        # What a leaf needs of it: the copy has the identifiers' offsets, and its place says which names it sees.
+        bare.parent = table.parent
         return self._joined(bare, joins, nesting + 1)
 
     def _add_leaf(self, source: exp.Expr) -> None:

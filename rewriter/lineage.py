@@ -64,6 +64,43 @@ def _through_query(scopes: Scopes, query: exp.Expr, position: int, nesting: int)
     return every if len({origin.column.type_name for origin in every}) == 1 else ()
 
 
+class ColumnTypes:
+    """The types of columns, followed down to the tables they come from; None where only Spark can tell."""
+
+    def __init__(self, scopes: Scopes) -> None:
+        self._scopes = scopes
+        self._found: dict[tuple[Leaf, str], str | None] = {}
+        # By the first branch of a UNION and a position in it.
+        self._outputs: dict[tuple[int, int], str | None] = {}
+
+    def of(self, operand: Operand, nesting: int = 0) -> str | None:
+        """The type of a FROM item's column."""
+        column = (operand.leaf, operand.name.lower())
+        if column not in self._found:
+            self._found[column] = self._look_up(operand, nesting) if nesting <= _NESTING_MAX else None
+        return self._found[column]
+
+    def _look_up(self, operand: Operand, nesting: int) -> str | None:
+        query = self._scopes.query_of(operand.leaf)
+        if query is None:
+            return operand.type_name
+        names = [column.name.lower() for column in self._scopes.columns_of(operand.leaf) or ()]
+        if names.count(operand.name.lower()) != 1:
+            return None
+        return self.of_output(branches(query), names.index(operand.name.lower()), nesting + 1)
+
+    def of_output(self, selects: list[exp.Select], position: int, nesting: int = 0) -> str | None:
+        """The type of an output of a UNION, if it has that type in every branch and so is cast in none."""
+        output = (id(selects[0]), position) if selects else None
+        if output is None:
+            return None
+        if output not in self._outputs:
+            behind = [column_behind(self._scopes, select, position) for select in selects]
+            types = {self.of(operand, nesting) if operand is not None else None for operand in behind}
+            self._outputs[output] = types.pop() if len(types) == 1 else None
+        return self._outputs[output]
+
+
 def branches(query: exp.Expr) -> list[exp.Select]:
     """The SELECTs of a UNION; empty if the query is anything else than those."""
     pending = [query]
@@ -91,15 +128,11 @@ def column_behind(scopes: Scopes, select: exp.Select, position: int) -> Operand 
     scope = scopes.scope_of(select)
     if scope is None or any(select.args.get(clause) for clause in _CHOOSING_CLAUSES):
         return None
-    if len(select.expressions) == 1 and isinstance(select.expressions[0], exp.Star):
-        # `columns_of` knows the columns of a star over one item only, and there they are the item's own.
-        leaf = scope.block.tree.leaves[0]
-        columns = scopes.columns_of(leaf) or ()
-        operand = Operand(leaf, columns[position].name, None) if position < len(columns) else None
-    elif any(expression.is_star for expression in select.expressions):
-        return None  # what stands behind a star has another position than its expression
-    else:
-        operand = _operand(scope, select.expressions[position].unalias())
+    outputs = scopes.outputs_of(select) or ()
+    if position >= len(outputs):
+        return None
+    shown = outputs[position].shows
+    operand = scope.column_of(shown.leaf, shown.name) if isinstance(shown, Operand) else _operand(scope, shown)
     return operand if operand is not None and _keeps_keys(scope, select, operand, position) else None
 
 

@@ -27,6 +27,12 @@ _SELECT_ARGS = frozenset(
 # Derived tables inside one another. The limit bounds the recursion.
 _NESTING_MAX = 30
 
+# Functions that give one column each. The others could be generators.
+_ONE_COLUMN = (exp.AggFunc, exp.Case, exp.Cast, exp.Coalesce, exp.If)
+
+# Outputs of one SELECT. Wide tables have hundreds; stars over joins of stars double with each level.
+_OUTPUTS_MAX = 5_000
+
 
 @dataclass(frozen=True, eq=False)
 class Operand:
@@ -38,6 +44,17 @@ class Operand:
 
     def __str__(self) -> str:
         return f"{self.leaf.alias}.{self.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """A column of what a SELECT gives: an expression, or behind a star a FROM item's column.
+
+    `name` is None for an expression that Spark names.
+    """
+
+    name: str | None
+    shows: exp.Expr | Operand
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +88,7 @@ class Scopes:
         self.statement = statement
         self.catalog = catalog
         self._columns: dict[Leaf, tuple[Column, ...] | None] = {}
+        self._outputs: dict[int, tuple[Output, ...] | None] = {}
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -149,9 +167,14 @@ class Scopes:
         # To a session with spark.sql.caseSensitive, `dates` may be a table beside the CTE `Dates`.
         if cte is None or cte.name != leaf.node.name or (only_once and cte.references != 1):
             return None
-        if not self._stands_behind(leaf.node, cte):
+        if leaf.reference.refusal is SkipReason.UNSUPPORTED_REFERENCE or not self._stands_behind(leaf.node, cte):
             return None
         return cte.body
+
+    def references_to(self, leaf: Leaf) -> int:
+        """How often the statement names the query that a FROM item stands for."""
+        cte = self._ctes.get(leaf.node.name.lower()) if leaf.reference is not None else None
+        return cte.references if cte is not None else 1
 
     def _stands_behind(self, node: exp.Expr, cte: _Cte) -> bool:
         """Whether a reference sees the CTE: it stands in the main query or in a later CTE's body."""
@@ -176,36 +199,54 @@ class Scopes:
         alias = leaf.node.args.get("alias")
         if query is None or nesting > _NESTING_MAX or (alias is not None and alias.args.get("columns")):
             return None
-        return self.outputs_of(query, nesting + 1)
+        return self.query_columns(query, nesting + 1)
 
-    def outputs_of(self, query: exp.Expr, nesting: int = 0) -> tuple[Column, ...] | None:
+    def query_columns(self, query: exp.Expr, nesting: int = 0) -> tuple[Column, ...] | None:
         """The columns that the statement's query, or one inside it, gives; None where they are not known."""
+        is_union = isinstance(query, exp.SetOperation)
         while isinstance(query, exp.SetOperation | exp.Subquery):
             query = query.this
-        if not isinstance(query, exp.Select) or query.args.get("kind"):
+            is_union = is_union or isinstance(query, exp.SetOperation)
+        outputs = self.outputs_of(query, nesting) if isinstance(query, exp.Select) else None
+        if outputs is None:
             return None
         found: list[Column] = []
-        for projection in query.expressions:
-            columns = self._projected(query, projection, nesting)
-            if columns is None:
+        for output in outputs:
+            if output.name is None:
                 return None
-            found += columns
+            # The branches of a UNION are cast to one type.
+            known = output.shows.type_name if isinstance(output.shows, Operand) and not is_union else None
+            found.append(Column(output.name, known or UNKNOWN_TYPE))
         return tuple(found)
 
-    def _projected(self, select: exp.Select, projection: exp.Expr, nesting: int) -> tuple[Column, ...] | None:
-        if isinstance(projection, exp.Alias):
-            return (Column(projection.alias, UNKNOWN_TYPE),)
-        if isinstance(projection, exp.Column) and not isinstance(projection.this, exp.Star):
-            return (Column(projection.name, UNKNOWN_TYPE),)
-        if isinstance(projection, exp.Star) and not any(projection.args.values()):
-            return self._star(select, nesting)
-        return None
+    def outputs_of(self, select: exp.Select, nesting: int = 0) -> tuple[Output, ...] | None:
+        """What a SELECT gives, in order, its stars spelled out; None where that is not certain."""
+        if id(select) not in self._outputs:
+            found = None if select.args.get("kind") else self._look_up_outputs(select, nesting)
+            self._outputs[id(select)] = found
+        return self._outputs[id(select)]
 
-    def _star(self, select: exp.Select, nesting: int) -> tuple[Column, ...] | None:
-        scope = self.scope_of(select)
-        if scope is None or select.args.get("laterals") or len(scope.block.tree.leaves) != 1:
-            return None
-        return self.columns_of(scope.block.tree.leaves[0], nesting)
+    def _look_up_outputs(self, select: exp.Select, nesting: int) -> tuple[Output, ...] | None:
+        found: list[Output] = []
+        for projection in select.expressions:
+            outputs = self._projected(select, projection, nesting)
+            if outputs is None or len(found) + len(outputs) > _OUTPUTS_MAX:
+                return None
+            found += outputs
+        return tuple(found)
+
+    def _projected(self, select: exp.Select, projection: exp.Expr, nesting: int) -> list[Output] | None:
+        if isinstance(projection, exp.Alias):
+            return [Output(projection.alias, projection.this)]
+        if projection.is_star:
+            scope = self.scope_of(select)
+            operands = scope.behind_star(projection, nesting) if scope is not None else None
+            return None if operands is None else [Output(operand.name, operand) for operand in operands]
+        if isinstance(projection, exp.Column):
+            return [Output(projection.name, projection)]
+        # Functions such as `posexplode` and `stack` may give several columns.
+        is_one = not isinstance(projection, exp.Func) or isinstance(projection, _ONE_COLUMN)
+        return [Output(None, projection)] if is_one else None
 
 
 # The type of a column that a query computes: Spark says what it is when it runs the key query.
@@ -250,6 +291,24 @@ class Scope:
             found = [o for o in (self._by_column or {}).get(node.name.lower(), []) if at.side_of(o.leaf)]
             certain = len(found) == 1
         return found[0] if certain and found and found[0].leaf.is_visible_at(at) else None
+
+    def behind_star(self, star: exp.Expr, nesting: int) -> list[Operand] | None:
+        """The columns that `*` or `a.*` stands for, in the order of the FROM; None where that is not certain."""
+        joins, node = self.block.tree.joins, star.this if isinstance(star, exp.Column) else star
+        is_plain = isinstance(node, exp.Star) and not any(node.args.values()) and not star.args.get("db")
+        # USING and NATURAL show their columns once and first, LATERAL VIEW adds some.
+        if not is_plain or self.block.select.args.get("laterals") or any(j.using or j.natural for j in joins):
+            return None
+        leaves = [leaf for leaf in self.block.tree.leaves if leaf.is_visible_at(joins[-1])]
+        if isinstance(star, exp.Column):
+            leaves = [leaf for leaf in leaves if leaf.alias.lower() == star.table.lower()]
+        columns = [self.scopes.columns_of(leaf, nesting) for leaf in leaves]
+        known = [found for found in columns if found is not None]
+        is_one = node is star or len(leaves) == 1
+        if not is_one or len(known) < len(leaves) or sum(map(len, known)) > _OUTPUTS_MAX:
+            return None
+        pairs = zip(leaves, known, strict=True)
+        return [Operand(leaf, column.name, column.type_name or None) for leaf, found in pairs for column in found]
 
     def certainly_lacks(self, node: exp.Expr) -> bool:
         """Whether an expression names a column that is none of this block's, so that it must be an outer one."""

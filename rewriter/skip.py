@@ -16,7 +16,9 @@ class SkipReason(Enum):
     TOO_LARGE = "The statement is longer than rewrite.statement_chars_max."
     SEVERAL_STATEMENTS = "The text holds more than one statement."
     SUBSTITUTION = "The text holds ${..}, which Spark substitutes before it parses."
-    UNUSUAL_TEXT = "The text uses pipe syntax or a comment continued by a backslash, whose extent is not certain."
+    UNUSUAL_TEXT = (
+        "The text uses pipe syntax, TABLE as a query or a comment continued by a backslash, which is not certain."
+    )
     QUOTING_SETTINGS = (
         "The session changes what quotes or backslashes mean, so literals cannot be read with certainty."
     )

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
@@ -133,7 +134,7 @@ def parsed(text: str) -> exp.Expr | None:
 def _parse(text: str) -> Statement | SkipReason:
     try:
         tokens = tokenize(text)
-        if any(token.token_type == TokenType.PIPE_GT for token in tokens):
+        if _holds_unusual_words(tokens):
             return SkipReason.UNUSUAL_TEXT
         trees = _SPARK.parser().parse(tokens, text)
     except (SqlglotError, RecursionError):
@@ -144,6 +145,15 @@ def _parse(text: str) -> Statement | SkipReason:
     if tree is None:
         return SkipReason.NOT_A_QUERY
     return _refusal(tree) or Statement(text, tree, tuple(tokens))
+
+
+def _holds_unusual_words(tokens: list[Token]) -> bool:
+    """Whether there is a query whose extent or whose table is not seen in the tree.
+
+    `(TABLE x)` is a query over x, which sqlglot takes for something named TABLE with the alias x.
+    """
+    kinds = [token.token_type for token in tokens]
+    return TokenType.PIPE_GT in kinds or (TokenType.L_PAREN, TokenType.TABLE) in pairwise(kinds)
 
 
 def _refusal(tree: exp.Expr) -> SkipReason | None:

@@ -151,7 +151,7 @@ class _ViewQuery:
         if len(self._outputs) != len(self._columns):
             return None
         name = self._outputs[self._columns.index(column)]
-        outputs = [output.name for output in self._scopes.outputs_of(self._scopes.statement.tree) or ()]
+        outputs = [output.name for output in self._scopes.query_columns(self._scopes.statement.tree) or ()]
         return outputs.index(name) if outputs.count(name) == 1 else None
 
 

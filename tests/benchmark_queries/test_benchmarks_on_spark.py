@@ -46,14 +46,6 @@ SPARK_SCAN = re.compile(r"^\(\d+\) Scan parquet \S+\.(\w+)$(.*?)^$", re.DOTALL |
 NOT_YET = {
     # More dates satisfy the filter than a key query may answer, though few of them are partitions.
     ("tpcds", "q3"): {"store_sales"},
-    # The filter stands at the readers of a CTE, of which there are several.
-    ("tpcds", "q4"): {"store_sales", "catalog_sales", "web_sales"},
-    ("tpcds", "q11"): {"store_sales", "web_sales"},
-    ("tpcds", "q31"): {"store_sales", "web_sales"},
-    ("tpcds", "q64"): {"store_sales"},
-    ("tpcds", "q75"): {"store_sales", "catalog_sales", "web_sales"},
-    # The filter stands on a column that a join outside makes equal to this one's.
-    ("tpcds", "q78"): {"catalog_sales", "web_sales"},
 }
 
 

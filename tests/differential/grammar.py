@@ -9,6 +9,7 @@ from random import Random
 
 from grammar_filters import Source, accepts_nulls, attribute_filter, implied_by_disjunction
 from grammar_joins import Joined, Joins
+from grammar_levels import Levels
 from grammar_sources import Sources
 from grammar_text import dressed
 from star_tables import Star
@@ -94,6 +95,10 @@ class _Grammar:
             return self._cte_twice()
         if form < 0.26:
             return self._nested()
+        if form < 0.34:
+            return self._output(Levels(self.sources).stacked())
+        if form < 0.42:
+            return self._several_readers()
         return self._output(self._block())
 
     def _cte_twice(self) -> _Select:
@@ -107,6 +112,13 @@ class _Grammar:
         other = self._reduced(second) if self.sources.chance(0.5) else Joined(second.sql, [second])
         branches = self._counted(joined), self._counted(other)
         return _Select(f"{branches[0].sql} UNION ALL {branches[1].sql}", branches[0].columns)
+
+    def _several_readers(self) -> _Select:
+        readers = Levels(self.sources).several_readers()
+        if len(readers) == 1:
+            return self._output(readers[0])
+        first, second = map(self._counted, readers)
+        return _Select(f"{first.sql} UNION ALL {second.sql}", first.columns)
 
     def _reduced(self, fact: Source) -> Joined:
         small = self.sources.dimension()

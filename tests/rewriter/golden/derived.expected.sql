@@ -68,3 +68,20 @@ WHERE d.dow = 5
 -- answer: [["2026-01-01", "string"]]
 SELECT x.id FROM (SELECT id, ds FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) AS sales UNION ALL SELECT id, ds FROM (SELECT * FROM sales_2025 WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) AS sales_2025) x JOIN dates d ON x.ds = d.ds
 WHERE d.dow = 4
+
+-- case: a star beside other outputs, which shifts their positions
+-- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 4001
+-- answer: [["2026-01-02", "string"]]
+SELECT x.id FROM (SELECT *, region AS r, ds AS day FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) AS sales) x JOIN dates d ON x.day = d.ds AND x.ds = d.ds
+WHERE d.dow = 5
+
+-- case: a star over several items
+-- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 4001
+-- answer: [["2026-01-02", "string"]]
+-- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 4) LIMIT 4001
+-- answer: [["2026-01-01", "string"]]
+SELECT x.id FROM (SELECT * FROM (SELECT store_id, country FROM stores) t JOIN (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s ON t.store_id = s.id) x
+JOIN dates d ON x.ds = d.ds WHERE d.dow = 5
+UNION ALL
+SELECT x.id FROM (SELECT t.opened, s.* FROM stores t JOIN (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) s ON t.store_id = s.id) x
+JOIN dates d ON x.ds = d.ds WHERE d.dow = 4

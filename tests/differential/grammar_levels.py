@@ -1,0 +1,170 @@
+"""Blocks upon blocks: CTEs with several readers, filters levels above a join, stars and what shifts them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grammar_filters import Source, accepts_nulls, attribute_filter
+from grammar_joins import Joined, Joins
+from grammar_sources import Sources
+
+from rewriter import Column
+
+_KINDS = (*("JOIN",) * 4, *("LEFT JOIN", "RIGHT JOIN") * 2, "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A SELECT, and of the columns that it shows those with a name of their own."""
+
+    sql: str
+    columns: tuple[Column, ...]
+
+
+@dataclass
+class Levels:
+    """Puts a joined fact under one or more further blocks, which filter it."""
+
+    sources: Sources
+
+    def stacked(self) -> Joined:
+        """One to three blocks on top of each other, filtered at the top and maybe between."""
+        self.sources.shapes.add("filter levels above")
+        block = self._joined_fact()
+        for _ in range(self.sources.rng.choice((0, 1, 1, 2))):
+            block = self._above(block)
+        return self._filtered(self._derived(block))
+
+    def several_readers(self) -> list[Joined]:
+        """The readers of one CTE, in one FROM, in a subquery of the WHERE or in branches of a UNION."""
+        self.sources.shapes.add("cte with several readers")
+        block = self._joined_fact()
+        if self.sources.chance(0.3):
+            block = self._above(block)
+        name = self.sources.name("c")
+        self.sources.ctes.append(f"{name} AS ({block.sql})")
+        first, second = (self._reader(name, block) for _ in "12")
+        style = self.sources.rng.random()
+        if style < 0.35:
+            return [self._filtered(first), self._filtered(second)]
+        if style < 0.7:
+            return [self._joined(first, second)]
+        joined = self._filtered(first)
+        joined.where.append(self._subquery(first, second))
+        return [joined]
+
+    def _reader(self, name: str, block: _Block) -> Source:
+        alias = self.sources.name("r")
+        if self.sources.chance(0.2):
+            where = f" WHERE {self._filter(Source(name, name, block.columns))}"
+            star = Source(f"(SELECT * FROM {name}{where}) {alias}", alias, block.columns, is_fact=True)
+            self.sources.shapes.add("filter levels above")
+            return star
+        return Source(f"{name} {alias}", alias, block.columns, is_fact=True)
+
+    def _joined_fact(self) -> _Block:
+        """A fact and a small side, of which the small side is filtered from outside only, mostly."""
+        fact = self.sources.fact()
+        small = self.sources.dimension([fact.alias])
+        terms = Joins(self.sources).equalities([fact], [small]) or ["TRUE"]
+        kind = self.sources.rng.choice(("JOIN", "JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN"))
+        sides = (fact, small) if self.sources.chance(0.5) else (small, fact)
+        text = f"{sides[0].sql} {kind} {sides[1].sql} ON {' AND '.join(terms)}"
+        where = f" WHERE {self._filter(small)}" if self.sources.chance(0.15) else ""
+        block = self._shown(sides, small, f"{text}{where}")
+        if self.sources.chance(0.15) and block.sql.startswith("SELECT "):
+            self.sources.shapes.add("union branches below")
+            return _Block(
+                f"{block.sql} {self.sources.rng.choice(('UNION', 'UNION ALL'))} {block.sql}", block.columns
+            )
+        return block
+
+    def _above(self, block: _Block) -> _Block:
+        """A block over a block, which may filter it, join it to something or group it."""
+        source = self._derived(block)
+        joined = self._filtered(source) if self.sources.chance(0.4) else Joined(source.sql, [source])
+        where = f" WHERE {' AND '.join(joined.where)}" if joined.where else ""
+        return self._shown(joined.visible, source, f"{joined.sql}{where}")
+
+    def _derived(self, block: _Block) -> Source:
+        alias = self.sources.name("v")
+        return Source(f"({block.sql}) {alias}", alias, block.columns, is_fact=True)
+
+    def _shown(self, sources: Sequence[Source], shown: Source, rest: str) -> _Block:
+        """A SELECT over sources that shows one of them: by a star, column by column, or as groups."""
+        form = self.sources.rng.random()
+        if form < 0.2:
+            self.sources.shapes.add("star beside columns")
+            extra = Column("y9", "int")
+            names = [column.name for source in sources for column in source.columns]
+            columns = tuple(c for s in sources for c in s.columns if names.count(c.name) == 1 and c.name != "y9")
+            return _Block(f"SELECT 0 AS y9, * FROM {rest}", (extra, *columns))
+        if form < 0.4:
+            self.sources.shapes.add("qualified star")
+            columns = tuple(column for column in shown.columns if column.name != "y8")
+            return _Block(f"SELECT 1 AS y8, {shown.alias}.* FROM {rest}", (Column("y8", "int"), *columns))
+        if form < 0.5:
+            return self._grouped(shown, rest)
+        chosen = self.sources.rng.sample(shown.columns, min(3, len(shown.columns)))
+        columns = tuple(Column(f"{c.name[0]}{i}", c.type_name) for i, c in enumerate(chosen))
+        outputs = ", ".join(f"{shown.qualified(c)} AS {n.name}" for c, n in zip(chosen, columns, strict=True))
+        if form < 0.6:
+            self.sources.shapes.add("window partition key below")
+            columns = (*columns, Column("w", "bigint"))
+            outputs += f", count(*) OVER (PARTITION BY {shown.qualified(chosen[0])}) AS w"
+        distinct = "DISTINCT " if form > 0.9 else ""
+        return _Block(f"SELECT {distinct}{outputs} FROM {rest}", columns)
+
+    def _grouped(self, shown: Source, rest: str) -> _Block:
+        chosen = self.sources.rng.sample(shown.columns, min(2, len(shown.columns)))
+        names = ", ".join(shown.qualified(column) for column in chosen)
+        sql = f"SELECT {names}, count(*) AS n FROM {rest} GROUP BY {names}"
+        return _Block(sql, (*chosen, Column("n", "bigint")))
+
+    def _filtered(self, source: Source) -> Joined:
+        """The source with a filter on it, now and then with none, or with one on something it is joined to."""
+        form = self.sources.rng.random()
+        if form < 0.3:
+            return self._joined(source, self.sources.dimension())
+        joined = Joined(source.sql, [source])
+        if form < 0.9:
+            joined.where.append(self._filter(source))
+        return joined
+
+    def _joined(self, one: Source, other: Source) -> Joined:
+        """Two sources joined by an equality, in either order, with filters over its columns or others."""
+        left, right = (one, other) if self.sources.chance(0.5) else (other, one)
+        kind = self.sources.rng.choice(_KINDS)
+        pair = self._pair(left, right)
+        terms = [f"{left.qualified(pair[0])} = {right.qualified(pair[1])}"] if pair is not None else ["TRUE"]
+        if self.sources.chance(0.3):
+            terms.append(self._filter(self.sources.rng.choice((left, right))))
+        visible = [left] if "SEMI" in kind or "ANTI" in kind else [left, right]
+        joined = Joined(f"{left.sql} {kind} {right.sql} ON {' AND '.join(terms)}", visible)
+        if pair is not None and self.sources.chance(0.6):
+            self.sources.shapes.add("filter over an equality")
+            source, column = (
+                (left, pair[0]) if right not in visible or self.sources.chance(0.5) else (right, pair[1])
+            )
+            joined.where.append(self._filter(Source("", source.alias, (column,))))
+        joined.where += [self._filter(source) for source in visible if self.sources.chance(0.3)]
+        return joined
+
+    def _pair(self, left: Source, right: Source) -> tuple[Column, Column] | None:
+        pairs = [(a, b) for a in left.columns for b in right.columns if a.type_name == b.type_name]
+        return self.sources.rng.choice(pairs) if pairs else None
+
+    def _subquery(self, outer: Source, inner: Source) -> str:
+        """A condition by a subquery over the other reader."""
+        pair = self._pair(outer, inner)
+        condition = self._filter(inner) if self.sources.chance(0.85) else "TRUE"
+        if pair is None:
+            return f"EXISTS (SELECT 1 FROM {inner.sql} WHERE {condition})"
+        mine, other = outer.qualified(pair[0]), inner.qualified(pair[1])
+        negation = self.sources.rng.choice(("", "NOT "))
+        if self.sources.chance(0.5):
+            return f"{mine} {negation}IN (SELECT {other} FROM {inner.sql} WHERE {condition})"
+        return f"{negation}EXISTS (SELECT 1 FROM {inner.sql} WHERE {mine} = {other} AND {condition})"
+
+    def _filter(self, source: Source) -> str:
+        make = accepts_nulls if self.sources.chance(0.3) else attribute_filter
+        return make(self.sources.rng, source)
