@@ -43,7 +43,7 @@ def test_a_star_join_lists_only_the_partitions_that_its_keys_name(
     assert _scanned(direct, spark_ui, ONE_WEEK).files_listed == sample.days * len(REGIONS)
 
 
-IN_DECEMBER = "SELECT s.id FROM late s JOIN december d ON s.ds = d.ds WHERE d.weekday = 'Sunday'"
+IN_DECEMBER = "SELECT s.region, s.amount FROM late s JOIN december d ON s.ds = d.ds WHERE d.weekday = 'Sunday'"
 
 
 def test_temporary_views_of_fact_and_dimension_list_only_the_partitions_of_the_keys(
