@@ -27,7 +27,7 @@ WHERE x.dow = 4
 
 -- case: at every reader of a CTE
 -- key query: SELECT DISTINCT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT reduced_key FROM (SELECT d.`ds` AS reduced_key, d.`month` AS `month` FROM dates d) AS `a` WHERE (a.month = '2026-01') UNION ALL SELECT reduced_key FROM (SELECT d.`ds` AS reduced_key, d.`month` AS `month` FROM dates d) AS `b` WHERE (b.month = '2026-02')) AS readers LIMIT 4001
--- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"]]
+-- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], [null, "string"]]
 WITH x AS (SELECT s.region, d.month, count(*) AS n FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds GROUP BY s.region, d.month)
 SELECT a.region, a.n, b.n FROM x a, x b WHERE a.region = b.region AND a.month = '2026-01' AND b.month = '2026-02'
 
@@ -77,7 +77,7 @@ WHERE e.dow = 4
 
 -- case: through an equality between two readers of one CTE
 -- key query: SELECT DISTINCT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT d.`ds` AS reduced_key, d.`month` AS `month` FROM dates d) AS `a` WHERE (a.month = '2026-01') LIMIT 4001
--- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"]]
+-- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], [null, "string"]]
 WITH x AS (SELECT s.id, d.month, d.dow FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds)
 SELECT a.id, b.id FROM x a LEFT JOIN x b ON b.month = a.month AND b.dow > a.dow WHERE a.month = '2026-01'
 

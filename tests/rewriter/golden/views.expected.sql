@@ -2,7 +2,7 @@
 
 -- case: a view with a filter as the small side
 -- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates_view d LIMIT 4001
--- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"]]
+-- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], [null, "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN dates_view d ON s.ds = d.ds
 
 -- case: a plain view as the small side, filtered outside
@@ -27,7 +27,7 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03') OR typeof(`d
 
 -- case: views inside a derived table and inside subqueries
 -- key query: SELECT DISTINCT `d`.`ds` AS key, typeof(`d`.`ds`) AS type FROM (SELECT v.ds FROM dates_view v) AS `d` LIMIT 4001
--- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"]]
+-- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], [null, "string"]]
 -- key query: SELECT DISTINCT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT ds FROM dates_plain WHERE dow = 5) AS reducer(key1) LIMIT 4001
 -- answer: [["2026-01-02", "string"]]
 -- key query: SELECT DISTINCT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT ds FROM dates_last) AS reducer(key1) LIMIT 4001
@@ -73,7 +73,7 @@ SELECT sales_plain.id FROM (SELECT * FROM sales_plain WHERE (`ds` IN ('2026-01-0
 -- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 4001
 -- answer: [["2026-01-02", "string"]]
 -- key query: SELECT DISTINCT t.`region` AS key, typeof(t.`region`) AS type FROM stores t WHERE (t.country = 'NO') LIMIT 4001
--- answer: [["east", "string"], ["north", "string"]]
+-- answer: [["east", "string"], ["north", "string"], [null, "string"]]
 SELECT s.number FROM (SELECT * FROM sales_renamed WHERE (`day` IN ('2026-01-02') OR typeof(`day`) <> 'string') AND (`zone` IN ('east', 'north') OR typeof(`zone`) <> 'string')) s JOIN dates d ON s.day = d.ds JOIN stores t ON s.zone = t.region
 WHERE d.dow = 5 AND t.country = 'NO'
 UNION ALL
@@ -102,7 +102,7 @@ WHERE d.dow = 5
 
 -- case: a view in another database, its own table named by database
 -- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates_view d LIMIT 4001
--- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"]]
+-- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], [null, "string"]]
 SELECT s.id FROM (SELECT * FROM golden_elsewhere.sold WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN dates_view d ON s.ds = d.ds
 
 -- case: a global temporary view as the fact
@@ -118,5 +118,5 @@ LEFT JOIN (SELECT * FROM sales_plain WHERE (`ds` IN ('2026-01-02') OR typeof(`ds
 
 -- case: an INSERT from views over other tables
 -- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates_view d LIMIT 4001
--- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"]]
+-- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], [null, "string"]]
 INSERT INTO written SELECT s.id FROM (SELECT * FROM sales_plain WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN dates_view d ON s.ds = d.ds
