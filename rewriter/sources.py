@@ -134,6 +134,9 @@ def _table_refusal(facts: TableFacts | None) -> SkipReason | None:
         return facts.behind.small_side_refusal
     if facts.partition_columns:
         return SkipReason.REDUCER_PARTITIONED
+    if any(" collate " in column.type_name for column in facts.columns):
+        # Of 'a' and 'A', which are one group, either may be shown.
+        return SkipReason.REDUCER_NOT_UNDERSTOOD
     return SkipReason.COLUMNS_DIFFER_BY_CASE if facts.columns_differ_by_case else None
 
 

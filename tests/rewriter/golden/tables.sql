@@ -30,6 +30,9 @@ INSERT INTO clocks VALUES ('2026-01-01', 'now', 'me'), ('2026-01-02', 'then', 'm
 CREATE TABLE clocked (id INT, current_date STRING, ds STRING) USING parquet PARTITIONED BY (ds);
 INSERT INTO clocked VALUES (1, '2026-01-03', '2026-01-01'), (2, '2025-12-31', '2026-01-02');
 
+CREATE TABLE collated (ds STRING COLLATE UTF8_LCASE, g INT) USING parquet;
+INSERT INTO collated VALUES ('IT''S', 1), ('it''s', 1), ('2026-01-01', 1);
+
 CREATE TABLE nothing (ds STRING, g INT) USING parquet;
 
 CREATE TABLE written (id INT) USING parquet;
