@@ -1,11 +1,12 @@
 """Blocks upon blocks: CTEs with several readers, filters levels above a join, stars and what shifts them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grammar_filters import Source, accepts_nulls, attribute_filter
 from grammar_joins import Joined, Joins
 from grammar_sources import Sources
+from star_tables import VALUES
 
 from rewriter import Column
 
@@ -49,7 +50,7 @@ class Levels:
         if style < 0.7:
             return [self._joined(first, second)]
         joined = self._filtered(first)
-        joined.where.append(self._subquery(first, second))
+        joined.where.append(self._subquery(joined.visible[0], second))
         return [joined]
 
     def _reader(self, name: str, block: _Block) -> Source:
@@ -69,6 +70,8 @@ class Levels:
         kind = self.sources.rng.choice(("JOIN", "JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN"))
         sides = (fact, small) if self.sources.chance(0.5) else (small, fact)
         text = f"{sides[0].sql} {kind} {sides[1].sql} ON {' AND '.join(terms)}"
+        if self.sources.chance(0.2):
+            text = self._padded(Joined(text, list(sides))).sql
         where = f" WHERE {self._filter(small)}" if self.sources.chance(0.15) else ""
         block = self._shown(sides, small, f"{text}{where}")
         if self.sources.chance(0.15) and block.sql.startswith("SELECT "):
@@ -81,9 +84,15 @@ class Levels:
     def _above(self, block: _Block) -> _Block:
         """A block over a block, which may filter it, join it to something or group it."""
         source = self._derived(block)
-        joined = self._filtered(source) if self.sources.chance(0.4) else Joined(source.sql, [source])
+        joined = Joined(source.sql, [source])
+        form = self.sources.rng.random()
+        if form < 0.35:
+            joined = self._joined(source, self.sources.dimension())
+        elif form < 0.55:
+            joined = self._filtered(source)
         where = f" WHERE {' AND '.join(joined.where)}" if joined.where else ""
-        return self._shown(joined.visible, source, f"{joined.sql}{where}")
+        shown = source if source in joined.visible else joined.visible[0]
+        return self._shown(joined.visible, shown, f"{joined.sql}{where}")
 
     def _derived(self, block: _Block) -> Source:
         alias = self.sources.name("v")
@@ -137,17 +146,28 @@ class Levels:
         pair = self._pair(left, right)
         terms = [f"{left.qualified(pair[0])} = {right.qualified(pair[1])}"] if pair is not None else ["TRUE"]
         if self.sources.chance(0.3):
-            terms.append(self._filter(self.sources.rng.choice((left, right))))
+            side = self.sources.rng.choice((0, 1))
+            own = pair[side] if pair is not None and self.sources.chance(0.5) else None
+            terms.append(self._filter((left, right)[side], own))
         visible = [left] if "SEMI" in kind or "ANTI" in kind else [left, right]
         joined = Joined(f"{left.sql} {kind} {right.sql} ON {' AND '.join(terms)}", visible)
+        if self.sources.chance(0.15):
+            joined = self._padded(joined)
         if pair is not None and self.sources.chance(0.6):
             self.sources.shapes.add("filter over an equality")
             source, column = (
                 (left, pair[0]) if right not in visible or self.sources.chance(0.5) else (right, pair[1])
             )
-            joined.where.append(self._filter(Source("", source.alias, (column,))))
+            joined.where.append(self._filter(source, column))
         joined.where += [self._filter(source) for source in visible if self.sources.chance(0.3)]
         return joined
+
+    def _padded(self, joined: Joined) -> Joined:
+        """The joined sources on the null-supplying side of one more join."""
+        third = self.sources.dimension([source.alias for source in joined.visible])
+        pair = self._pair(third, joined.visible[0])
+        on = f"{third.qualified(pair[0])} = {joined.visible[0].qualified(pair[1])}" if pair is not None else "TRUE"
+        return Joined(f"{third.sql} LEFT JOIN ({joined.sql}) ON {on}", [*joined.visible, third])
 
     def _pair(self, left: Source, right: Source) -> tuple[Column, Column] | None:
         pairs = [(a, b) for a in left.columns for b in right.columns if a.type_name == b.type_name]
@@ -165,6 +185,8 @@ class Levels:
             return f"{mine} {negation}IN (SELECT {other} FROM {inner.sql} WHERE {condition})"
         return f"{negation}EXISTS (SELECT 1 FROM {inner.sql} WHERE {mine} = {other} AND {condition})"
 
-    def _filter(self, source: Source) -> str:
+    def _filter(self, source: Source, column: Column | None = None) -> str:
+        """A condition on the source, or on just that column of it."""
         make = accepts_nulls if self.sources.chance(0.3) else attribute_filter
-        return make(self.sources.rng, source)
+        known = column is not None and column.type_name in VALUES
+        return make(self.sources.rng, replace(source, columns=(column,)) if known and column else source)
