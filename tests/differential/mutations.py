@@ -157,7 +157,7 @@ _REPEATABLE = (
     ),
 )
 _KEYS = (
-    Mutation("the two sides have one type", keys_are_cast, SIEVE),
+    Mutation("the two sides have one type", keys_are_cast),
     *(
         Mutation(f"{type_name} has no keys", key_type(type_name), _golden(f"types: {case}"))
         for type_name, case in (

@@ -79,6 +79,23 @@ def _star(fact: Sequence[Row], dimension: Sequence[Row], third: Sequence[Row]) -
     )
 
 
+def star_of_two_types() -> Star:
+    """A fact whose key is a string, and a dimension whose key is a number: '01' = 1, but '01' IN ('1') is false."""
+    return Star(
+        (
+            Table("f", (Column("m", _INT), Column("k", "string")), ((1, "1"), (2, "01"), (3, None)), ("k",)),
+            Table("d", (Column("k", _INT), Column("g", _INT)), _DIMENSION_ROWS[-1]),
+        )
+    )
+
+
+def joins_of_two_types() -> Iterator[Query]:
+    """The joins of that star that could be narrowed, were it not for the types."""
+    for join in ("JOIN", "LEFT SEMI JOIN"):
+        yield _query(f"f {join} d ON f.k = d.k AND d.g = 5")
+    yield _query("f JOIN d ON d.k = f.k", "d.g = 5")
+
+
 def two_table_statements() -> Iterator[Query]:
     """Every join of the fact with the dimension, and every subquery that reduces it."""
     for join, left, equality in product((*_JOINS, ","), "fd", _EQUALITIES):
