@@ -80,7 +80,7 @@ def _star(fact: Sequence[Row], dimension: Sequence[Row], third: Sequence[Row]) -
 
 
 def star_of_two_types() -> Star:
-    """A fact whose key is a string, and a dimension whose key is a number: '01' = 1, but '01' IN ('1') is false."""
+    """A fact's key is a string and a dimension's a number: '01' = 1 is true, '01' IN ('1') is not."""
     return Star(
         (
             Table("f", (Column("m", _INT), Column("k", "string")), ((1, "1"), (2, "01"), (3, None)), ("k",)),
