@@ -53,9 +53,9 @@ def _in_list(count: int) -> str:
     return f"{_JOIN} d.g IN ({', '.join(map(str, range(count)))})"
 
 
-def _megabytes(count: int) -> str:
+def _kilobytes(count: int) -> str:
     # Values of 50 characters, as a tool writes that sends its selection.
-    values = ", ".join(f"'{number:048}'" for number in range(count * 1_000_000 // 52))
+    values = ", ".join(f"'{number:048}'" for number in range(count * 1_000 // 52))
     return f"{_JOIN} d.g = 1 AND f.id NOT IN ({values})"
 
 
@@ -66,5 +66,5 @@ SERIES = (
     Series("nested parentheses", (10, 50, 100, 200, 500), _parentheses),
     Series("nested derived tables", (5, 10, 25), _derived_tables),
     Series("IN list", (10, 100, 1_000, 10_000, 100_000), _in_list),
-    Series("megabytes of values", (1, 5), _megabytes),
+    Series("kilobytes of values", (1_000, 5_000), _kilobytes),
 )
