@@ -16,6 +16,7 @@ from switches import (
     every_filter_drops_rows,
     failed_key_query_found_no_keys,
     first_key_lost,
+    first_keys_are_all,
     holds_on_both_sides,
     key_type,
     keys_are_cast,
@@ -168,6 +169,11 @@ _KEYS = (
     ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
     Mutation("every key is in the cover", first_key_lost),
+    Mutation(
+        "a list of keys that was cut off is not all of them",
+        first_keys_are_all,
+        "rewriter/test_limits.py::test_more_keys_than_are_allowed_narrow_nothing",
+    ),
     Mutation(
         "a key query without an answer is not one without keys",
         failed_key_query_found_no_keys,

@@ -135,6 +135,19 @@ def failed_key_query_found_no_keys(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(module, "_predicate", unsound)
 
 
+def first_keys_are_all(patch: pytest.MonkeyPatch) -> None:
+    """A list of keys that was cut off counts as whole."""
+    module = import_module("rewriter.plan")
+    sound = module._predicate  # noqa: SLF001 - the rule that is switched off
+
+    def unsound(reducer: Any, answer: Any, limits: Any) -> Any:
+        if isinstance(answer, KeySet):
+            answer = KeySet(answer.type_name, answer.values[: reducer.key_query.rows_max])
+        return sound(reducer, answer, limits)
+
+    patch.setattr(module, "_predicate", unsound)
+
+
 def some_branches_of_a_disjunction(patch: pytest.MonkeyPatch) -> None:
     """What some branches of a disjunction say of the small side counts as said by all."""
 
