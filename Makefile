@@ -2,6 +2,7 @@
 # make demo    Spark Thrift Server, a sample star schema and the proxy; the same queries with and without it
 # make test    everything that is tested
 # make test-deep   the differential tests by the hundred thousand; an hour or more
+# make bench   what planning costs: per phase on the TPC-DS texts, and how it grows
 # make check   format, lint, types, directions of imports
 # make wheel-demo  the wheel in an empty environment, and the demo run once from it
 
@@ -9,7 +10,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: setup demo test test-deep wheel-demo check clean
+.PHONY: setup demo test test-deep bench wheel-demo check clean
 
 setup: $(READY)
 
@@ -40,6 +41,9 @@ test: check
 
 test-deep: setup
 	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/benchmark_queries
+
+bench: setup
+	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/planning.py --json .starpruner/bench/planning.json
 
 # What users install: the wheel alone, in an empty environment, from another folder.
 wheel-demo: setup

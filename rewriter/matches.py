@@ -174,10 +174,9 @@ class Matcher:
     def _matched(
         self, join: Join, fact: Operand, partner: ItemPartner, small: _SmallSide, *, null_safe: bool
     ) -> Iterator[Match | Refusal]:
-        over_nulls = fact.leaf.is_padded_below(join) or partner.leaf.is_padded_below(partner.join)
         for origin in origins(self._scopes, fact.leaf, fact.name):
             refusal = _stays(join, fact) or _origin_refusal(origin, small.type_name)
-            if refusal is None and null_safe and (over_nulls or origin.leaf is not fact.leaf):
+            if refusal is None and null_safe and _may_be_padding(join, fact, partner, origin):
                 refusal = SkipReason.NULL_SAFE_OVER_NULLS
             if refusal is not None:
                 yield Refusal(origin.reference, refusal)
@@ -208,6 +207,16 @@ class Matcher:
 def _stays(join: Join, fact: Operand) -> SkipReason | None:
     """Whether rows of the fact reach the result of the join although they have no partner."""
     return None if join.side_of(fact.leaf) in CONDITION_HOLDS[join.kind] else SkipReason.OUTER_JOIN
+
+
+def _may_be_padding(join: Join, fact: Operand, partner: ItemPartner, origin: Origin) -> bool:
+    """Whether a null on either side may stand for a row that an outer join lacks, rather than for a key.
+
+    With rows of the fact left out there would be more such nulls, and `<=>` would match them.
+    """
+    is_padded = fact.leaf.is_padded_below(join) or partner.leaf.is_padded_below(partner.join)
+    # Behind a derived table the padding would have to be looked for in there.
+    return is_padded or origin.leaf is not fact.leaf
 
 
 def _origin_refusal(origin: Origin, small_type: str | None) -> SkipReason | None:

@@ -35,7 +35,6 @@ class SkipReason(Enum):
     COLUMN_ALIASES = "The reference renames its columns."
     NAMED_BY_DATABASE = "The statement names the table's columns by database, which a narrowed scan would hide."
     METADATA_IN_USE = "The statement uses _metadata, which a narrowed scan would hide."
-    SAME_ALIAS_TWICE = "Two references in one FROM have the same name."
     UNKNOWN_TABLE = "The table could not be described in the client's session."
     VIEW_NOT_FOLLOWED = "The view's text is not known, or it is not certain what its names and quotes mean."
     NOT_PARTITIONED = "The table is not partitioned."

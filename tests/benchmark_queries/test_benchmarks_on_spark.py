@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from answers import same_rows
-from benchmarks import benchmark
+from known_benchmarks import benchmark
 from narrowing import fact_scans, narrowed_tables, statement_of
 from pyhive import hive
 from spark_tables import load

@@ -4,7 +4,7 @@
 """
 
 import pytest
-from benchmarks import benchmark
+from known_benchmarks import benchmark
 from narrowing import fact_scans
 from narrowing_table import record, recorded, render
 

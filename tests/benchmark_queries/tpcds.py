@@ -35,11 +35,11 @@ class MissingExtensionError(Exception):
     """The wheel with DuckDB's TPC-DS extension is not installed, or is another than expected."""
 
 
-def tpcds(*, days_per_partition: int = DAYS_PER_PARTITION) -> StarBenchmark:
-    """Make the data; takes some seconds."""
+def tpcds(*, days_per_partition: int = DAYS_PER_PARTITION, scale: float = SCALE) -> StarBenchmark:
+    """Make the data; takes some seconds, or hardly any at scale 0, where the tables are empty."""
     connection = duckdb.connect()
     _ = connection.execute(f"LOAD '{_extension()}'")
-    _ = connection.execute(f"CALL dsdgen(sf = {SCALE})")
+    _ = connection.execute(f"CALL dsdgen(sf = {scale})")
     for table, column in PARTITION_COLUMNS.items():
         _ = connection.execute(f"UPDATE {table} SET {column} = {column} - {column} % {days_per_partition}")
     return StarBenchmark(_queries(connection), PARTITION_COLUMNS, connection)

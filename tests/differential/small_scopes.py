@@ -27,7 +27,24 @@ _DIMENSION_ROWS: tuple[tuple[Row, ...], ...] = (
 )
 # Where a filter may stand, with the tables that it reads. The coalesce lets rows pass that a join padded.
 _ON_FILTERS = ("", "d.g = 5", "f.m = 1", "coalesce(d.g, 5) = 5")
-_WHERE_FILTERS = ("", "d.g = 5", "coalesce(d.g, 5) = 5", "d.g IS NULL", "coalesce(f.m, 1) = 1", "f.k IS NULL")
+_WHERE_FILTERS = (
+    *("", "d.g = 5", "coalesce(d.g, 5) = 5", "d.g IS NULL", "coalesce(f.m, 1) = 1", "f.k IS NULL"),
+    "(d.g = 5 AND f.m = 2 OR f.m = 1)",
+)
+# What may stand between the fact and a join on k: some keep each row's key apart from the others', some mix them.
+_FACT_QUERIES = (
+    "SELECT m, k FROM f",
+    "SELECT m, coalesce(k, 2) AS k FROM f",
+    "SELECT m, m AS k FROM f",
+    "SELECT count(*) AS m, k FROM f GROUP BY k",
+    "SELECT k AS m, max(m) AS k FROM f GROUP BY k",
+    "SELECT m, max(k) AS k FROM f GROUP BY m",
+    "SELECT count(*) AS m, k FROM f GROUP BY ROLLUP (k)",
+    "SELECT count(*) OVER (PARTITION BY k) AS m, k FROM f",
+    "SELECT count(*) OVER (PARTITION BY m) AS m, k FROM f",
+    "SELECT DISTINCT m, k FROM f ORDER BY m, k LIMIT 2",
+    "SELECT m, k FROM f EXCEPT SELECT m, k FROM f WHERE m = 2",
+)
 _EQUALITIES = ("f.k = d.k", "f.k <=> d.k", "f.k = coalesce(d.k, 1)", "(f.k = d.k OR f.m = 1)", "NOT f.k = d.k")
 
 
@@ -62,6 +79,23 @@ def _star(fact: Sequence[Row], dimension: Sequence[Row], third: Sequence[Row]) -
     )
 
 
+def star_of_two_types() -> Star:
+    """A fact's key is a string and a dimension's a number: '01' = 1 is true, '01' IN ('1') is not."""
+    return Star(
+        (
+            Table("f", (Column("m", _INT), Column("k", "string")), ((1, "1"), (2, "01"), (3, None)), ("k",)),
+            Table("d", (Column("k", _INT), Column("g", _INT)), _DIMENSION_ROWS[-1]),
+        )
+    )
+
+
+def joins_of_two_types() -> Iterator[Query]:
+    """The joins of that star that could be narrowed, were it not for the types."""
+    for join in ("JOIN", "LEFT SEMI JOIN"):
+        yield _query(f"f {join} d ON f.k = d.k AND d.g = 5")
+    yield _query("f JOIN d ON d.k = f.k", "d.g = 5")
+
+
 def two_table_statements() -> Iterator[Query]:
     """Every join of the fact with the dimension, and every subquery that reduces it."""
     for join, left, equality in product((*_JOINS, ","), "fd", _EQUALITIES):
@@ -74,8 +108,26 @@ def two_table_statements() -> Iterator[Query]:
                 continue
             condition = " AND ".join(filter(None, (equality, on)))
             yield _query(f"{left} {join} {right} ON {condition}", where)
+    yield from nested_statements()
+
+
+def nested_statements() -> Iterator[Query]:
+    """Subqueries, derived tables and CTEs between the fact, the dimension and what filters them."""
     yield from _subqueries()
     yield from _filters_above()
+    yield from _behind_queries()
+    yield from _behind_ctes()
+    yield from _conditions()
+
+
+def _conditions() -> Iterator[Query]:
+    """Conditions that say less than they seem to."""
+    yield _query("f JOIN d ON f.k = d.k", "(d.g = 5 AND f.m = 2 OR f.m = 1)")
+    yield _query("f JOIN d ON f.k <=> d.k AND d.g = 5")
+    # The rows of e that meet only the second key are padded once it is gone, and null is a key.
+    yield _query("(e LEFT JOIN f ON f.m = e.k AND f.k = 2) JOIN d ON f.k <=> d.k AND d.g = 5")
+    yield _query("f LEFT JOIN d ON f.k = d.k AND d.g = 5", "(d.g = 5 OR f.m = 1)")
+    yield _query("f JOIN (e LEFT JOIN d ON d.k = e.k AND d.g = 7) ON f.k = coalesce(d.k, 2)")
 
 
 def _subqueries() -> Iterator[Query]:
@@ -83,6 +135,10 @@ def _subqueries() -> Iterator[Query]:
         yield _query("f", f"{negation}EXISTS (SELECT 1 FROM d WHERE f.k = d.k{where})")
     for negation, where in product(("", "NOT "), ("", " WHERE d.g = 5", " WHERE d.k IS NOT NULL")):
         yield _query("f", f"f.k {negation}IN (SELECT d.k FROM d{where})")
+    for shown in ("count(*)", "max(d.g)"):
+        yield _query("f", f"EXISTS (SELECT {shown} FROM d WHERE f.k = d.k AND d.g = 5)")
+    # The inner f hides the outer one, which is then not compared at all.
+    yield _query("f", "EXISTS (SELECT 1 FROM d JOIN f ON f.m = d.g - 4 WHERE f.k = d.k AND d.g = 5)")
     for function in ("max", "min"):
         yield _query("f", f"f.k = (SELECT {function}(d.k) FROM d WHERE d.g = 5)")
         yield _query("f", f"f.k = (SELECT {function}(d.k) FROM d WHERE d.g = 5) OR f.m = 1")
@@ -93,6 +149,27 @@ def _filters_above() -> Iterator[Query]:
         right = "d" if left == "f" else "f"
         inner = f"SELECT f.k, f.m, d.g FROM {left} {join} {right} ON f.k = d.k"
         yield _query(f"({inner}) v", above)
+        # The total has null in place of g, and counts the rows of every g.
+        totals = f"SELECT d.g, count(*) AS n FROM {left} {join} {right} ON f.k = d.k GROUP BY ROLLUP (d.g)"
+        yield _query(f"({totals}) v", above)
+
+
+def _behind_queries() -> Iterator[Query]:
+    for query, join in product(_FACT_QUERIES, ("JOIN", "LEFT SEMI JOIN")):
+        yield _query(f"({query}) f {join} d ON f.k = d.k AND d.g = 5")
+
+
+def _behind_ctes() -> Iterator[Query]:
+    """Names that stand for a CTE in one place and for a table, or for another reader, in another."""
+    for sql in (
+        "WITH d AS (SELECT k, h + 1 AS g FROM e) SELECT m FROM f JOIN d ON f.k = d.k WHERE d.g = 6",
+        "WITH d AS (SELECT k, h + 1 AS g FROM e) SELECT m FROM f WHERE f.k IN (SELECT d.k FROM d WHERE d.g = 6)",
+        "WITH c AS (SELECT m FROM f JOIN d ON f.k = d.k), d AS (SELECT k FROM e WHERE h = 7) SELECT c.m FROM c, d",
+        "WITH c AS (SELECT m FROM f JOIN d ON f.k = d.k), d AS (SELECT k FROM e WHERE k = 1) SELECT m FROM c",
+        "WITH c AS (SELECT * FROM f) SELECT m FROM c JOIN d ON c.k = d.k WHERE d.g = 5 UNION ALL SELECT m FROM c",
+        "WITH c AS (SELECT m, g FROM f JOIN d ON f.k = d.k) SELECT m FROM c WHERE g = 5 UNION ALL SELECT m FROM c",
+    ):
+        yield Query(sql, frozenset())
 
 
 def three_table_statements() -> Iterator[Query]:
@@ -108,9 +185,10 @@ def three_table_statements() -> Iterator[Query]:
             unseen = hidden
             if outer in _SHOWS_LEFT_ONLY:
                 unseen = ("f", "d") if nested else (*hidden, "e")
-            for where in (*_WHERE_FILTERS, "e.h = 5"):
+            for where in (*_WHERE_FILTERS, "e.h = 5", "coalesce(e.h, 5) = 5"):
                 if not any(f"{table}." in where for table in unseen):
                     yield _query(f"{joined} ON e.k = {link}.k", where)
+    yield from outer_statements()
     yield from _keys_over_padded_rows()
 
 
@@ -125,6 +203,40 @@ def _keys_over_padded_rows() -> Iterator[Query]:
                     pair = f"{left} {inner} {right} ON d.k = e.k{on}"
                     joined = f"f {outer} ({pair})" if nested else f"({pair}) {outer} f"
                     yield _query(f"{joined} ON f.k = {key}")
+
+
+def outer_statements() -> Iterator[Query]:
+    """Filters further out: on a derived table that is joined, and on the neighbour of a dimension."""
+    yield from _filters_outside()
+    yield from _snowflakes()
+
+
+def _snowflakes() -> Iterator[Query]:
+    for join, swapped, on in product(_JOINS, (True, False), ("", " AND e.h = 5", " AND coalesce(e.h, 5) = 5")):
+        pair = f"e {join} d" if swapped else f"d {join} e"
+        hidden = join in _SHOWS_LEFT_ONLY
+        if hidden and swapped:
+            continue
+        for where in ("", *(() if hidden else ("e.h = 5", "coalesce(e.h, 5) = 5"))):
+            yield _query(f"({pair} ON d.g = e.k + 4{on}) JOIN f ON f.k = d.k", where)
+            yield _query(f"({pair} ON d.k = e.k{on}) JOIN f ON f.k = d.k", where)
+    for join in _JOINS:
+        # The filter on e stands in another join than the equality with d.
+        yield _query(f"d JOIN e ON d.k = e.k JOIN f ON f.k = d.k {join} e AS z ON z.h = d.g AND e.h = 6")
+
+
+def _filters_outside() -> Iterator[Query]:
+    """A fact and its dimension in a derived table, which is joined, and filtered, in its turn."""
+    inner = "SELECT f.m, f.k, d.g FROM f JOIN d ON f.k = d.k"
+    for join, left, on in product(_JOINS, "xe", ("", " AND x.g = 5", " AND coalesce(x.g, 5) = 5")):
+        right = "e" if left == "x" else "x"
+        sources = {"x": f"({inner}) x", "e": "e"}
+        hides_x = right == "x" and join in _SHOWS_LEFT_ONLY
+        for where in ("", *(() if hides_x else ("x.g = 5", "coalesce(x.g, 5) = 5", "x.g IS NULL"))):
+            yield _query(f"{sources[left]} {join} {sources[right]} ON x.m = e.k{on}", where)
+    for join, above in product(_JOINS[:4], ("x.g = 5", "coalesce(x.g, 5) = 5", "x.g IS NULL")):
+        padded = f"SELECT e.h, f.m, d.g FROM e {join} (f JOIN d ON f.k = d.k) ON e.k = f.k"
+        yield _query(f"({padded}) x", above)
 
 
 def _query(joined: str, *where: str) -> Query:

@@ -11,6 +11,8 @@ from grammar import Query
 from seeding import DEEP, seeded, seeds
 from sieve import Sieve, check, check_seed
 from small_scopes import (
+    joins_of_two_types,
+    star_of_two_types,
     three_table_stars,
     three_table_statements,
     two_table_stars,
@@ -45,6 +47,10 @@ def test_a_narrowed_statement_answers_as_the_original(capsys: pytest.CaptureFixt
         print(f"\n\n{total}\n")  # noqa: T201 - the report of the run
     assert not total.failures, "\n\n=====\n".join(total.failures)
     assert total.outcomes["compared, not empty"] > 0
+
+
+def test_keys_of_two_types_answer_alike() -> None:
+    assert_alike(star_of_two_types(), list(joins_of_two_types()))
 
 
 def test_two_tables_answer_alike_in_every_small_case() -> None:

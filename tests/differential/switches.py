@@ -1,0 +1,231 @@
+"""The switches behind `mutations`: each undoes one clause of one rule, in place, for the length of a test."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import pytest
+from sqlglot import exp
+
+from rewriter import KeySet, SkipReason, functions, queries, repeatable
+from rewriter import filters as filters_module
+from rewriter import matches as matches_module
+from rewriter import reducers as reducers_module
+from rewriter import statement as statement_module
+from rewriter.conditions import alternatives, conjuncts
+from rewriter.filters import Filters
+from rewriter.keyquery import KeyColumn, key_query
+from rewriter.readers import Readers
+from rewriter.rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
+from rewriter.scopes import Scopes
+
+Switch = Callable[[pytest.MonkeyPatch], None]
+
+_BOTH = frozenset(Side)
+
+
+def answers(target: str, answer: object) -> Switch:
+    """A function that always answers the same."""
+    return lambda patch: patch.setattr(target, lambda *_, **__: answer)
+
+
+def becomes(target: str, value: object) -> Switch:
+    """A table, a limit or a property with another value."""
+    return lambda patch: patch.setattr(target, value)
+
+
+def holds_on_both_sides(kind: JoinKind) -> Switch:
+    """Rows of either side count as having satisfied the join's condition."""
+    return lambda patch: patch.setitem(CONDITION_HOLDS, kind, _BOTH)
+
+
+def never_pads(kind: JoinKind) -> Switch:
+    """Conditions above the join count as seeing its rows as they are."""
+    return lambda patch: patch.setitem(NEVER_PADS, kind, _BOTH)
+
+
+def terms_taken_apart(module: str, *kinds: type[exp.Expr]) -> Switch:
+    """What stands under OR or NOT counts as a conjunct."""
+
+    def unsound(condition: exp.Expr | None) -> Iterator[exp.Expr]:
+        for term in conjuncts(condition):
+            if isinstance(term, kinds):
+                yield from (side.unnest() for side in (term.this, term.expression) if side is not None)
+            else:
+                yield term
+
+    return lambda patch: patch.setattr(f"rewriter.{module}.conjuncts", unsound)
+
+
+def null_safe_equality_is_equality(patch: pytest.MonkeyPatch) -> None:
+    """`a <=> b` counts as `a = b`."""
+
+    def unsound(condition: exp.Expr | None) -> Iterator[exp.Expr]:
+        for term in conjuncts(condition):
+            null_safe = isinstance(term, exp.NullSafeEQ)
+            yield exp.EQ(this=term.this.copy(), expression=term.expression.copy()) if null_safe else term
+
+    patch.setattr("rewriter.matches.conjuncts", unsound)
+
+
+def any_reader_of_a_cte(patch: pytest.MonkeyPatch) -> None:
+    """A CTE is looked into however often it is used."""
+    sound = Scopes.query_of
+    patch.setattr(Scopes, "query_of", lambda scopes, leaf, only_once=False: sound(scopes, leaf))  # noqa: ARG005
+
+
+def only_readers_with_filters(patch: pytest.MonkeyPatch) -> None:
+    """A reader of a CTE that has no filter counts as none."""
+    sound = Readers._ways_through  # noqa: SLF001 - the rule that is switched off
+
+    def unsound(readers: Any, *arguments: Any) -> Any:
+        return [way for way in sound(readers, *arguments) if way]
+
+    patch.setattr(Readers, "_ways_through", unsound)
+
+
+def any_number_of_readers(patch: pytest.MonkeyPatch) -> None:
+    """The readers that are known count as all."""
+    sound = Readers._look_up_ways  # noqa: SLF001 - the rule that is switched off
+
+    def unsound(readers: Any, select: exp.Select, level: int) -> Any:
+        known = len(readers._readers.get(id(select), []))  # noqa: SLF001
+        with pytest.MonkeyPatch.context() as within:
+            within.setattr(Scopes, "references_to", lambda *_: known)
+            return sound(readers, select, level)
+
+    patch.setattr(Readers, "_look_up_ways", unsound)
+
+
+def first_key_lost(patch: pytest.MonkeyPatch) -> None:
+    """A key set without its smallest key."""
+    sound = KeySet.of
+    patch.setattr(KeySet, "of", lambda *keys, **how: replace(found := sound(*keys, **how), rows=found.rows[1:]))
+
+
+def known_functions(*names: str) -> Switch:
+    """Functions that are not the same each time, or not known, count as deterministic."""
+
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(repeatable, "FILTER_FUNCTIONS", functions.FILTER_FUNCTIONS | {*names})
+        for module in (repeatable, queries):
+            patch.setattr(module, "QUERY_FUNCTIONS", functions.QUERY_FUNCTIONS | {*names})
+
+    return apply
+
+
+def rows_by_order_and_chance(patch: pytest.MonkeyPatch) -> None:
+    """ORDER BY and LIMIT may stand in a key query: as clauses, and as the words that say them."""
+    patch.setattr(queries, "_UNREPEATABLE", (exp.With,))
+    for module in (repeatable, queries):
+        patch.setattr(module, "QUERY_WORDS", module.QUERY_WORDS | {"order", "limit", "asc", "desc"})
+
+
+def keys_are_cast(patch: pytest.MonkeyPatch) -> None:
+    """A small side of another type is asked for its keys in the fact column's type."""
+    sound = matches_module._origin_refusal  # noqa: SLF001 - the rule that is switched off
+    patch.setattr(matches_module, "_origin_refusal", lambda origin, _: sound(origin, None))
+
+    def cast(*, keys: Sequence[str], columns: Sequence[KeyColumn], **others: Any) -> Any:
+        pairs = zip(keys, columns, strict=True)
+        cast_keys = [f"CAST({key} AS {column.type_name.upper()})" for key, column in pairs]
+        return key_query(keys=cast_keys, columns=columns, **others)
+
+    patch.setattr(reducers_module, "key_query", cast)
+
+
+def key_type(type_name: str) -> Switch:
+    """Keys of one more type are ordered and written as strings are."""
+
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        patch.setitem(_table("_WRITERS"), type_name, lambda _, value: f"CAST('{value}' AS {type_name.upper()})")
+        patch.setitem(_table("_ORDERS"), type_name, lambda _, value: str(value))
+
+    return apply
+
+
+def _table(name: str) -> Any:
+    from rewriter import keys  # noqa: PLC0415
+
+    return getattr(keys, name)
+
+
+def failed_key_query_found_no_keys(patch: pytest.MonkeyPatch) -> None:
+    """A key query without an answer counts as one that found nothing."""
+    # `rewriter.plan` is the function: it hides the module of its name.
+    module = import_module("rewriter.plan")
+    sound = module._predicate  # noqa: SLF001 - the rule that is switched off
+
+    def unsound(reducer: Any, answer: Any, limits: Any) -> Any:
+        empty = KeySet(tuple(column.type_name for column in reducer.key_query.columns), ())
+        return sound(reducer, empty if isinstance(answer, SkipReason) else answer, limits)
+
+    patch.setattr(module, "_predicate", unsound)
+
+
+def first_keys_are_all(patch: pytest.MonkeyPatch) -> None:
+    """A list of keys that was cut off counts as whole."""
+    module = import_module("rewriter.plan")
+    sound = module._predicate  # noqa: SLF001 - the rule that is switched off
+
+    def unsound(reducer: Any, answer: Any, limits: Any) -> Any:
+        if isinstance(answer, KeySet):
+            answer = replace(answer, rows=answer.rows[: reducer.key_query.rows_max])
+        return sound(reducer, answer, limits)
+
+    patch.setattr(module, "_predicate", unsound)
+
+
+def some_branches_of_a_disjunction(patch: pytest.MonkeyPatch) -> None:
+    """What some branches of a disjunction say of the small side counts as said by all."""
+
+    def unsound(filters: Any, disjunction: Any, leaf: Any, join: Any) -> str | None:
+        terms = [term for branch in alternatives(filters._statement, disjunction) for term in branch]  # noqa: SLF001
+        own = [t.text(filters._statement) for t in terms if filters.only_reader(t.tree, join) is leaf]  # noqa: SLF001
+        return " OR ".join(own) or None
+
+    patch.setattr(Filters, "_implied", unsound)
+
+
+def every_filter_drops_rows(patch: pytest.MonkeyPatch) -> None:
+    """A filter on a FROM item counts as dropping its rows wherever it stands."""
+    patch.setattr(Filters, "holding_for_rows", lambda filters, leaf: filters._by_leaf.get(leaf, ()))  # noqa: SLF001
+
+
+def every_condition_holds_in_a_snowflake(*methods: str) -> Switch:
+    """The equalities, or the filters, of a snowflake count wherever they stand."""
+
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        for method in methods:
+            sound = getattr(Filters, method)
+
+            def unsound(filters: Any, *arguments: Any, sound: Any = sound) -> Any:
+                with pytest.MonkeyPatch.context() as within:
+                    within.setattr(filters_module, "condition_holds", lambda *_: True)
+                    return iter(list(sound(filters, *arguments)))
+
+            patch.setattr(Filters, method, unsound)
+
+    return apply
+
+
+def statements_of_any_kind(patch: pytest.MonkeyPatch) -> None:
+    """What stores the text of a query is taken for a query."""
+    sound = statement_module._refusal  # noqa: SLF001 - the rule that is switched off
+
+    def unsound(tree: exp.Expr) -> SkipReason | None:
+        return None if isinstance(tree, exp.Create) else sound(tree)
+
+    patch.setattr(statement_module, "_refusal", unsound)
+
+
+def writers_of_what_they_read(patch: pytest.MonkeyPatch) -> None:
+    """A statement that writes a table which it reads is taken for any other."""
+    sound = statement_module._refusal  # noqa: SLF001 - the rule that is switched off
+
+    def unsound(tree: exp.Expr) -> SkipReason | None:
+        refusal = sound(tree)
+        return None if refusal is SkipReason.WRITES_WHAT_IT_READS else refusal
+
+    patch.setattr(statement_module, "_refusal", unsound)
