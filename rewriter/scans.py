@@ -46,6 +46,9 @@ def refused(scopes: Scopes, reason: SkipReason) -> tuple[PlannedScan, ...]:
 
 def _findings(scopes: Scopes, key_rows_max: int) -> dict[Reference, list[Reducer | SkipReason]]:
     found: dict[Reference, list[Reducer | SkipReason]] = defaultdict(list)
+    if all(fact_refusal(scopes.catalog.get(name)) is not None for name in scopes.tables):
+        # Most statements read no table that could be narrowed, and then nothing else matters.
+        return found
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
         if scope is not None:

@@ -4,6 +4,7 @@ import pytest
 from golden_cases import Expected, Refusal, Take, expectations, pure_catalog, refusals, takes
 
 from rewriter import Limits, Plan, Rewrite, SkipReason, TableName, apply, plan, read
+from rewriter.statement import parsed
 
 LIMITS = Limits()
 CHARS_MAX = 100_000
@@ -39,6 +40,7 @@ def test_a_statement_that_the_rule_takes_asks_for_its_keys_and_is_rewritten(case
     assert result.skip is None
     assert result.text == expected.rewritten
     assert result.text != case.sql
+    assert parsed(result.text) is not None
 
 
 @pytest.mark.parametrize("case", takes(), ids=str)

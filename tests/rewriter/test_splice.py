@@ -1,7 +1,9 @@
 """Insertions: cut out again, they leave the client's text, and a wrong one is not taken."""
 
+import pytest
+
 from rewriter import SkipReason, Statement, read
-from rewriter.splice import Narrowing, narrowed
+from rewriter.splice import Narrowing, is_one_condition, narrowed
 
 SQL = "SELECT x.id FROM db.f /* a */ x, f WHERE x.ds = f.ds"
 
@@ -18,10 +20,10 @@ def narrowing(name: str, *, after: int = 0, alias: str | None = None, predicate:
 
 
 def test_an_insertion_keeps_every_character_of_the_client() -> None:
-    one, other = narrowing("db.f"), narrowing("f", after=SQL.index(", f"), alias="f", predicate="ds = 'a'")
+    one, other = narrowing("db.f"), narrowing("f", after=SQL.index(", f"), alias="f", predicate="(ds = 'a')")
     text = narrowed(statement(), [other, one])
     assert text is not None
-    assert "(SELECT * FROM db.f WHERE TRUE) /* a */ x, (SELECT * FROM f WHERE ds = 'a') AS f" in text
+    assert "(SELECT * FROM db.f WHERE TRUE) /* a */ x, (SELECT * FROM f WHERE (ds = 'a')) AS f" in text
     for insertion in (one, other):
         text = text.replace(insertion.before, "", 1).replace(insertion.after, "", 1)
     assert text == SQL
@@ -33,6 +35,19 @@ def test_an_insertion_that_does_not_parse_is_not_taken() -> None:
 
 def test_an_insertion_that_changes_anything_else_is_not_taken() -> None:
     assert narrowed(statement(), [narrowing("db.f", predicate="TRUE) y, (SELECT * FROM g WHERE TRUE")]) is None
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        *("", "(", ")", "(TRUE", "TRUE)", "(TRUE)) OR ((TRUE)", "TRUE OR TRUE", "ds = 'a'", "(ds = 'a", "'"),
+        *("(TRUE) -- a", "(TRUE /* a */)", "(TRUE);", "(SELECT TRUE)", "(ds IN (SELECT 1))", "(TRUE) LIMIT (1)"),
+        *("(TRUE) (TRUE)", "(TRUE) AND", "AND (TRUE)", "(TRUE) OR (TRUE)", "NOT (TRUE)", "(TRUE) AND NOT (TRUE)"),
+    ],
+)
+def test_a_predicate_that_is_not_one_condition_by_itself_is_not_taken(predicate: str) -> None:
+    assert not is_one_condition(predicate)
+    assert narrowed(statement(), [narrowing("db.f", predicate=predicate)]) is None
 
 
 def test_an_insertion_beside_a_table_is_not_taken() -> None:
