@@ -30,13 +30,13 @@ class Costs(Protocol):
         """For each of some ascending positions, what lies below it: between two with one answer lies nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PartitionCosts:
     """The values that a partition column has, ascending, and how much lies below each and below the end."""
 
     type_name: str
     values: tuple[Position, ...]
-    totals: tuple[int, ...]
+    totals: Sequence[int]
 
     @classmethod
     def of(cls, type_name: str, values: Iterable[Key], weights: Iterable[int] | None = None) -> PartitionCosts:
@@ -48,7 +48,7 @@ class PartitionCosts:
         positions = line(type_name).positions(values)
         if weights is None:
             ordered = sorted(positions)
-            return cls(type_name, tuple(ordered), tuple(range(len(ordered) + 1)))
+            return cls(type_name, tuple(ordered), range(len(ordered) + 1))
         pairs = sorted(zip(positions, weights, strict=True))
         return cls(type_name, tuple(p for p, _ in pairs), (0, *accumulate(weight for _, weight in pairs)))
 

@@ -136,7 +136,7 @@ class Cover:
 
     @property
     def is_all(self) -> bool:
-        """Whether it holds every row, seen from a single box of it."""
+        """Whether a box of it holds every row. Boxes may do so together unseen: a <> 1, b <> 1 and (1, 1)."""
         return self == Cover.all()
 
     def holds(self, row: Mapping[str, Key | None]) -> bool:
