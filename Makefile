@@ -39,7 +39,7 @@ test: check
 	$(BIN)/pytest
 
 test-deep: setup
-	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/benchmark_queries
+	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/benchmark_queries tests/rewriter
 
 # What users install: the wheel alone, in an empty environment, from another folder.
 wheel-demo: setup
