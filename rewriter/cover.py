@@ -180,8 +180,9 @@ def _grouped(
 
 
 def _domain(type_name: str, positions: list[Position]) -> Domain:
-    values = [position for position in positions if position is not None]
-    return Domain.of_positions(type_name, values, nullable=len(values) < len(positions))
+    nullable = None in positions
+    values = (position for position in positions if position is not None) if nullable else positions
+    return Domain.of_positions(type_name, values, nullable=nullable)
 
 
 def _not_enclosed(boxes: list[Box]) -> list[Box]:
