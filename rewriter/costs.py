@@ -57,8 +57,9 @@ class PartitionCosts:
         values, totals = self.values, self.totals
         found, at, end = [], 0, len(values)
         for position in positions:
-            near = at + _STRIDE
-            at = bisect_left(values, position, at, near if near < end and values[near] >= position else end)
+            if at < end and values[at] < position:
+                near = at + _STRIDE
+                at = bisect_left(values, position, at, near if near < end and values[near] >= position else end)
             found.append(totals[at])
         return found
 
