@@ -1,0 +1,105 @@
+"""What it costs to read more of a fact than its keys need: the partitions between them, or their bytes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Protocol
+
+from rewriter.domain import Domain
+from rewriter.keys import Key
+from rewriter.positions import Position, line
+
+# Bytes of a string that tell how far it is from another one: a day or a longish code differs within them.
+_PREFIX_BYTES = 16
+
+# How far ahead the next of ascending positions is looked for before the rest of a million values is searched.
+_STRIDE = 32
+
+
+class Costs(Protocol):
+    """How much of a fact lies where along one of its columns."""
+
+    @property
+    def type_name(self) -> str:
+        """The type of the column."""
+
+    def below(self, positions: Sequence[Position]) -> Sequence[int]:
+        """For each of some ascending positions, what lies below it: between two with one answer lies nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionCosts:
+    """The values that a partition column has, ascending, and how much lies below each and below the end."""
+
+    type_name: str
+    values: tuple[Position, ...]
+    totals: Sequence[int]
+
+    @classmethod
+    def of(cls, type_name: str, values: Iterable[Key], weights: Iterable[int] | None = None) -> PartitionCosts:
+        """The costs of partitions by their values in one column; each costs its weight, such as its bytes, or 1.
+
+        A partition whose value cannot be read is to be left out: it then costs nothing, and nothing is lost.
+        Raises UnreadableKeyError.
+        """
+        positions = line(type_name).positions(values)
+        if weights is None:
+            ordered = sorted(positions)
+            return cls(type_name, tuple(ordered), range(len(ordered) + 1))
+        pairs = sorted(zip(positions, weights, strict=True))
+        return cls(type_name, tuple(p for p, _ in pairs), (0, *accumulate(weight for _, weight in pairs)))
+
+    def below(self, positions: Sequence[Position]) -> Sequence[int]:
+        """For each of some ascending positions, what lies below it."""
+        values, totals = self.values, self.totals
+        found, at, end = [], 0, len(values)
+        for position in positions:
+            if at < end and values[at] < position:
+                near = at + _STRIDE
+                at = bisect_left(values, position, at, near if near < end and values[near] >= position else end)
+            found.append(totals[at])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """The costs of a column of whose values nothing is known: the wider a gap, the more may lie in it.
+
+    No gap is free, for nothing says that it is empty.
+    """
+
+    type_name: str
+
+    def below(self, positions: Sequence[Position]) -> Sequence[int]:
+        """For each of some ascending positions, how far it is from the bottom, and one more than for the last."""
+        if self.type_name != "string":
+            return positions
+        return [_prefix(text) + index for index, text in enumerate(positions)]
+
+
+def gap_costs(domain: Domain, costs: Costs) -> list[int]:
+    """What lies in the gap behind each range of the domain; behind the last one, all that is outside of them.
+
+    >>> gap_costs(Domain.of("int", [3, 7]), PartitionCosts.of("int", [1, 3, 4, 5, 7, 8]))
+    [2, 2]
+    """
+    on = line(domain.type_name)
+    below = costs.below((on.bottom, *domain.cuts, on.top))
+    entered, left = below[1:-1:2], below[2:-1:2]
+    inner = [high - low for low, high in zip(left, entered[1:], strict=False)]
+    return [*inner, entered[0] - below[0] + below[-1] - left[-1]] if left else []
+
+
+def share(domain: Domain, costs: Costs) -> float:
+    """The part of the fact that lies in the domain, from 0 to 1. Null is not counted."""
+    on = line(domain.type_name)
+    bottom, *below, top = costs.below((on.bottom, *domain.cuts, on.top))
+    inside = sum(below[1::2]) - sum(below[::2])
+    return inside / (top - bottom) if top > bottom else 0.0
+
+
+def _prefix(text: bytes) -> int:
+    return int.from_bytes(text[:_PREFIX_BYTES].ljust(_PREFIX_BYTES, b"\0"), "big")
