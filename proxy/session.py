@@ -122,8 +122,10 @@ class Session:
             return Decision(sql, skip=statement)
         limits = Limits(
             key_rows_max=settings.key_rows_max,
+            key_ranges_max=settings.key_ranges_max,
             key_queries_max=settings.key_queries_max,
             metastore_in_max=settings.metastore_in_max,
+            metastore_ranges_max=settings.metastore_ranges_max,
             predicate_chars_max=settings.predicate_chars_max,
         )
         planned = yield from self._plan(statement, limits, timings)
@@ -132,7 +134,8 @@ class Session:
         answers: KeyAnswers = {}
         if run_key_queries:
             answers = yield from self._ask_keys(planned, timings)
-        result = apply(planned, answers, limits)
+        lists = yield from self._list_partitions(planned.wants_partitions(answers), timings)
+        result = apply(planned, answers, limits, self._costs(lists))
         return Decision(sql, result.skip, planned, result, timings=timings)
 
     def _read(self, sql: str, settings: RewriteSection) -> Queries[Statement | SkipReason]:

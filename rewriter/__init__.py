@@ -7,9 +7,11 @@ client's own text. Every refusal is a `SkipReason`, never an exception.
 
 from rewriter.catalog import Catalog, Column, TableFacts, TableKind, TableName, ViewText
 from rewriter.keyquery import KeyQuery
-from rewriter.keys import KeySet, UnreadableKeyError
-from rewriter.plan import Limits, Plan, Rewrite, ScanOutcome, apply, plan
-from rewriter.reducers import Reducer
+from rewriter.keys import UnreadableKeyError
+from rewriter.keyset import KeyRanges, Keys, KeySet
+from rewriter.limits import Limits
+from rewriter.plan import Plan, Rewrite, ScanOutcome, apply, plan
+from rewriter.reducers import Question, Reducer
 from rewriter.scans import PlannedScan
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement, may_have_a_join, read
@@ -20,10 +22,13 @@ __all__ = [
     "Catalog",
     "Column",
     "KeyQuery",
+    "KeyRanges",
     "KeySet",
+    "Keys",
     "Limits",
     "Plan",
     "PlannedScan",
+    "Question",
     "Reducer",
     "Rewrite",
     "ScanOutcome",

@@ -10,7 +10,8 @@ from typing import TypeAlias
 from sqlglot import TokenType
 
 from rewriter.functions import BARE_FUNCTIONS, SESSION_FUNCTIONS
-from rewriter.keys import Key, KeySet, UnreadableKeyError, compares_exactly, fits, literal
+from rewriter.keys import Key, UnreadableKeyError, compares_exactly, fits, literal
+from rewriter.keyset import Assumptions, KeySet
 from rewriter.skip import SkipReason
 from rewriter.statement import tokenize
 
@@ -62,11 +63,8 @@ class KeyQuery:
                 [key for row in found if (key := self._key(row)) is not None],
                 null_safe=tuple(column.null_safe for column in self.columns),
             )
-            assumptions = tuple(
-                (f"{name}()", literal(SESSION_FUNCTIONS[name], _plain(rows[0][2 * width + index])))
-                for index, name in enumerate(self.assumes)
-            )
-        except (UnreadableKeyError, IndexError):
+            assumptions = read_assumptions(self.assumes, [row[2 * width :] for row in rows])
+        except UnreadableKeyError:
             return SkipReason.UNREADABLE_KEY
         return KeySet(keys.type_names, keys.rows, assumptions)
 
@@ -78,14 +76,25 @@ class KeyQuery:
         """The row's key; None for one that no row of the fact can hold."""
         found = []
         for index, column in enumerate(self.columns):
-            value, type_name = _plain(row[2 * index]), row[2 * index + 1]
+            value, type_name = plain(row[2 * index]), row[2 * index + 1]
             if type_name != column.type_name and not fits(column.type_name, value):
                 return None
             found.append(value)
         return tuple(found)
 
 
-def _plain(value: object) -> Key | None:
+def read_assumptions(assumes: Sequence[str], values: Sequence[Row]) -> Assumptions:
+    """What session functions answered, from the values in any row. Raises UnreadableKeyError without one."""
+    if not assumes:
+        return ()
+    if not values:
+        raise UnreadableKeyError("no row tells what the query read of the session")
+    pairs = zip(assumes, values[0], strict=True)
+    return tuple((f"{name}()", literal(SESSION_FUNCTIONS[name], plain(value))) for name, value in pairs)
+
+
+def plain(value: object) -> Key | None:
+    """A value of an answer as a key. Raises UnreadableKeyError for what no key can be."""
     if value is None or isinstance(value, str | int):
         return value
     raise UnreadableKeyError(f"a key arrived as {type(value).__name__}")
@@ -109,7 +118,7 @@ def key_query(
     shown = [f"{key} AS key{n}, typeof({key}) AS type{n}" for key, n in zip(keys, numbers, strict=True)]
     where = f" WHERE {' AND '.join(f'({text})' for text in filters)}" if filters else ""
     rest = f" FROM {source}{where} LIMIT {rows_max + 1}"
-    assumes = _session_functions(f"{' '.join(keys)}{rest}")
+    assumes = session_functions(f"{' '.join(keys)}{rest}")
     shown += [f"{name}() AS {name}_assumed" for name in assumes]
     sql = f"SELECT DISTINCT {', '.join(shown)}{rest}"
     if assumes:
@@ -118,7 +127,7 @@ def key_query(
     return KeyQuery(sql, tuple(columns), rows_max, assumes)
 
 
-def _session_functions(text: str) -> tuple[str, ...]:
+def session_functions(text: str) -> tuple[str, ...]:
     """The session functions that the text calls, or that it could: to assume more than is needed does no harm."""
     if _SESSION_WORD.search(text) is None:
         return ()

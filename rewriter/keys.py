@@ -1,4 +1,4 @@
-"""The distinct keys of a reducer and their order and literals, for the types whose equality is certain.
+"""The values that keys can have and their literals, for the types whose equality is certain.
 
 Refused because they have no entry here: float and double (-0.0, NaN), char and varchar (padding), binary,
 other collations, intervals, structs, variants, timestamps (a local time can occur twice).
@@ -7,11 +7,7 @@ other collations, intervals, structs, variants, timestamps (a local time can occ
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from decimal import Decimal
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,54 +27,6 @@ _PLAIN_STRING = re.compile(r"[^\x00-\x1f\x7f'\"\\$\u2028\u2029\ufffd\ufffe\uffff
 
 class UnreadableKeyError(ValueError):
     """A key that is not of its type, or that no literal is sure to denote."""
-
-
-@dataclass(frozen=True)
-class KeySet:
-    """The distinct keys that a reducer can match, of one column or of several that belong together; ascending.
-
-    A null is in a key only where `<=>` compares the column: `=` never matches one. `assumptions` are the session
-    functions that the key query read, as Spark SQL, each with the literal that it answered.
-    """
-
-    type_names: tuple[str, ...]
-    rows: tuple[tuple[Key | None, ...], ...]
-    assumptions: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        type_names: tuple[str, ...],
-        rows: Iterable[tuple[Key | None, ...]],
-        *,
-        null_safe: tuple[bool, ...] = (),
-    ) -> KeySet:
-        """A key set from rows in any order, with duplicates, and with nulls that count where they are `null_safe`.
-
-        Raises UnreadableKeyError for a value that is not of its column's type.
-
-        >>> KeySet.of(("int",), [(3,), (None,), (1,), (3,)]).rows
-        ((1,), (3,))
-        """
-        counts = null_safe or (False,) * len(type_names)
-        matching = {row for row in rows if all(v is not None or c for v, c in zip(row, counts, strict=True))}
-        return cls(type_names, tuple(sorted(matching, key=row_order(type_names))))
-
-    def column(self, index: int) -> KeySet:
-        """The distinct keys of one column alone."""
-        type_name = self.type_names[index]
-        values = {(row[index],) for row in self.rows}
-        return KeySet((type_name,), tuple(sorted(values, key=row_order((type_name,)))))
-
-    @property
-    def has_null(self) -> bool:
-        """Whether any key holds a null."""
-        return any(value is None for row in self.rows for value in row)
-
-    @property
-    def literals(self) -> tuple[tuple[str, ...], ...]:
-        """The keys as Spark SQL literals of their columns' own types. Raises UnreadableKeyError."""
-        return tuple(tuple(map(literal, self.type_names, row)) for row in self.rows)
 
 
 def literal(type_name: str, value: Key | None) -> str:
@@ -111,19 +59,13 @@ def fits(type_name: str, value: Key | None) -> bool:
     return -(1 << bits - 1) <= value < 1 << bits - 1
 
 
-def order(type_name: str) -> Callable[[Key], Any]:
-    """The sort key that orders values of the type as Spark does (strings by their UTF-8 bytes)."""
-    return partial(_ORDERS[_family(type_name)], type_name)
-
-
-def row_order(type_names: tuple[str, ...]) -> Callable[[tuple[Key | None, ...]], Any]:
-    """The sort key that orders rows as Spark does: by the first column first, nulls before all values."""
-    orders = tuple(map(order, type_names))
-
-    def of(row: tuple[Key | None, ...]) -> Any:
-        return tuple((False, None) if v is None else (True, o(v)) for o, v in zip(orders, row, strict=True))
-
-    return of
+def narrowest_fit(type_name: str, low: Key, high: Key) -> tuple[Key, Key] | None:
+    """The part of a range of a wider integer type that the type can hold, or None if that is nothing."""
+    bits, _ = _INTEGERS.get(type_name, (0, ""))
+    if not bits or not isinstance(low, int) or not isinstance(high, int):
+        return low, high
+    low, high = max(low, -(1 << bits - 1)), min(high, (1 << bits - 1) - 1)
+    return (low, high) if low <= high else None
 
 
 def _family(type_name: str) -> str:
@@ -177,23 +119,10 @@ def _string(type_name: str, value: Key) -> str:
     return f"CAST(X'{value.encode().hex().upper()}' AS STRING)"
 
 
-def _string_bytes(type_name: str, value: Key) -> bytes:
-    if not isinstance(value, str):
-        raise _unreadable(type_name, value)
-    return value.encode()
-
-
 _WRITERS: dict[str, Callable[[str, Key], str]] = {
     "integer": _integer,
     "boolean": _boolean,
     "date": _date,
     "decimal(p,s)": _decimal,
     "string": _string,
-}
-_ORDERS: dict[str, Callable[[str, Key], Any]] = {
-    "integer": lambda type_name, value: _checked_integer(type_name, value, _INTEGERS[type_name][0]),
-    "boolean": lambda type_name, value: _boolean(type_name, value) == "TRUE",
-    "date": partial(_matching, _DATE),
-    "decimal(p,s)": lambda type_name, value: Decimal(_matching(_DECIMAL, type_name, value)),
-    "string": _string_bytes,
 }

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rewriter.catalog import Catalog, TableName
-from rewriter.keyquery import KeyQuery
-from rewriter.keys import KeySet, UnreadableKeyError
-from rewriter.predicate import Predicate, render
-from rewriter.reducers import Reducer
+from rewriter.catalog import Catalog, Column, TableName
+from rewriter.costs import Costs
+from rewriter.cover import Cover
+from rewriter.keys import UnreadableKeyError
+from rewriter.keyset import KeyRanges, Keys, KeySet
+from rewriter.limits import Limits
+from rewriter.predicate import Budget, Predicate, Restriction, render
+from rewriter.reducers import Question, Reducer
 from rewriter.scans import PlannedScan, refused, scans
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
@@ -18,15 +21,11 @@ from rewriter.splice import Narrowing, narrowed
 from rewriter.statement import Statement
 from rewriter.views import see_through
 
+# What became of a question: the keys, or why there are none.
+KeyAnswer: TypeAlias = Keys | SkipReason
 
-@dataclass(frozen=True)
-class Limits:
-    """Bounds of one rewrite. What they are for is said where the configuration sets them."""
-
-    key_rows_max: int = 4_000
-    key_queries_max: int = 8
-    metastore_in_max: int = 100
-    predicate_chars_max: int = 128 * 1024
+# What is known of where a table's partitions lie, by its columns' names.
+Partitions: TypeAlias = Mapping[TableName, Mapping[str, Costs]]
 
 
 @dataclass(frozen=True)
@@ -38,25 +37,46 @@ class Plan:
     missing: frozenset[TableName] = frozenset()
 
     @property
-    def key_queries(self) -> tuple[KeyQuery, ...]:
+    def key_queries(self) -> tuple[Question, ...]:
         """The key queries to run first, each once however many scans use it."""
         return self.pending({})
 
-    def pending(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[KeyQuery, ...]:
-        """The key queries to run next, given what others answered; none once all has been asked."""
+    def pending(self, answers: Mapping[Question, KeyAnswer]) -> tuple[Question, ...]:
+        """The queries to run next, given what others answered; none once all has been asked."""
         asked = (r.key_query for scan in self.scans for r in _effective(scan, answers))
         return tuple(query for query in dict.fromkeys(asked) if query not in answers)
 
+    def wants_partitions(self, answers: Mapping[Question, KeyAnswer]) -> tuple[TableName, ...]:
+        """The tables whose partitions would tell how to say the many keys of their scans in few words."""
+        wanted = (
+            scan.reference.name
+            for scan in self.scans
+            for reducer in _effective(scan, answers)
+            if _length(answers.get(reducer.key_query)) > _FEW_KEYS
+        )
+        return tuple(dict.fromkeys(wanted))
 
-# What became of a key query: its keys, or why there are none.
-KeyAnswer: TypeAlias = KeySet | SkipReason
+
+# Keys that are said one by one without a second thought: the metastore digests them, and to ask for a list of
+# partitions costs more than it could save.
+_FEW_KEYS = 16
 
 
-def _effective(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> Iterator[Reducer]:
-    """The scan's reducers, those of one column where there are too many keys of several."""
-    for reducer in scan.reducers:
-        together = answers.get(reducer.key_query) is not SkipReason.TOO_MANY_KEYS
-        yield from (reducer,) if together or not reducer.apart else reducer.apart
+def _length(answer: KeyAnswer | None) -> int:
+    if isinstance(answer, KeySet):
+        return len(answer.rows)
+    return len(answer.ranges) if isinstance(answer, KeyRanges) else 0
+
+
+def _effective(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> Iterator[Reducer]:
+    """The scan's reducers, with others in the place of those that have too many keys."""
+    pending = list(reversed(scan.reducers))
+    while pending:
+        reducer = pending.pop()
+        if reducer.instead and answers.get(reducer.key_query) is SkipReason.TOO_MANY_KEYS:
+            pending += reversed(reducer.instead)
+        else:
+            yield reducer
 
 
 @dataclass(frozen=True)
@@ -66,12 +86,14 @@ class ScanOutcome:
     scan: PlannedScan
     predicate: str | None = None
     exact: bool | None = None
+    # What the predicate lets through, or more where it is exact.
+    cover: Cover | None = None
     skip: SkipReason | None = None
     # The reducers that were asked last, and the keys of each; None where they are not known.
-    reducers: tuple[tuple[Reducer, KeySet | None], ...] = ()
+    reducers: tuple[tuple[Reducer, Keys | None], ...] = ()
 
     @property
-    def narrowed_by(self) -> tuple[tuple[tuple[str, ...], KeySet], ...]:
+    def narrowed_by(self) -> tuple[tuple[tuple[str, ...], Keys], ...]:
         """The columns that the predicate restricts, with the keys that they are restricted to together."""
         if self.predicate is None:
             return ()
@@ -101,12 +123,14 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
         scopes = Scopes(statement, seen.catalog)
     if statement.target in {name.parts[-1].lower() for name in seen.names}:
         return Plan(statement, refused(scopes, SkipReason.WRITES_WHAT_IT_READS))
-    return Plan(statement, scans(scopes, limits.key_rows_max, limits.key_queries_max))
+    return Plan(statement, scans(scopes, limits))
 
 
-def apply(plan: Plan, answers: Mapping[KeyQuery, KeyAnswer], limits: Limits) -> Rewrite:
-    """Insert the predicates that the key sets give. A key query without an answer narrows nothing."""
-    outcomes = tuple(_outcome(scan, answers, limits) for scan in plan.scans)
+def apply(
+    plan: Plan, answers: Mapping[Question, KeyAnswer], limits: Limits, partitions: Partitions | None = None
+) -> Rewrite:
+    """Insert the predicates that the keys give. A key query without an answer narrows nothing."""
+    outcomes = tuple(_outcome(scan, answers, limits, partitions or {}) for scan in plan.scans)
     narrowings = [_narrowing(plan.statement, outcome) for outcome in outcomes if outcome.predicate is not None]
     if not narrowings:
         return Rewrite(plan.statement.text, outcomes)
@@ -116,39 +140,50 @@ def apply(plan: Plan, answers: Mapping[KeyQuery, KeyAnswer], limits: Limits) -> 
     return Rewrite(text, outcomes)
 
 
-def _outcome(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer], limits: Limits) -> ScanOutcome:
-    """AND the predicates of the reducers that have an answer."""
-    predicates: list[Predicate] = []
+def _outcome(
+    scan: PlannedScan, answers: Mapping[Question, KeyAnswer], limits: Limits, partitions: Partitions
+) -> ScanOutcome:
+    """Narrow a scan by the reducers that have an answer."""
     skip = scan.skip
-    reducers: list[tuple[Reducer, KeySet | None]] = []
+    reducers: list[tuple[Reducer, Keys | None]] = []
     for reducer in _effective(scan, answers):
-        answer = answers.get(reducer.key_query, SkipReason.KEYS_NOT_ASKED)
-        predicate = _predicate(reducer, answer, limits)
-        if isinstance(predicate, SkipReason):
-            skip = predicate
-            reducers.append((reducer, None))
-        else:
-            predicates.append(predicate)
-            reducers.append((reducer, answer if isinstance(answer, KeySet) else None))
-    if not predicates:
+        answer = _usable(reducer, answers.get(reducer.key_query, SkipReason.KEYS_NOT_ASKED))
+        skip = answer if isinstance(answer, SkipReason) else skip
+        reducers.append((reducer, None if isinstance(answer, SkipReason) else answer))
+    restrictions = [_restriction(reducer, keys) for reducer, keys in reducers if keys is not None]
+    if not restrictions:
         return ScanOutcome(scan, skip=skip, reducers=tuple(reducers))
-    sql = " AND ".join(dict.fromkeys(predicate.sql for predicate in predicates))
-    if len(sql) > limits.predicate_chars_max:
+    try:
+        predicate = _predicate(scan, restrictions, limits, partitions)
+    except UnreadableKeyError:
+        return ScanOutcome(scan, skip=SkipReason.UNREADABLE_KEY, reducers=tuple(reducers))
+    if predicate is None:
         return ScanOutcome(scan, skip=SkipReason.PREDICATE_TOO_LARGE, reducers=tuple(reducers))
-    return ScanOutcome(scan, sql, exact=all(p.exact for p in predicates), reducers=tuple(reducers))
+    return ScanOutcome(scan, predicate.sql, predicate.exact, predicate.cover, reducers=tuple(reducers))
 
 
-def _predicate(reducer: Reducer, answer: KeyAnswer, limits: Limits) -> Predicate | SkipReason:
+def _usable(reducer: Reducer, answer: KeyAnswer) -> KeyAnswer:
+    """The answer, or why it does not fit what was asked."""
     if isinstance(answer, SkipReason):
         return answer
     if answer.type_names != tuple(column.type_name for column in reducer.key_query.columns):
         return SkipReason.KEY_TYPE_CHANGED
-    if len(answer.rows) > reducer.key_query.rows_max:
-        return SkipReason.TOO_MANY_KEYS
-    try:
-        return render(reducer.columns, answer, metastore_in_max=limits.metastore_in_max)
-    except UnreadableKeyError:
-        return SkipReason.UNREADABLE_KEY
+    too_many = isinstance(answer, KeySet) and len(answer.rows) > reducer.key_query.rows_max
+    return SkipReason.TOO_MANY_KEYS if too_many else answer
+
+
+def _restriction(reducer: Reducer, keys: Keys) -> Restriction:
+    pairs = zip(reducer.columns, keys.type_names, strict=True)
+    return Restriction(tuple(Column(name, type_name) for name, type_name in pairs), keys)
+
+
+def _predicate(
+    scan: PlannedScan, restrictions: Sequence[Restriction], limits: Limits, partitions: Partitions
+) -> Predicate | None:
+    budget = Budget(limits.metastore_in_max, limits.metastore_ranges_max, limits.predicate_chars_max)
+    restricted = dict.fromkeys(name for restriction in restrictions for name in restriction.names)
+    columns = [name for name in scan.partition_columns if name in restricted] or list(restricted)
+    return render(restrictions, columns, budget, partitions.get(scan.reference.name, {}))
 
 
 def _narrowing(statement: Statement, outcome: ScanOutcome) -> Narrowing:

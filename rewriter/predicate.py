@@ -1,16 +1,54 @@
-"""Key set -> Spark SQL text, within the limits of those who read it."""
+"""Cover -> Spark SQL text, within the limits of those who read it.
+
+What the metastore is sent is widened until it digests it. What was lost by that is said once more in a form that
+Spark's own planner prunes by and that it keeps to itself, so that the partitions read are just those of the keys.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
-from rewriter.catalog import quoted
-from rewriter.keys import KeySet
+from rewriter.catalog import Column, quoted
+from rewriter.costs import Costs, share
+from rewriter.cover import Box, Cover
+from rewriter.domain import Domain, Interval
+from rewriter.keys import literal
+from rewriter.keyset import Keys, KeySet
+from rewriter.widen import Consumer, widen
 
 _DIGIT = re.compile(r"[0-9]")
+
+# Boxes that are met with one another: all keys of three paired reducers would be billions.
+_BOXES_MET_MAX = 10_000
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """Columns of a fact, and the keys that they may hold together."""
+
+    columns: tuple[Column, ...]
+    keys: Keys
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def cover(self) -> Cover:
+        """The rows that it lets through."""
+        return self.keys.cover(self.names)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a predicate may be, and how much of it the metastore digests."""
+
+    points_max: int
+    ranges_max: int
+    chars_max: int
 
 
 @dataclass(frozen=True)
@@ -20,70 +58,157 @@ class Predicate:
     sql: str
     # Whether nothing but the keys satisfies it.
     exact: bool
+    # What the metastore is asked for.
+    cover: Cover
 
 
-def render(columns: Sequence[str], keys: KeySet, *, metastore_in_max: int) -> Predicate:
-    """The condition that the columns hold one of the keys, or that what the keys rest on no longer holds.
+def render(
+    restrictions: Sequence[Restriction], columns: Sequence[str], budget: Budget, costs: Mapping[str, Costs]
+) -> Predicate | None:
+    """The condition that the columns hold keys of every restriction, or that what these rest on holds no longer.
 
     That is the columns' types and the assumptions about the session. Spark checks both as it plans, and folds them
     away while they hold: a table that was dropped and created again with another type, unnoticed, is then read
-    in full. Raises UnreadableKeyError.
-
-    >>> render(["ds"], KeySet.of(("string",), [("b",), ("a",)]), metastore_in_max=100).sql
-    "(`ds` IN ('a', 'b') OR typeof(`ds`) <> 'string')"
+    in full. `columns` are those that the fact is partitioned by, the leading one first. None if it would say
+    nothing, or be too long. Raises UnreadableKeyError.
     """
-    doubts = [f"{function} <> {literal}" for function, literal in keys.assumptions]
-    if not keys.rows:
-        return Predicate(f"({' OR '.join(['FALSE', *doubts])})" if doubts else "FALSE", exact=True)
-    names = [quoted(column) for column in columns]
-    single = [keys.column(index) for index in range(len(names))]
-    holds = [_holds(name, values, metastore_in_max) for name, values in zip(names, single, strict=True)]
-    exact = len(keys.rows) == prod(len(values.rows) for values in single)
-    if not exact and not keys.has_null:
-        holds.append(_paired(names, keys))
-        exact = True
-    condition = " AND ".join(holds)
-    if len(holds) > 1:
-        condition = f"({condition})"
-    types = [f"typeof({name}) <> '{type_name}'" for name, type_name in zip(names, keys.type_names, strict=True)]
-    return Predicate(f"({' OR '.join([condition, *types, *doubts])})", exact=exact)
+    doubts = _doubts(restrictions)
+    met, left_out = _met(restrictions)
+    if met.is_none:
+        return Predicate(f"({' OR '.join(['FALSE', *doubts])})" if doubts else "FALSE", exact=True, cover=met)
+    types = {column.name: column.type_name for restriction in restrictions for column in restriction.columns}
+    doubts = [*(f"typeof({quoted(name)}) <> '{type_name}'" for name, type_name in types.items()), *doubts]
+    wide = widen(met, columns, _metastore(restrictions, budget), costs)
+    terms = [] if wide.is_all else [cover_sql(wide)]
+    missed = restrictions if _reads_more(wide, met, costs) else left_out
+    said = _said_again(missed, budget.chars_max - sum(map(len, (*terms, *doubts))))
+    terms += said
+    sql = f"({' OR '.join([_all_of(terms), *doubts])})" if terms else ""
+    if not sql or len(sql) > budget.chars_max:
+        return None
+    listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
+    is_exact = listed and (len(said) == len(restrictions) or (wide == met and not left_out))
+    return Predicate(sql, is_exact, wide)
 
 
-def _holds(name: str, keys: KeySet, metastore_in_max: int) -> str:
-    """The condition on one column."""
-    literals = [text for (text,) in keys.literals if text != "NULL"]
-    if not literals:
-        return f"{name} IS NULL"
-    if len(literals) <= metastore_in_max:
-        holds = f"{name} IN ({', '.join(literals)})"
-    else:
-        holds = _beyond_the_metastore(name, keys, literals)
-    return f"({holds} OR {name} IS NULL)" if keys.has_null else holds
+def _doubts(restrictions: Iterable[Restriction]) -> list[str]:
+    assumed = (assumption for restriction in restrictions for assumption in restriction.keys.assumptions)
+    return [f"{function} <> {value}" for function, value in dict.fromkeys(assumed)]
 
 
-def _paired(names: Sequence[str], keys: KeySet) -> str:
-    """Keys of several columns as tuples, which Spark's planner prunes by and the metastore never sees."""
-    tuples = (f"({', '.join(row)})" for row in keys.literals)
-    return f"({', '.join(names)}) IN ({', '.join(tuples)})"
+def _met(restrictions: Iterable[Restriction]) -> tuple[Cover, list[Restriction]]:
+    """The rows of all restrictions but those that have too many boxes for it."""
+    met, left_out = Cover.all(), []
+    for restriction in restrictions:
+        cover = restriction.cover
+        if met.is_all:
+            met = cover
+        elif len(met.boxes) * len(cover.boxes) <= _BOXES_MET_MAX:
+            met = met.intersection(cover)
+        else:
+            left_out.append(restriction)
+    return met, left_out
 
 
-def _beyond_the_metastore(name: str, keys: KeySet, literals: Sequence[str]) -> str:
-    """Exact in Spark's planner, while the metastore sees one range at most.
+def _reads_more(wide: Cover, met: Cover, costs: Mapping[str, Costs]) -> bool:
+    """Whether the wider cover keeps partitions that the other one does not, as far as that is known."""
+    if wide == met:
+        return False
+    if len(wide.boxes) != 1 or len(met.boxes) != 1:
+        return True
+    domains = dict(wide.boxes[0].domains)
+    return any(
+        column not in domains
+        or (known := costs.get(column)) is None
+        or share(domains[column], known) > share(domain, known)
+        for column, domain in met.boxes[0].domains
+    )
 
-    A long IN makes a Derby-backed metastore fail; `array_contains` is never sent there.
-    """
-    exact = f"array_contains(array({', '.join(literals)}), {name})"
-    if not _range_is_safe(keys):
-        return exact
-    return f"({name} BETWEEN {literals[0]} AND {literals[-1]} AND {exact})"
+
+def _metastore(restrictions: Iterable[Restriction], budget: Budget) -> Consumer:
+    """The metastore as a reader: a range of strings is safe only where every database orders them alike."""
+    unordered = {
+        column.name
+        for restriction in restrictions
+        for index, column in enumerate(restriction.columns)
+        if column.type_name == "string" and not _is_ordered_alike(restriction.keys, index)
+    }
+    return Consumer(budget.points_max, budget.ranges_max, frozenset(unordered))
 
 
-def _range_is_safe(keys: KeySet) -> bool:
-    """Whether every metastore orders the keys as Spark does.
+def _is_ordered_alike(keys: Keys, index: int) -> bool:
+    """Whether every metastore orders the keys of a column as Spark does.
 
     Strings are compared by the metastore's database in its own collation, which may put 'B' before 'a' or
     skip over punctuation. Keys that differ in digits only, such as dates, are ordered alike by all.
     """
-    if keys.type_names != ("string",):
-        return True
-    return len({_DIGIT.sub("0", str(key)) for (key,) in keys.rows if key is not None}) <= 1
+    texts = (
+        (row[index] for row in keys.rows) if isinstance(keys, KeySet) else (end for r in keys.ranges for end in r)
+    )
+    return len({_DIGIT.sub("0", text) for text in texts if isinstance(text, str)}) <= 1
+
+
+def _said_again(restrictions: Iterable[Restriction], chars_max: int) -> list[str]:
+    """The keys once more for Spark's planner, as far as they fit, the shortest first."""
+    texts = [
+        text
+        for restriction in restrictions
+        if isinstance(restriction.keys, KeySet) and (text := restriction.keys.exact(restriction.names)) is not None
+    ]
+    said = []
+    for text in sorted(texts, key=len):
+        chars_max -= len(text)
+        if chars_max > 0:
+            said.append(text)
+    return said
+
+
+def cover_sql(cover: Cover) -> str:
+    """A cover as a condition: an OR of boxes, each an AND of domains. The cover of all rows has none.
+
+    >>> cover_sql(Cover.of_rows([Column("k", "int")], [(1,), (7,), (8,)]))
+    '(`k` IN (1) OR `k` BETWEEN 7 AND 8)'
+    """
+    return _any_of([_box_sql(box) for box in cover.boxes])
+
+
+def _box_sql(box: Box) -> str:
+    return _all_of([_domain_sql(quoted(column), domain) for column, domain in box.domains])
+
+
+def _domain_sql(name: str, domain: Domain) -> str:
+    intervals = domain.intervals
+    points = [literal(domain.type_name, i.low.value) for i in intervals if i.is_point and i.low is not None]
+    terms = [f"{name} IN ({', '.join(points)})"] if points else []
+    terms += [_range_sql(name, domain.type_name, interval) for interval in intervals if not interval.is_point]
+    return _any_of([*terms, *([f"{name} IS NULL"] if domain.nullable else [])])
+
+
+def _range_sql(name: str, type_name: str, interval: Interval) -> str:
+    low, high = interval.low, interval.high
+    if low is None and high is None:
+        return f"{name} IS NOT NULL"
+    if low is not None and high is not None and low.inclusive and high.inclusive:
+        return f"{name} BETWEEN {literal(type_name, low.value)} AND {literal(type_name, high.value)}"
+    terms = []
+    if low is not None:
+        terms.append(f"{name} {'>=' if low.inclusive else '>'} {literal(type_name, low.value)}")
+    if high is not None:
+        terms.append(f"{name} {'<=' if high.inclusive else '<'} {literal(type_name, high.value)}")
+    return _all_of(terms)
+
+
+def _all_of(terms: Sequence[str]) -> str:
+    return terms[0] if len(terms) == 1 else f"({' AND '.join(terms)})"
+
+
+def _any_of(terms: Sequence[str]) -> str:
+    """The terms as a balanced OR: parsers nest one level for each that simply follows on another."""
+    if len(terms) <= _FLAT_TERMS_MAX:
+        return terms[0] if len(terms) == 1 else f"({' OR '.join(terms)})"
+    middle = len(terms) // 2
+    return f"({_any_of(terms[:middle])} OR {_any_of(terms[middle:])})"
+
+
+# Terms of an OR that are written one after the other.
+_FLAT_TERMS_MAX = 16

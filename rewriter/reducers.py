@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from rewriter.jointree import Reference
 from rewriter.keyquery import KeyQuery, key_query
+from rewriter.limits import Limits
 from rewriter.matches import ItemPartner, Match, Matcher, Partner, QueryPartner, Refusal
+from rewriter.rangequery import RangeQuery, range_query
 from rewriter.readers import REDUCED_KEY, Readers
 from rewriter.scopes import Scope, Scopes
 from rewriter.skip import SkipReason
 from rewriter.snowflake import arms
 from rewriter.sources import Source, query_source, source_of
+
+# What is asked of a small side.
+Question: TypeAlias = KeyQuery | RangeQuery
 
 
 @dataclass(frozen=True)
@@ -22,9 +28,9 @@ class Reducer:
 
     columns: tuple[str, ...]
     join: str
-    key_query: KeyQuery
-    # Each column by itself, for where there are too many keys of several columns together.
-    apart: tuple[Reducer, ...] = ()
+    key_query: Question
+    # Where there are too many keys: of several columns, each by itself, and of one, ranges around them.
+    instead: tuple[Reducer, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,11 +44,11 @@ class Finding:
 class BlockPlanner:
     """Finds what the equalities of one block reduce. The tables of the statement are all in the catalog."""
 
-    def __init__(self, scopes: Scopes, readers: Readers, scope: Scope, key_rows_max: int) -> None:
+    def __init__(self, scopes: Scopes, readers: Readers, scope: Scope, limits: Limits) -> None:
         self._scopes = scopes
         self._readers = readers
         self._scope = scope
-        self._key_rows_max = key_rows_max
+        self._limits = limits
 
     def findings(self) -> Iterator[Finding]:
         """One for each fact and partner of each join, and one for each equality that reduces nothing."""
@@ -99,15 +105,28 @@ class BlockPlanner:
             keys=[match.key for match in matches],
             columns=[match.asked for match in matches],
             filters=filters,
-            rows_max=self._key_rows_max,
+            rows_max=self._limits.key_rows_max,
         )
-        several = matches if len(matches) > 1 else ()
+        if len(matches) > 1:
+            instead = tuple(self._reducer(source, filters, [match]) for match in matches)
+        else:
+            instead = (self._by_ranges(source, filters, matches[0]),)
         return Reducer(
             columns=tuple(match.column for match in matches),
             join=" AND ".join(dict.fromkeys(match.shown for match in matches)),
             key_query=asked,
-            apart=tuple(self._reducer(source, filters, [match]) for match in several),
+            instead=instead,
         )
+
+    def _by_ranges(self, source: Source, filters: tuple[str, ...], match: Match) -> Reducer:
+        asked = range_query(
+            source=source.sql,
+            key=match.key,
+            column=match.asked,
+            filters=filters,
+            ranges_max=self._limits.key_ranges_max,
+        )
+        return Reducer((match.column,), match.shown, asked)
 
 
 def _together(matches: Iterable[Match]) -> dict[tuple[Reference, Partner, int], list[Match]]:

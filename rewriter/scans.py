@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rewriter.jointree import Leaf, Reference
+from rewriter.limits import Limits
 from rewriter.matches import fact_refusal
 from rewriter.readers import Readers
 from rewriter.reducers import BlockPlanner, Reducer
@@ -23,11 +24,13 @@ class PlannedScan:
     alias: str
     reducers: tuple[Reducer, ...] = ()
     skip: SkipReason | None = None
+    # The columns that the table is partitioned by, the leading one first; of a view they are not known.
+    partition_columns: tuple[str, ...] = ()
 
 
-def scans(scopes: Scopes, key_rows_max: int, key_queries_max: int) -> tuple[PlannedScan, ...]:
+def scans(scopes: Scopes, limits: Limits) -> tuple[PlannedScan, ...]:
     """One for each table reference in a FROM, outer blocks before inner ones."""
-    found = _capped(_findings(scopes, key_rows_max), key_queries_max)
+    found = _capped(_findings(scopes, limits), limits.key_queries_max)
     return tuple(
         _scan(scopes, block, leaf, leaf.reference, found[leaf.reference])
         for block in scopes.blocks
@@ -44,7 +47,7 @@ def refused(scopes: Scopes, reason: SkipReason) -> tuple[PlannedScan, ...]:
     )
 
 
-def _findings(scopes: Scopes, key_rows_max: int) -> dict[Reference, list[Reducer | SkipReason]]:
+def _findings(scopes: Scopes, limits: Limits) -> dict[Reference, list[Reducer | SkipReason]]:
     found: dict[Reference, list[Reducer | SkipReason]] = defaultdict(list)
     if all(fact_refusal(scopes.catalog.get(name)) is not None for name in scopes.tables):
         # Most statements read no table that could be narrowed, and then nothing else matters.
@@ -57,7 +60,7 @@ def _findings(scopes: Scopes, key_rows_max: int) -> dict[Reference, list[Reducer
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
         if scope is not None and block.has_conditions:
-            for finding in BlockPlanner(scopes, readers, scope, key_rows_max).findings():
+            for finding in BlockPlanner(scopes, readers, scope, limits).findings():
                 found[finding.reference].append(finding.result)
     return found
 
@@ -83,7 +86,10 @@ def _scan(
 ) -> PlannedScan:
     reducers = tuple(dict.fromkeys(result for result in found if isinstance(result, Reducer)))
     if reducers and reference.refusal is None:
-        return PlannedScan(reference, leaf.alias, reducers)
+        facts = scopes.catalog.get(reference.name)
+        return PlannedScan(
+            reference, leaf.alias, reducers, partition_columns=facts.partition_columns if facts else ()
+        )
     return PlannedScan(reference, leaf.alias, skip=_reason(scopes, block, leaf, reference, found))
 
 

@@ -1,0 +1,124 @@
+"""What a reducer can match: its distinct keys, or ranges around them where they are too many to be listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from rewriter.catalog import Column, quoted
+from rewriter.cover import Cover
+from rewriter.domain import Domain
+from rewriter.keys import Key, literal
+from rewriter.positions import Position, line
+
+# Session functions that a key query read, as Spark SQL, each with the literal that it answered.
+Assumptions: TypeAlias = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class KeySet:
+    """The distinct keys that a reducer can match, of one column or of several that belong together; ascending.
+
+    A null is in a key only where `<=>` compares the column: `=` never matches one.
+    """
+
+    type_names: tuple[str, ...]
+    rows: tuple[tuple[Key | None, ...], ...]
+    assumptions: Assumptions = ()
+
+    @classmethod
+    def of(
+        cls,
+        type_names: tuple[str, ...],
+        rows: Iterable[tuple[Key | None, ...]],
+        *,
+        null_safe: tuple[bool, ...] = (),
+    ) -> KeySet:
+        """A key set from rows in any order, with duplicates, and with nulls that count where they are `null_safe`.
+
+        Raises UnreadableKeyError for a value that is not of its column's type.
+
+        >>> KeySet.of(("int",), [(3,), (None,), (1,), (3,)]).rows
+        ((1,), (3,))
+        """
+        counts = null_safe or (False,) * len(type_names)
+        matching = {row for row in rows if all(v is not None or c for v, c in zip(row, counts, strict=True))}
+        return cls(type_names, _ascending(type_names, matching))
+
+    def column(self, index: int) -> KeySet:
+        """The distinct keys of one column alone."""
+        type_names = (self.type_names[index],)
+        return KeySet(type_names, _ascending(type_names, {(row[index],) for row in self.rows}))
+
+    @property
+    def has_null(self) -> bool:
+        """Whether any key holds a null."""
+        return any(value is None for row in self.rows for value in row)
+
+    @property
+    def literals(self) -> tuple[tuple[str, ...], ...]:
+        """The keys as Spark SQL literals of their columns' own types. Raises UnreadableKeyError."""
+        return tuple(tuple(map(literal, self.type_names, row)) for row in self.rows)
+
+    def cover(self, columns: Sequence[str]) -> Cover:
+        """Just these keys of the columns."""
+        pairs = zip(columns, self.type_names, strict=True)
+        return Cover.of_rows([Column(name, type_name) for name, type_name in pairs], self.rows)
+
+    def exact(self, columns: Sequence[str]) -> str | None:
+        """A condition for just these keys that Spark's planner prunes by and no metastore is sent; None for nulls.
+
+        >>> KeySet.of(("int",), [(1,), (7,)]).exact(["k"])
+        'array_contains(array(1, 7), `k`)'
+        """
+        if self.has_null:
+            return None
+        names = [quoted(column) for column in columns]
+        if len(names) == 1:
+            return f"array_contains(array({', '.join(text for (text,) in self.literals)}), {names[0]})"
+        tuples = ", ".join(f"({', '.join(row)})" for row in self.literals)
+        return f"({', '.join(names)}) IN ({tuples})"
+
+
+@dataclass(frozen=True)
+class KeyRanges:
+    """Ranges of one column, both ends included, that hold all keys, and null where `<=>` compares the column."""
+
+    type_name: str
+    ranges: tuple[tuple[Key, Key], ...]
+    nullable: bool = False
+    assumptions: Assumptions = ()
+
+    @property
+    def type_names(self) -> tuple[str, ...]:
+        """The type of the one column."""
+        return (self.type_name,)
+
+    def cover(self, columns: Sequence[str]) -> Cover:
+        """What the ranges hold. Raises UnreadableKeyError."""
+        (column,) = columns
+        null = Domain(self.type_name, (), nullable=self.nullable)
+        held = (Domain.between(self.type_name, low, high) for low, high in self.ranges)
+        return Cover.of_domain(column, Domain.union_of(self.type_name, (null, *held)))
+
+
+# What an answered key query comes to.
+Keys: TypeAlias = KeySet | KeyRanges
+
+
+def _ascending(
+    type_names: tuple[str, ...], rows: Iterable[tuple[Key | None, ...]]
+) -> tuple[tuple[Key | None, ...], ...]:
+    """The rows as Spark orders them: by the first column first, nulls before all values."""
+    given = list(rows)
+    by_column = [
+        _positions(type_name, [row[index] for row in given]) for index, type_name in enumerate(type_names)
+    ]
+    order = sorted(range(len(given)), key=lambda number: tuple(column[number] for column in by_column))
+    return tuple(given[number] for number in order)
+
+
+def _positions(type_name: str, values: Sequence[Key | None]) -> list[tuple[bool, Position]]:
+    found = iter(line(type_name).positions([value for value in values if value is not None]))
+    return [(False, 0) if value is None else (True, next(found)) for value in values]

@@ -1,0 +1,17 @@
+"""Bounds of one rewrite."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a rewrite may ask, and how much it may insert. The reasons stand where the configuration sets them."""
+
+    key_rows_max: int = 4_000
+    key_ranges_max: int = 200
+    key_queries_max: int = 8
+    metastore_in_max: int = 100
+    metastore_ranges_max: int = 20
+    predicate_chars_max: int = 128 * 1024
