@@ -18,8 +18,7 @@ from rewriter.scan_plan import ScanPlan, plan_scans
 class OrderedEntries(Protocol):
     """What holds the entries: a sorted list here, an embedded or a distributed store elsewhere.
 
-    It must show one state for as long as it is used. An entry that is missing from a scan is a partition that is
-    known to miss.
+    It must show one state for as long as it is used: of a list that is replaced meanwhile, none may go missing.
     """
 
     def scan(self, start: bytes, stop: bytes) -> Iterator[bytes]:
@@ -56,7 +55,7 @@ def in_order(
             entries.append(entry)
         else:
             unreadable.append(spec)
-    return sorted(entries), unreadable
+    return sorted(set(entries)), unreadable
 
 
 def matching(plan: ScanPlan, keys: PartitionKeys, entries: OrderedEntries) -> Iterator[bytes]:
