@@ -14,6 +14,8 @@ from proxy.address import Address
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Count = Annotated[int, Meta(ge=1)]
 Bytes = Annotated[int, Meta(ge=1024)]
+# What LMDB maps are whole pages; with fewer it cannot work at all.
+StoreBytes = Annotated[int, Meta(ge=64 * 1024, multiple_of=4096)]
 # An IPv6 host stands in brackets. Port 0 takes a free one.
 HostAndPort = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5}$")]
 
@@ -92,6 +94,13 @@ class CatalogSection(_Section, frozen=True):
     describe_rows_max: Count = 20_000
     # For explain's counts; a longer list is reported as unknown.
     partitions_max: Count = 200_000
+    # How long a partition list may be old. One that has grown since costs pruning, never rows.
+    partitions_ttl_s: Seconds = 60.0
+    # The directory in which partition lists are kept. Empty: a temporary one, removed when the proxy stops.
+    store_path: str = ""
+    # About 100 bytes a partition, and room for a second copy while a list is replaced. The file grows up to this
+    # size as it is used; lists that do not fit are not kept.
+    store_bytes_max: StoreBytes = 512 * 1024 * 1024
 
 
 class LogSection(_Section, frozen=True):

@@ -1,0 +1,272 @@
+"""The partition lists that sessions were given, kept in an embedded ordered store (LMDB) until they expire.
+
+Who may see what: a list was asked for in one client's session, and it is found again under the same `ListKey`
+alone. That is who the backend took the session for, and which table the session's own DESCRIBE said the name to
+be. So nobody is handed a list of a table that they could not describe themselves, nor another user's view of it.
+The keys are digests, and nothing here enumerates them for a caller.
+
+The store is a cache: whatever goes wrong with it means that a list is not kept, or not found, and is asked for
+again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import time
+
+import lmdb
+import msgspec
+
+from proxy.config import CatalogSection, ConfigError
+from rewriter.partition_index import PartitionIndex, in_order
+from rewriter.partition_keys import PartitionKeys
+from rewriter.partition_values import NotIndexableError
+
+_log = logging.getLogger(__name__)
+
+# Snapshots in use at a time, over all processes that share the store. Twice the connections that Spark serves.
+_READERS_MAX = 1_000
+
+# Each list that is kept or dropped has the headers of all looked at, a microsecond each.
+_LISTS_MAX = 10_000
+
+# The layout of what is stored. A store that an older version left behind is passed by.
+_LISTS, _ENTRIES = b"lists.1", b"entries.1"
+
+# The transaction that a list was written in stands before each of its entries: no two lists share one.
+_GENERATION_BYTES = 8
+
+
+@dataclass(frozen=True)
+class ListKey:
+    """Whose list it is, and of which table. Both are compared part by part, as they are."""
+
+    # All that the backend knows the session by: the user who logged in, and the user whom the session acts for.
+    owner: tuple[str, ...]
+    # What DESCRIBE said: catalog, database, table, and best also location and time of creation, by which a table
+    # that was dropped and created again is another one.
+    table: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.owner or not self.table:
+            raise ValueError("a list without an owner, or of no table, could be anyone's")
+
+    @property
+    def digest(self) -> bytes:
+        """A name of fixed length, that of the table first."""
+        return _digest(self.table) + _digest(self.owner)
+
+
+def _digest(parts: tuple[str, ...]) -> bytes:
+    return sha256(msgspec.msgpack.encode(parts)).digest()
+
+
+class _Header(msgspec.Struct, frozen=True):
+    """What is known of one list. Its entries stand elsewhere, behind its generation."""
+
+    generation: bytes
+    filled_at: float
+    expires_at: float
+    columns: tuple[str, ...]
+    type_names: tuple[str, ...]
+    unreadable: tuple[str, ...]
+
+    def is_believed(self, now: float) -> bool:
+        # A clock that was set back would make a list live longer.
+        return self.filled_at <= now < self.expires_at
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    """The entries of one list, in the state that the store had when the list was looked up.
+
+    It stays so while lists are replaced and forgotten, and it holds the pages that they would free. It may pass
+    from one thread to another but serves one at a time.
+    """
+
+    transaction: lmdb.Transaction[bytes]
+    entries: lmdb._Database
+    generation: bytes
+
+    def scan(self, start: bytes, stop: bytes) -> Iterator[bytes]:
+        """See rewriter.partition_index.OrderedEntries."""
+        last = self.generation + stop
+        with self.transaction.cursor(self.entries) as cursor:
+            if not cursor.set_range(self.generation + start):
+                return
+            for key in cursor.iternext(keys=True, values=False):
+                if key >= last:
+                    return
+                yield key[_GENERATION_BYTES:]
+
+
+class PartitionStore:
+    """Partition lists by key. Processes and threads may share one; a writer waits for another one to finish."""
+
+    def __init__(
+        self, environment: lmdb.Environment, settings: CatalogSection, clock: Callable[[], float]
+    ) -> None:
+        self._environment = environment
+        self._settings = settings
+        self._clock = clock
+        self._lists = environment.open_db(_LISTS)
+        self._entries = environment.open_db(_ENTRIES)
+        self._entry_bytes_max = environment.max_key_size() - _GENERATION_BYTES
+        self._is_trusted = True
+
+    def put(self, key: ListKey, columns: Sequence[str], type_names: Sequence[str], specs: Sequence[str]) -> bool:
+        """Keep a list in the place of an earlier one, and say whether it is kept.
+
+        If not, an earlier one stays until it expires. A million partitions take seconds: not on the event loop.
+        """
+        if len(specs) > self._settings.partitions_max:
+            return False
+        try:
+            keys = PartitionKeys(tuple(columns), tuple(type_names))
+        except NotIndexableError:
+            return False
+        entries, unreadable = in_order(keys, specs, entry_bytes_max=self._entry_bytes_max)
+        try:
+            with self._environment.begin(write=True) as transaction:
+                return self._write(transaction, key.digest, keys, entries, unreadable)
+        except lmdb.Error as error:
+            _log.warning("a list of %d partitions is not kept: %s", len(specs), error)
+            return False
+
+    def get(self, key: ListKey) -> PartitionIndex | None:
+        """The list as it is now, or None where there is none that is still believed."""
+        if not self._is_trusted:
+            return None
+        try:
+            transaction = self._environment.begin()
+            found = transaction.get(key.digest, db=self._lists)
+        except lmdb.Error as error:
+            _log.warning("partition lists cannot be read: %s", error)
+            return None
+        header = _header(found)
+        if header is None or not header.is_believed(self._clock()):
+            transaction.abort()
+            return None
+        snapshot = _Snapshot(transaction, self._entries, header.generation)
+        return PartitionIndex(PartitionKeys(header.columns, header.type_names), snapshot, header.unreadable)
+
+    def forget(self, table: tuple[str, ...]) -> None:
+        """Drop everyone's lists of a table: a statement may have changed its partitions."""
+        prefix = _digest(table)
+        self._drop(lambda digest, _: digest.startswith(prefix))
+
+    def clear(self) -> None:
+        """Drop all lists: a statement may have changed what nobody can tell."""
+        self._drop(lambda *_: True)
+
+    def _write(
+        self,
+        transaction: lmdb.Transaction[bytes],
+        digest: bytes,
+        keys: PartitionKeys,
+        entries: list[bytes],
+        unreadable: list[str],
+    ) -> bool:
+        now = self._clock()
+        self._drop_in(transaction, lambda found, header: found == digest or not header.is_believed(now))
+        if transaction.stat(self._lists)["entries"] >= _LISTS_MAX:
+            return False
+        generation = transaction.id().to_bytes(_GENERATION_BYTES)
+        header = _Header(
+            generation=generation,
+            filled_at=now,
+            expires_at=now + self._settings.partitions_ttl_s,
+            columns=keys.columns,
+            type_names=keys.type_names,
+            unreadable=tuple(unreadable),
+        )
+        transaction.put(digest, msgspec.msgpack.encode(header), db=self._lists)
+        with transaction.cursor(self._entries) as cursor:
+            # Behind all others, since transactions count upwards: pages are filled one after the other.
+            cursor.putmulti(((generation + entry, b"") for entry in entries), append=True)
+        return True
+
+    def _drop(self, is_dropped: Callable[[bytes, _Header], bool]) -> None:
+        try:
+            with self._environment.begin(write=True) as transaction:
+                self._drop_in(transaction, is_dropped)
+        except lmdb.Error as error:
+            # What could not be forgotten must not be found.
+            self._is_trusted = False
+            _log.warning("partition lists are no longer used, since one could not be dropped: %s", error)
+
+    def _drop_in(self, transaction: lmdb.Transaction[bytes], is_dropped: Callable[[bytes, _Header], bool]) -> None:
+        with transaction.cursor(self._lists) as lists, transaction.cursor(self._entries) as entries:
+            more = lists.first()
+            while more:
+                header = _header(lists.value())
+                if header is None or is_dropped(lists.key(), header):
+                    if header is not None:
+                        _delete(entries, header.generation)
+                    # Goes on to the next one.
+                    more = lists.delete()
+                else:
+                    more = lists.next()
+
+
+def _delete(entries: lmdb.Cursor[bytes], generation: bytes) -> None:
+    more = entries.set_range(generation)
+    while more and entries.key().startswith(generation):
+        more = entries.delete()
+
+
+def _header(encoded: bytes | None) -> _Header | None:
+    """A header, or None for none that is understood."""
+    with suppress(msgspec.DecodeError):
+        return msgspec.msgpack.decode(encoded, type=_Header) if encoded is not None else None
+    return None
+
+
+@contextmanager
+def open_store(settings: CatalogSection, clock: Callable[[], float] = time) -> Generator[PartitionStore]:
+    """The store in the configured directory, or in one of its own that ends with it.
+
+    The clock is the time of day: processes share the store. Raises ConfigError where it cannot be opened.
+    """
+    with _directory(settings.store_path) as directory:
+        try:
+            environment = lmdb.open(
+                str(directory),
+                map_size=settings.store_bytes_max,
+                max_dbs=2,
+                max_readers=_READERS_MAX,
+                mode=0o600,
+                # A crash may lose the last lists, never the order of the others.
+                metasync=False,
+                # Nothing outlives a temporary directory.
+                sync=bool(settings.store_path),
+            )
+        except lmdb.Error as error:
+            raise ConfigError(f"catalog.store_path: {directory} cannot be opened: {error}") from error
+        try:
+            # Readers of processes that were killed would hold their pages for ever.
+            environment.reader_check()
+            yield PartitionStore(environment, settings, clock)
+        finally:
+            environment.close()
+
+
+@contextmanager
+def _directory(configured: str) -> Generator[Path]:
+    if not configured:
+        with TemporaryDirectory(prefix="starpruner-") as temporary:
+            yield Path(temporary)
+        return
+    path = Path(configured)
+    try:
+        # Partition values are the owners' own business.
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"catalog.store_path: {path} cannot be made: {error.strerror}") from error
+    yield path

@@ -1,0 +1,119 @@
+"""The partitions of a table in the order of their values, and the questions that the order answers."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rewriter.byte_ranges import successor
+from rewriter.keys import Key
+from rewriter.partition_filter import Filter, PartitionTest
+from rewriter.partition_keys import END, PartitionKeys
+from rewriter.partition_values import NotIndexableError
+from rewriter.scan_plan import ScanPlan, plan_scans
+
+
+class OrderedEntries(Protocol):
+    """What holds the entries: a sorted list here, an embedded or a distributed store elsewhere.
+
+    It must show one state for as long as it is used: of a list that is replaced meanwhile, none may go missing.
+    """
+
+    def scan(self, start: bytes, stop: bytes) -> Iterator[bytes]:
+        """The entries from `start` up to `stop`, which is not one of them, in the order of their bytes."""
+
+
+@dataclass(frozen=True)
+class SortedEntries:
+    """Entries in a list."""
+
+    entries: Sequence[bytes]
+
+    def scan(self, start: bytes, stop: bytes) -> Iterator[bytes]:
+        """See OrderedEntries."""
+        for index in range(bisect_left(self.entries, start), bisect_left(self.entries, stop)):
+            yield self.entries[index]
+
+
+def in_order(
+    keys: PartitionKeys, specs: Iterable[str], *, entry_bytes_max: int | None = None
+) -> tuple[list[bytes], list[str]]:
+    """The entries of partitions, ascending, and the partitions that have none.
+
+    Those cannot be read with certainty, or are longer than whoever keeps the entries can hold.
+    """
+    entries, unreadable = [], []
+    for spec in specs:
+        try:
+            entry = keys.entry(spec)
+        except NotIndexableError:
+            unreadable.append(spec)
+            continue
+        if entry_bytes_max is None or len(entry) <= entry_bytes_max:
+            entries.append(entry)
+        else:
+            unreadable.append(spec)
+    return sorted(set(entries)), unreadable
+
+
+def matching(plan: ScanPlan, keys: PartitionKeys, entries: OrderedEntries) -> Iterator[bytes]:
+    """The entries that satisfy the filter of a plan, in order."""
+    tests: dict[int, PartitionTest] = {}
+    for scan in plan.scans:
+        found = entries.scan(scan.start, scan.stop)
+        for condition in scan.residual:
+            # Many scans share few conditions.
+            if id(condition) not in tests:
+                tests[id(condition)] = PartitionTest.of(condition, keys)
+            found = filter(tests[id(condition)].holds, found)
+        yield from found
+
+
+@dataclass(frozen=True)
+class PartitionIndex:
+    """The partitions of one table. The unreadable ones may hold any values, so every answer of names has them."""
+
+    keys: PartitionKeys
+    entries: OrderedEntries
+    unreadable: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, columns: Sequence[str], type_names: Sequence[str], specs: Iterable[str]) -> PartitionIndex:
+        """An index in memory, from the rows of SHOW PARTITIONS. Raises NotIndexableError."""
+        keys = PartitionKeys(tuple(columns), tuple(type_names))
+        entries, unreadable = in_order(keys, specs)
+        return cls(keys, SortedEntries(entries), tuple(unreadable))
+
+    def matching(self, condition: Filter) -> Iterator[str]:
+        """The names of the partitions that satisfy a filter, and of those that may. Raises NotIndexableError."""
+        plan = plan_scans(condition, self.keys)
+        for entry in matching(plan, self.keys, self.entries):
+            yield self.keys.spec(entry)
+        yield from self.unreadable
+
+    def between(self, low: Key, high: Key) -> int:
+        """How many partitions have a value of the leading column strictly between two.
+
+        Partitions that cannot be read are not among them: none, or all, might be. Raises NotIndexableError.
+        """
+        start, stop = successor(self.keys.encode_field(0, low)), self.keys.encode_field(0, high)
+        return sum(1 for _ in self.entries.scan(start, stop))
+
+    def distinct(self, column: str) -> tuple[Key | None, ...]:
+        """The values of a column that partitions have, ascending, null first. Raises NotIndexableError."""
+        position = self.keys.position(column)
+        fields = self._leading_fields() if position == 0 else self._fields(position)
+        return tuple(self.keys.decode_field(position, field) for field in fields)
+
+    def _leading_fields(self) -> Iterator[bytes]:
+        """Goes from each value straight to the next one, past all the partitions that share it."""
+        start = b""
+        while (entry := next(self.entries.scan(start, END), None)) is not None:
+            field = self.keys.field(entry, 0)
+            yield field
+            start = successor(field)
+
+    def _fields(self, position: int) -> list[bytes]:
+        return sorted({self.keys.field(entry, position) for entry in self.entries.scan(b"", END)})
