@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 from tpcds import tpcds
 
-from rewriter import Catalog, KeyQuery, KeySet, Limits, SkipReason, TableFacts, TableName, apply, plan, read
+from rewriter import Catalog, KeySet, Limits, Question, SkipReason, TableFacts, TableName, apply, plan, read
 from rewriter.statement import tokenize
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ def _timed(phase: Callable[[], T]) -> tuple[T, float]:
     return result, (process_time() - start) * 1_000
 
 
-def _keys(asked: KeyQuery) -> KeySet:
+def _keys(asked: Question) -> KeySet:
     type_names = tuple(column.type_name for column in asked.columns)
     rows = [tuple(n if name.endswith("int") else str(n) for name in type_names) for n in range(_KEYS)]
     return KeySet.of(type_names, rows)

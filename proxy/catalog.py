@@ -138,6 +138,28 @@ def _sections(rows: Iterator[tuple[str, str]]) -> dict[str, list[tuple[str, str]
     return sections
 
 
+@dataclass(frozen=True)
+class Described:
+    """What DESCRIBE said of a name; `identity` tells the table from every other one, where it is a table."""
+
+    name: TableName
+    facts: TableFacts | None
+    identity: tuple[str, ...] = ()
+
+
+def read_identity(result: QueryResult) -> tuple[str, ...]:
+    """What tells a table from others of its name, before and after: where it lies and when it was made."""
+    if not isinstance(result, Rows):
+        return ()
+    sections = _sections((str(row[0] or ""), str(row[1] or "")) for row in result.rows)
+    details = dict(sections.get(_DETAILS_HEADING, ()))
+    return tuple(details[name] for name in _IDENTITY) if all(name in details for name in _IDENTITY) else ()
+
+
+# The table's own name comes first: by it the lists of tables are forgotten that a statement names.
+_IDENTITY = ("Table", "Database", "Catalog", "Location", "Created Time")
+
+
 @dataclass
 class FactsCache:
     """What one session was told about tables, each fact with the time until which it is believed."""
@@ -146,19 +168,24 @@ class FactsCache:
     clock: Callable[[], float]
 
     def __post_init__(self) -> None:
-        self._entries: dict[TableName, tuple[float, TableFacts | None]] = {}
+        self._entries: dict[TableName, tuple[float, Described]] = {}
 
     def current(self) -> dict[TableName, TableFacts | None]:
         """The facts that are not older than the configuration allows."""
         now = self.clock()
         self._entries = {name: entry for name, entry in self._entries.items() if entry[0] > now}
-        return {name: facts for name, (_, facts) in self._entries.items()}
+        return {name: described.facts for name, (_, described) in self._entries.items()}
 
-    def add(self, name: TableName, facts: TableFacts | None) -> None:
+    def described(self, name: TableName) -> Described:
+        """What is known of a name, whatever its age: it was current when the statement was planned."""
+        _, described = self._entries.get(name, (0.0, Described(name, None)))
+        return described
+
+    def add(self, described: Described) -> None:
         """Remember a fact; the oldest one goes where there are too many."""
         if len(self._entries) >= self.settings.tables_max:
             del self._entries[next(iter(self._entries))]
-        self._entries[name] = (self.clock() + self.settings.facts_ttl_s, facts)
+        self._entries[described.name] = (self.clock() + self.settings.facts_ttl_s, described)
 
     def clear(self) -> None:
         """Forget everything: the session ran a statement that may have changed what names mean."""

@@ -22,8 +22,10 @@ from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
 from proxy.client import BackendError
 from proxy.config import Config, ConfigError, address, load
 from proxy.explain import text
+from proxy.partition_lists import SharedLists
 from proxy.server import Proxy, ServerSettings
 from proxy.session import Session
+from proxy.store import open_store
 
 T = TypeVar("T")
 
@@ -144,16 +146,21 @@ def explain(  # noqa: PLR0913 - one parameter per option
     """Show what the proxy would do with SQL, and why."""
     config = _config(path, overrides, proxy_backend=backend)
     request = ExplainRequest(sql, database, run_key_queries)
-    explained = _run(lambda: ask(config, request, user, password))
+    explained = _run(lambda: ask(config, request, user, password, SharedLists()))
     click.echo(msgspec.json.encode(explained).decode() if as_json else text(explained))
 
 
 async def _serve(config: Config) -> None:
-    proxy = Proxy(_server_settings(config), lambda: Session(config, time.monotonic))
+    with open_store(config.catalog) as store:
+        await _serve_with(config, SharedLists(store))
+
+
+async def _serve_with(config: Config, lists: SharedLists) -> None:
+    proxy = Proxy(_server_settings(config), lambda: Session(config, time.monotonic, lists))
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    runner = web.AppRunner(application(config), handle_signals=False, access_log=None)
+    runner = web.AppRunner(application(config, lists), handle_signals=False, access_log=None)
     await runner.setup()
     try:
         await proxy.start()

@@ -75,8 +75,13 @@ class RewriteSection(_Section, frozen=True):
     key_query_deadline_s: Seconds = 5.0
     # 4,000 keys of 250 bytes each.
     key_query_bytes_max: Bytes = 1024 * 1024
-    # A Derby-backed metastore fails outright near 150 values in one IN.
+    # Ranges around keys that are too many to be fetched: the widest gaps between them are left out.
+    key_ranges_max: Annotated[int, Meta(ge=1, le=10_000)] = 200
+    # A Derby-backed metastore fails outright beyond 140 comparisons with a column.
     metastore_in_max: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    # Ranges that the metastore is sent where points are too many; each is two comparisons. Where partitions are
+    # known to lie, a few do.
+    metastore_ranges_max: Annotated[int, Meta(ge=1, le=500)] = 40
     # Text inserted for one scan: 4,000 keys of about 30 characters.
     predicate_chars_max: Count = 131_072
 

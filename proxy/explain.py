@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 
 from proxy.session import Decision, Timings
-from rewriter import ScanOutcome, SkipReason
+from rewriter import Keys, KeySet, ScanOutcome, SkipReason
+from rewriter.partition_index import PartitionIndex
+from rewriter.partition_values import NotIndexableError
 from rewriter.partitions import kept
 
 
@@ -74,8 +76,8 @@ def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
         table=str(reference.name),
         alias=outcome.scan.alias,
         reducers=[
-            ReducerView(list(r.columns), r.join, r.key_query.sql, len(keys.rows) if keys is not None else None)
-            for r, keys in outcome.reducers
+            ReducerView(list(reducer.columns), reducer.join, reducer.key_query.sql, _count(keys))
+            for reducer, keys in outcome.reducers
         ],
         predicate=outcome.predicate,
         exact=outcome.exact,
@@ -87,11 +89,25 @@ def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
     )
 
 
+def _count(keys: Keys | None) -> int | None:
+    return len(keys.rows) if isinstance(keys, KeySet) else None
+
+
 def _partitions(outcome: ScanOutcome, decision: Decision) -> CountView:
-    listed = decision.partitions.get(outcome.scan.reference.name)
-    if listed is None:
+    index = decision.partitions.get(outcome.scan.reference.name)
+    if index is None:
         return CountView()
-    return CountView(len(listed), kept(listed, outcome.narrowed_by) if outcome.narrowed_by else None)
+    try:
+        return CountView(index.count, _kept(outcome, index))
+    except NotIndexableError:
+        return CountView(index.count)
+
+
+def _kept(outcome: ScanOutcome, index: PartitionIndex) -> int | None:
+    if outcome.cover is None:
+        return None
+    exact = [keys.cover(columns) for columns, keys in outcome.narrowed_by]
+    return kept(index, exact if outcome.exact else [outcome.cover])
 
 
 def _code(reason: SkipReason | None) -> str | None:

@@ -7,31 +7,32 @@ returns what to send. Whoever holds the connection drives it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
 from proxy.catalog import (
+    Described,
     FactsCache,
     describe_query,
-    partitions_query,
     read_description,
-    read_partitions,
+    read_identity,
     read_view_text,
     view_text_query,
 )
 from proxy.config import Config, RewriteSection
+from proxy.partition_lists import PartitionLists, SharedLists
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.store import ListKey
 from rewriter import (
     VIEW_NESTING_MAX,
-    KeyQuery,
-    KeySet,
+    Keys,
     Limits,
     Plan,
+    Question,
     Rewrite,
     SkipReason,
     Statement,
-    TableFacts,
     TableKind,
     TableName,
     apply,
@@ -39,11 +40,12 @@ from rewriter import (
     plan,
     read,
 )
+from rewriter.partition_index import PartitionIndex
 from rewriter.statement import depends_on_quoting, first_word
 
 T = TypeVar("T")
 Queries: TypeAlias = Generator[Query, QueryResult, T]
-KeyAnswers: TypeAlias = dict[KeyQuery, KeySet | SkipReason]
+KeyAnswers: TypeAlias = dict[Question, Keys | SkipReason]
 
 _log = logging.getLogger(__name__)
 
@@ -79,8 +81,8 @@ class Decision:
     skip: SkipReason | None = None
     plan: Plan | None = None
     rewrite: Rewrite | None = None
-    # The partitions of each fact that has reducers; None where they could not be listed. Only explain asks.
-    partitions: dict[TableName, tuple[str, ...] | None] = field(default_factory=dict)
+    # The partitions of facts that have reducers, where they could be listed. Only explain asks for all of them.
+    partitions: Mapping[TableName, PartitionIndex] = field(default_factory=dict)
     timings: Timings = field(default_factory=Timings)
 
     @property
@@ -92,10 +94,12 @@ class Decision:
 class Session:
     """The rewriting side of one client session: what it knows of its tables and settings."""
 
-    def __init__(self, config: Config, clock: Callable[[], float]) -> None:
+    def __init__(self, config: Config, clock: Callable[[], float], lists: SharedLists | None = None) -> None:
         self._config = config
         self._clock = clock
         self._facts = FactsCache(config.catalog, clock)
+        self._shared = lists or SharedLists()
+        self._lists = PartitionLists(self._shared, config.catalog, clock)
         self._default_quoting: bool | None = None
 
     def rewrite(self, sql: str) -> Queries[str]:
@@ -111,7 +115,10 @@ class Session:
         timings = Timings()
         start = self._clock()
         decision = yield from self._decide(sql, timings, run_key_queries=run_key_queries)
-        partitions = yield from self._list_partitions(decision)
+        scans = decision.plan.scans if decision.plan is not None else ()
+        reduced = dict.fromkeys(scan.reference.name for scan in scans if scan.reducers)
+        listed = yield from self._list_partitions(reduced, timings)
+        partitions = {name: index for name, (_, index) in listed.items()}
         timings.total_s = self._clock() - start
         return replace(decision, partitions=partitions, timings=timings)
 
@@ -134,13 +141,15 @@ class Session:
         answers: KeyAnswers = {}
         if run_key_queries:
             answers = yield from self._ask_keys(planned, timings)
-        lists = yield from self._list_partitions(planned.wants_partitions(answers), timings)
-        result = apply(planned, answers, limits, self._costs(lists))
+        listed = yield from self._list_partitions(planned.wants_partitions(answers), timings)
+        costs = {name: self._lists.costs(key, index) for name, (key, index) in listed.items()}
+        result = apply(planned, answers, limits, costs)
         return Decision(sql, result.skip, planned, result, timings=timings)
 
     def _read(self, sql: str, settings: RewriteSection) -> Queries[Statement | SkipReason]:
         if first_word(sql) not in _READING_WORDS:
             self._facts.clear()
+            self._shared.forget_named_in(sql)
             self._default_quoting = None
         if depends_on_quoting(sql) and len(sql) <= settings.statement_chars_max and may_have_a_join(sql):
             default = yield from self._quoting_is_default()
@@ -166,20 +175,20 @@ class Session:
             if planned.missing <= asked:
                 break  # they change under us, or are more than the session may keep
             for name in sorted(planned.missing, key=str):
-                facts = yield from self._describe(name, timings)
-                self._facts.add(name, facts)
+                described = yield from self._describe(name, timings)
+                self._facts.add(described)
             asked |= planned.missing
         return SkipReason.TABLES_UNSETTLED
 
-    def _describe(self, name: TableName, timings: Timings) -> Queries[TableFacts | None]:
+    def _describe(self, name: TableName, timings: Timings) -> Queries[Described]:
         answer = yield describe_query(name, self._config.catalog)
         timings.catalog_s += answer.seconds
         facts = read_description(answer)
         if facts is None or facts.kind is TableKind.TABLE or facts.view is not None:
-            return facts
+            return Described(name, facts, read_identity(answer))
         answer = yield view_text_query(name, self._config.catalog)
         timings.catalog_s += answer.seconds
-        return replace(facts, view=read_view_text(answer))
+        return Described(name, replace(facts, view=read_view_text(answer)))
 
     def _ask_keys(self, planned: Plan, timings: Timings) -> Queries[KeyAnswers]:
         settings = self._config.rewrite
@@ -193,24 +202,27 @@ class Session:
                     deadline_s=settings.key_query_deadline_s,
                 )
                 timings.key_queries_s += answer.seconds
-                answers[key_query] = _key_set(key_query, answer)
+                answers[key_query] = _keys(key_query, answer)
         return answers
 
-    def _list_partitions(self, decision: Decision) -> Queries[dict[TableName, tuple[str, ...] | None]]:
-        scans = decision.plan.scans if decision.plan is not None else ()
-        lists: dict[TableName, tuple[str, ...] | None] = {}
-        for name in dict.fromkeys(scan.reference.name for scan in scans if scan.reducers):
-            answer = yield partitions_query(name, self._config.catalog)
-            decision.timings.catalog_s += answer.seconds
-            lists[name] = read_partitions(answer)
+    def _list_partitions(
+        self, names: Iterable[TableName], timings: Timings
+    ) -> Queries[dict[TableName, tuple[ListKey, PartitionIndex]]]:
+        lists = {}
+        for name in names:
+            start = self._clock()
+            found = yield from self._lists.find(self._facts.described(name))
+            timings.catalog_s += self._clock() - start
+            if found is not None:
+                lists[name] = found
         return lists
 
 
-def _key_set(key_query: KeyQuery, answer: QueryResult) -> KeySet | SkipReason:
+def _keys(question: Question, answer: QueryResult) -> Keys | SkipReason:
     """The keys in an answer, or why there are none that can be used."""
     if isinstance(answer, QueryFailed):
         return _FAILURES.get(answer.kind, SkipReason.KEY_QUERY_FAILED)
-    return key_query.read(answer.rows)
+    return question.read(answer.rows)
 
 
 def _log_decision(decision: Decision) -> None:

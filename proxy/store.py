@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -49,8 +50,8 @@ class ListKey:
 
     # All that the backend knows the session by: the user who logged in, and the user whom the session acts for.
     owner: tuple[str, ...]
-    # What DESCRIBE said: catalog, database, table, and best also location and time of creation, by which a table
-    # that was dropped and created again is another one.
+    # What DESCRIBE said: the table's own name first, then database, catalog, and best also location and time of
+    # creation, by which a table that was dropped and created again is another one.
     table: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -70,6 +71,8 @@ def _digest(parts: tuple[str, ...]) -> bytes:
 class _Header(msgspec.Struct, frozen=True):
     """What is known of one list. Its entries stand elsewhere, behind its generation."""
 
+    # Its name alone, in lower case.
+    table: str
     generation: bytes
     filled_at: float
     expires_at: float
@@ -134,7 +137,7 @@ class PartitionStore:
         entries, unreadable = in_order(keys, specs, entry_bytes_max=self._entry_bytes_max)
         try:
             with self._environment.begin(write=True) as transaction:
-                return self._write(transaction, key.digest, keys, entries, unreadable)
+                return self._write(transaction, key, keys, entries, unreadable)
         except lmdb.Error as error:
             _log.warning("a list of %d partitions is not kept: %s", len(specs), error)
             return False
@@ -156,10 +159,12 @@ class PartitionStore:
         snapshot = _Snapshot(transaction, self._entries, header.generation)
         return PartitionIndex(PartitionKeys(header.columns, header.type_names), snapshot, header.unreadable)
 
-    def forget(self, table: tuple[str, ...]) -> None:
-        """Drop everyone's lists of a table: a statement may have changed its partitions."""
-        prefix = _digest(table)
-        self._drop(lambda digest, _: digest.startswith(prefix))
+    def forget(self, names: AbstractSet[str]) -> None:
+        """Drop everyone's lists of the tables of these names, in lower case, in any database.
+
+        A statement that holds these words may have changed their partitions.
+        """
+        self._drop(lambda _, header: header.table in names)
 
     def clear(self) -> None:
         """Drop all lists: a statement may have changed what nobody can tell."""
@@ -168,17 +173,18 @@ class PartitionStore:
     def _write(
         self,
         transaction: lmdb.Transaction[bytes],
-        digest: bytes,
+        key: ListKey,
         keys: PartitionKeys,
         entries: list[bytes],
         unreadable: list[str],
     ) -> bool:
-        now = self._clock()
+        now, digest, table = self._clock(), key.digest, key.table[0].lower()
         self._drop_in(transaction, lambda found, header: found == digest or not header.is_believed(now))
         if transaction.stat(self._lists)["entries"] >= _LISTS_MAX:
             return False
         generation = transaction.id().to_bytes(_GENERATION_BYTES)
         header = _Header(
+            table=table,
             generation=generation,
             filled_at=now,
             expires_at=now + self._settings.partitions_ttl_s,

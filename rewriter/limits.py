@@ -13,5 +13,5 @@ class Limits:
     key_ranges_max: int = 200
     key_queries_max: int = 8
     metastore_in_max: int = 100
-    metastore_ranges_max: int = 20
+    metastore_ranges_max: int = 40
     predicate_chars_max: int = 128 * 1024

@@ -101,6 +101,17 @@ class PartitionIndex:
         start, stop = successor(self.keys.encode_field(0, low)), self.keys.encode_field(0, high)
         return sum(1 for _ in self.entries.scan(start, stop))
 
+    @property
+    def count(self) -> int:
+        """How many partitions there are."""
+        return sum(1 for _ in self.entries.scan(b"", END)) + len(self.unreadable)
+
+    def values(self, column: str) -> Iterator[Key | None]:
+        """Each partition's value of a column, in no order that means anything. Raises NotIndexableError."""
+        position = self.keys.position(column)
+        for entry in self.entries.scan(b"", END):
+            yield self.keys.decode_field(position, self.keys.field(entry, position))
+
     def distinct(self, column: str) -> tuple[Key | None, ...]:
         """The values of a column that partitions have, ascending, null first. Raises NotIndexableError."""
         position = self.keys.position(column)

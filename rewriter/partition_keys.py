@@ -14,7 +14,9 @@ from functools import cached_property
 
 from rewriter.keys import Key
 from rewriter.partition_values import Codec, NotIndexableError, codec
-from rewriter.partitions import DEFAULT_PARTITION
+
+# How Hive spells null (and the empty string) in a partition's directory.
+DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 NULL = b"\x00"
 VALUE = b"\x01"

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from sqlglot import exp, parse_one
 from star_benchmark import StarBenchmark
 
-from rewriter import KeyQuery, KeySet, Limits, Plan, ScanOutcome, SkipReason, Statement, apply, plan, read
-from rewriter.partitions import kept
+from rewriter import Keys, Limits, Plan, Question, ScanOutcome, SkipReason, Statement, TableName, apply, plan, read
+from rewriter.partition_index import PartitionIndex
+from rewriter.partitions import costs, kept
 
 LIMITS = Limits()
 STATEMENT_CHARS_MAX = 100_000  # The longest of the texts has under 10,000.
@@ -40,8 +41,12 @@ def planned(benchmark: StarBenchmark, statement: Statement) -> Plan:
 def fact_scans(benchmark: StarBenchmark, query: str) -> list[FactScan]:
     """The query's references to facts, in the order of the text."""
     found = planned(benchmark, statement_of(benchmark.queries[query]))
-    answers = {asked: _answer(benchmark, asked) for asked in found.key_queries}
-    outcomes = sorted(apply(found, answers, LIMITS).scans, key=lambda outcome: outcome.scan.reference.start)
+    answers: dict[Question, Keys | SkipReason] = {}
+    while pending := found.pending(answers):
+        answers |= {asked: _answer(benchmark, asked) for asked in pending}
+    partitions = {name: costs(_index(benchmark, name)) for name in found.wants_partitions(answers)}
+    rewrite = apply(found, answers, LIMITS, partitions)
+    outcomes = sorted(rewrite.scans, key=lambda outcome: outcome.scan.reference.start)
     return [_fact_scan(benchmark, outcome) for outcome in outcomes if _table(outcome) in benchmark.partitions]
 
 
@@ -55,13 +60,23 @@ def _table(outcome: ScanOutcome) -> str:
 
 
 def _fact_scan(benchmark: StarBenchmark, outcome: ScanOutcome) -> FactScan:
-    partitions = benchmark.partitions[_table(outcome)]
-    if outcome.predicate is None:
-        return FactScan(_table(outcome), None, len(partitions), outcome.skip)
-    return FactScan(_table(outcome), kept(partitions, outcome.narrowed_by), len(partitions), None)
+    total = len(benchmark.partitions[_table(outcome)])
+    if outcome.cover is None:
+        return FactScan(_table(outcome), None, total, outcome.skip)
+    exact = [keys.cover(columns) for columns, keys in outcome.narrowed_by]
+    index = _index(benchmark, outcome.scan.reference.name)
+    return FactScan(_table(outcome), kept(index, exact if outcome.exact else [outcome.cover]), total, None)
 
 
-def _answer(benchmark: StarBenchmark, asked: KeyQuery) -> KeySet | SkipReason:
+def _index(benchmark: StarBenchmark, name: TableName) -> PartitionIndex:
+    table = name.parts[-1].lower()
+    column, facts = benchmark.partition_columns[table], benchmark.catalog(frozenset({name}))[name]
+    known = facts.column(column) if facts is not None else None
+    assert known is not None
+    return PartitionIndex.of((known.name,), (known.type_name,), benchmark.partitions[table])
+
+
+def _answer(benchmark: StarBenchmark, asked: Question) -> Keys | SkipReason:
     """The keys, as DuckDB finds them in the same data."""
     tree = parse_one(asked.sql, read="spark")
     for node in list(tree.find_all(exp.Typeof)):

@@ -42,12 +42,6 @@ ROWS_SHOWN_MAX = 10  # Some answers hold thousands.
 # A scan in EXPLAIN FORMATTED: its table, and the lines that say how it is pruned.
 SPARK_SCAN = re.compile(r"^\(\d+\) Scan parquet \S+\.(\w+)$(.*?)^$", re.DOTALL | re.MULTILINE)
 
-# What Spark prunes at run time and the proxy does not yet narrow. Whoever closes a gap takes its line away.
-NOT_YET = {
-    # More dates satisfy the filter than a key query may answer, though few of them are partitions.
-    ("tpcds", "q3"): {"store_sales"},
-}
-
 
 @dataclass(frozen=True)
 class Sessions:
@@ -121,7 +115,7 @@ def test_what_spark_prunes_at_run_time_is_narrowed_before(
     made = benchmark(name)
     narrowed = narrowed_tables(fact_scans(made, query)).keys()
     pruned = pruned_by_spark(sessions(name).direct, made.queries[query])
-    assert pruned - narrowed == NOT_YET.get((name, query), set())
+    assert not pruned - narrowed
 
 
 def pruned_by_spark(session: hive.Connection, sql: str) -> set[str]:

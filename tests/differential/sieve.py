@@ -17,10 +17,12 @@ from star_tables import VALUES, Schema, Star, catalog, random_star
 from tally import FAILURES_MAX, Tally
 
 from rewriter import (
-    KeyQuery,
+    KeyRanges,
+    Keys,
     KeySet,
     Limits,
     Plan,
+    Question,
     SkipReason,
     TableFacts,
     TableName,
@@ -28,10 +30,10 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.keys import Key, row_order
+from rewriter.keys import Key
 
 Answer = Counter[tuple[str, ...]]
-Answers = Mapping[KeyQuery, KeySet | SkipReason]
+Answers = Mapping[Question, Keys | SkipReason]
 
 LIMITS = Limits()
 _CHARS_MAX = 100_000
@@ -87,7 +89,7 @@ class Sieve:
         rows = self._connection.execute(to_duckdb(sql, self.star.schema)).fetchall()
         return Counter(tuple(map(_comparable, row)) for row in rows)
 
-    def keys(self, key_query: KeyQuery) -> KeySet | SkipReason:
+    def keys(self, key_query: Question) -> Keys | SkipReason:
         """What the proxy would make of the key query's answer."""
         try:
             rows = self._connection.execute(to_duckdb(key_query.sql, self.star.schema)).fetchall()
@@ -178,7 +180,7 @@ def check(sieve: Sieve, query: Query, rng: Random, tally: Tally) -> Iterator[str
         tally.skips[planned.name] += 1
         return
     try:
-        answers: dict[KeyQuery, KeySet | SkipReason] = {}
+        answers: dict[Question, Keys | SkipReason] = {}
         while pending := planned.pending(answers):
             answers |= {key_query: sieve.keys(key_query) for key_query in pending}
     except BrokenKeyQueryError as error:
@@ -240,9 +242,33 @@ def _variants(planned: Plan, answers: Answers, rng: Random) -> dict[str, str]:
     keys = answers[grown]
     assert isinstance(keys, KeySet)
     more = tuple(_on_the_wire(rng.choice(VALUES[column.type_name])) for column in grown.columns)
-    wider = replace(keys, rows=tuple(sorted({*keys.rows, more}, key=row_order(keys.type_names))))
+    every = (True,) * len(more)
+    wider = replace(keys, rows=KeySet.of(keys.type_names, [*keys.rows, more], null_safe=every).rows)
     texts[f"rewritten with more keys for {grown.sql}"] = apply(planned, {**answers, grown: wider}, LIMITS).text
+    texts |= _tight_variants(planned, answers, rng)
     return texts
+
+
+def _tight_variants(planned: Plan, answers: Answers, rng: Random) -> dict[str, str]:
+    """The same where next to nothing may be said: covers are widened, and the keys are said again or not."""
+    points, ranges = rng.choice([(0, 1), (1, 0), (1, 1), (2, 2)])
+    texts = {}
+    for chars_max in (LIMITS.predicate_chars_max, 150):
+        limits = Limits(metastore_in_max=points, metastore_ranges_max=ranges, predicate_chars_max=chars_max)
+        about = f"with {points} points, {ranges} ranges, {chars_max} characters"
+        texts[f"rewritten {about}"] = apply(planned, answers, limits).text
+        hulls = {question: _hull(answer) for question, answer in answers.items()}
+        texts[f"rewritten by ranges {about}"] = apply(planned, hulls, limits).text
+    return texts
+
+
+def _hull(answer: Keys | SkipReason) -> Keys | SkipReason:
+    """One range around all keys of a column, as for keys that are too many."""
+    if not isinstance(answer, KeySet) or len(answer.type_names) > 1 or not answer.rows:
+        return answer
+    keys = [row[0] for row in answer.rows if row[0] is not None]
+    ends = ((keys[0], keys[-1]),) if keys else ()
+    return KeyRanges(answer.type_names[0], ends, answer.has_null, answer.assumptions)
 
 
 def _differences(sieve: Sieve, query: Query, expected: Answer, what: str, text: str) -> Iterator[str]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from proxy.catalog import FactsCache, read_description, read_partitions, read_view_text
+from proxy.catalog import Described, FactsCache, read_description, read_partitions, read_view_text
 from proxy.config import CatalogSection
 from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows
 from rewriter import Column as TableColumn
@@ -132,7 +132,7 @@ def test_a_failed_description_says_nothing() -> None:
 def test_facts_are_believed_until_they_expire() -> None:
     now = [100.0]
     cache = FactsCache(CatalogSection(facts_ttl_s=10), lambda: now[0])
-    cache.add(TableName(("f",)), FACTS)
+    cache.add(Described(TableName(("f",)), FACTS))
     now[0] = 109.9
     assert cache.current() == {TableName(("f",)): FACTS}
     now[0] = 110.0
@@ -142,5 +142,5 @@ def test_facts_are_believed_until_they_expire() -> None:
 def test_the_oldest_fact_goes_where_there_are_too_many() -> None:
     cache = FactsCache(CatalogSection(tables_max=2), lambda: 0.0)
     for name in "abc":
-        cache.add(TableName((name,)), None)
+        cache.add(Described(TableName((name,)), None))
     assert list(cache.current()) == [TableName(("b",)), TableName(("c",))]

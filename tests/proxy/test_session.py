@@ -7,8 +7,12 @@ import pytest
 
 from proxy.config import CatalogSection, Config, RewriteSection
 from proxy.explain import text, view
+from proxy.partition_lists import SharedLists
 from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows, Value
 from proxy.session import Decision, Queries, Session, T
+from proxy.store import open_store
+from rewriter.keyquery import KeyColumn
+from rewriter.rangequery import range_query
 
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
 KEY_QUERY = "SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM d WHERE (d.g = 1) LIMIT 4001"
@@ -28,9 +32,14 @@ def failed(kind: FailureKind) -> QueryFailed:
 
 PARTITION_INFORMATION = ("# Partition Information", "", ""), ("# col_name", "", ""), ("ds", "string", "")
 DETAILS = ("# Detailed Table Information", "", ""), ("Type", "MANAGED", ""), ("Provider", "parquet", "")
-F = rows(("id", "int", ""), ("ds", "string", ""), *PARTITION_INFORMATION, *DETAILS)
+IDENTITY = tuple((name, "f", "") for name in ("Catalog", "Database", "Table", "Location", "Created Time"))
+F = rows(("id", "int", ""), ("ds", "string", ""), *PARTITION_INFORMATION, *DETAILS, *IDENTITY)
 D = rows(("ds", "string", ""), ("g", "int", ""), *DETAILS)
 DESCRIBE = [("DESCRIBE TABLE EXTENDED `d`", D), ("DESCRIBE TABLE EXTENDED `f`", F)]
+RANGE_QUERY = range_query(
+    source="d", key="d.`ds`", column=KeyColumn("string"), filters=["d.g = 1"], ranges_max=200
+).sql
+OWNER = ("SELECT current_user()", rows(("ann",)))
 KEYS = (KEY_QUERY, rows(("a", "string"), (None, "string")))
 
 
@@ -158,9 +167,62 @@ def test_a_statement_that_reads_only_costs_no_query(statement: str) -> None:
     assert played(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
-@pytest.mark.parametrize("kind", list(FailureKind))
+@pytest.mark.parametrize("kind", [FailureKind.REJECTED, FailureKind.DEADLINE, FailureKind.UNREADABLE])
 def test_a_key_query_that_fails_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
     assert played(session().rewrite(SQL), [*DESCRIBE, (KEY_QUERY, failed(kind))]) == SQL
+
+
+@pytest.mark.parametrize("kind", [FailureKind.TOO_MANY_ROWS, FailureKind.TOO_MANY_BYTES])
+def test_where_there_are_too_many_keys_ranges_are_asked_for(kind: FailureKind) -> None:
+    days = [("2026-01-01", "2026-01-31"), ("2026-05-01", "2026-05-02")]
+    ranges = rows(*((low, "string", high, "string") for low, high in days))
+    script: list[tuple[str, QueryResult]] = [*DESCRIBE, (KEY_QUERY, failed(kind)), (RANGE_QUERY, ranges)]
+    assert played(session().rewrite(SQL), script) == NARROWED.replace(
+        "`ds` IN ('a')",
+        "(`ds` BETWEEN '2026-01-01' AND '2026-01-31' OR `ds` BETWEEN '2026-05-01' AND '2026-05-02')",
+    )
+
+
+@pytest.mark.parametrize("kind", list(FailureKind))
+def test_a_range_query_that_fails_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
+    too_many = (KEY_QUERY, failed(FailureKind.TOO_MANY_ROWS))
+    assert played(session().rewrite(SQL), [*DESCRIBE, too_many, (RANGE_QUERY, failed(kind))]) == SQL
+
+
+MANY_KEYS = (KEY_QUERY, rows(*((f"2026-01-{day:02}", "string") for day in range(1, 29, 1))))
+LISTED = ("SHOW PARTITIONS `f`", rows(*((f"ds=2026-01-{day:02}",) for day in range(1, 32))))
+WITHIN = "`ds` BETWEEN '2026-01-01' AND '2026-01-28'"
+
+
+def test_where_many_keys_lie_among_the_partitions_they_are_a_range() -> None:
+    found = played(session().rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+    assert found == NARROWED.replace("`ds` IN ('a')", WITHIN)
+
+
+def test_a_list_of_partitions_that_cannot_be_had_changes_nothing_and_is_not_asked_for_again() -> None:
+    one, unlisted = session(), ("SHOW PARTITIONS `f`", failed(FailureKind.DEADLINE))
+    text = played(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, unlisted])
+    assert "'2026-01-27', '2026-01-28') OR typeof" in text
+    assert played(one.rewrite(SQL), [MANY_KEYS]) == text
+
+
+def test_sessions_of_one_user_share_a_list_until_a_statement_names_the_table() -> None:
+    with open_store(CatalogSection()) as store:
+        lists = SharedLists(store)
+        one, other = (Session(Config(), lambda: 0.0, lists) for _ in range(2))
+        narrowed = played(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+        assert WITHIN in narrowed
+        assert played(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER]) == narrowed
+        assert played(other.rewrite("ALTER TABLE f ADD PARTITION (ds = 'z')"), []).startswith("ALTER")
+        assert played(one.rewrite(SQL), [MANY_KEYS, LISTED]) == narrowed
+
+
+def test_another_user_is_not_shown_the_list() -> None:
+    with open_store(CatalogSection()) as store:
+        one, other = (Session(Config(), lambda: 0.0, SharedLists(store)) for _ in range(2))
+        _ = played(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+        bob = ("SELECT current_user()", rows(("bob",)))
+        _ = played(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, bob, LISTED])
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))
@@ -215,7 +277,7 @@ def test_the_limits_of_the_configuration_reach_the_queries() -> None:
 
 def explained(*, run_key_queries: bool, partitions: QueryResult) -> Decision:
     keys = [KEYS] if run_key_queries else []
-    script = [*DESCRIBE, *keys, ("SHOW PARTITIONS `f`", partitions)]
+    script = [*DESCRIBE, *keys, OWNER, ("SHOW PARTITIONS `f`", partitions)]
     return played(session().explain(SQL, run_key_queries=run_key_queries), script)
 
 
@@ -230,7 +292,7 @@ def test_explain_counts_the_partitions_that_are_kept() -> None:
         (["ds"], "f.ds = d.ds", KEY_QUERY, 1)
     ]
     assert dimension.skip_reason == "NOT_PARTITIONED"
-    assert found.timings_ms == {"catalog": 750.0, "key_queries": 250.0, "total": 0.0}
+    assert found.timings_ms == {"catalog": 500.0, "key_queries": 250.0, "total": 0.0}
     assert "partitions   1 of 3 kept" in text(found)
 
 

@@ -1,7 +1,10 @@
 """Small domains, boxes and covers for Hypothesis, over worlds small enough to ask about every row there is."""
 
 import os
+from collections.abc import Callable
+from decimal import Decimal
 from itertools import product
+from typing import Any
 
 from hypothesis import HealthCheck, reject, settings
 from hypothesis import strategies as st
@@ -89,3 +92,10 @@ rows = st.lists(st.tuples(*(st.sampled_from(VALUES[column.name]) for column in C
 def held(cover: Cover) -> list[dict[str, Key | None]]:
     """The rows of the small world that a cover holds, each asked for by itself."""
     return [row for row in ROWS if cover.holds(row)]
+
+
+def order(type_name: str) -> Callable[[Key], Any]:
+    """How Spark orders values of the type, said in another way than the positions do."""
+    if type_name == "string":
+        return lambda value: str(value).encode()
+    return Decimal if type_name.startswith("decimal") else lambda value: value

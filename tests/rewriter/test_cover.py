@@ -110,10 +110,9 @@ def test_no_rows_are_none() -> None:
 
 
 def test_rows_of_a_single_column_are_its_domain() -> None:
-    keys = KeySet.of("int", [3, 1, 2])
-    assert Cover.of_rows(DAY_AND_REGION[:1], [(key,) for key in keys.values]) == Cover.of_domain(
-        "day", ints(1, 2, 3)
-    )
+    keys = KeySet.of(("int",), [(3,), (1,), (2,)])
+    assert Cover.of_rows(DAY_AND_REGION[:1], keys.rows) == Cover.of_domain("day", ints(1, 2, 3))
+    assert keys.cover(["day"]) == Cover.of_domain("day", ints(1, 2, 3))
 
 
 def test_rows_that_are_not_as_wide_as_the_columns_are_refused() -> None:

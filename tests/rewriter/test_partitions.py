@@ -1,46 +1,73 @@
-"""Counting the partitions that a key set keeps."""
+"""Which partitions a cover keeps, and where they lie."""
 
-from rewriter import KeySet
+import pytest
+
+from rewriter import Column, KeySet
+from rewriter.cover import Cover
+from rewriter.domain import Domain
 from rewriter.keys import Key
-from rewriter.partitions import kept, partition_values
+from rewriter.partition_index import PartitionIndex
+from rewriter.partitions import costs, kept
 
-PARTITIONS = (
-    "ds=2026-01-01/region=north",
-    "ds=2026-01-01/region=a%2Fb",
-    "ds=2026-01-02/region=__HIVE_DEFAULT_PARTITION__",
-    "ds=__HIVE_DEFAULT_PARTITION__/region=north",
+INDEX = PartitionIndex.of(
+    ("ds", "region"),
+    ("string", "string"),
+    (
+        "ds=2026-01-01/region=north",
+        "ds=2026-01-01/region=a%2Fb",
+        "ds=2026-01-02/region=__HIVE_DEFAULT_PARTITION__",
+        "ds=__HIVE_DEFAULT_PARTITION__/region=north",
+    ),
 )
 
 
-def keys(type_name: str, *values: Key) -> KeySet:
-    return KeySet.of((type_name,), [(value,) for value in values])
+def points(column: str, type_name: str, *values: Key | None) -> Cover:
+    return Cover.of_rows([Column(column, type_name)], [(value,) for value in values])
 
 
-def test_a_partition_name_is_unescaped() -> None:
-    assert partition_values("d%20s=a%2Fb%3Dc/x=__HIVE_DEFAULT_PARTITION__") == {"d s": "a/b=c", "x": None}
+def index(type_name: str, *specs: str) -> PartitionIndex:
+    return PartitionIndex.of(("k",), (type_name,), specs)
 
 
-def test_a_partition_is_kept_if_every_restricted_column_holds_a_key() -> None:
-    days, regions = keys("string", "2026-01-01"), keys("string", "a/b", "south")
-    assert kept(PARTITIONS, [(("DS",), days)]) == 2
-    assert kept(PARTITIONS, [(("ds",), days), (("region",), regions)]) == 1
+def test_a_partition_is_kept_if_every_cover_holds_its_values() -> None:
+    days, regions = points("ds", "string", "2026-01-01"), points("region", "string", "a/b", "south")
+    assert kept(INDEX, [days]) == 2
+    assert kept(INDEX, [days, regions]) == 1
+    assert kept(INDEX, [Cover.all()]) == 4
+    assert kept(INDEX, [Cover.none()]) == 0
 
 
 def test_keys_of_two_columns_keep_the_pairs_alone() -> None:
     found = KeySet.of(("string", "string"), [("2026-01-01", "a/b"), ("2026-01-02", "north")])
-    assert kept(PARTITIONS, [(("ds", "region"), found)]) == 1
+    assert kept(INDEX, [found.cover(["ds", "region"])]) == 1
 
 
 def test_the_null_partition_is_kept_for_a_null_key_alone() -> None:
-    assert kept(PARTITIONS, [(("ds",), keys("string", "2026-01-01", "2026-01-02"))]) == 3
-    assert kept(PARTITIONS, [(("ds",), KeySet.of(("string",), [(None,)], null_safe=(True,)))]) == 1
+    assert kept(INDEX, [points("ds", "string", "2026-01-01", "2026-01-02")]) == 3
+    assert kept(INDEX, [points("ds", "string", None)]) == 1
 
 
-def test_values_are_compared_as_spark_casts_them() -> None:
-    assert kept(("k=01", "k=+1", "k=2"), [(("k",), keys("int", 1))]) == 2
-    assert kept(("k=1.5", "k=1.50", "k=2"), [(("k",), keys("decimal(5,2)", "1.50"))]) == 2
-    assert kept(("k=TRUE", "k=false"), [(("k",), keys("boolean", *[True]))]) == 1
+def test_a_range_keeps_what_lies_in_it_and_not_null() -> None:
+    assert kept(INDEX, [Cover.of_domain("ds", Domain.between("string", "2026-01-02", None))]) == 1
+    assert kept(INDEX, [Cover.of_domain("ds", Domain.between("string", None, None))]) == 3
+
+
+@pytest.mark.parametrize(
+    ("type_name", "specs", "value"),
+    [
+        ("int", ("k=01", "k=+1", "k=2"), 1),
+        ("decimal(5,2)", ("k=1.5", "k=1.50", "k=2"), "1.50"),
+        ("boolean", ("k=true", "k=TRUE", "k=false"), True),
+    ],
+)
+def test_values_are_compared_as_spark_casts_them(type_name: str, specs: tuple[str, ...], value: Key) -> None:
+    assert kept(index(type_name, *specs), [points("k", type_name, value)]) == 2
 
 
 def test_a_value_that_cannot_be_read_counts_as_kept() -> None:
-    assert kept(("k=2026-1-1", "k=2026-01-02"), [(("k",), keys("date", "2026-01-01"))]) == 1
+    assert kept(index("date", "k=2026-1-1", "k=2026-01-02"), [points("k", "date", "2026-01-01")]) == 1
+
+
+def test_costs_tell_where_partitions_lie_and_leave_null_out() -> None:
+    found = costs(index("int", "k=5", "k=7", "k=07", "k=9", "k=__HIVE_DEFAULT_PARTITION__"))["k"]
+    assert list(found.below([5, 6, 8, 100])) == [0, 1, 3, 4]

@@ -1,83 +1,176 @@
-"""Predicates within the limits of the metastore."""
+"""Predicates within the limits of those who read them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from rewriter import KeySet
+import pytest
+
+from rewriter import Column, KeyRanges, Keys, KeySet
+from rewriter.costs import PartitionCosts
+from rewriter.cover import Cover
 from rewriter.keys import Key
-from rewriter.predicate import Predicate, render
+from rewriter.predicate import Budget, Predicate, Restriction, cover_sql, render
 
 DAYS = [f"2026-{month:02}-{day:02}" for month in range(1, 8) for day in range(1, 29)]
+BUDGET = Budget(points_max=100, ranges_max=20, chars_max=100_000)
+TIGHT = Budget(points_max=2, ranges_max=2, chars_max=100_000)
+NO_COSTS: Mapping[str, PartitionCosts] = {}
 
 
-def sql(
-    type_name: str, values: Sequence[Key | None], *, metastore_in_max: int = 100, null_safe: bool = False
-) -> str:
+def restriction(keys: Keys, *names: str) -> Restriction:
+    pairs = zip(names, keys.type_names, strict=True)
+    return Restriction(tuple(Column(name, type_name) for name, type_name in pairs), keys)
+
+
+def rendered(
+    *restrictions: Restriction, budget: Budget = BUDGET, costs: Mapping[str, PartitionCosts] = NO_COSTS
+) -> Predicate:
+    names = dict.fromkeys(column.name for restriction in restrictions for column in restriction.columns)
+    found = render(restrictions, list(names), budget, costs)
+    assert found is not None
+    return found
+
+
+def one(
+    type_name: str, values: Sequence[Key | None], budget: Budget = BUDGET, *, null_safe: bool = False
+) -> Predicate:
     keys = KeySet.of((type_name,), [(value,) for value in values], null_safe=(null_safe,))
-    return render(["ds"], keys, metastore_in_max=metastore_in_max).sql
+    return rendered(restriction(keys, "ds"), budget=budget)
 
 
-def pairs(*rows: tuple[Key | None, ...], null_safe: tuple[bool, bool] = (False, False)) -> Predicate:
-    keys = KeySet.of(("int", "string"), rows, null_safe=null_safe)
-    return render(["k", "l"], keys, metastore_in_max=100)
+def pairs(*rows: tuple[Key | None, ...], null_safe: tuple[bool, bool] = (False, False)) -> KeySet:
+    return KeySet.of(("int", "string"), rows, null_safe=null_safe)
 
 
 def test_few_keys_are_points() -> None:
-    assert sql("int", [2, 1]) == "(`ds` IN (1, 2) OR typeof(`ds`) <> 'int')"
+    assert one("string", ["b", "a"]).sql == "(`ds` IN ('a', 'b') OR typeof(`ds`) <> 'string')"
+
+
+def test_neighbours_are_a_range() -> None:
+    assert one("int", [5, 7, 8, 9]).sql == "((`ds` IN (5) OR `ds` BETWEEN 7 AND 9) OR typeof(`ds`) <> 'int')"
+    assert one("date", DAYS[:28]).sql.startswith("(`ds` BETWEEN DATE'2026-01-01' AND DATE'2026-01-28' OR")
+    assert one("boolean", [True, False]).sql == "(`ds` IS NOT NULL OR typeof(`ds`) <> 'boolean')"
 
 
 def test_no_keys_are_false_whatever_the_type() -> None:
-    assert sql("int", []) == "FALSE"
+    assert one("int", []).sql == "FALSE"
 
 
-def test_more_keys_than_the_metastore_digests_are_one_range_and_an_array_that_it_never_sees() -> None:
-    text = sql("string", DAYS)
-    assert text.startswith("((`ds` BETWEEN '2026-01-01' AND '2026-07-28' AND array_contains(array('2026-01-01', ")
-    assert text.count("'2026-") == len(DAYS) + 2
-    assert " IN (" not in text
+def test_more_keys_than_the_metastore_digests_are_ranges_and_an_array_that_it_never_sees() -> None:
+    found = one("int", [*range(0, 100, 5), *range(500, 600, 5)], TIGHT)
+    assert found.sql.startswith(
+        "(((`ds` BETWEEN 0 AND 95 OR `ds` BETWEEN 500 AND 595) AND array_contains(array(0, 5, "
+    )
+    assert found.sql.count(", ") == 40
+    assert found.exact
+
+
+def test_where_the_array_is_too_long_the_ranges_remain_and_are_not_exact() -> None:
+    short = Budget(points_max=2, ranges_max=2, chars_max=200)
+    found = one("int", range(0, 1000, 5), short)
+    assert "array_contains" not in found.sql
+    assert not found.exact
+
+
+def test_gaps_in_which_no_partition_lies_are_closed_and_nothing_is_said_again() -> None:
+    keys = KeySet.of(("int",), [(key,) for key in range(0, 1000, 5)])
+    costs = {"ds": PartitionCosts.of("int", [*range(0, 1000, 5), 2_000])}
+    found = rendered(restriction(keys, "ds"), budget=TIGHT, costs=costs)
+    assert found.sql == "(`ds` BETWEEN 0 AND 995 OR typeof(`ds`) <> 'int')"
+    assert not found.exact
 
 
 def test_strings_that_a_database_could_order_otherwise_are_not_sent_as_a_range() -> None:
-    text = sql("string", ["a-1", "B-1", "c1"], metastore_in_max=2)
-    assert "BETWEEN" not in text
-    assert "array_contains(array('B-1', 'a-1', 'c1'), `ds`)" in text
+    text = one("string", ["a-1", "B-1", "c1"], TIGHT).sql
+    assert text == "(array_contains(array('B-1', 'a-1', 'c1'), `ds`) OR typeof(`ds`) <> 'string')"
 
 
-def test_integers_keep_their_range() -> None:
-    assert "`ds` BETWEEN -5 AND 30" in sql("int", [-5, 7, 30], metastore_in_max=2)
+def test_strings_that_differ_in_digits_alone_are() -> None:
+    text = one("string", DAYS, Budget(points_max=1, ranges_max=1, chars_max=100_000)).sql
+    assert text.startswith("((`ds` BETWEEN '2026-01-01' AND '2026-07-28' AND array_contains(array('2026-01-01', ")
 
 
 def test_a_backtick_in_a_column_name_is_doubled() -> None:
-    assert render(["a`b"], KeySet.of(("int",), [(1,)]), metastore_in_max=9).sql.startswith("(`a``b` IN (1)")
+    keys = KeySet.of(("int",), [(1,)])
+    assert rendered(restriction(keys, "a`b")).sql.startswith("(`a``b` IN (1)")
 
 
 def test_a_null_key_keeps_the_null_partition() -> None:
-    assert sql("int", [None, 1], null_safe=True) == "((`ds` IN (1) OR `ds` IS NULL) OR typeof(`ds`) <> 'int')"
-    assert sql("int", [None], null_safe=True) == "(`ds` IS NULL OR typeof(`ds`) <> 'int')"
+    assert one("int", [None, 1], null_safe=True).sql == "((`ds` IN (1) OR `ds` IS NULL) OR typeof(`ds`) <> 'int')"
+    assert one("int", [None], null_safe=True).sql == "(`ds` IS NULL OR typeof(`ds`) <> 'int')"
 
 
 def test_keys_of_two_columns_stay_in_pairs() -> None:
-    predicate = pairs((1, "a"), (2, "b"))
-    assert predicate.sql == (
-        "((`k` IN (1, 2) AND `l` IN ('a', 'b') AND (`k`, `l`) IN ((1, 'a'), (2, 'b')))"
+    found = rendered(restriction(pairs((1, "a"), (3, "b")), "k", "l"))
+    assert found.sql == (
+        "(((`k` IN (1) AND `l` IN ('a')) OR (`k` IN (3) AND `l` IN ('b')))"
         " OR typeof(`k`) <> 'int' OR typeof(`l`) <> 'string')"
     )
-    assert predicate.exact
+    assert found.exact
 
 
-def test_pairs_that_are_every_combination_need_no_tuples() -> None:
-    predicate = pairs((1, "a"), (1, "b"), (2, "a"), (2, "b"))
-    assert "(`k`, `l`)" not in predicate.sql
-    assert predicate.exact
+def test_pairs_that_are_every_combination_are_one_box() -> None:
+    found = rendered(restriction(pairs((1, "a"), (1, "b"), (3, "a"), (3, "b")), "k", "l"))
+    assert found.sql.startswith("((`k` IN (1, 3) AND `l` IN ('a', 'b')) OR typeof")
+    assert found.exact
 
 
-def test_tuples_never_match_a_null_so_a_pair_with_one_is_kept_column_by_column() -> None:
-    predicate = pairs((1, "a"), (None, "b"), null_safe=(True, False))
-    assert predicate.sql.startswith("(((`k` IN (1) OR `k` IS NULL) AND `l` IN ('a', 'b')) OR typeof")
-    assert not predicate.exact
+def test_more_pairs_than_the_metastore_digests_are_said_again_as_tuples() -> None:
+    found = rendered(restriction(pairs(*((n * 3, f"x{n}") for n in range(9))), "k", "l"), budget=TIGHT)
+    assert "AND (`k`, `l`) IN ((0, 'x0'), (3, 'x1'), " in found.sql
+    assert found.exact
+
+
+def test_tuples_never_match_a_null_so_a_pair_with_one_is_not_said_as_one() -> None:
+    many = pairs((None, "y"), *((n * 3, f"x{n}") for n in range(9)), null_safe=(True, False))
+    found = rendered(restriction(many, "k", "l"), budget=TIGHT)
+    assert "`k` IS NULL" in found.sql
+    assert "(`k`, `l`)" not in found.sql
+    assert not found.exact
+
+
+def test_restrictions_of_one_column_meet_in_the_keys_that_both_have() -> None:
+    one_, other = (KeySet.of(("int",), [(key,) for key in keys]) for keys in ((1, 3, 5), (3, 5, 7)))
+    assert (
+        rendered(restriction(one_, "k"), restriction(other, "k")).sql == "(`k` IN (3, 5) OR typeof(`k`) <> 'int')"
+    )
+    assert rendered(restriction(one_, "k"), restriction(KeySet(("int",), ()), "k")).sql == "FALSE"
+
+
+def test_restrictions_of_several_columns_share_what_the_metastore_digests() -> None:
+    one_, other = (KeySet.of(("int",), [(key,) for key in range(0, 300, step)]) for step in (2, 3))
+    found = rendered(restriction(one_, "k"), restriction(other, "l"))
+    cover = found.cover
+    assert sum(len(domain.cuts) // 2 for box in cover.boxes for _, domain in box.domains) <= BUDGET.ranges_max
+    assert found.sql.count("array_contains") == 2
+    assert found.exact
+
+
+def test_ranges_are_said_as_they_are() -> None:
+    found = rendered(restriction(KeyRanges("int", ((1, 4), (7, 7))), "k"))
+    assert found.sql == "((`k` IN (7) OR `k` BETWEEN 1 AND 4) OR typeof(`k`) <> 'int')"
+    assert not found.exact
 
 
 def test_a_filter_that_rests_on_the_day_holds_for_that_day_only() -> None:
     for rows, holds in (((), "FALSE"), (((1,),), "`k` IN (1) OR typeof(`k`) <> 'int'")):
         keys = KeySet(("int",), rows, (("current_date()", "DATE'2026-11-20'"),))
-        text = render(["k"], keys, metastore_in_max=100).sql
-        assert text == f"({holds} OR current_date() <> DATE'2026-11-20')"
+        assert rendered(restriction(keys, "k")).sql == f"({holds} OR current_date() <> DATE'2026-11-20')"
+
+
+def test_a_predicate_that_would_say_nothing_is_none() -> None:
+    keys = KeySet.of(("string",), [("a",), ("B",), ("c",)])
+    short = Budget(points_max=1, ranges_max=1, chars_max=60)
+    assert render([restriction(keys, "k")], ["k"], short, {}) is None
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 100, 1_000])
+def test_a_long_or_is_balanced(count: int) -> None:
+    text = cover_sql(
+        Cover.of_rows([Column("k", "int"), Column("l", "int")], [(n * 2, n * 5) for n in range(count)])
+    )
+    assert text.count("(`k` IN (") == count
+    depth = deepest = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        deepest = max(deepest, depth)
+    assert deepest <= 2 + count.bit_length()

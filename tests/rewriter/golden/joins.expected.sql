@@ -31,7 +31,7 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02', '2026-01-03'
 -- key query: SELECT DISTINCT t.`region` AS key, typeof(t.`region`) AS type FROM stores t WHERE (t.country = 'NO') LIMIT 4001
 -- answer: [["east", "string"], ["north", "string"], [null, "string"]]
 SELECT s.id, d.month, t.country
-FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03') OR typeof(`ds`) <> 'string') AND (`region` IN ('east', 'north') OR typeof(`region`) <> 'string')) s JOIN dates d ON s.ds = d.ds JOIN stores t ON s.region = t.region
+FROM (SELECT * FROM sales WHERE ((`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03') AND `region` IN ('east', 'north')) OR typeof(`ds`) <> 'string' OR typeof(`region`) <> 'string')) s JOIN dates d ON s.ds = d.ds JOIN stores t ON s.region = t.region
 WHERE d.month = '2026-01' AND t.country = 'NO'
 
 -- case: two facts on one dimension
@@ -76,7 +76,7 @@ SELECT * FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`)
 -- answer: [["2026-01-02", "string"]]
 -- key query: SELECT DISTINCT t.`region` AS key, typeof(t.`region`) AS type FROM stores t WHERE (t.country = 'NO') LIMIT 4001
 -- answer: [["east", "string"], ["north", "string"], [null, "string"]]
-SELECT s.id, t.country FROM ((SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string') AND (`region` IN ('east', 'north') OR typeof(`region`) <> 'string')) s JOIN dates d ON s.ds = d.ds) JOIN stores t ON s.region = t.region AND t.country = 'NO'
+SELECT s.id, t.country FROM ((SELECT * FROM sales WHERE ((`ds` IN ('2026-01-02') AND `region` IN ('east', 'north')) OR typeof(`ds`) <> 'string' OR typeof(`region`) <> 'string')) s JOIN dates d ON s.ds = d.ds) JOIN stores t ON s.region = t.region AND t.country = 'NO'
 WHERE d.dow = 5
 
 -- case: an equality in the ON of another join

@@ -19,7 +19,7 @@ JOIN (SELECT ds FROM dates WHERE month < current_catalog /* its name */ ()) d ON
 -- case: in the key itself
 -- key query: (SELECT DISTINCT replace(o.region, current_database(), 'x') AS key1, typeof(replace(o.region, current_database(), 'x')) AS type1, o.`ds` AS key2, typeof(o.`ds`) AS type2, current_database() AS current_database_assumed FROM offers o WHERE (o.g = 1) LIMIT 4001) UNION ALL SELECT NULL, NULL, NULL, NULL, current_database()
 -- answer: [["east", "string", "2026-02-01", "string", "golden"], ["north", "string", "2026-01-01", "string", "golden"], ["north", "string", null, "string", "golden"], ["south", "string", "2026-01-02", "string", "golden"], [null, "string", "2026-01-01", "string", "golden"], [null, "string", "2026-01-03", "string", "golden"], [null, null, null, null, "golden"]]
-SELECT s.id FROM (SELECT * FROM sales WHERE ((`region` IN ('east', 'north', 'south') AND `ds` IN ('2026-01-01', '2026-01-02', '2026-02-01') AND (`region`, `ds`) IN (('east', '2026-02-01'), ('north', '2026-01-01'), ('south', '2026-01-02'))) OR typeof(`region`) <> 'string' OR typeof(`ds`) <> 'string' OR current_database() <> 'golden')) s JOIN offers o ON s.region = replace(o.region, current_database(), 'x') AND s.ds = o.ds
+SELECT s.id FROM (SELECT * FROM sales WHERE (((`ds` IN ('2026-01-01') AND `region` IN ('north')) OR (`ds` IN ('2026-01-02') AND `region` IN ('south')) OR (`ds` IN ('2026-02-01') AND `region` IN ('east'))) OR typeof(`region`) <> 'string' OR typeof(`ds`) <> 'string' OR current_database() <> 'golden')) s JOIN offers o ON s.region = replace(o.region, current_database(), 'x') AND s.ds = o.ds
 WHERE o.g = 1
 
 -- case: a column with the name of a session function

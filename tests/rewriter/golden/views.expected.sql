@@ -34,7 +34,7 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03') OR typeof(`d
 -- answer: [["2026-01-03", "string"]]
 -- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates_plain d WHERE (d.dow = 6) LIMIT 4001
 -- answer: [["2026-01-03", "string"]]
-SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string') AND (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string') AND (`ds` IN ('2026-01-03') OR typeof(`ds`) <> 'string')) s JOIN (SELECT v.ds FROM dates_view v) d ON s.ds = d.ds
+SELECT s.id FROM (SELECT * FROM sales WHERE FALSE) s JOIN (SELECT v.ds FROM dates_view v) d ON s.ds = d.ds
 WHERE s.ds IN (SELECT ds FROM dates_plain WHERE dow = 5) AND s.ds = (SELECT ds FROM dates_last)
 UNION ALL
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03') OR typeof(`ds`) <> 'string')) s WHERE EXISTS (SELECT 1 FROM dates_plain d WHERE d.ds = s.ds AND d.dow = 6)
@@ -74,7 +74,7 @@ SELECT sales_plain.id FROM (SELECT * FROM sales_plain WHERE (`ds` IN ('2026-01-0
 -- answer: [["2026-01-02", "string"]]
 -- key query: SELECT DISTINCT t.`region` AS key, typeof(t.`region`) AS type FROM stores t WHERE (t.country = 'NO') LIMIT 4001
 -- answer: [["east", "string"], ["north", "string"], [null, "string"]]
-SELECT s.number FROM (SELECT * FROM sales_renamed WHERE (`day` IN ('2026-01-02') OR typeof(`day`) <> 'string') AND (`zone` IN ('east', 'north') OR typeof(`zone`) <> 'string')) s JOIN dates d ON s.day = d.ds JOIN stores t ON s.zone = t.region
+SELECT s.number FROM (SELECT * FROM sales_renamed WHERE ((`day` IN ('2026-01-02') AND `zone` IN ('east', 'north')) OR typeof(`day`) <> 'string' OR typeof(`zone`) <> 'string')) s JOIN dates d ON s.day = d.ds JOIN stores t ON s.zone = t.region
 WHERE d.dow = 5 AND t.country = 'NO'
 UNION ALL
 SELECT s.id FROM (SELECT * FROM sales_nested WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5

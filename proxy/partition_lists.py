@@ -1,0 +1,106 @@
+"""The partition lists that one session may use: from the store, or asked for in the session itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Mapping
+
+from proxy.catalog import Described, partitions_query, read_partitions
+from proxy.config import CatalogSection
+from proxy.queries import Query, QueryResult, Rows
+from proxy.store import ListKey, PartitionStore
+from rewriter import TableKind
+from rewriter.costs import PartitionCosts
+from rewriter.partition_index import PartitionIndex
+from rewriter.partition_values import NotIndexableError
+from rewriter.partitions import costs
+
+# Lists whose costs are kept: 16 bytes a partition and column, so 400 MB if each has 200,000 partitions by two.
+_COSTS_KEPT_MAX = 64
+# What a statement may name as a table, of which lists are then forgotten.
+_WORD = re.compile(r"\w+")
+
+_OWNER_QUERY = Query("SELECT current_user()", rows_max=1, bytes_max=65_536, deadline_s=5.0)
+
+
+class SharedLists:
+    """What all sessions share: the store, and what was computed from its lists."""
+
+    def __init__(self, store: PartitionStore | None = None) -> None:
+        self.store = store
+        self._costs: dict[tuple[ListKey, bytes], Mapping[str, PartitionCosts]] = {}
+
+    def costs(self, key: ListKey, index: PartitionIndex) -> Mapping[str, PartitionCosts]:
+        """Where the partitions of a list lie. A list that is asked for again is found by its generation."""
+        generation = getattr(index.entries, "generation", b"")
+        if not generation:
+            return costs(index)
+        found = self._costs.get((key, generation))
+        if found is None:
+            found = costs(index)
+            if len(self._costs) >= _COSTS_KEPT_MAX:
+                del self._costs[next(iter(self._costs))]
+            self._costs[key, generation] = found
+        return found
+
+    def forget_named_in(self, statement: str) -> None:
+        """Drop everyone's lists of tables that a statement names, since it may change their partitions."""
+        if self.store is not None:
+            self.store.forget({word.lower() for word in _WORD.findall(statement)})
+
+
+class PartitionLists:
+    """The lists of one session. It only sees lists that its own user was given, of tables it could describe."""
+
+    def __init__(self, shared: SharedLists, settings: CatalogSection, clock: Callable[[], float]) -> None:
+        self._shared = shared
+        self._settings = settings
+        self._clock = clock
+        self._owner: tuple[str, ...] | None = None
+        # Tables that could not be listed, each with the time until which it is not tried again.
+        self._unlisted: dict[ListKey, float] = {}
+
+    def find(self, table: Described) -> Generator[Query, QueryResult, tuple[ListKey, PartitionIndex] | None]:
+        """The list of a table, or None where there is none that can be used."""
+        facts = table.facts
+        if facts is None or facts.kind is not TableKind.TABLE or not facts.partition_columns or not table.identity:
+            return None
+        owner = yield from self._who()
+        if not owner:
+            return None
+        key = ListKey(owner, table.identity)
+        index = self._shared.store.get(key) if self._shared.store is not None else None
+        if index is None and self._unlisted.get(key, 0.0) <= self._clock():
+            index = yield from self._asked(key, table)
+        return (key, index) if index is not None else None
+
+    def costs(self, key: ListKey, index: PartitionIndex) -> Mapping[str, PartitionCosts]:
+        """Where the partitions of a list lie."""
+        return self._shared.costs(key, index)
+
+    def _who(self) -> Generator[Query, QueryResult, tuple[str, ...]]:
+        """Whom the backend takes the session for; empty where it does not say."""
+        if self._owner is None:
+            answer = yield _OWNER_QUERY
+            self._owner = tuple(map(str, answer.rows[0])) if isinstance(answer, Rows) and answer.rows else ()
+        return self._owner
+
+    def _asked(self, key: ListKey, table: Described) -> Generator[Query, QueryResult, PartitionIndex | None]:
+        answer = yield partitions_query(table.name, self._settings)
+        specs = read_partitions(answer)
+        facts = table.facts
+        columns = [facts.column(name) for name in facts.partition_columns] if facts is not None else []
+        names = [column.name for column in columns if column is not None]
+        types = [column.type_name for column in columns if column is not None]
+        try:
+            index = PartitionIndex.of(names, types, specs) if specs is not None else None
+        except NotIndexableError:
+            index = None
+        if index is None or specs is None:
+            if len(self._unlisted) >= self._settings.tables_max:
+                self._unlisted.clear()
+            self._unlisted[key] = self._clock() + self._settings.partitions_ttl_s
+            return None
+        if self._shared.store is not None and self._shared.store.put(key, names, types, specs):
+            return self._shared.store.get(key) or index
+        return index
