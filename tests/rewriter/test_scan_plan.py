@@ -14,7 +14,7 @@ from rewriter.partition_filter import And, Compare, Filter, In, IsNull, Like, Op
 from rewriter.partition_index import PartitionIndex, SortedEntries, in_order, matching
 from rewriter.partition_keys import END, VALUE, PartitionKeys
 from rewriter.partition_values import NotIndexableError
-from rewriter.scan_plan import COMBINED_SCANS_MAX, LEVELS_MAX, Scan, ScanPlan, plan_scans
+from rewriter.scan_plan import COMBINED_SCANS_MAX, INTERSECTIONS_MAX, LEVELS_MAX, Scan, ScanPlan, plan_scans
 
 KEYS = PartitionKeys(("p1", "c1", "c2"), ("int", "int", "string"))
 ALONE = PartitionKeys(("p1",), ("int",))
@@ -135,6 +135,29 @@ def test_a_like_with_a_prefix_is_a_range() -> None:
     assert plan_scans(Like("s", "a\\%"), keys).scans == plan_scans(Compare("s", Operator.EQUAL, "a%"), keys).scans
     (scan,) = plan_scans(Like("s", "%c"), keys).scans
     assert (scan.start, scan.stop) == (VALUE, END)
+
+
+def names(condition: Filter, *specs: str) -> list[str]:
+    """Which of the partitions match."""
+    columns = tuple(part.partition("=")[0] for part in specs[0].split("/"))
+    return list(PartitionIndex.of(columns, ("string",) * len(columns), specs).matching(condition))
+
+
+def test_an_or_of_patterns_tests_what_their_prefixes_let_in() -> None:
+    condition = Or((Like("s", "a%z"), Like("s", "b%z"), Compare("s", Operator.EQUAL, "c")))
+    assert names(condition, "s=ay", "s=az", "s=bz", "s=c", "s=cz") == ["s=az", "s=bz", "s=c"]
+
+
+def test_a_prefix_is_no_value_that_a_later_column_could_follow() -> None:
+    condition = And((Like("s", "ab%"), Compare("t", Operator.EQUAL, "x")))
+    assert names(condition, "s=ab/t=x", "s=abc/t=x", "s=abc/t=y", "s=a/t=x") == ["s=ab/t=x", "s=abc/t=x"]
+
+
+def test_an_and_of_more_ors_than_are_intersected_tests_the_rest() -> None:
+    lets_x_in = Or((Compare("s", Operator.NOT_EQUAL, "y"), Compare("t", Operator.EQUAL, "y")))
+    lets_y_in = Or((Compare("s", Operator.NOT_EQUAL, "x"), Compare("t", Operator.EQUAL, "y")))
+    condition = And(((lets_x_in,) * (INTERSECTIONS_MAX + 1)) + (lets_y_in,))
+    assert names(condition, "s=x/t=x", "s=y/t=y", "s=y/t=x", "s=z/t=z") == ["s=y/t=y", "s=z/t=z"]
 
 
 @st.composite
