@@ -202,6 +202,12 @@ def test_like_matches_as_one_expression_would(pattern: str, text: str) -> None:
     assert LikePattern.of(pattern).matches(text) is like(text, pattern)
 
 
+def test_the_ends_of_a_pattern_do_not_share_a_character() -> None:
+    assert not LikePattern.of("a%a").matches("a")
+    assert not LikePattern.of("a%b%ba").matches("aba")
+    assert LikePattern.of("a%a").matches("aa")
+
+
 def test_a_like_pattern_of_many_wildcards_takes_no_time() -> None:
     assert not LikePattern.of("%a" * 200 + "b").matches("a" * 5_000)
 
@@ -254,10 +260,11 @@ TERMS = 10_000
         chain(Or, [all_of(f"p1 = {value}", f"c1 = {value}") for value in range(TERMS)]),
         chain(And, [any_of(f"p1 != {value}", f"c1 = {value}") for value in range(TERMS)]),
         Or(tuple(And((In("p1", tuple(range(TERMS))), compare(f"c1 = {value}"))) for value in range(5))),
+        Or(tuple(And((In("p1", tuple(range(TERMS))), compare(f"c2 = {value}"))) for value in range(5))),
         And(tuple(any_of(f"p1 = {value}", f"c2 = {value}") for value in range(TERMS))),
         And((In("p1", tuple(range(0, TERMS, 2))), In("c1", tuple(range(TERMS))))),
     ],
-    ids=["or", "and", "pairs", "ors", "overlapping", "unbounded", "product"],
+    ids=["or", "and", "pairs", "ors", "disjoint", "spread", "unbounded", "product"],
 )
 def test_ten_thousand_terms_are_planned_and_asked_without_recursion_or_a_blow_up(condition: Filter) -> None:
     entries, _ = in_order(KEYS, [f"p1={value}/c1={value}/c2=x" for value in range(100)])
