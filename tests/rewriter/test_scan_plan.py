@@ -14,7 +14,7 @@ from rewriter.partition_filter import And, Compare, Filter, In, IsNull, Like, Op
 from rewriter.partition_index import PartitionIndex, SortedEntries, in_order, matching
 from rewriter.partition_keys import END, VALUE, PartitionKeys
 from rewriter.partition_values import NotIndexableError
-from rewriter.scan_plan import COMBINED_SCANS_MAX, LEVELS_MAX, Scan, ScanPlan, plan_scans
+from rewriter.scan_plan import COMBINED_SCANS_MAX, INTERSECTIONS_MAX, LEVELS_MAX, Scan, ScanPlan, plan_scans
 
 KEYS = PartitionKeys(("p1", "c1", "c2"), ("int", "int", "string"))
 ALONE = PartitionKeys(("p1",), ("int",))
@@ -137,6 +137,29 @@ def test_a_like_with_a_prefix_is_a_range() -> None:
     assert (scan.start, scan.stop) == (VALUE, END)
 
 
+def names(condition: Filter, *specs: str) -> list[str]:
+    """Which of the partitions match."""
+    columns = tuple(part.partition("=")[0] for part in specs[0].split("/"))
+    return list(PartitionIndex.of(columns, ("string",) * len(columns), specs).matching(condition))
+
+
+def test_an_or_of_patterns_tests_what_their_prefixes_let_in() -> None:
+    condition = Or((Like("s", "a%z"), Like("s", "b%z"), Compare("s", Operator.EQUAL, "c")))
+    assert names(condition, "s=ay", "s=az", "s=bz", "s=c", "s=cz") == ["s=az", "s=bz", "s=c"]
+
+
+def test_a_prefix_is_no_value_that_a_later_column_could_follow() -> None:
+    condition = And((Like("s", "ab%"), Compare("t", Operator.EQUAL, "x")))
+    assert names(condition, "s=ab/t=x", "s=abc/t=x", "s=abc/t=y", "s=a/t=x") == ["s=ab/t=x", "s=abc/t=x"]
+
+
+def test_an_and_of_more_ors_than_are_intersected_tests_the_rest() -> None:
+    lets_x_in = Or((Compare("s", Operator.NOT_EQUAL, "y"), Compare("t", Operator.EQUAL, "y")))
+    lets_y_in = Or((Compare("s", Operator.NOT_EQUAL, "x"), Compare("t", Operator.EQUAL, "y")))
+    condition = And(((lets_x_in,) * (INTERSECTIONS_MAX + 1)) + (lets_y_in,))
+    assert names(condition, "s=x/t=x", "s=y/t=y", "s=y/t=x", "s=z/t=z") == ["s=y/t=y", "s=z/t=z"]
+
+
 @st.composite
 def questions(draw: st.DrawFn) -> tuple[PartitionKeys, list[tuple[Key | None, ...]], Filter]:
     type_names = tuple(draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=3)))
@@ -177,6 +200,12 @@ def described(keys: PartitionKeys, row: tuple[Key | None, ...]) -> dict[str, tup
 @given(PATTERNS, st.text(st.sampled_from("ab\0é%_\\"), max_size=8))
 def test_like_matches_as_one_expression_would(pattern: str, text: str) -> None:
     assert LikePattern.of(pattern).matches(text) is like(text, pattern)
+
+
+def test_the_ends_of_a_pattern_do_not_share_a_character() -> None:
+    assert not LikePattern.of("a%a").matches("a")
+    assert not LikePattern.of("a%b%ba").matches("aba")
+    assert LikePattern.of("a%a").matches("aa")
 
 
 def test_a_like_pattern_of_many_wildcards_takes_no_time() -> None:
@@ -231,10 +260,11 @@ TERMS = 10_000
         chain(Or, [all_of(f"p1 = {value}", f"c1 = {value}") for value in range(TERMS)]),
         chain(And, [any_of(f"p1 != {value}", f"c1 = {value}") for value in range(TERMS)]),
         Or(tuple(And((In("p1", tuple(range(TERMS))), compare(f"c1 = {value}"))) for value in range(5))),
+        Or(tuple(And((In("p1", tuple(range(TERMS))), compare(f"c2 = {value}"))) for value in range(5))),
         And(tuple(any_of(f"p1 = {value}", f"c2 = {value}") for value in range(TERMS))),
         And((In("p1", tuple(range(0, TERMS, 2))), In("c1", tuple(range(TERMS))))),
     ],
-    ids=["or", "and", "pairs", "ors", "overlapping", "unbounded", "product"],
+    ids=["or", "and", "pairs", "ors", "disjoint", "spread", "unbounded", "product"],
 )
 def test_ten_thousand_terms_are_planned_and_asked_without_recursion_or_a_blow_up(condition: Filter) -> None:
     entries, _ = in_order(KEYS, [f"p1={value}/c1={value}/c2=x" for value in range(100)])
