@@ -49,6 +49,19 @@ class Box:
         """The box with the column free to hold anything."""
         return Box(tuple(pair for pair in self.domains if pair[0] != column))
 
+    def without_rows_of(self, other: Box) -> list[Box]:
+        """What it holds and the other one does not, as boxes that have no row in common."""
+        pieces, rest = [], self
+        for column, theirs in other.domains:
+            mine = rest.domain(column) or Domain.all(theirs.type_name)
+            outside = Box.of({**dict(rest.domains), column: mine.intersection(theirs.complement())})
+            inside = Box.of({**dict(rest.domains), column: mine.intersection(theirs)})
+            pieces += [outside] if outside is not None else []
+            if inside is None:
+                return pieces
+            rest = inside
+        return pieces
+
     def holds(self, row: Mapping[str, Key | None]) -> bool:
         """Whether a row, given at least the columns of the box, is in it."""
         return all(domain.holds(row[column]) for column, domain in self.domains)
@@ -153,12 +166,26 @@ class Cover:
         return Cover.of(box for box in met if box is not None)
 
     def encloses(self, other: Cover) -> bool:
-        """Whether each box of the other one is inside a single box of its own.
+        """Whether it holds all that the other one does. Where that takes too many steps to tell, it says no.
 
-        Then it holds all that the other one does. The reverse is not true: {1} x {'a', 'b'} with {2} x {'a', 'c'}
-        holds all of {1, 2} x {'a'}, which is inside neither box.
+        A box may be inside several boxes together and inside none of them: {1, 2} x {'a'} is in {1} x {'a', 'b'}
+        with {2} x {'a', 'c'}. So what each box leaves over is looked for in the others.
         """
-        return all(any(mine.contains(theirs) for mine in self.boxes) for theirs in other.boxes)
+        return all(self._encloses_box(box) for box in other.boxes)
+
+    def _encloses_box(self, box: Box) -> bool:
+        if any(mine.contains(box) for mine in self.boxes):
+            return True
+        left = [box]
+        for mine in self.boxes:
+            left = [piece for part in left for piece in part.without_rows_of(mine)]
+            if not left or len(left) > _PIECES_MAX:
+                break
+        return not left
+
+
+# Pieces of a box, not yet found in a cover, that are looked for in the rest of it.
+_PIECES_MAX = 1_000
 
 
 def _positions(column: Column, values: Sequence[Key | None]) -> list[Position | None]:

@@ -70,7 +70,7 @@ def render(
     That is the columns' types and the assumptions about the session. Spark checks both as it plans, and folds them
     away while they hold: a table that was dropped and created again with another type, unnoticed, is then read
     in full. `columns` are those that the fact is partitioned by, the leading one first. None if it would say
-    nothing, or be too long. Raises UnreadableKeyError.
+    nothing, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
     """
     doubts = _doubts(restrictions)
     met, left_out = _met(restrictions)
@@ -79,6 +79,8 @@ def render(
     types = {column.name: column.type_name for restriction in restrictions for column in restriction.columns}
     doubts = [*(f"typeof({quoted(name)}) <> '{type_name}'" for name, type_name in types.items()), *doubts]
     wide = widen(met, columns, _metastore(restrictions, budget), costs)
+    if not wide.encloses(met):
+        return None  # a key would be lost: nothing is worth that
     terms = [] if wide.is_all else [cover_sql(wide)]
     missed = restrictions if _reads_more(wide, met, costs) else left_out
     said = _said_again(missed, budget.chars_max - sum(map(len, (*terms, *doubts))))

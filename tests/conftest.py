@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 
+import hypothesis
 import pytest
 from pyhive import hive
 
@@ -12,6 +13,10 @@ from demo.metrics import SparkUi
 from demo.proxy_process import ProxyProcess, proxy_process
 from demo.sample import Sample, load
 from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
+
+# How long an example takes says nothing where a machine is shared, and no test is about time.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 # Two months in four regions: 244 partitions, loaded in a few seconds.
 SAMPLE = Sample(days=61)

@@ -197,9 +197,19 @@ _KEYS = (
     Mutation("<=> matches null", null_safe_equality_is_equality),
     Mutation("neither side of <=> may be padding", answers("rewriter.matches._may_be_padding", answer=False)),
     Mutation(
+        "a range is sent where every database orders the keys alike",
+        answers("rewriter.predicate._is_ordered_alike", answer=True),
+        "rewriter/test_predicate.py::test_strings_that_a_database_could_order_otherwise_are_not_sent_as_a_range",
+    ),
+    Mutation(
+        "a cover is widened, never narrowed",
+        answers("rewriter.cover.Cover.encloses", answer=True),
+        "rewriter/test_predicate.py::test_a_cover_that_lost_a_key_is_not_said",
+    ),
+    Mutation(
         "a tuple with a null matches nothing",
-        becomes("rewriter.keys.KeySet.has_null", value=False),
-        "rewriter/test_predicate.py::test_tuples_never_match_a_null_so_a_pair_with_one_is_kept_column_by_column",
+        becomes("rewriter.keyset.KeySet.has_null", value=False),
+        "rewriter/test_predicate.py::test_tuples_never_match_a_null_so_a_pair_with_one_is_not_said_as_one",
     ),
     Mutation("every key is in the cover", first_key_lost),
     Mutation(
@@ -228,7 +238,7 @@ _VIEWS = (
 _SESSION = (
     Mutation(
         "what a key query read of the session is assumed",
-        answers("rewriter.keyquery._session_functions", answer=()),
+        answers("rewriter.keyquery.session_functions", answer=()),
         _taken("session: a session function in a filter"),
     ),
     Mutation(
@@ -241,7 +251,12 @@ _TEXT = (
     Mutation(
         "the rewritten text is proven",
         answers("rewriter.splice._is_original_plus", answer=True),
-        "rewriter/test_splice.py::test_an_insertion_that_changes_anything_else_is_not_taken",
+        "rewriter/test_splice.py::test_an_insertion_beside_a_table_is_not_taken",
+    ),
+    Mutation(
+        "nothing around a predicate can break it up",
+        answers("rewriter.splice.is_one_condition", answer=True),
+        "rewriter/test_splice.py::test_a_predicate_that_is_not_one_condition_by_itself_is_not_taken",
     ),
     Mutation(
         "columns named by database keep their table in view",

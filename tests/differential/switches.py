@@ -16,6 +16,7 @@ from rewriter import statement as statement_module
 from rewriter.conditions import alternatives, conjuncts
 from rewriter.filters import Filters
 from rewriter.keyquery import KeyColumn, key_query
+from rewriter.keys import _WRITERS
 from rewriter.readers import Readers
 from rewriter.rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
 from rewriter.scopes import Scopes
@@ -139,42 +140,35 @@ def key_type(type_name: str) -> Switch:
     """Keys of one more type are ordered and written as strings are."""
 
     def apply(patch: pytest.MonkeyPatch) -> None:
-        patch.setitem(_table("_WRITERS"), type_name, lambda _, value: f"CAST('{value}' AS {type_name.upper()})")
-        patch.setitem(_table("_ORDERS"), type_name, lambda _, value: str(value))
+        patch.setitem(_WRITERS, type_name, lambda _, value: f"CAST('{value}' AS {type_name.upper()})")
 
     return apply
-
-
-def _table(name: str) -> Any:
-    from rewriter import keys  # noqa: PLC0415
-
-    return getattr(keys, name)
 
 
 def failed_key_query_found_no_keys(patch: pytest.MonkeyPatch) -> None:
     """A key query without an answer counts as one that found nothing."""
     # `rewriter.plan` is the function: it hides the module of its name.
     module = import_module("rewriter.plan")
-    sound = module._predicate  # noqa: SLF001 - the rule that is switched off
+    sound = module._usable  # noqa: SLF001 - the rule that is switched off
 
-    def unsound(reducer: Any, answer: Any, limits: Any) -> Any:
+    def unsound(reducer: Any, answer: Any) -> Any:
         empty = KeySet(tuple(column.type_name for column in reducer.key_query.columns), ())
-        return sound(reducer, empty if isinstance(answer, SkipReason) else answer, limits)
+        return sound(reducer, empty if isinstance(answer, SkipReason) else answer)
 
-    patch.setattr(module, "_predicate", unsound)
+    patch.setattr(module, "_usable", unsound)
 
 
 def first_keys_are_all(patch: pytest.MonkeyPatch) -> None:
     """A list of keys that was cut off counts as whole."""
     module = import_module("rewriter.plan")
-    sound = module._predicate  # noqa: SLF001 - the rule that is switched off
+    sound = module._usable  # noqa: SLF001 - the rule that is switched off
 
-    def unsound(reducer: Any, answer: Any, limits: Any) -> Any:
+    def unsound(reducer: Any, answer: Any) -> Any:
         if isinstance(answer, KeySet):
             answer = replace(answer, rows=answer.rows[: reducer.key_query.rows_max])
-        return sound(reducer, answer, limits)
+        return sound(reducer, answer)
 
-    patch.setattr(module, "_predicate", unsound)
+    patch.setattr(module, "_usable", unsound)
 
 
 def some_branches_of_a_disjunction(patch: pytest.MonkeyPatch) -> None:

@@ -139,6 +139,12 @@ def test_the_union_column_by_column_is_more_than_the_union() -> None:
     assert not pairs.encloses(around)
 
 
+def test_a_box_may_be_inside_several_boxes_and_in_none_of_them() -> None:
+    several = Cover.of_rows(DAY_AND_REGION, [(1, "a"), (1, "b"), (2, "a"), (2, "c")])
+    assert several.encloses(Cover.of_rows(DAY_AND_REGION, [(1, "a"), (2, "a")]))
+    assert not several.encloses(Cover.of_rows(DAY_AND_REGION, [(1, "a"), (2, "b")]))
+
+
 def test_a_set_that_needs_two_boxes_has_several_spellings() -> None:
     one = Cover.of([box(a=ints(1, 2), b=ints(1)), box(a=ints(2), b=ints(2))])
     other = Cover.of([box(a=ints(1), b=ints(1)), box(a=ints(2), b=ints(1, 2))])

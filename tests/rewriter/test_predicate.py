@@ -157,6 +157,12 @@ def test_a_filter_that_rests_on_the_day_holds_for_that_day_only() -> None:
         assert rendered(restriction(keys, "k")).sql == f"({holds} OR current_date() <> DATE'2026-11-20')"
 
 
+def test_a_cover_that_lost_a_key_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = KeySet.of(("int",), [(1,), (3,)])
+    monkeypatch.setattr("rewriter.predicate.widen", lambda *_: Cover.of_rows([Column("k", "int")], [(1,)]))
+    assert render([restriction(keys, "k")], ["k"], BUDGET, {}) is None
+
+
 def test_a_predicate_that_would_say_nothing_is_none() -> None:
     keys = KeySet.of(("string",), [("a",), ("B",), ("c",)])
     short = Budget(points_max=1, ranges_max=1, chars_max=60)
