@@ -22,9 +22,8 @@ from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
 from proxy.client import BackendError
 from proxy.config import Config, ConfigError, address, load
 from proxy.explain import text
-from proxy.partition_lists import SharedLists
 from proxy.server import Proxy, ServerSettings
-from proxy.session import Session
+from proxy.session import Session, Shared
 from proxy.store import open_store
 
 T = TypeVar("T")
@@ -146,21 +145,21 @@ def explain(  # noqa: PLR0913 - one parameter per option
     """Show what the proxy would do with SQL, and why."""
     config = _config(path, overrides, proxy_backend=backend)
     request = ExplainRequest(sql, database, run_key_queries)
-    explained = _run(lambda: ask(config, request, user, password, SharedLists()))
+    explained = _run(lambda: ask(config, request, user, password, Shared.of(config)))
     click.echo(msgspec.json.encode(explained).decode() if as_json else text(explained))
 
 
 async def _serve(config: Config) -> None:
     with open_store(config.catalog) as store:
-        await _serve_with(config, SharedLists(store))
+        await _serve_with(config, Shared.of(config, store))
 
 
-async def _serve_with(config: Config, lists: SharedLists) -> None:
-    proxy = Proxy(_server_settings(config), lambda: Session(config, time.monotonic, lists))
+async def _serve_with(config: Config, shared: Shared) -> None:
+    proxy = Proxy(_server_settings(config), lambda: Session(config, time.monotonic, shared))
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    runner = web.AppRunner(application(config, lists), handle_signals=False, access_log=None)
+    runner = web.AppRunner(application(config, shared), handle_signals=False, access_log=None)
     await runner.setup()
     try:
         await proxy.start()

@@ -68,6 +68,11 @@ class BackendReply:
 
 
 @dataclass(frozen=True)
+class FilterRefused:
+    """A statement that went on with another text failed, because the metastore refused its partition filter."""
+
+
+@dataclass(frozen=True)
 class TurnedTransparent:
     """From here on all bytes pass and nothing is rewritten; a held statement has gone on as it came."""
 
@@ -91,6 +96,7 @@ Command: TypeAlias = (
     | SessionClosed
     | StatementHeld
     | BackendReply
+    | FilterRefused
     | TurnedTransparent
     | Close
 )

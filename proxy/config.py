@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -77,11 +77,9 @@ class RewriteSection(_Section, frozen=True):
     key_query_bytes_max: Bytes = 1024 * 1024
     # Ranges around keys that are too many to be fetched: the widest gaps between them are left out.
     key_ranges_max: Annotated[int, Meta(ge=1, le=10_000)] = 200
-    # A Derby-backed metastore fails outright beyond 140 comparisons with a column.
-    metastore_in_max: Annotated[int, Meta(ge=1, le=1_000)] = 100
-    # Ranges that the metastore is sent where points are too many; each is two comparisons. Where partitions are
-    # known to lie, a few do.
-    metastore_ranges_max: Annotated[int, Meta(ge=1, le=500)] = 40
+    # The database behind the metastore, which bounds what it is sent of the keys (rewriter/consumers.py). The
+    # embedded Derby is the least able one, so its limits are safe for all.
+    metastore: Literal["derby", "postgresql"] = "derby"
     # Text inserted for one scan: 4,000 keys of about 30 characters.
     predicate_chars_max: Count = 131_072
 

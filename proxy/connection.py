@@ -16,6 +16,7 @@ from proxy.commands import (
     Close,
     Command,
     ConnectBackend,
+    FilterRefused,
     PauseClient,
     ResumeClient,
     SendBackend,
@@ -29,7 +30,7 @@ from proxy.drive import answer_query, drive
 from proxy.operation import Call, Reply
 from proxy.queries import Query, QueryResult
 from proxy.relay import Phase, Relay
-from proxy.sessions import OpenSession, Sessions
+from proxy.sessions import OpenSession, SessionPort, Sessions
 from proxy.settings import ServerSettings
 from proxy.sockets import Side, peer_name, prepare
 from proxy.wire.hs2 import SessionHandle
@@ -72,6 +73,8 @@ class Connection:
         self._started = self.last_activity = self._loop.time()
         self._from_client_bytes = self._from_backend_bytes = 0
         self._statements_held = self._statements_rewritten = 0
+        # Who decided about the statement that was executed last.
+        self._decided_by: SessionPort | None = None
         self._ended = False
 
     # --- what the server asks
@@ -189,6 +192,9 @@ class Connection:
                 self._task = self._loop.create_task(self._connect())
             case PauseClient() | ResumeClient():
                 self._pause_client("relay", on=isinstance(command, PauseClient))
+            case FilterRefused():
+                if self._decided_by is not None:
+                    self._decided_by.filter_refused()
             case TurnedTransparent(reason):
                 log.warning("%s: nothing is rewritten any more: %s", self._name, reason)
                 self._cancel_task()
@@ -225,6 +231,7 @@ class Connection:
         if session is None:
             return self._relay.release()
         self._statements_held += 1
+        self._decided_by = session.port
         self._task = self._loop.create_task(self._decide(session, handle, statement))
         return []
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from proxy.commands import Command, SessionClosed, SessionOpened
+from proxy.commands import Command, FilterRefused, SessionClosed, SessionOpened
 from proxy.finished import FinishedStatuses
+from proxy.metastore import FILTER_REFUSED
 from proxy.wire.follow import ReplyEnd
 from proxy.wire.hs2 import (
     CANCEL_OPERATION,
@@ -29,6 +30,8 @@ class Observer:
     def __init__(self) -> None:
         self.finished = FinishedStatuses()
         self.open_operations = 0
+        # Whether the statement that was executed last went on with another text.
+        self.rewritten = False
 
     def note_call(self, message: Message) -> list[Command]:
         """The client makes a call."""
@@ -48,15 +51,24 @@ class Observer:
         if header.name == OPEN_SESSION:
             return _opened(reader)
         if header.name == EXECUTE_STATEMENT:
-            self.open_operations += decode_operation_reply(reader).status.ok
-        elif end.call.key is not None and _says_finished(reader) and not end.calls_since:
-            # A call sent since may be one that ends the operation.
+            status = decode_operation_reply(reader).status
+            self.open_operations += status.ok
+            return [] if status.ok else self._failed(status.message)
+        if end.call.key is None:
+            return []
+        reply = decode_state_reply(reader)
+        if reply.state is OperationState.ERROR:
+            return self._failed(reply.message)
+        # A call sent since may be one that ends the operation.
+        if reply.state is OperationState.FINISHED and not end.calls_since:
             self.finished.remember(end.call.key, raw, header)
         return []
 
-
-def _says_finished(reader: Reader) -> bool:
-    return decode_state_reply(reader).state is OperationState.FINISHED
+    def _failed(self, message: str | None) -> list[Command]:
+        """The statement has failed. What comes after it is another one, so this is said once."""
+        refused = self.rewritten and FILTER_REFUSED in (message or "")
+        self.rewritten = self.rewritten and not refused
+        return [FilterRefused()] if refused else []
 
 
 def _opened(reader: Reader) -> list[Command]:

@@ -156,7 +156,9 @@ class Relay:
             raise LocalProtocolError(f"nothing is held in phase {self.phase.value}")
         self._held = None
         self._enter(Phase.OPEN)
-        self._send_watched(held.message, self._raw_with(held, statement))
+        raw = self._raw_with(held, statement)
+        self._observer.rewritten = raw is not held.message.raw
+        self._send_watched(held.message, raw)
         self._resume()
         self._handle_messages()
         return self._take_commands()

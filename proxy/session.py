@@ -21,9 +21,10 @@ from proxy.catalog import (
     view_text_query,
 )
 from proxy.config import Config, RewriteSection
+from proxy.metastore import Metastore
 from proxy.partition_lists import PartitionLists, SharedLists
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
-from proxy.store import ListKey
+from proxy.store import ListKey, PartitionStore
 from rewriter import (
     VIEW_NESTING_MAX,
     Keys,
@@ -91,15 +92,28 @@ class Decision:
         return self.rewrite.text if self.rewrite is not None else self.original
 
 
+@dataclass(frozen=True)
+class Shared:
+    """What the sessions of a process have in common."""
+
+    lists: SharedLists
+    metastore: Metastore
+
+    @classmethod
+    def of(cls, config: Config, store: PartitionStore | None = None) -> Shared:
+        """As the configuration has it, with a store of partition lists or without."""
+        return cls(SharedLists(store), Metastore(config.rewrite.metastore))
+
+
 class Session:
     """The rewriting side of one client session: what it knows of its tables and settings."""
 
-    def __init__(self, config: Config, clock: Callable[[], float], lists: SharedLists | None = None) -> None:
+    def __init__(self, config: Config, clock: Callable[[], float], shared: Shared | None = None) -> None:
         self._config = config
         self._clock = clock
         self._facts = FactsCache(config.catalog, clock)
-        self._shared = lists or SharedLists()
-        self._lists = PartitionLists(self._shared, config.catalog, clock)
+        self._shared = shared or Shared.of(config)
+        self._lists = PartitionLists(self._shared.lists, config.catalog, clock)
         self._default_quoting: bool | None = None
 
     def rewrite(self, sql: str) -> Queries[str]:
@@ -109,6 +123,10 @@ class Session:
         decision = yield from self._decide(sql, Timings(), run_key_queries=True)
         _log_decision(decision)
         return decision.text
+
+    def filter_refused(self) -> None:
+        """The metastore refused the partition filter of a statement that was rewritten."""
+        self._shared.metastore.refused()
 
     def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
         """Decide as `rewrite` does, and list the partitions; without key queries nothing is inserted."""
@@ -131,8 +149,7 @@ class Session:
             key_rows_max=settings.key_rows_max,
             key_ranges_max=settings.key_ranges_max,
             key_queries_max=settings.key_queries_max,
-            metastore_in_max=settings.metastore_in_max,
-            metastore_ranges_max=settings.metastore_ranges_max,
+            metastore=self._shared.metastore.consumer,
             predicate_chars_max=settings.predicate_chars_max,
         )
         planned = yield from self._plan(statement, limits, timings)
@@ -149,7 +166,7 @@ class Session:
     def _read(self, sql: str, settings: RewriteSection) -> Queries[Statement | SkipReason]:
         if first_word(sql) not in _READING_WORDS:
             self._facts.clear()
-            self._shared.forget_named_in(sql)
+            self._shared.lists.forget_named_in(sql)
             self._default_quoting = None
         if depends_on_quoting(sql) and len(sql) <= settings.statement_chars_max and may_have_a_join(sql):
             default = yield from self._quoting_is_default()

@@ -18,6 +18,10 @@ class SessionPort(Protocol):
         """Yield queries for the session, be sent their results, return the text to send on."""
         ...
 
+    def filter_refused(self) -> None:
+        """The metastore refused the partition filter of a statement that was rewritten."""
+        ...
+
 
 @dataclass(frozen=True)
 class OpenSession:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rewriter.consumers import METASTORES
+from rewriter.widen import Consumer
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -12,6 +15,5 @@ class Limits:
     key_rows_max: int = 4_000
     key_ranges_max: int = 200
     key_queries_max: int = 8
-    metastore_in_max: int = 100
-    metastore_ranges_max: int = 40
+    metastore: Consumer = METASTORES["derby"]
     predicate_chars_max: int = 128 * 1024

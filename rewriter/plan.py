@@ -180,7 +180,7 @@ def _restriction(reducer: Reducer, keys: Keys) -> Restriction:
 def _predicate(
     scan: PlannedScan, restrictions: Sequence[Restriction], limits: Limits, partitions: Partitions
 ) -> Predicate | None:
-    budget = Budget(limits.metastore_in_max, limits.metastore_ranges_max, limits.predicate_chars_max)
+    budget = Budget(limits.metastore, limits.predicate_chars_max)
     restricted = dict.fromkeys(name for restriction in restrictions for name in restriction.names)
     columns = [name for name in scan.partition_columns if name in restricted] or list(restricted)
     return render(restrictions, columns, budget, partitions.get(scan.reference.name, {}))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rewriter.catalog import Column, quoted
 from rewriter.costs import Costs, share
@@ -46,8 +46,7 @@ class Restriction:
 class Budget:
     """How long a predicate may be, and how much of it the metastore digests."""
 
-    points_max: int
-    ranges_max: int
+    metastore: Consumer
     chars_max: int
 
 
@@ -135,7 +134,7 @@ def _metastore(restrictions: Iterable[Restriction], budget: Budget) -> Consumer:
         for index, column in enumerate(restriction.columns)
         if column.type_name == "string" and not _is_ordered_alike(restriction.keys, index)
     }
-    return Consumer(budget.points_max, budget.ranges_max, frozenset(unordered))
+    return replace(budget.metastore, unordered=frozenset(unordered))
 
 
 def _is_ordered_alike(keys: Keys, index: int) -> bool:

@@ -50,6 +50,7 @@ REWRITER_LAYERS = (
     "cover",
     "costs",
     "widen",
+    "consumers",
     "keyset",
     "byte_ranges",
     "partition_values",

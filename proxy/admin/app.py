@@ -10,10 +10,10 @@ from aiohttp import BasicAuth, web
 from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
 from proxy.client import BackendError
 from proxy.config import Config
-from proxy.partition_lists import SharedLists
+from proxy.session import Shared
 
 
-def application(config: Config, lists: SharedLists) -> web.Application:
+def application(config: Config, shared: Shared) -> web.Application:
     """The admin port's routes."""
 
     async def explain(request: web.Request) -> web.Response:
@@ -23,7 +23,7 @@ def application(config: Config, lists: SharedLists) -> web.Application:
         except ValueError as error:
             return _error(HTTPStatus.BAD_REQUEST, f"The request is not understood: {error}.")
         try:
-            explained = await ask(config, asked, caller.login, caller.password, lists)
+            explained = await ask(config, asked, caller.login, caller.password, shared)
         except BackendError as error:
             return _error(HTTPStatus.BAD_GATEWAY, str(error))
         return web.Response(body=msgspec.json.encode(explained), content_type="application/json")

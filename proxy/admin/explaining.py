@@ -9,8 +9,7 @@ import msgspec
 from proxy.client import BackendClient
 from proxy.config import Config, address
 from proxy.explain import ExplainView, view
-from proxy.partition_lists import SharedLists
-from proxy.session import Session
+from proxy.session import Session, Shared
 
 # Who asks, and with which password, where nobody is named: as beeline does without -n and -p. PLAIN refuses
 # an empty password before the backend sees it.
@@ -25,12 +24,10 @@ class ExplainRequest(msgspec.Struct, forbid_unknown_fields=True):
     run_key_queries: bool = True
 
 
-async def ask(
-    config: Config, request: ExplainRequest, user: str, password: str, lists: SharedLists
-) -> ExplainView:
+async def ask(config: Config, request: ExplainRequest, user: str, password: str, shared: Shared) -> ExplainView:
     """Explain a statement as the user would get it. Raises BackendError."""
     backend = address(config.proxy.backend)
-    session = Session(config, time.monotonic, lists)
+    session = Session(config, time.monotonic, shared)
     async with BackendClient.connect(
         backend.host,
         backend.port,

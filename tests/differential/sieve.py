@@ -31,6 +31,7 @@ from rewriter import (
     read,
 )
 from rewriter.keys import Key
+from rewriter.widen import Consumer
 
 Answer = Counter[tuple[str, ...]]
 Answers = Mapping[Question, Keys | SkipReason]
@@ -254,7 +255,7 @@ def _tight_variants(planned: Plan, answers: Answers, rng: Random) -> dict[str, s
     points, ranges = rng.choice([(0, 1), (1, 0), (1, 1), (2, 2)])
     texts = {}
     for chars_max in (LIMITS.predicate_chars_max, 150):
-        limits = Limits(metastore_in_max=points, metastore_ranges_max=ranges, predicate_chars_max=chars_max)
+        limits = Limits(metastore=Consumer(points, ranges), predicate_chars_max=chars_max)
         about = f"with {points} points, {ranges} ranges, {chars_max} characters"
         texts[f"rewritten {about}"] = apply(planned, answers, limits).text
         hulls = {question: _hull(answer) for question, answer in answers.items()}

@@ -7,9 +7,8 @@ import pytest
 
 from proxy.config import CatalogSection, Config, RewriteSection
 from proxy.explain import text, view
-from proxy.partition_lists import SharedLists
 from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows, Value
-from proxy.session import Decision, Queries, Session, T
+from proxy.session import Decision, Queries, Session, Shared, T
 from proxy.store import open_store
 from rewriter.keyquery import KeyColumn
 from rewriter.rangequery import range_query
@@ -208,8 +207,8 @@ def test_a_list_of_partitions_that_cannot_be_had_changes_nothing_and_is_not_aske
 
 def test_sessions_of_one_user_share_a_list_until_a_statement_names_the_table() -> None:
     with open_store(CatalogSection()) as store:
-        lists = SharedLists(store)
-        one, other = (Session(Config(), lambda: 0.0, lists) for _ in range(2))
+        shared = Shared.of(Config(), store)
+        one, other = (Session(Config(), lambda: 0.0, shared) for _ in range(2))
         narrowed = played(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
         assert WITHIN in narrowed
         assert played(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER]) == narrowed
@@ -219,7 +218,7 @@ def test_sessions_of_one_user_share_a_list_until_a_statement_names_the_table() -
 
 def test_another_user_is_not_shown_the_list() -> None:
     with open_store(CatalogSection()) as store:
-        one, other = (Session(Config(), lambda: 0.0, SharedLists(store)) for _ in range(2))
+        one, other = (Session(Config(), lambda: 0.0, Shared.of(Config(), store)) for _ in range(2))
         _ = played(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
         bob = ("SELECT current_user()", rows(("bob",)))
         _ = played(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, bob, LISTED])
@@ -309,3 +308,15 @@ def test_explain_of_what_does_not_parse_is_an_answer() -> None:
     assert (found.changed, found.skip_reason, found.scans) == (False, "DOES_NOT_PARSE", [])
     assert found.skip_sentence is not None
     assert found.skip_sentence in text(found)
+
+
+def test_a_metastore_that_refused_a_filter_is_sent_half_as_much() -> None:
+    one = session()
+    many = (KEY_QUERY, rows(*((f"2026-01-{day:02}", "string") for day in range(1, 29, 2))))
+    within_points = played(one.rewrite(SQL), [*DESCRIBE, many])
+    assert "array_contains" not in within_points
+    for _ in range(4):
+        one.filter_refused()
+    said_again = played(one.rewrite(SQL), [many])
+    assert "array_contains" in said_again
+    assert said_again.count("BETWEEN") <= 2

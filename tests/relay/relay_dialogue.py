@@ -70,8 +70,9 @@ def executed(seqid: int = 1) -> bytes:
     return reply("ExecuteStatement", seqid, Writer().raw(2, Kind.STRUCT, OPERATION))
 
 
-def status_is(state: OperationState, seqid: int = 1) -> bytes:
-    return reply("GetOperationStatus", seqid, Writer().i32(2, state))
+def status_is(state: OperationState, seqid: int = 1, message: str | None = None) -> bytes:
+    status = Writer().i32(2, state)
+    return reply("GetOperationStatus", seqid, status if message is None else status.binary(5, message.encode()))
 
 
 OUR_CALL = Call("GetInfo", 77, encode_operation_call("GetInfo", 77, OPERATION), reply_bytes_max=1000)

@@ -58,6 +58,7 @@ class Rewriter:
         self.queries = queries
         self.fails = fails
         self.results: list[QueryResult] = []
+        self.refusals = 0
 
     def rewrite(self, sql: str) -> Generator[Query, QueryResult, str]:
         if self.fails:
@@ -65,6 +66,9 @@ class Rewriter:
         for query in self.queries:
             self.results.append((yield query))
         return sql if self.text is None else self.text
+
+    def filter_refused(self) -> None:
+        self.refusals += 1
 
 
 class Stage:

@@ -21,6 +21,7 @@ from proxy.commands import (
     BackendReply,
     Close,
     ConnectBackend,
+    FilterRefused,
     PauseClient,
     ResumeClient,
     SessionClosed,
@@ -28,6 +29,7 @@ from proxy.commands import (
     StatementHeld,
     TurnedTransparent,
 )
+from proxy.metastore import FILTER_REFUSED
 from proxy.operation import Call
 from proxy.relay import WAITING_BYTES_MAX, Phase
 from proxy.wire.errors import LocalProtocolError
@@ -359,3 +361,28 @@ def test_an_exception_reply_to_a_watched_call_is_just_passed_on() -> None:
     assert dialogue.backend(bytes(raw)) == []
     assert dialogue.client_got() == bytes(raw)
     assert dialogue.relay.phase is Phase.OPEN
+
+
+REFUSED = f"[{FILTER_REFUSED}] Failed to get partition metadata by filter"
+
+
+def with_statement(text: str) -> Dialogue:
+    """A dialogue in which SELECT 1 went on as the text."""
+    dialogue = Dialogue().open_session()
+    dialogue.client(execute("SELECT 1", 5))
+    dialogue.carry_out(dialogue.relay.release(text))
+    dialogue.backend(executed(5))
+    dialogue.client(get_status(6))
+    return dialogue
+
+
+def test_a_rewritten_statement_whose_filter_the_metastore_refused_is_reported_once() -> None:
+    dialogue = with_statement("SELECT 2")
+    assert dialogue.backend(status_is(OperationState.ERROR, 6, REFUSED)) == [FilterRefused()]
+    dialogue.client(get_status(7))
+    assert dialogue.backend(status_is(OperationState.ERROR, 7, REFUSED)) == []
+
+
+def test_other_errors_and_statements_of_the_clients_own_are_not() -> None:
+    assert with_statement("SELECT 2").backend(status_is(OperationState.ERROR, 6, "no such column")) == []
+    assert with_statement("SELECT 1").backend(status_is(OperationState.ERROR, 6, REFUSED)) == []

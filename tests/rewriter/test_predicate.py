@@ -9,10 +9,11 @@ from rewriter.costs import PartitionCosts
 from rewriter.cover import Cover
 from rewriter.keys import Key
 from rewriter.predicate import Budget, Predicate, Restriction, cover_sql, render
+from rewriter.widen import Consumer
 
 DAYS = [f"2026-{month:02}-{day:02}" for month in range(1, 8) for day in range(1, 29)]
-BUDGET = Budget(points_max=100, ranges_max=20, chars_max=100_000)
-TIGHT = Budget(points_max=2, ranges_max=2, chars_max=100_000)
+BUDGET = Budget(Consumer(100, 20), 100_000)
+TIGHT = Budget(Consumer(2, 2), 100_000)
 NO_COSTS: Mapping[str, PartitionCosts] = {}
 
 
@@ -65,7 +66,7 @@ def test_more_keys_than_the_metastore_digests_are_ranges_and_an_array_that_it_ne
 
 
 def test_where_the_array_is_too_long_the_ranges_remain_and_are_not_exact() -> None:
-    short = Budget(points_max=2, ranges_max=2, chars_max=200)
+    short = Budget(Consumer(2, 2), 200)
     found = one("int", range(0, 1000, 5), short)
     assert "array_contains" not in found.sql
     assert not found.exact
@@ -85,7 +86,7 @@ def test_strings_that_a_database_could_order_otherwise_are_not_sent_as_a_range()
 
 
 def test_strings_that_differ_in_digits_alone_are() -> None:
-    text = one("string", DAYS, Budget(points_max=1, ranges_max=1, chars_max=100_000)).sql
+    text = one("string", DAYS, Budget(Consumer(1, 1), 100_000)).sql
     assert text.startswith("((`ds` BETWEEN '2026-01-01' AND '2026-07-28' AND array_contains(array('2026-01-01', ")
 
 
@@ -140,7 +141,10 @@ def test_restrictions_of_several_columns_share_what_the_metastore_digests() -> N
     one_, other = (KeySet.of(("int",), [(key,) for key in range(0, 300, step)]) for step in (2, 3))
     found = rendered(restriction(one_, "k"), restriction(other, "l"))
     cover = found.cover
-    assert sum(len(domain.cuts) // 2 for box in cover.boxes for _, domain in box.domains) <= BUDGET.ranges_max
+    assert (
+        sum(len(domain.cuts) // 2 for box in cover.boxes for _, domain in box.domains)
+        <= BUDGET.metastore.ranges_max
+    )
     assert found.sql.count("array_contains") == 2
     assert found.exact
 
@@ -165,7 +169,7 @@ def test_a_cover_that_lost_a_key_is_not_said(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_predicate_that_would_say_nothing_is_none() -> None:
     keys = KeySet.of(("string",), [("a",), ("B",), ("c",)])
-    short = Budget(points_max=1, ranges_max=1, chars_max=60)
+    short = Budget(Consumer(1, 1), 60)
     assert render([restriction(keys, "k")], ["k"], short, {}) is None
 
 

@@ -1,0 +1,33 @@
+"""Who reads a filter, and how much of it each digests before it does worse than without."""
+
+from __future__ import annotations
+
+from rewriter.widen import Consumer
+
+# Databases behind a Hive metastore. Measured on Spark 4.3 with 10,000 partitions, as tests/metastores does again:
+#
+# * Derby fails outright ("Statement too complex") beyond 140 comparisons with one int or date column, of which a
+#   point is one, a range two and a pair of two columns two. The client's own comparisons come on top.
+# * PostgreSQL took all that was tried. From 1,000 values on, Hive turns an IN into min and max.
+#
+# A database that is not listed is treated as the least able one.
+METASTORES = {
+    "derby": Consumer(points_max=100, ranges_max=40),
+    "postgresql": Consumer(points_max=900, ranges_max=200),
+}
+
+# Parquet's row group filter takes an IN of more than 10 (parquet.pushdown.inFilterThreshold) for its min and max;
+# ORed ranges it takes as they are.
+PARQUET = Consumer(points_max=10, ranges_max=200)
+
+# Iceberg reads an IN of more than 200 as no filter at all (InclusiveMetricsEvaluator.IN_PREDICATE_LIMIT).
+ICEBERG = Consumer(points_max=200, ranges_max=200)
+
+# What a metastore that fails is still sent after it has failed again and again: two comparisons a column.
+LEAST = Consumer(points_max=1, ranges_max=1)
+
+
+def halved(consumer: Consumer) -> Consumer:
+    """Half of what the consumer was taken to digest, after it has failed."""
+    points = max(LEAST.points_max, consumer.points_max // 2)
+    return Consumer(points, max(LEAST.ranges_max, consumer.ranges_max // 2), consumer.unordered)
