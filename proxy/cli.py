@@ -22,6 +22,7 @@ from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
 from proxy.client import BackendError
 from proxy.config import Config, ConfigError, address, load
 from proxy.explain import text
+from proxy.explain_statement import ExplainingSession
 from proxy.server import Proxy, ServerSettings
 from proxy.session import Session, Shared
 from proxy.store import open_store
@@ -155,7 +156,7 @@ async def _serve(config: Config) -> None:
 
 
 async def _serve_with(config: Config, shared: Shared) -> None:
-    proxy = Proxy(_server_settings(config), lambda: Session(config, time.monotonic, shared))
+    proxy = Proxy(_server_settings(config), lambda: _session(config, shared))
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -172,6 +173,10 @@ async def _serve_with(config: Config, shared: Shared) -> None:
     finally:
         await proxy.close()
         await runner.cleanup()
+
+
+def _session(config: Config, shared: Shared) -> ExplainingSession:
+    return ExplainingSession(Session(config, time.monotonic, shared))
 
 
 def _admin_site(runner: web.AppRunner, config: Config) -> web.TCPSite:

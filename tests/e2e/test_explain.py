@@ -9,7 +9,9 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from pyhive import hive
 
+from demo.hive import run
 from demo.proxy_process import ProxyProcess, starpruner_command
 from demo.sample import REGIONS, Sample
 from demo.thrift_server import ThriftServer
@@ -96,3 +98,11 @@ def test_a_bad_request_is_a_400_and_a_sentence(proxy: ProxyProcess, body: bytes)
     with caught.value as reply:
         assert reply.code == HTTPStatus.BAD_REQUEST
         assert " " in reply.read().decode()
+
+
+def test_explain_rewrite_is_a_result_set_of_the_lines_in_order(proxied: hive.Connection, sample: Sample) -> None:
+    lines = [str(line) for (line,) in run(proxied, f"EXPLAIN REWRITE {STAR_JOIN}")]
+    assert lines[0] == "Rewritten:"
+    assert "'2024-12-24'" in lines[1]
+    assert f"  partitions   {len(REGIONS)} of {sample.days * len(REGIONS)} kept" in lines
+    assert lines[-1].startswith("Time: ")

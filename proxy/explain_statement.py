@@ -1,0 +1,60 @@
+"""EXPLAIN REWRITE SELECT ..: what `starpruner explain` says, as a result set that any client can show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Protocol
+
+from proxy.explain import text, view
+from proxy.queries import Query, QueryResult
+from proxy.session import Decision
+from rewriter.keys import literal
+
+# Comments may stand in front, as clients put them there.
+_EXPLAIN_REWRITE = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*EXPLAIN\s+REWRITE\s+(?=\S)", re.IGNORECASE | re.DOTALL)
+
+
+class Deciding(Protocol):
+    """A session that decides about statements, and explains what it would do."""
+
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, str]:
+        """Decide what to send for a statement."""
+        ...
+
+    def explain(self, sql: str, *, run_key_queries: bool) -> Generator[Query, QueryResult, Decision]:
+        """Decide as `rewrite` does, and tell everything."""
+        ...
+
+    def filter_refused(self) -> None:
+        """The metastore refused the partition filter of a statement that was rewritten."""
+        ...
+
+
+class ExplainingSession:
+    """A session that understands EXPLAIN REWRITE itself, and leaves every other statement to the one inside."""
+
+    def __init__(self, session: Deciding) -> None:
+        self._session = session
+
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, str]:
+        """What to send: for EXPLAIN REWRITE, a query whose rows are the lines of the explanation."""
+        found = _EXPLAIN_REWRITE.match(sql)
+        if found is None:
+            return (yield from self._session.rewrite(sql))
+        decision = yield from self._session.explain(sql[found.end() :], run_key_queries=True)
+        return lines_query(text(view(decision)).splitlines())
+
+    def filter_refused(self) -> None:
+        """See Deciding."""
+        self._session.filter_refused()
+
+
+def lines_query(lines: list[str]) -> str:
+    """A query that answers the lines, one a row and in order: Spark hands on a list of values as it stands.
+
+    >>> lines_query(["a", "it's"])
+    "SELECT rewrite FROM VALUES ('a'), (CAST(X'69742773' AS STRING)) AS explained(rewrite)"
+    """
+    rows = ", ".join(f"({literal('string', line)})" for line in lines)
+    return f"SELECT rewrite FROM VALUES {rows} AS explained(rewrite)"  # noqa: S608 - literals without a quote

@@ -1,0 +1,80 @@
+"""EXPLAIN REWRITE as a statement of the client."""
+
+from collections.abc import Generator
+
+import pytest
+
+from proxy.explain_statement import ExplainingSession, lines_query
+from proxy.queries import Query, QueryResult
+from proxy.session import Decision
+
+
+class Inner:
+    """A session that remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.rewritten: list[str] = []
+        self.explained: list[str] = []
+        self.refusals = 0
+
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, str]:
+        self.rewritten.append(sql)
+        yield from ()
+        return f"rewritten {sql}"
+
+    def explain(self, sql: str, *, run_key_queries: bool) -> Generator[Query, QueryResult, Decision]:
+        assert run_key_queries
+        self.explained.append(sql)
+        yield from ()
+        return Decision(sql)
+
+    def filter_refused(self) -> None:
+        self.refusals += 1
+
+
+def sent(inner: Inner, sql: str) -> str:
+    generator = ExplainingSession(inner).rewrite(sql)
+    with pytest.raises(StopIteration) as end:
+        next(generator)
+    return str(end.value.value)
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["EXPLAIN REWRITE ", "explain\n\trewrite\n", "-- a\n/* b */ Explain Rewrite "],
+)
+def test_explain_rewrite_is_answered_by_the_lines_of_the_explanation(prefix: str) -> None:
+    inner = Inner()
+    text = sent(inner, f"{prefix}SELECT 'it''s'")
+    assert inner.explained == ["SELECT 'it''s'"]
+    assert text.startswith("SELECT rewrite FROM VALUES ('Left as it is:'), (CAST(X'")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1",
+        "EXPLAIN SELECT 1",
+        "EXPLAIN EXTENDED SELECT 1",
+        "EXPLAIN REWRITE",
+        "EXPLAIN REWRITES SELECT 1",
+        "",
+    ],
+)
+def test_every_other_statement_is_left_to_the_session(sql: str) -> None:
+    inner = Inner()
+    assert sent(inner, sql) == f"rewritten {sql}"
+    assert inner.rewritten == [sql]
+
+
+def test_a_refused_filter_is_passed_on() -> None:
+    inner = Inner()
+    ExplainingSession(inner).filter_refused()
+    assert inner.refusals == 1
+
+
+def test_lines_of_any_kind_are_one_row_each() -> None:
+    assert (
+        lines_query(["", "a\\b"])
+        == "SELECT rewrite FROM VALUES (''), (CAST(X'615C62' AS STRING)) AS explained(rewrite)"
+    )
