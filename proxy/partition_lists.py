@@ -19,6 +19,8 @@ from rewriter.partitions import costs
 _COSTS_KEPT_MAX = 64
 # What a statement may name as a table, of which lists are then forgotten.
 _WORD = re.compile(r"\w+")
+# The table that a statement changes stands near its start; what follows may be megabytes of values.
+_CHARS_LOOKED_AT = 10_000
 
 _OWNER_QUERY = Query("SELECT current_user()", rows_max=1, bytes_max=65_536, deadline_s=5.0)
 
@@ -46,7 +48,7 @@ class SharedLists:
     def forget_named_in(self, statement: str) -> None:
         """Drop everyone's lists of tables that a statement names, since it may change their partitions."""
         if self.store is not None:
-            self.store.forget({word.lower() for word in _WORD.findall(statement)})
+            self.store.forget({word.lower() for word in _WORD.findall(statement[:_CHARS_LOOKED_AT])})
 
 
 class PartitionLists:
