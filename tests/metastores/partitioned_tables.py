@@ -34,7 +34,9 @@ class FactTable:
         return tuple(name for name, _ in self.columns)
 
     def directory_at(self, position: int) -> str:
-        return "/".join(f"{name}={value}" for name, value in zip(self.names, self.values_at(position), strict=True))
+        return "/".join(
+            f"{name}={value}" for name, value in zip(self.names, self.values_at(position), strict=True)
+        )
 
     def literals_at(self, position: int) -> str:
         return ", ".join(
@@ -62,7 +64,7 @@ class KeyShape:
 
     def positions(self, fact: FactTable) -> Sequence[int]:
         """The positions of the keys: even ones name a partition, odd ones do not."""
-        chosen = random.Random(str(self))
+        chosen = random.Random(str(self))  # noqa: S311 - the same keys in every run, not secrets
         misses = self.size * MISSES_PER_TEN // 10
         hits = self.size - misses
         indices = _clustered(fact.partitions, hits, chosen) if self.clustered else range(fact.partitions)

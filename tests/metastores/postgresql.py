@@ -89,7 +89,9 @@ def postgresql(download_directory: Path) -> Iterator[Postgresql]:
 def _missing_packages() -> Sequence[str]:
     """Which packages apt would install, with all that they need; none where they are installed."""
     if shutil.which("apt-get") is None:
-        raise PostgresqlMissingError("a metastore in PostgreSQL needs Debian's packages, and there is no apt-get here")
+        raise PostgresqlMissingError(
+            "a metastore in PostgreSQL needs Debian's packages, and there is no apt-get here"
+        )
     simulated = ["apt-get", "install", "--simulate", "--no-upgrade", "--no-install-recommends", *PACKAGES]
     try:
         return TO_INSTALL.findall(_answer(simulated))
