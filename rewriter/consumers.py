@@ -27,6 +27,12 @@ ICEBERG = Consumer(points_max=200, ranges_max=200)
 LEAST = Consumer(points_max=1, ranges_max=1)
 
 
+def beside(consumer: Consumer, comparisons: int) -> Consumer:
+    """What the consumer digests beside so many comparisons that it is sent anyway."""
+    points = max(0, consumer.points_max - comparisons)
+    return Consumer(points, max(0, consumer.ranges_max - (comparisons + 1) // 2), consumer.unordered)
+
+
 def halved(consumer: Consumer) -> Consumer:
     """Half of what the consumer was taken to digest, after it has failed."""
     points = max(LEAST.points_max, consumer.points_max // 2)

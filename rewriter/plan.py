@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from rewriter.catalog import Catalog, Column, TableName
+from rewriter.consumers import beside
 from rewriter.costs import Costs
 from rewriter.cover import Cover
 from rewriter.keys import UnreadableKeyError
@@ -130,7 +131,7 @@ def apply(
     plan: Plan, answers: Mapping[Question, KeyAnswer], limits: Limits, partitions: Partitions | None = None
 ) -> Rewrite:
     """Insert the predicates that the keys give. A key query without an answer narrows nothing."""
-    outcomes = tuple(_outcome(scan, answers, limits, partitions or {}) for scan in plan.scans)
+    outcomes = tuple(_outcome(plan.statement, scan, answers, limits, partitions or {}) for scan in plan.scans)
     narrowings = [_narrowing(plan.statement, outcome) for outcome in outcomes if outcome.predicate is not None]
     if not narrowings:
         return Rewrite(plan.statement.text, outcomes)
@@ -141,7 +142,11 @@ def apply(
 
 
 def _outcome(
-    scan: PlannedScan, answers: Mapping[Question, KeyAnswer], limits: Limits, partitions: Partitions
+    statement: Statement,
+    scan: PlannedScan,
+    answers: Mapping[Question, KeyAnswer],
+    limits: Limits,
+    partitions: Partitions,
 ) -> ScanOutcome:
     """Narrow a scan by the reducers that have an answer."""
     skip = scan.skip
@@ -154,7 +159,7 @@ def _outcome(
     if not restrictions:
         return ScanOutcome(scan, skip=skip, reducers=tuple(reducers))
     try:
-        predicate = _predicate(scan, restrictions, limits, partitions)
+        predicate = _predicate(scan, restrictions, _budget(statement, restrictions, limits), partitions)
     except UnreadableKeyError:
         return ScanOutcome(scan, skip=SkipReason.UNREADABLE_KEY, reducers=tuple(reducers))
     if predicate is None:
@@ -177,10 +182,16 @@ def _restriction(reducer: Reducer, keys: Keys) -> Restriction:
     return Restriction(tuple(Column(name, type_name) for name, type_name in pairs), keys)
 
 
+def _budget(statement: Statement, restrictions: Sequence[Restriction], limits: Limits) -> Budget:
+    """What is left of the metastore's patience beside the comparisons of the statement itself."""
+    if sum(_length(restriction.keys) for restriction in restrictions) <= _FEW_KEYS:
+        return Budget(limits.metastore, limits.predicate_chars_max)
+    return Budget(beside(limits.metastore, statement.comparisons_on_join_columns), limits.predicate_chars_max)
+
+
 def _predicate(
-    scan: PlannedScan, restrictions: Sequence[Restriction], limits: Limits, partitions: Partitions
+    scan: PlannedScan, restrictions: Sequence[Restriction], budget: Budget, partitions: Partitions
 ) -> Predicate | None:
-    budget = Budget(limits.metastore, limits.predicate_chars_max)
     restricted = dict.fromkeys(name for restriction in restrictions for name in restriction.names)
     columns = [name for name in scan.partition_columns if name in restricted] or list(restricted)
     return render(restrictions, columns, budget, partitions.get(scan.reference.name, {}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -30,6 +31,8 @@ _BACKSLASH_NEWLINE = re.compile(r"\\\r?\n")
 # the last ones are kept: 15 MB where they are a screenful each, 240 MB if every one is as long as may be.
 VIEW_TEXT_CHARS_MAX = 16 * 1024
 _VIEWS_KEPT_MAX = 64
+
+_COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,27 @@ class Statement:
         """The last part of the name of the table that the statement writes, in lower case."""
         table = None if isinstance(self.tree, exp.Query) else self.tree.find(exp.Table)
         return table.name.lower() if table is not None else None
+
+    @cached_property
+    def comparisons_on_join_columns(self) -> int:
+        """How many values the statement itself compares with columns that joins compare, by their names.
+
+        Spark infers from `f.k = d.k AND d.k IN (..)` that f.k is in the list, and sends that to the metastore too.
+        """
+        joined = {
+            identifier.name.lower()
+            for join in self.tree.find_all(exp.Join)
+            for identifier in join.args.get("using") or ()
+        }
+        values = Counter[str]()
+        for node in self.tree.find_all(exp.In, exp.Between, *_COMPARISONS):
+            sides = [side for side in (node.this, node.args.get("expression")) if isinstance(side, exp.Column)]
+            names = [side.name.lower() for side in sides]
+            if len(sides) == 2:  # noqa: PLR2004 - both sides
+                joined.update(names)
+            elif names:
+                values[names[0]] += len(node.expressions) if isinstance(node, exp.In) else 2
+        return sum(count for name, count in values.items() if name in joined)
 
     def token_at(self, offset: int) -> int | None:
         """The index of the token that starts at the offset, if one does."""

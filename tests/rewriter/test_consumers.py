@@ -2,8 +2,8 @@
 
 import pytest
 
-from rewriter import Column
-from rewriter.consumers import ICEBERG, LEAST, METASTORES, PARQUET, halved
+from rewriter import Column, Statement, read
+from rewriter.consumers import ICEBERG, LEAST, METASTORES, PARQUET, beside, halved
 from rewriter.cover import Cover
 from rewriter.predicate import cover_sql
 from rewriter.widen import Consumer, widen
@@ -28,3 +28,23 @@ def test_a_consumer_that_failed_is_sent_half_as_much_and_at_last_next_to_nothing
     for _ in range(10):
         consumer = halved(consumer)
     assert consumer == LEAST
+
+
+def test_what_the_statement_compares_itself_is_not_there_for_us() -> None:
+    assert beside(METASTORES["derby"], 30) == Consumer(70, 25)
+    assert beside(METASTORES["derby"], 500) == Consumer(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("condition", "comparisons"),
+    [
+        ("d.g = 1", 0),
+        ("f.k IN (1, 2, 3)", 3),
+        ("d.day IN (1, 2, 3) AND d.g IN (4, 5, 6, 7)", 3),
+        ("f.k BETWEEN 1 AND 2 AND d.day > 0 AND 5 < F.K", 6),
+    ],
+)
+def test_values_count_that_are_compared_with_columns_that_joins_compare(condition: str, comparisons: int) -> None:
+    statement = read(f"SELECT 1 FROM f JOIN d ON f.k = d.day WHERE {condition}", chars_max=1_000)
+    assert isinstance(statement, Statement)
+    assert statement.comparisons_on_join_columns == comparisons
