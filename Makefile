@@ -2,7 +2,7 @@
 # make demo    Spark Thrift Server, a sample star schema and the proxy; the same queries with and without it
 # make test    everything that is tested
 # make test-deep   the differential tests by the hundred thousand; an hour or more
-# make bench   what planning costs: per phase on the TPC-DS texts, and how it grows
+# make bench   what planning costs, per phase on the TPC-DS texts and as statements grow; what covers of keys cost
 # make check   format, lint, types, directions of imports
 # make wheel-demo  the wheel in an empty environment, and the demo run once from it
 
@@ -44,6 +44,7 @@ test-deep: setup
 
 bench: setup
 	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/planning.py --json .starpruner/bench/planning.json
+	$(BIN)/python benchmarks/covers.py --json .starpruner/bench/covers.json
 
 # What users install: the wheel alone, in an empty environment, from another folder.
 wheel-demo: setup

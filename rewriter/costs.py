@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -16,7 +16,7 @@ from rewriter.positions import Position, line
 _PREFIX_BYTES = 16
 
 # How far ahead the next of ascending positions is looked for before the rest of a million values is searched.
-_STRIDE = 32
+_STRIDE = 64
 
 
 class Costs(Protocol):
@@ -58,8 +58,13 @@ class PartitionCosts:
         found, at, end = [], 0, len(values)
         for position in positions:
             if at < end and values[at] < position:
-                near = at + _STRIDE
-                at = bisect_left(values, position, at, near if near < end and values[near] >= position else end)
+                # Where a point ends, only its own value lies below that did not lie below where it begins.
+                at += 1
+                if at < end and values[at] < position:
+                    near = at + _STRIDE
+                    at = bisect_left(
+                        values, position, at, near if near < end and values[near] >= position else end
+                    )
             found.append(totals[at])
         return found
 
@@ -99,6 +104,20 @@ def share(domain: Domain, costs: Costs) -> float:
     bottom, *below, top = costs.below((on.bottom, *domain.cuts, on.top))
     inside = sum(below[1::2]) - sum(below[::2])
     return inside / (top - bottom) if top > bottom else 0.0
+
+
+def adds_to(wider: Domain, domain: Domain, costs: Costs) -> bool:
+    """Whether something lies in the wider domain that does not lie in the other one, which is inside of it.
+
+    Range by range: of a domain of many points, most often the first of a wider one's ranges tells.
+    """
+    cuts = domain.cuts
+    for low, high in wider.ranges:
+        held = cuts[bisect_left(cuts, low) : bisect_right(cuts, high)]
+        first, *below, last = costs.below((low, *held, high))
+        if sum(below[1::2]) - sum(below[::2]) < last - first:
+            return True
+    return False
 
 
 def _prefix(text: bytes) -> int:

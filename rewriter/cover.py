@@ -132,6 +132,11 @@ class Cover:
         but the column before it, and so on.
         """
         given = list(rows)
+        if len(columns) == 1:
+            (column,) = columns
+            # One box in any case, and many keys: they need not be put into rows of positions and back.
+            held = _domain(column.type_name, _positions(column, [value for (value,) in given]))
+            return cls.of_domain(column.name, held)
         transposed = zip(columns, zip(*given, strict=True), strict=bool(given))
         by_column = [_positions(column, values) for column, values in transposed]
         parts: list[tuple[tuple[Position, ...], tuple[Domain, ...]]]

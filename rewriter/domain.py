@@ -65,8 +65,11 @@ class Domain:
     @classmethod
     def of_positions(cls, type_name: str, positions: Iterable[Position], *, nullable: bool = False) -> Domain:
         """The domain of the values at some positions."""
-        lows = sorted(set(positions))
-        return cls(type_name, _joined(zip(lows, map(line(type_name).after, lows), strict=True)), nullable)
+        lows = sorted(positions)
+        highs = list(map(line(type_name).after, lows))
+        # A hundred thousand are common, so no loop of Python's: only what has a gap behind it ends a range.
+        gaps = [gap for gap in zip(highs, lows[1:], strict=False) if gap[0] < gap[1]]
+        return cls(type_name, (*lows[:1], *chain.from_iterable(gaps), *highs[-1:]), nullable)
 
     @classmethod
     def between(cls, type_name: str, low: Key | None, high: Key | None) -> Domain:
@@ -154,8 +157,16 @@ class Domain:
         """Whether it holds all that the other one does."""
         if other.nullable and not self.nullable:
             return False
+        if len(self.cuts) < len(other.cuts):
+            # Fewer ranges to look up: none of what it leaves out is in the other one.
+            return not any(other.holds_any_of(low, high) for low, high in self.complement().ranges)
         cuts = self.cuts
         return all((at := bisect_right(cuts, low)) % 2 and high <= cuts[at] for low, high in other.ranges)
+
+    def holds_any_of(self, low: Position, high: Position) -> bool:
+        """Whether it holds a value from `low` up to but not including `high`."""
+        at = bisect_right(self.cuts, low)
+        return at % 2 == 1 or (at < len(self.cuts) and self.cuts[at] < high)
 
     def _interval(self, low: Position, high: Position) -> Interval:
         on = line(self.type_name)

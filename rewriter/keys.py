@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
 # As the wire hands them over: dates and decimals are strings.
 Key: TypeAlias = str | int | bool
@@ -36,6 +36,12 @@ def literal(type_name: str, value: Key | None) -> str:
     '7L'
     """
     return "NULL" if value is None else _WRITERS[_family(type_name)](type_name, value)
+
+
+def literals(type_name: str, values: Iterable[Key | None]) -> Iterator[str]:
+    """Values as Spark SQL literals of one type, each written when it is asked for. Raises UnreadableKeyError."""
+    write = _WRITERS[_family(type_name)]
+    return ("NULL" if value is None else write(type_name, value) for value in values)
 
 
 def is_key_type(type_name: str) -> bool:

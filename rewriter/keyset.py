@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TypeAlias
 
 from rewriter.catalog import Column, quoted
 from rewriter.cover import Cover
 from rewriter.domain import Domain
-from rewriter.keys import Key, literal
+from rewriter.keys import Key, literals
 from rewriter.positions import Position, line
 
 # Session functions that a key query read, as Spark SQL, each with the literal that it answered.
@@ -42,8 +43,10 @@ class KeySet:
         >>> KeySet.of(("int",), [(3,), (None,), (1,), (3,)]).rows
         ((1,), (3,))
         """
-        counts = null_safe or (False,) * len(type_names)
-        matching = {row for row in rows if all(v is not None or c for v, c in zip(row, counts, strict=True))}
+        matching = set(rows)
+        for index, counts in enumerate(null_safe or (False,) * len(type_names)):
+            if not counts:
+                matching = {row for row in matching if row[index] is not None}
         return cls(type_names, _ascending(type_names, matching))
 
     def column(self, index: int) -> KeySet:
@@ -54,31 +57,38 @@ class KeySet:
     @property
     def has_null(self) -> bool:
         """Whether any key holds a null."""
-        return any(value is None for row in self.rows for value in row)
+        return any(None in row for row in self.rows)
 
     @property
     def literals(self) -> tuple[tuple[str, ...], ...]:
         """The keys as Spark SQL literals of their columns' own types. Raises UnreadableKeyError."""
-        return tuple(tuple(map(literal, self.type_names, row)) for row in self.rows)
+        return tuple(self._written())
 
     def cover(self, columns: Sequence[str]) -> Cover:
         """Just these keys of the columns."""
         pairs = zip(columns, self.type_names, strict=True)
         return Cover.of_rows([Column(name, type_name) for name, type_name in pairs], self.rows)
 
-    def exact(self, columns: Sequence[str]) -> str | None:
-        """A condition for just these keys that Spark's planner prunes by and no metastore is sent; None for nulls.
+    def exact(self, columns: Sequence[str], chars_max: int) -> str | None:
+        """A condition for just these keys that Spark's planner prunes by and no metastore is sent.
 
-        >>> KeySet.of(("int",), [(1,), (7,)]).exact(["k"])
+        None for nulls, and where the keys alone are longer than is allowed.
+
+        >>> KeySet.of(("int",), [(1,), (7,)]).exact(["k"], 100)
         'array_contains(array(1, 7), `k`)'
         """
         if self.has_null:
             return None
         names = [quoted(column) for column in columns]
         if len(names) == 1:
-            return f"array_contains(array({', '.join(text for (text,) in self.literals)}), {names[0]})"
-        tuples = ", ".join(f"({', '.join(row)})" for row in self.literals)
-        return f"({', '.join(names)}) IN ({tuples})"
+            values = _listed((text for (text,) in self._written()), chars_max)
+            return None if values is None else f"array_contains(array({values}), {names[0]})"
+        tuples = _listed((f"({', '.join(row)})" for row in self._written()), chars_max)
+        return None if tuples is None else f"({', '.join(names)}) IN ({tuples})"
+
+    def _written(self) -> Iterator[tuple[str, ...]]:
+        by_column = [literals(name, map(itemgetter(i), self.rows)) for i, name in enumerate(self.type_names)]
+        return zip(*by_column, strict=True)
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,17 @@ class KeyRanges:
 Keys: TypeAlias = KeySet | KeyRanges
 
 
+def _listed(texts: Iterable[str], chars_max: int) -> str | None:
+    """The texts with commas between, or None as soon as they are too long: the rest is then never written."""
+    found: list[str] = []
+    for text in texts:
+        chars_max -= len(text)
+        if chars_max < 0:
+            return None
+        found.append(text)
+    return ", ".join(found)
+
+
 def _ascending(
     type_names: tuple[str, ...], rows: Iterable[tuple[Key | None, ...]]
 ) -> tuple[tuple[Key | None, ...], ...]:
@@ -115,10 +136,15 @@ def _ascending(
     by_column = [
         _positions(type_name, [row[index] for row in given]) for index, type_name in enumerate(type_names)
     ]
-    order = sorted(range(len(given)), key=lambda number: tuple(column[number] for column in by_column))
-    return tuple(given[number] for number in order)
+    # A hundred thousand positions are sorted several times as fast as tuples of one.
+    places = by_column[0] if len(by_column) == 1 else list(zip(*by_column, strict=True))
+    return tuple(given[number] for number in sorted(range(len(given)), key=places.__getitem__))
 
 
-def _positions(type_name: str, values: Sequence[Key | None]) -> list[tuple[bool, Position]]:
-    found = iter(line(type_name).positions([value for value in values if value is not None]))
-    return [(False, 0) if value is None else (True, next(found)) for value in values]
+def _positions(type_name: str, values: Sequence[Key | None]) -> list[Position]:
+    """What the values of a column are ordered by."""
+    found = line(type_name).positions([value for value in values if value is not None])
+    if len(found) == len(values):
+        return found
+    rest = iter(found)
+    return [(False, 0) if value is None else (True, next(rest)) for value in values]

@@ -145,7 +145,15 @@ class _Text:
     top: Position = _ABOVE_ALL_TEXT
 
     def positions(self, values: Iterable[Key]) -> list[Position]:
-        return [_encoded(value) for value in values]
+        given: list[Any] = list(values)
+        try:
+            encoded = list(map(str.encode, given))
+        except (TypeError, UnicodeEncodeError) as problem:
+            raise UnreadableKeyError("a key of type string is no text, or has no UTF-8 bytes") from problem
+        # U+FFFD is what invalid UTF-8 became on the way here: the key's real bytes are not known.
+        if "\ufffd" in "".join(given):
+            raise UnreadableKeyError("a key of type string has bytes that are not known")
+        return encoded
 
     def after(self, position: Position) -> Position:
         return position + b"\0"
@@ -168,16 +176,6 @@ class _Text:
         return Bound(self.value(position), inclusive=False)
 
 
-def _encoded(value: Key) -> bytes:
-    # U+FFFD is what invalid UTF-8 became on the way here: the key's real bytes are not known.
-    if not isinstance(value, str) or "\ufffd" in value:
-        raise UnreadableKeyError("a key of type string is no text, or its bytes are not known")
-    try:
-        return value.encode()
-    except UnicodeEncodeError as problem:
-        raise UnreadableKeyError("a key of type string has no UTF-8 bytes") from problem
-
-
 def _only(expected: type[Key], values: list[Any]) -> None:
     # By identity, since a bool is an int to isinstance; by sets, since a hundred thousand keys are common.
     if set(map(type, values)) - {expected}:
@@ -198,7 +196,7 @@ def _days(values: list[Any]) -> list[int]:
     _only(str, values)
     if not all(map(_DATE.fullmatch, values)):
         raise ValueError(_DATE.pattern)
-    return [date.fromisoformat(value).toordinal() for value in values]
+    return list(map(date.toordinal, map(date.fromisoformat, values)))
 
 
 def _day(ordinal: int) -> str:

@@ -6,19 +6,18 @@ Spark's own planner prunes by and that it keeps to itself, so that the partition
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rewriter.catalog import Column, quoted
-from rewriter.costs import Costs, share
+from rewriter.costs import Costs, adds_to
 from rewriter.cover import Box, Cover
 from rewriter.domain import Domain, Interval
-from rewriter.keys import literal
+from rewriter.keys import literal, literals
 from rewriter.keyset import Keys, KeySet
 from rewriter.widen import Consumer, widen
 
-_DIGIT = re.compile(r"[0-9]")
+_DIGITS_ALIKE = bytes.maketrans(b"0123456789", b"0000000000")
 
 # Boxes that are met with one another: all keys of three paired reducers would be billions.
 _BOXES_MET_MAX = 10_000
@@ -121,7 +120,8 @@ def _reads_more(wide: Cover, met: Cover, costs: Mapping[str, Costs]) -> bool:
     return any(
         column not in domains
         or (known := costs.get(column)) is None
-        or share(domains[column], known) > share(domain, known)
+        or known.type_name != domain.type_name
+        or adds_to(domains[column], domain, known)
         for column, domain in met.boxes[0].domains
     )
 
@@ -146,7 +146,8 @@ def _is_ordered_alike(keys: Keys, index: int) -> bool:
     texts = (
         (row[index] for row in keys.rows) if isinstance(keys, KeySet) else (end for r in keys.ranges for end in r)
     )
-    return len({_DIGIT.sub("0", text) for text in texts if isinstance(text, str)}) <= 1
+    # As bytes, in which a digit is never a part of another character: twice as fast.
+    return len({text.encode().translate(_DIGITS_ALIKE) for text in texts if isinstance(text, str)}) <= 1
 
 
 def _said_again(restrictions: Iterable[Restriction], chars_max: int) -> list[str]:
@@ -154,7 +155,8 @@ def _said_again(restrictions: Iterable[Restriction], chars_max: int) -> list[str
     texts = [
         text
         for restriction in restrictions
-        if isinstance(restriction.keys, KeySet) and (text := restriction.keys.exact(restriction.names)) is not None
+        if isinstance(restriction.keys, KeySet)
+        and (text := restriction.keys.exact(restriction.names, chars_max)) is not None
     ]
     said = []
     for text in sorted(texts, key=len):
@@ -179,8 +181,8 @@ def _box_sql(box: Box) -> str:
 
 def _domain_sql(name: str, domain: Domain) -> str:
     intervals = domain.intervals
-    points = [literal(domain.type_name, i.low.value) for i in intervals if i.is_point and i.low is not None]
-    terms = [f"{name} IN ({', '.join(points)})"] if points else []
+    points = [i.low.value for i in intervals if i.is_point and i.low is not None]
+    terms = [f"{name} IN ({', '.join(literals(domain.type_name, points))})"] if points else []
     terms += [_range_sql(name, domain.type_name, interval) for interval in intervals if not interval.is_point]
     return _any_of([*terms, *([f"{name} IS NULL"] if domain.nullable else [])])
 
