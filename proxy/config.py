@@ -97,8 +97,9 @@ class CatalogSection(_Section, frozen=True):
     describe_rows_max: Count = 20_000
     # For explain's counts; a longer list is reported as unknown.
     partitions_max: Count = 200_000
-    # How long a partition list may be old. One that has grown since costs pruning, never rows.
-    partitions_ttl_s: Seconds = 60.0
+    # How long a partition list may be old. To ask for 10,000 takes up to a second; one that has grown since costs
+    # pruning, never rows.
+    partitions_ttl_s: Seconds = 600.0
     # The directory in which partition lists are kept. Empty: a temporary one, removed when the proxy stops.
     store_path: str = ""
     # About 100 bytes a partition, and room for a second copy while a list is replaced. The file grows up to this
