@@ -1,0 +1,141 @@
+"""Many keys on tables of many partitions, in front of a metastore in Derby and one in PostgreSQL.
+
+A thousand partitions in Derby every time; ten thousand, in both, with STARPRUNER_DEEP=1.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from partitioned_tables import FactTable, KeyShape, fact_tables, make_tables
+from postgresql import PostgresqlMissingError, postgresql
+from pyhive import hive
+
+from demo.hive import Row, connect, run, same_answer
+from demo.java import Java
+from demo.metrics import ScanMetrics, SparkUi
+from demo.proxy_process import proxy_process
+from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
+
+pytestmark = pytest.mark.spark
+
+DEEP = bool(os.environ.get("STARPRUNER_DEEP"))
+DATABASE = "metastores"
+
+METASTORES = ("derby", "postgresql") if DEEP else ("derby",)
+FACTS = {fact.name: fact for fact in fact_tables(10_000 if DEEP else 1_000)}
+# Derby takes 100 keys as an IN and fails at 150; 5,000 are more than the proxy asks for.
+KEY_COUNTS = (20, 100, 500, 5_000) if DEEP else (20, 100, 200)
+SHAPES = tuple(KeyShape(size, clustered) for size in KEY_COUNTS for clustered in (False, True))
+
+# A busy machine makes a rewrite slow, not absent.
+PATIENT = ("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120")
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """A session on a server and one through a proxy in front of it."""
+
+    direct: hive.Connection
+    proxied: hive.Connection
+    spark_ui: SparkUi
+
+    def scanned(self, session: hive.Connection, fact: FactTable, sql: str) -> tuple[Sequence[Row], ScanMetrics]:
+        """The answer with nothing cached, and what Spark listed and read of the fact."""
+        run(session, f"REFRESH TABLE {fact.name}")
+        before = self.spark_ui.last_execution()
+        rows = run(session, sql)
+        return rows, self.spark_ui.scans_of(fact.name, after=before)
+
+
+@pytest.fixture(scope="session", params=METASTORES)
+def server(
+    request: pytest.FixtureRequest, java: Java, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ThriftServer]:
+    """A Spark Thrift Server on each kind of metastore; the one in Derby is every test's."""
+    if request.param == "derby":
+        yield request.getfixturevalue("spark")
+        return
+    with ExitStack() as running:
+        try:
+            database = running.enter_context(postgresql(_downloads(request.config)))
+        except PostgresqlMissingError as error:
+            pytest.skip(str(error))
+        settings = ServerSettings(tmp_path_factory.mktemp("postgresql"), cores=2, conf=database.spark_conf)
+        yield running.enter_context(thrift_server(settings, java, progress=lambda _: None))
+
+
+def _downloads(config: pytest.Config) -> Path:
+    assert config.cache is not None, "run with pytest's cache: Debian's packages are kept there"
+    return config.cache.mkdir("debian-packages")
+
+
+@pytest.fixture(scope="module")
+def sessions(server: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
+    with closing(connect(server.endpoint)) as connection:
+        run(connection, f"CREATE DATABASE {DATABASE}")
+        run(connection, f"USE {DATABASE}")
+        _make_the_metastores_own_tables(connection)
+        make_tables(connection, list(FACTS.values()), SHAPES, tmp_path_factory.mktemp("facts"))
+    with (
+        proxy_process(server.endpoint, tmp_path_factory.mktemp("proxy"), options=PATIENT) as proxy,
+        closing(connect(server.endpoint, database=DATABASE)) as direct,
+        closing(connect(proxy.endpoint, database=DATABASE)) as proxied,
+    ):
+        yield Sessions(direct, proxied, SparkUi(server.ui_url))
+
+
+def _make_the_metastores_own_tables(connection: hive.Connection) -> None:
+    """A new metastore makes them on first use, and deadlocks with itself where that is a CREATE TABLE .. AS."""
+    run(connection, "CREATE TABLE first (v INT, p INT) USING parquet PARTITIONED BY (p)")
+    run(connection, "INSERT INTO first VALUES (1, 1)")
+
+
+def star_join(fact: FactTable, shape: KeyShape) -> str:
+    columns = ", ".join(f"f.{name}" for name in fact.names)
+    equal = " AND ".join(f"f.{name} = k.{name}" for name in fact.names)
+    return f"SELECT {columns} FROM {fact.name} f JOIN {fact.name}_keys k ON {equal} WHERE k.shape = '{shape}'"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", FACTS)
+def test_a_join_answers_as_without_the_proxy_and_lists_the_partitions_of_its_keys(
+    sessions: Sessions, name: str, shape: KeyShape
+) -> None:
+    fact = FACTS[name]
+    sql = star_join(fact, shape)
+    rows, scans = sessions.scanned(sessions.proxied, fact, sql)
+    assert same_answer(rows, shape.rows(fact))
+    assert same_answer(rows, run(sessions.direct, sql))
+    assert scans.files_listed == scans.partitions_read == len(rows)
+
+
+def test_paired_keys_read_their_pairs_where_spark_alone_reads_every_combination(sessions: Sessions) -> None:
+    fact, shape = FACTS["by_pair"], KeyShape(20, clustered=False)
+    sql = star_join(fact, shape)
+    _, alone = sessions.scanned(sessions.direct, fact, sql)
+    rows, through_proxy = sessions.scanned(sessions.proxied, fact, sql)
+    assert through_proxy.partitions_read == len(rows) < alone.partitions_read
+
+
+def test_keys_beside_a_long_list_of_the_statements_own_fit_the_metastore_together(sessions: Sessions) -> None:
+    # Derby takes a hundred values of one column, and not two lists of a hundred that it must match both.
+    fact, shape = FACTS["by_int"], KeyShape(100, clustered=False)
+    asked = sorted(shape.rows(fact))[::2]
+    others = [fact.row_at(2 * index) for index in range(100 - len(asked))]
+    own_list = ", ".join(str(p) for (p,) in asked + others)
+    sql = f"{star_join(fact, shape)} AND f.p IN ({own_list})"
+    rows, scans = sessions.scanned(sessions.proxied, fact, sql)
+    assert same_answer(rows, run(sessions.direct, sql))
+    assert scans.files_listed == len(rows) >= len(asked)
+
+
+def test_keys_of_two_small_sides_for_one_column_fit_the_metastore_together(sessions: Sessions) -> None:
+    sql = """
+        SELECT f.p FROM by_int f JOIN by_int_keys k ON f.p = k.p JOIN by_int_keys j ON f.p = j.p
+        WHERE k.shape = '100 scattered keys' AND j.shape = '100 clustered keys'"""
+    rows, _ = sessions.scanned(sessions.proxied, FACTS["by_int"], sql)
+    assert same_answer(rows, run(sessions.direct, sql))
