@@ -1,6 +1,7 @@
 """A PostgreSQL server of the tests' own, from Debian's packages, for a metastore that is not Derby."""
 
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ from demo.hive import Endpoint, free_port
 
 PACKAGES = ("postgresql", "libpostgresql-jdbc-java")
 USER = "hive"
-# PostgreSQL refuses to run as root. Nobody owns nothing else on the machine, and exists everywhere.
+# PostgreSQL refuses to run as root. This user exists everywhere and owns nothing.
 UNPRIVILEGED = "nobody"
 
 INITDB_OPTIONS = (
@@ -31,6 +32,7 @@ DOWNLOAD_SECONDS_MAX = 300
 COMMAND_SECONDS_MAX = 60
 START_SECONDS_MAX = 30
 START_POLL_SECONDS = 0.1
+READY = "database system is ready to accept connections"
 
 TO_INSTALL = re.compile(r"^Inst (\S+)", re.MULTILINE)
 
@@ -77,12 +79,12 @@ def postgresql(download_directory: Path) -> Iterator[Postgresql]:
         _give_away(directory)
         environment = _environment(unpacked)
         cluster = directory / "cluster"
-        _answer(_unprivileged(programs / "initdb", "-D", cluster, *INITDB_OPTIONS), environment=environment)
+        _run(_unprivileged(programs / "initdb", "-D", cluster, *INITDB_OPTIONS), environment)
         endpoint = Endpoint("127.0.0.1", free_port())
         command = _unprivileged(programs / "postgres", "-D", cluster, *_settings(endpoint))
         log = directory / "postgresql.log"
         with Child.start(command, log=log, directory=directory, environment=environment) as child:
-            _wait_until_it_answers(child, endpoint, programs / "pg_isready", environment)
+            _wait_until_ready(child)
             yield Postgresql(endpoint, driver)
 
 
@@ -92,13 +94,8 @@ def _missing_packages() -> Sequence[str]:
         raise PostgresqlMissingError(
             "a metastore in PostgreSQL needs Debian's packages, and there is no apt-get here"
         )
-    simulated = ["apt-get", "install", "--simulate", "--no-upgrade", "--no-install-recommends", *PACKAGES]
-    try:
-        return TO_INSTALL.findall(_answer(simulated))
-    except subprocess.CalledProcessError as error:
-        raise PostgresqlMissingError(
-            f"apt knows no {' and '.join(PACKAGES)}; `apt-get update` may help: {error.stderr.strip()}"
-        ) from error
+    simulated = _apt_get("install", "--simulate", "--no-upgrade", "--no-install-recommends", *PACKAGES)
+    return TO_INSTALL.findall(simulated)
 
 
 def _unpack(packages: Sequence[str], download_directory: Path, target: Path) -> None:
@@ -106,16 +103,26 @@ def _unpack(packages: Sequence[str], download_directory: Path, target: Path) -> 
     target.mkdir()
     for package in packages:
         if not (kept := list(download_directory.glob(f"{package}_*.deb"))):
-            kept = _download(package, download_directory)
-        _answer(["dpkg", "--extract", str(kept[0]), str(target)])
+            _apt_get("download", package, directory=download_directory)
+            kept = list(download_directory.glob(f"{package}_*.deb"))
+        _run(["dpkg", "--extract", str(kept[0]), str(target)])
 
 
-def _download(package: str, directory: Path) -> list[Path]:
-    try:
-        _answer(["apt-get", "download", package], directory=directory, seconds_max=DOWNLOAD_SECONDS_MAX)
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        raise PostgresqlMissingError(f"apt-get could not download {package}: {error.stderr}") from error
-    return list(directory.glob(f"{package}_*.deb"))
+def _apt_get(*words: str, directory: Path | None = None) -> str:
+    """What apt-get prints. Neither simulating nor downloading needs to be root."""
+    done = subprocess.run(
+        ["apt-get", *words],  # noqa: S607 - wherever Debian's is
+        cwd=directory,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=DOWNLOAD_SECONDS_MAX,
+    )
+    if done.returncode != 0:
+        raise PostgresqlMissingError(
+            f"`apt-get {' '.join(words)}` failed, and `apt-get update` may help: {done.stderr.strip()}"
+        )
+    return done.stdout
 
 
 def _directory_of(pattern: str, unpacked: Path) -> Path:
@@ -124,6 +131,11 @@ def _directory_of(pattern: str, unpacked: Path) -> Path:
     if not found:
         raise PostgresqlMissingError(f"the packages {', '.join(PACKAGES)} hold no {pattern}")
     return found[-1].parent
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    """Runs one of the packages' own commands to its end; what it prints shows when a test fails."""
+    subprocess.run(command, env=environment, check=True, timeout=COMMAND_SECONDS_MAX)
 
 
 def _settings(endpoint: Endpoint) -> Iterator[str]:
@@ -147,9 +159,11 @@ def _give_away(directory: Path) -> None:
 
 def _unprivileged(*words: str | Path) -> list[str]:
     """The command as somebody else where we are root."""
-    # The program replaces setpriv, so that the process that is started is the server itself.
-    drop = ["setpriv", f"--reuid={UNPRIVILEGED}", "--clear-groups"] if os.geteuid() == 0 else []
-    return [*drop, *map(str, words)]
+    if os.geteuid() != 0:
+        return list(map(str, words))
+    user = pwd.getpwnam(UNPRIVILEGED)
+    # The program replaces setpriv: the process that is started, and later ended, is the server itself.
+    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", *map(str, words)]
 
 
 def _environment(unpacked: Path) -> dict[str, str]:
@@ -157,26 +171,10 @@ def _environment(unpacked: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "LD_LIBRARY_PATH": libraries}
 
 
-def _wait_until_it_answers(
-    child: Child, endpoint: Endpoint, pg_isready: Path, environment: Mapping[str, str]
-) -> None:
+def _wait_until_ready(child: Child) -> None:
     deadline = time.monotonic() + START_SECONDS_MAX
-    ask = [str(pg_isready), "-q", "-h", endpoint.host, "-p", str(endpoint.port)]
     while child.exit_code is None and time.monotonic() < deadline:
-        if subprocess.run(ask, env=environment, check=False, timeout=COMMAND_SECONDS_MAX).returncode == 0:
+        if READY in child.log.read_text():
             return
         time.sleep(START_POLL_SECONDS)
-    raise TimeoutError(f"PostgreSQL did not answer within {START_SECONDS_MAX} s:\n{child.log_tail()}")
-
-
-def _answer(
-    command: Sequence[str],
-    *,
-    directory: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    seconds_max: float = COMMAND_SECONDS_MAX,
-) -> str:
-    """What a command prints. Raises CalledProcessError or TimeoutExpired, which hold its standard error."""
-    return subprocess.run(
-        command, cwd=directory, env=environment, check=True, capture_output=True, text=True, timeout=seconds_max
-    ).stdout
+    raise TimeoutError(f"PostgreSQL was not ready within {START_SECONDS_MAX} s:\n{child.log_tail()}")

@@ -47,7 +47,7 @@ class Sessions:
         """The answer with nothing cached, and what Spark listed and read of the fact."""
         run(session, f"REFRESH TABLE {fact.name}")
         before = self.spark_ui.last_execution()
-        rows = run(session, sql)
+        rows = answer(session, sql)
         return rows, self.spark_ui.scans_of(fact.name, after=before)
 
 
@@ -94,6 +94,14 @@ def _make_the_metastores_own_tables(connection: hive.Connection) -> None:
     run(connection, "INSERT INTO first VALUES (1, 1)")
 
 
+def answer(session: hive.Connection, sql: str) -> Sequence[Row]:
+    """The rows; an error fails with what the server says, without its stack."""
+    try:
+        return run(session, sql)
+    except hive.Error as error:
+        pytest.fail(f"{sql}\n{error.args[0].status.errorMessage}", pytrace=False)
+
+
 def star_join(fact: FactTable, shape: KeyShape) -> str:
     columns = ", ".join(f"f.{name}" for name in fact.names)
     equal = " AND ".join(f"f.{name} = k.{name}" for name in fact.names)
@@ -109,7 +117,7 @@ def test_a_join_answers_as_without_the_proxy_and_lists_the_partitions_of_its_key
     sql = star_join(fact, shape)
     rows, scans = sessions.scanned(sessions.proxied, fact, sql)
     assert same_answer(rows, shape.rows(fact))
-    assert same_answer(rows, run(sessions.direct, sql))
+    assert same_answer(rows, answer(sessions.direct, sql))
     assert scans.files_listed == scans.partitions_read == len(rows)
 
 
@@ -128,8 +136,9 @@ def test_keys_beside_a_long_list_of_the_statements_own_fit_the_metastore_togethe
     others = [fact.row_at(2 * index) for index in range(100 - len(asked))]
     own_list = ", ".join(str(p) for (p,) in asked + others)
     sql = f"{star_join(fact, shape)} AND f.p IN ({own_list})"
+    expected = answer(sessions.direct, sql)
     rows, scans = sessions.scanned(sessions.proxied, fact, sql)
-    assert same_answer(rows, run(sessions.direct, sql))
+    assert same_answer(rows, expected)
     assert scans.files_listed == len(rows) >= len(asked)
 
 
@@ -137,5 +146,6 @@ def test_keys_of_two_small_sides_for_one_column_fit_the_metastore_together(sessi
     sql = """
         SELECT f.p FROM by_int f JOIN by_int_keys k ON f.p = k.p JOIN by_int_keys j ON f.p = j.p
         WHERE k.shape = '100 scattered keys' AND j.shape = '100 clustered keys'"""
+    expected = answer(sessions.direct, sql)
     rows, _ = sessions.scanned(sessions.proxied, FACTS["by_int"], sql)
-    assert same_answer(rows, run(sessions.direct, sql))
+    assert same_answer(rows, expected)
