@@ -27,6 +27,15 @@ INITDB_OPTIONS = (
     *("--locale-provider", "icu", "--icu-locale", "en-US", "--locale", "C.UTF-8"),
 )
 
+# An empty metastore makes its tables as it comes to need them: from a second connection, in the middle of a
+# transaction, and the foreign keys of the second then wait for the first for ever. So these are made before.
+MODEL = "org.apache.hadoop.hive.metastore.model"
+MADE_AT_START = """
+    MDatabase MTable MPartition MStorageDescriptor MColumnDescriptor MSerDeInfo MConstraint MIndex
+    MTablePrivilege MPartitionPrivilege MTableColumnPrivilege MPartitionColumnPrivilege
+    MTableColumnStatistics MPartitionColumnStatistics
+""".split()
+
 # A minimal machine lacks some thirty libraries, together less than 100 MB.
 DOWNLOAD_SECONDS_MAX = 300
 COMMAND_SECONDS_MAX = 60
@@ -61,8 +70,9 @@ class Postgresql:
         return {
             "spark.driver.extraClassPath": str(self.driver),
             **{f"spark.hadoop.javax.jdo.option.{name}": setting for name, setting in jdo.items()},
-            # The tables of an empty metastore are made as they are needed, as in the embedded one.
             "spark.hadoop.datanucleus.schema.autoCreateAll": "true",
+            "spark.hadoop.datanucleus.autoStartMechanism": "Classes",
+            "spark.hadoop.datanucleus.autoStartClassNames": ",".join(f"{MODEL}.{name}" for name in MADE_AT_START),
             "spark.hadoop.hive.metastore.schema.verification": "false",
         }
 

@@ -78,7 +78,6 @@ def sessions(server: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> 
     with closing(connect(server.endpoint)) as connection:
         run(connection, f"CREATE DATABASE {DATABASE}")
         run(connection, f"USE {DATABASE}")
-        _make_the_metastores_own_tables(connection)
         make_tables(connection, list(FACTS.values()), SHAPES, tmp_path_factory.mktemp("facts"))
     with (
         proxy_process(server.endpoint, tmp_path_factory.mktemp("proxy"), options=PATIENT) as proxy,
@@ -86,12 +85,6 @@ def sessions(server: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> 
         closing(connect(proxy.endpoint, database=DATABASE)) as proxied,
     ):
         yield Sessions(direct, proxied, SparkUi(server.ui_url))
-
-
-def _make_the_metastores_own_tables(connection: hive.Connection) -> None:
-    """A new metastore makes them on first use, and deadlocks with itself where that is a CREATE TABLE .. AS."""
-    run(connection, "CREATE TABLE first (v INT, p INT) USING parquet PARTITIONED BY (p)")
-    run(connection, "INSERT INTO first VALUES (1, 1)")
 
 
 def answer(session: hive.Connection, sql: str) -> Sequence[Row]:
