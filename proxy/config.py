@@ -66,21 +66,21 @@ class RewriteSection(_Section, frozen=True):
     enabled: bool = True
     # sqlglot reads 250 KB in about a second; a statement beyond that is generated, and rarely a star join.
     statement_chars_max: Count = 262_144
-    # Ten years of days. On a warm table of 2,924 partitions, 2,000 keys cost Spark's planner nothing that could
-    # be seen and 6,000 cost half a second; cold, any of them is worth it.
-    key_rows_max: Count = 4_000
+    # Thirteen years of days. 5,000 literals cost Spark's planner some tenths of a second at most, and fit in
+    # predicate_chars_max; of more keys, ranges around them are asked for.
+    key_rows_max: Count = 5_000
     # Key queries run one after the other before the statement does; a star has a handful of dimensions.
     key_queries_max: Count = 8
     # Measured key queries take 0.1 to 0.3 s. A small side that needs more than a few seconds is not small.
     key_query_deadline_s: Seconds = 5.0
-    # 4,000 keys of 250 bytes each.
+    # 5,000 keys of 200 bytes each.
     key_query_bytes_max: Bytes = 1024 * 1024
     # Ranges around keys that are too many to be fetched: the widest gaps between them are left out.
     key_ranges_max: Annotated[int, Meta(ge=1, le=10_000)] = 200
     # The database behind the metastore, which bounds what it is sent of the keys (rewriter/consumers.py). The
     # embedded Derby is the least able one, so its limits are safe for all.
     metastore: Literal["derby", "postgresql"] = "derby"
-    # Text inserted for one scan: 4,000 keys of about 30 characters.
+    # Text inserted for one scan: 5,000 keys of about 25 characters.
     predicate_chars_max: Count = 131_072
 
 

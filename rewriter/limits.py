@@ -12,7 +12,7 @@ from rewriter.widen import Consumer
 class Limits:
     """What a rewrite may ask, and how much it may insert. The reasons stand where the configuration sets them."""
 
-    key_rows_max: int = 4_000
+    key_rows_max: int = 5_000
     key_ranges_max: int = 200
     key_queries_max: int = 8
     metastore: Consumer = METASTORES["derby"]

@@ -14,7 +14,7 @@ from rewriter.keyquery import KeyColumn
 from rewriter.rangequery import range_query
 
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
-KEY_QUERY = "SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM d WHERE (d.g = 1) LIMIT 4001"
+KEY_QUERY = "SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM d WHERE (d.g = 1) LIMIT 5001"
 NARROWED = (
     "SELECT f.id FROM (SELECT * FROM f WHERE (`ds` IN ('a') OR typeof(`ds`) <> 'string')) AS f "
     "JOIN d ON f.ds = d.ds WHERE d.g = 1"
