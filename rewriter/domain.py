@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
 from operator import lt
 
 from rewriter.keys import Key
@@ -67,9 +67,11 @@ class Domain:
         """The domain of the values at some positions."""
         lows = sorted(positions)
         highs = list(map(line(type_name).after, lows))
-        # A hundred thousand are common, so no loop of Python's: only what has a gap behind it ends a range.
-        gaps = [gap for gap in zip(highs, lows[1:], strict=False) if gap[0] < gap[1]]
-        return cls(type_name, (*lows[:1], *chain.from_iterable(gaps), *highs[-1:]), nullable)
+        # A hundred thousand are common, so no loop of Python's: what has a gap behind it ends a range.
+        has_gap = list(map(lt, highs, lows[1:]))
+        starts, ends = compress(lows[1:], has_gap), compress(highs, has_gap)
+        ranges = zip((*lows[:1], *starts), (*ends, *highs[-1:]), strict=True)
+        return cls(type_name, tuple(chain.from_iterable(ranges)), nullable)
 
     @classmethod
     def between(cls, type_name: str, low: Key | None, high: Key | None) -> Domain:
