@@ -165,6 +165,11 @@ class Domain:
         cuts = self.cuts
         return all((at := bisect_right(cuts, low)) % 2 and high <= cuts[at] for low, high in other.ranges)
 
+    def meets(self, other: Domain) -> bool:
+        """Whether it holds anything that the other one does."""
+        few, many = (self, other) if len(self.cuts) < len(other.cuts) else (other, self)
+        return (self.nullable and other.nullable) or any(many.holds_any_of(low, high) for low, high in few.ranges)
+
     def holds_any_of(self, low: Position, high: Position) -> bool:
         """Whether it holds a value from `low` up to but not including `high`."""
         at = bisect_right(self.cuts, low)
