@@ -54,10 +54,11 @@ class PartitionCosts:
 
     def below(self, positions: Sequence[Position]) -> Sequence[int]:
         """For each of some ascending positions, what lies below it."""
-        values, totals = self.values, self.totals
+        values, totals, top = self.values, self.totals, line(self.type_name).top
         found, at, end = [], 0, len(values)
+        value = values[0] if values else top
         for position in positions:
-            if at < end and values[at] < position:
+            if value < position:
                 # Where a point ends, only its own value lies below that did not lie below where it begins.
                 at += 1
                 if at < end and values[at] < position:
@@ -65,8 +66,10 @@ class PartitionCosts:
                     at = bisect_left(
                         values, position, at, near if near < end and values[near] >= position else end
                     )
-            found.append(totals[at])
-        return found
+                value = values[at] if at < end else top
+            found.append(at)
+        # Where each partition costs 1, what lies below is how many there are.
+        return found if isinstance(totals, range) else [totals[number] for number in found]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
 from operator import lt
 
 from rewriter.keys import Key
@@ -67,9 +67,11 @@ class Domain:
         """The domain of the values at some positions."""
         lows = sorted(positions)
         highs = list(map(line(type_name).after, lows))
-        # A hundred thousand are common, so no loop of Python's: only what has a gap behind it ends a range.
-        gaps = [gap for gap in zip(highs, lows[1:], strict=False) if gap[0] < gap[1]]
-        return cls(type_name, (*lows[:1], *chain.from_iterable(gaps), *highs[-1:]), nullable)
+        # A hundred thousand are common, so no loop of Python's: what has a gap behind it ends a range.
+        has_gap = list(map(lt, highs, lows[1:]))
+        starts, ends = compress(lows[1:], has_gap), compress(highs, has_gap)
+        ranges = zip((*lows[:1], *starts), (*ends, *highs[-1:]), strict=True)
+        return cls(type_name, tuple(chain.from_iterable(ranges)), nullable)
 
     @classmethod
     def between(cls, type_name: str, low: Key | None, high: Key | None) -> Domain:
@@ -162,6 +164,11 @@ class Domain:
             return not any(other.holds_any_of(low, high) for low, high in self.complement().ranges)
         cuts = self.cuts
         return all((at := bisect_right(cuts, low)) % 2 and high <= cuts[at] for low, high in other.ranges)
+
+    def meets(self, other: Domain) -> bool:
+        """Whether it holds anything that the other one does."""
+        few, many = (self, other) if len(self.cuts) < len(other.cuts) else (other, self)
+        return (self.nullable and other.nullable) or any(many.holds_any_of(low, high) for low, high in few.ranges)
 
     def holds_any_of(self, low: Position, high: Position) -> bool:
         """Whether it holds a value from `low` up to but not including `high`."""

@@ -17,6 +17,10 @@ from rewriter.positions import Position, line
 Assumptions: TypeAlias = tuple[tuple[str, str], ...]
 
 
+# Between the literals of a list.
+_SEPARATOR = ", "
+
+
 @dataclass(frozen=True)
 class KeySet:
     """The distinct keys that a reducer can match, of one column or of several that belong together; ascending.
@@ -77,7 +81,8 @@ class KeySet:
         >>> KeySet.of(("int",), [(1,), (7,)]).exact(["k"], 100)
         'array_contains(array(1, 7), `k`)'
         """
-        if self.has_null:
+        # Before any is looked at: a hundred thousand keys have no chance.
+        if len(self.rows) * (1 + len(_SEPARATOR)) > chars_max + len(_SEPARATOR) or self.has_null:
             return None
         names = [quoted(column) for column in columns]
         if len(names) == 1:
@@ -120,12 +125,13 @@ Keys: TypeAlias = KeySet | KeyRanges
 def _listed(texts: Iterable[str], chars_max: int) -> str | None:
     """The texts with commas between, or None as soon as they are too long: the rest is then never written."""
     found: list[str] = []
+    chars_left = chars_max + len(_SEPARATOR)
     for text in texts:
-        chars_max -= len(text)
-        if chars_max < 0:
+        chars_left -= len(text) + len(_SEPARATOR)
+        if chars_left < 0:
             return None
         found.append(text)
-    return ", ".join(found)
+    return _SEPARATOR.join(found)
 
 
 def _ascending(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol
 
 from rewriter.byte_ranges import successor
@@ -106,11 +107,15 @@ class PartitionIndex:
         """How many partitions there are."""
         return sum(1 for _ in self.entries.scan(b"", END)) + len(self.unreadable)
 
-    def values(self, column: str) -> Iterator[Key | None]:
-        """Each partition's value of a column, in no order that means anything. Raises NotIndexableError."""
+    def counts(self, column: str) -> Iterator[tuple[Key | None, int]]:
+        """The values of a column, ascending, null first, and how many partitions have each.
+
+        A value is decoded once, however many partitions share it. Raises NotIndexableError.
+        """
         position = self.keys.position(column)
-        for entry in self.entries.scan(b"", END):
-            yield self.keys.decode_field(position, self.keys.field(entry, position))
+        fields = self.keys.fields(self.entries.scan(b"", END), position)
+        for field, same in groupby(sorted(fields) if position else fields):
+            yield self.keys.decode_field(position, field), len(list(same))
 
     def distinct(self, column: str) -> tuple[Key | None, ...]:
         """The values of a column that partitions have, ascending, null first. Raises NotIndexableError."""
@@ -127,4 +132,4 @@ class PartitionIndex:
             start = successor(field)
 
     def _fields(self, position: int) -> list[bytes]:
-        return sorted({self.keys.field(entry, position) for entry in self.entries.scan(b"", END)})
+        return sorted(set(self.keys.fields(self.entries.scan(b"", END), position)))

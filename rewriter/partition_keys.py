@@ -8,7 +8,7 @@ column are neighbours, and a field is found without decoding those before it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -80,6 +80,15 @@ class PartitionKeys:
         for before in range(column):
             start = self._end(key, start, before)
         return key[start : self._end(key, start, column)]
+
+    def fields(self, keys: Iterable[bytes], column: int) -> Iterator[bytes]:
+        """The field of one column in each of many keys or entries."""
+        if column:
+            yield from (self.field(key, column) for key in keys)
+            return
+        null, end = NULL[0], self._codecs[0].end
+        for key in keys:
+            yield key[: 1 if key[0] == null else end(key, 1)]
 
     def is_field(self, column: int, prefix: bytes) -> bool:
         """Whether the bytes are a whole field of the column, and not the start of several."""

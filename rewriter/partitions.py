@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from rewriter.costs import PartitionCosts
 from rewriter.cover import Box, Cover
 from rewriter.domain import Domain, Interval
+from rewriter.keys import Key
 from rewriter.partition_filter import And, Compare, Filter, In, IsNull, Operator, Or
 from rewriter.partition_index import PartitionIndex
 
@@ -19,9 +20,18 @@ def kept(index: PartitionIndex, covers: Iterable[Cover]) -> int:
 def costs(index: PartitionIndex) -> dict[str, PartitionCosts]:
     """How many partitions lie where, by column. Null, and what cannot be read, lies nowhere."""
     return {
-        column: PartitionCosts.of(type_name, [value for value in index.values(column) if value is not None])
+        column: _costs(type_name, index.counts(column))
         for column, type_name in zip(index.keys.columns, index.keys.type_names, strict=True)
     }
+
+
+def _costs(type_name: str, counts: Iterable[tuple[Key | None, int]]) -> PartitionCosts:
+    values, weights = [], []
+    for value, count in counts:
+        if value is not None:
+            values.append(value)
+            weights.append(count)
+    return PartitionCosts.of(type_name, values, weights if max(weights, default=1) > 1 else None)
 
 
 def as_filter(cover: Cover) -> Filter:

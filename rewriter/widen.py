@@ -134,7 +134,7 @@ class _Widening:
                     # A domain's own least costly gaps are closed in any case: most of a hundred thousand.
                     most = heapq.nlargest(self._consumer.ranges_max + 1, range(len(inner)), key=inner.__getitem__)
                     found += [(inner[i] * others, number, column, i) for i in most if inner[i]]
-                    found.append((max(outside, *inner, 0) * others, number, column, len(inner)))
+                    found.append((max(outside, max(inner, default=0)) * others, number, column, len(inner)))
         return found
 
     def _closed(self, cover: Cover, gaps: list[_Gap]) -> Cover:

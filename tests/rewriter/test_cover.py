@@ -1,5 +1,7 @@
 """Covers: what several columns may hold together, asked of the covers and of every single row."""
 
+from itertools import product
+
 import pytest
 from cover_strategies import COLUMNS, ROWS, boxes, covers, held, laws, rows
 from hypothesis import given
@@ -59,6 +61,13 @@ def test_no_box_is_inside_another_or_differs_from_it_in_one_column_only(cover: C
                 assert not one.contains(other)
                 columns = {*dict(one.domains), *dict(other.domains)}
                 assert sum(one.domain(column) != other.domain(column) for column in columns) > 1
+
+
+@laws
+@given(covers, covers)
+def test_boxes_meet_if_their_intersection_is_a_box(one: Cover, other: Cover) -> None:
+    for mine, theirs in product(one.boxes, other.boxes):
+        assert mine.meets(theirs) == (mine.intersection(theirs) is not None)
 
 
 @laws

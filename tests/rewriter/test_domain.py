@@ -94,6 +94,13 @@ def test_a_domain_contains_another_if_their_union_is_itself(pair: tuple[Domain, 
 
 
 @laws
+@given(several_domains(2))
+def test_domains_meet_if_their_intersection_holds_anything(pair: tuple[Domain, Domain]) -> None:
+    one, other = pair
+    assert one.meets(other) == (not one.intersection(other).is_none)
+
+
+@laws
 @given(several_domains(1))
 def test_intervals_are_the_domain_in_values(single: tuple[Domain]) -> None:
     domain = single[0]

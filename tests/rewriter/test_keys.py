@@ -100,3 +100,12 @@ def test_a_string_literal_holds_nothing_that_could_end_it(values: list[str]) -> 
     for (literal,) in KeySet.of(("string",), [(value,) for value in values]).literals:
         inside = literal.removeprefix("'").removesuffix("'")
         assert literal.startswith("CAST(X'") or not set(inside) & set("'\"\\$")
+
+
+@pytest.mark.parametrize("rows", [[(1,), (22,)], [(1, 22), (333, 4)]])
+def test_keys_are_listed_if_their_list_is_no_longer_than_allowed(rows: list[tuple[int, ...]]) -> None:
+    found = KeySet.of(("int",) * len(rows[0]), rows)
+    listed = ", ".join(str(row[0]) if len(row) == 1 else f"({row[0]}, {row[1]})" for row in rows)
+    columns = ["k", "l"][: len(rows[0])]
+    assert listed in (found.exact(columns, len(listed)) or "")
+    assert found.exact(columns, len(listed) - 1) is None

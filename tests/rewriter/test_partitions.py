@@ -71,3 +71,9 @@ def test_a_value_that_cannot_be_read_counts_as_kept() -> None:
 def test_costs_tell_where_partitions_lie_and_leave_null_out() -> None:
     found = costs(index("int", "k=5", "k=7", "k=07", "k=9", "k=__HIVE_DEFAULT_PARTITION__"))["k"]
     assert list(found.below([5, 6, 8, 100])) == [0, 1, 3, 4]
+
+
+def test_costs_count_the_partitions_that_share_a_value_of_any_column() -> None:
+    found = costs(PartitionIndex.of(("d", "h"), ("int", "int"), ["d=1/h=2", "d=1/h=3", "d=5/h=2"]))
+    assert list(found["d"].below([1, 2, 5, 6])) == [0, 2, 2, 3]
+    assert list(found["h"].below([2, 3, 4])) == [0, 2, 3]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewriter.catalog import Column
-from rewriter.costs import Costs, Distance, PartitionCosts, gap_costs, share
+from rewriter.costs import Costs, Distance, PartitionCosts, adds_to, gap_costs, share
 from rewriter.cover import Box, Cover
 from rewriter.domain import Domain
 from rewriter.keys import Key
@@ -285,3 +285,12 @@ def test_a_box_of_all_columns_is_said_in_ranges_of_each() -> None:
     assert Consumer(points_max=4, ranges_max=0).digests(cover)
     assert Consumer(points_max=0, ranges_max=4).digests(cover)
     assert not Consumer(points_max=3, ranges_max=3).digests(cover)
+
+
+def test_a_wider_domain_adds_what_lies_in_the_gaps_that_it_closed() -> None:
+    costs = PartitionCosts.of("int", [1, 3, 3, 5, 20, 30])
+    points = Domain.of("int", [1, 3, 5, 20, 30])
+    assert not adds_to(Domain.of("int", [*range(1, 6), 20, 30]), points, costs)
+    assert not adds_to(points, points, costs)
+    assert adds_to(Domain.of("int", [*range(1, 6), *range(20, 31)]), Domain.of("int", [1, 3, 5, 30]), costs)
+    assert adds_to(Domain.all("int"), Domain.of("int", [1, 3, 5, 20]), costs)
