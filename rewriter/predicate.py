@@ -20,6 +20,9 @@ from rewriter.widen import Consumer, widen
 
 _DIGITS_ALIKE = bytes.maketrans(b"0123456789", b"0000000000")
 
+# What stands between a term and the next one, and around it.
+_JOINING_CHARS = len("() AND ")
+
 # Boxes that are met with one another: all keys of three paired reducers would be billions.
 _BOXES_MET_MAX = 10_000
 
@@ -82,7 +85,7 @@ def render(
         return None  # a key would be lost: nothing is worth that
     terms = [] if wide.is_all else [cover_sql(wide)]
     missed = restrictions if _reads_more(wide, met, costs) else left_out
-    said = _said_again(missed, budget.chars_max - sum(map(len, (*terms, *doubts))))
+    said = _said_again(missed, budget.chars_max - sum(len(text) + _JOINING_CHARS for text in (*terms, *doubts)))
     terms += said
     sql = f"({' OR '.join([_all_of(terms), *doubts])})" if terms else ""
     if not sql or len(sql) > budget.chars_max:
@@ -162,7 +165,7 @@ def _said_again(restrictions: Iterable[Restriction], chars_max: int) -> list[str
     ]
     said = []
     for text in sorted(texts, key=len):
-        chars_max -= len(text)
+        chars_max -= len(text) + _JOINING_CHARS
         if chars_max > 0:
             said.append(text)
     return said

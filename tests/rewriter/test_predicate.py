@@ -184,3 +184,12 @@ def test_a_long_or_is_balanced(count: int) -> None:
         depth += (character == "(") - (character == ")")
         deepest = max(deepest, depth)
     assert deepest <= 2 + count.bit_length()
+
+
+@pytest.mark.parametrize("chars_max", range(80, 240))
+def test_a_predicate_is_as_exact_as_its_length_allows_and_never_longer(chars_max: int) -> None:
+    keys = KeySet.of(("int",), [(key,) for key in range(0, 100, 5)])
+    found = render([restriction(keys, "k")], ["k"], Budget(Consumer(2, 2), chars_max), {})
+    assert found is not None
+    assert len(found.sql) <= chars_max
+    assert found.exact == ("array_contains" in found.sql)
