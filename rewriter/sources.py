@@ -9,7 +9,7 @@ from sqlglot import exp
 from rewriter.catalog import TableFacts, TableKind, quoted
 from rewriter.jointree import Leaf, name_parts, table_name
 from rewriter.queries import has_certain_rows, is_repeatable_query, is_repeatable_view, located_query
-from rewriter.scopes import Scopes, own_parts
+from rewriter.scopes import Operand, Scopes, own_parts
 from rewriter.skip import SkipReason
 
 
@@ -115,8 +115,35 @@ def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
 
 def _tables_refusal(scopes: Scopes, query: exp.Expr) -> SkipReason | None:
     """Why a table that the query reads keeps it out of a key query, if one does."""
-    refusals = (_inner_table_refusal(scopes, table) for table in query.find_all(exp.Table))
-    return next((refusal for refusal in refusals if refusal is not None), None)
+    found = (_inner_table_refusal(scopes, table) for table in query.find_all(exp.Table))
+    refusals = [refusal for refusal in found if refusal is not None]
+    if {*refusals} == {SkipReason.REDUCER_PARTITIONED} and _asks_for_extremes(scopes, query):
+        return None
+    return refusals[0] if refusals else None
+
+
+def _asks_for_extremes(scopes: Scopes, query: exp.Expr) -> bool:
+    """Whether the query is `SELECT max(k) FROM t WHERE ..` over partition columns alone.
+
+    It answers one row, and the statement runs it too: what it lists of the table is listed once.
+    """
+    scope = scopes.scope_of(query) if isinstance(query, exp.Select) else None
+    if scope is None or any(query.args.get(clause) for clause in ("group", "having", "distinct")):
+        return False
+    columns, selects = own_parts(query)
+    operands = [scope.resolve(column, scope.block.tree.joins[-1]) for column in columns]
+    return (
+        not selects
+        and all(isinstance(shown.unalias(), exp.Max | exp.Min) for shown in query.expressions)
+        and all(operand is not None and _is_partition_column(scopes, operand) for operand in operands)
+    )
+
+
+def _is_partition_column(scopes: Scopes, operand: Operand) -> bool:
+    reference = operand.leaf.reference
+    facts = scopes.catalog.get(reference.name) if reference is not None else None
+    column = facts.column(operand.name) if facts is not None else None
+    return facts is not None and column is not None and facts.is_partition_column(column)
 
 
 def _inner_table_refusal(scopes: Scopes, table: exp.Table) -> SkipReason | None:

@@ -39,3 +39,14 @@ WITH x AS (SELECT id FROM (SELECT * FROM sales WHERE (`region` IN ('south') OR t
 -- key query: SELECT DISTINCT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT ds FROM nothing WHERE g = 1) AS reducer(key1) LIMIT 5001
 -- answer: []
 SELECT count(*) FROM (SELECT * FROM sales WHERE FALSE) AS sales WHERE ds IN (SELECT ds FROM nothing WHERE g = 1)
+
+-- case: the latest partition of the fact itself
+-- key query: SELECT DISTINCT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT max(x.ds) FROM sales x WHERE x.region = 'north') AS reducer(key1) LIMIT 5001
+-- answer: [["it's", "string"]]
+SELECT s.id, s.ds FROM (SELECT * FROM sales WHERE (`ds` IN (CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s WHERE s.ds = (SELECT max(x.ds) FROM sales x WHERE x.region = 'north')
+
+-- case: the extremes of the fact itself, joined as a CTE
+-- key query: SELECT DISTINCT latest.`ds` AS key, typeof(latest.`ds`) AS type FROM (SELECT max(ds) AS ds FROM sales) AS `latest` LIMIT 5001
+-- answer: [["it's", "string"]]
+WITH latest AS (SELECT max(ds) AS ds FROM sales)
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN (CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s JOIN latest ON s.ds = latest.ds
