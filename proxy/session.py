@@ -134,7 +134,7 @@ class Session:
         start = self._clock()
         decision = yield from self._decide(sql, timings, run_key_queries=run_key_queries)
         scans = decision.plan.scans if decision.plan is not None else ()
-        reduced = dict.fromkeys(scan.reference.name for scan in scans if scan.reducers)
+        reduced = dict.fromkeys(scan.reference.name for scan in scans if scan.reducers and scan.partition_columns)
         listed = yield from self._list_partitions(reduced, timings)
         partitions = {name: index for name, (_, index) in listed.items()}
         timings.total_s = self._clock() - start

@@ -7,11 +7,11 @@ Never past a LIMIT, a sample, a PIVOT or an expression.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from rewriter.catalog import Column, TableFacts
+from rewriter.catalog import Column, TableFacts, TableKind
 from rewriter.jointree import Leaf, Reference
 from rewriter.scopes import Operand, Scope, Scopes
 
@@ -41,12 +41,27 @@ def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[Or
         facts = scopes.catalog.get(leaf.reference.name)
         column = facts.column(name) if facts is not None else None
         return (Origin(leaf, leaf.reference, facts, column),) if facts is not None and column is not None else ()
-    query = scopes.query_of(leaf, only_once=True)
+    query = scopes.query_of(leaf)
     columns = scopes.columns_of(leaf) or ()
     positions = [i for i, column in enumerate(columns) if column.name.lower() == name.lower()]
     if query is None or len(positions) != 1:
         return ()
-    return _through_query(scopes, query, positions[0], nesting + 1)
+    found = _through_query(scopes, query, positions[0], nesting + 1)
+    serves_others = scopes.query_of(leaf, only_once=True) is None
+    return _at_reference(leaf, columns[positions[0]].name, found) if serves_others else found
+
+
+def _at_reference(leaf: Leaf, name: str, found: tuple[Origin, ...]) -> tuple[Origin, ...]:
+    """The column of a CTE that has other readers too: it is narrowed where this one names it, and not inside.
+
+    Spark carries the filter down to the partitions where the column comes from nothing else.
+    """
+    is_pruned = all(o.facts.kind is TableKind.TABLE and o.facts.is_partition_column(o.column) for o in found)
+    if not found or not is_pruned or leaf.reference is None:
+        return ()
+    column = Column(name, found[0].column.type_name)
+    facts = replace(found[0].facts, columns=(column,), partition_columns=(name,))
+    return (Origin(leaf, leaf.reference, facts, column),)
 
 
 def output_origins(scopes: Scopes, position: int) -> tuple[Origin, ...]:

@@ -52,6 +52,7 @@ class Plan:
         wanted = (
             scan.reference.name
             for scan in self.scans
+            if scan.partition_columns
             for reducer in _effective(scan, answers)
             if _length(answers.get(reducer.key_query)) > _FEW_KEYS
         )

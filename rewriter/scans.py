@@ -24,7 +24,7 @@ class PlannedScan:
     alias: str
     reducers: tuple[Reducer, ...] = ()
     skip: SkipReason | None = None
-    # The columns that the table is partitioned by, the leading one first; of a view they are not known.
+    # The columns that the table is partitioned by, the leading one first; of a view or a CTE they are not known.
     partition_columns: tuple[str, ...] = ()
 
 
@@ -86,7 +86,8 @@ def _scan(
 ) -> PlannedScan:
     reducers = tuple(dict.fromkeys(result for result in found if isinstance(result, Reducer)))
     if reducers and reference.refusal is None:
-        facts = scopes.catalog.get(reference.name)
+        # A CTE may have the name of a table.
+        facts = None if scopes.is_cte_name(leaf) else scopes.catalog.get(reference.name)
         return PlannedScan(
             reference, leaf.alias, reducers, partition_columns=facts.partition_columns if facts else ()
         )

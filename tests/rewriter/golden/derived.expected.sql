@@ -85,3 +85,15 @@ JOIN dates d ON x.ds = d.ds WHERE d.dow = 5
 UNION ALL
 SELECT x.id FROM (SELECT t.opened, s.* FROM stores t JOIN (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01') OR typeof(`ds`) <> 'string')) s ON t.store_id = s.id) x
 JOIN dates d ON x.ds = d.ds WHERE d.dow = 4
+
+-- case: a CTE with several readers, each narrowed where it is named
+-- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+-- key query: SELECT DISTINCT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT ds FROM dates WHERE dow = 4) AS reducer(key1) LIMIT 5001
+-- answer: [["2026-01-01", "string"]]
+WITH x AS (SELECT id, ds AS day FROM sales UNION ALL SELECT id, ds FROM sales_2025)
+SELECT a.id FROM (SELECT * FROM x WHERE (`day` IN ('2026-01-02') OR typeof(`day`) <> 'string')) a JOIN dates d ON a.day = d.ds WHERE d.dow = 5
+UNION ALL
+SELECT x.id FROM (SELECT * FROM x WHERE (`day` IN ('2026-01-01') OR typeof(`day`) <> 'string')) AS x WHERE x.day IN (SELECT ds FROM dates WHERE dow = 4)
+UNION ALL
+SELECT count(*) FROM x
