@@ -41,7 +41,8 @@ class SharedLists:
         if found is None:
             found = costs(index)
             if len(self._costs) >= _COSTS_KEPT_MAX:
-                del self._costs[next(iter(self._costs))]
+                # Another thread may have made room in the meantime.
+                _ = self._costs.pop(next(iter(self._costs), (key, generation)), None)
             self._costs[key, generation] = found
         return found
 

@@ -59,6 +59,11 @@ class KeySet:
         return KeySet(type_names, _ascending(type_names, {(row[index],) for row in self.rows}))
 
     @property
+    def is_none(self) -> bool:
+        """Whether there is no key."""
+        return not self.rows
+
+    @property
     def has_null(self) -> bool:
         """Whether any key holds a null."""
         return any(None in row for row in self.rows)
@@ -109,6 +114,11 @@ class KeyRanges:
     def type_names(self) -> tuple[str, ...]:
         """The type of the one column."""
         return (self.type_name,)
+
+    @property
+    def is_none(self) -> bool:
+        """Whether there is no key."""
+        return not self.ranges and not self.nullable
 
     def cover(self, columns: Sequence[str]) -> Cover:
         """What the ranges hold. Raises UnreadableKeyError."""

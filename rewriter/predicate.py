@@ -78,8 +78,6 @@ def render(
     met, left_out = _met(restrictions)
     if met.is_none:
         return Predicate(f"({' OR '.join(['FALSE', *doubts])})" if doubts else "FALSE", exact=True, cover=met)
-    types = {column.name: column.type_name for restriction in restrictions for column in restriction.columns}
-    doubts = [*(f"typeof({quoted(name)}) <> '{type_name}'" for name, type_name in types.items()), *doubts]
     wide = widen(met, columns, _metastore(restrictions, budget), costs)
     if not wide.encloses(met):
         return None  # a key would be lost: nothing is worth that
@@ -95,9 +93,18 @@ def render(
     return Predicate(sql, is_exact, wide)
 
 
-def _doubts(restrictions: Iterable[Restriction]) -> list[str]:
+def _doubts(restrictions: Sequence[Restriction]) -> list[str]:
+    """What holds only if something that the keys rest on does not."""
+    types = {column.name: column.type_name for restriction in restrictions for column in restriction.columns}
+    # Without a single key nothing matches, whatever the type. Two sets that have no key in common are another
+    # matter: to a column of another type 'a' and 'A' may be equal.
+    if any(restriction.keys.is_none for restriction in restrictions):
+        types = {}
     assumed = (assumption for restriction in restrictions for assumption in restriction.keys.assumptions)
-    return [f"{function} <> {value}" for function, value in dict.fromkeys(assumed)]
+    return [
+        *(f"typeof({quoted(name)}) <> '{type_name}'" for name, type_name in types.items()),
+        *(f"{function} <> {value}" for function, value in dict.fromkeys(assumed)),
+    ]
 
 
 def _met(restrictions: Iterable[Restriction]) -> tuple[Cover, list[Restriction]]:

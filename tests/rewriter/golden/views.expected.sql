@@ -34,7 +34,7 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03') OR typeof(`d
 -- answer: [["2026-01-03", "string"]]
 -- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates_plain d WHERE (d.dow = 6) LIMIT 5001
 -- answer: [["2026-01-03", "string"]]
-SELECT s.id FROM (SELECT * FROM sales WHERE FALSE) s JOIN (SELECT v.ds FROM dates_view v) d ON s.ds = d.ds
+SELECT s.id FROM (SELECT * FROM sales WHERE (FALSE OR typeof(`ds`) <> 'string')) s JOIN (SELECT v.ds FROM dates_view v) d ON s.ds = d.ds
 WHERE s.ds IN (SELECT ds FROM dates_plain WHERE dow = 5) AND s.ds = (SELECT ds FROM dates_last)
 UNION ALL
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03') OR typeof(`ds`) <> 'string')) s WHERE EXISTS (SELECT 1 FROM dates_plain d WHERE d.ds = s.ds AND d.dow = 6)
