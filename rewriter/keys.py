@@ -59,18 +59,28 @@ def compares_exactly(fact_type: str, small_type: str) -> bool:
 
 def fits(type_name: str, value: Key | None) -> bool:
     """Whether a column of the type can hold the value of a wider integer type."""
-    bits, _ = _INTEGERS.get(type_name, (0, ""))
-    if not bits or isinstance(value, bool) or not isinstance(value, int):
-        return True
-    return -(1 << bits - 1) <= value < 1 << bits - 1
+    held = integers_of(type_name)
+    return held is None or isinstance(value, bool) or not isinstance(value, int) or value in held
+
+
+def integers_of(type_name: str) -> range | None:
+    """The values of an integer type; None for any other type.
+
+    >>> integers_of("tinyint")
+    range(-128, 128)
+    """
+    if type_name not in _INTEGERS:
+        return None
+    bits, _ = _INTEGERS[type_name]
+    return range(-(1 << bits - 1), 1 << bits - 1)
 
 
 def narrowest_fit(type_name: str, low: Key, high: Key) -> tuple[Key, Key] | None:
     """The part of a range of a wider integer type that the type can hold, or None if that is nothing."""
-    bits, _ = _INTEGERS.get(type_name, (0, ""))
-    if not bits or not isinstance(low, int) or not isinstance(high, int):
+    held = integers_of(type_name)
+    if held is None or not isinstance(low, int) or not isinstance(high, int):
         return low, high
-    low, high = max(low, -(1 << bits - 1)), min(high, (1 << bits - 1) - 1)
+    low, high = max(low, held.start), min(high, held.stop - 1)
     return (low, high) if low <= high else None
 
 
@@ -85,14 +95,10 @@ def _unreadable(type_name: str, value: object) -> UnreadableKeyError:
 
 
 def _integer(type_name: str, value: Key) -> str:
-    bits, suffix = _INTEGERS[type_name]
-    return f"{_checked_integer(type_name, value, bits)}{suffix}"
-
-
-def _checked_integer(type_name: str, value: Key, bits: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not -(1 << bits - 1) <= value < 1 << bits - 1:
+    _, suffix = _INTEGERS[type_name]
+    if isinstance(value, bool) or not isinstance(value, int) or not fits(type_name, value):
         raise _unreadable(type_name, value)
-    return value
+    return f"{value}{suffix}"
 
 
 def _boolean(type_name: str, value: Key) -> str:

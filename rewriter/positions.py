@@ -15,7 +15,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
-from rewriter.keys import Key, UnreadableKeyError
+from rewriter.keys import Key, UnreadableKeyError, integers_of
 
 # An int or bytes, never both on one line; no type of Python's says that the two compare.
 Position: TypeAlias = Any
@@ -23,7 +23,6 @@ Position: TypeAlias = Any
 # Lines that are remembered: a statement meets a handful of types, and there are 741 of decimal alone.
 _LINES_MAX = 64
 
-_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DECIMAL_TYPE = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 _DECIMAL = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -74,10 +73,9 @@ class Line(Protocol):
 @lru_cache(maxsize=_LINES_MAX)
 def line(type_name: str) -> Line:
     """The line of a type. Raises UnreadableKeyError for a type that has no keys."""
-    bits = _INTEGER_BITS.get(type_name)
-    if bits is not None:
-        end = 1 << bits - 1
-        return _Numbers(type_name, -end, end, _integers, int)
+    held = integers_of(type_name)
+    if held is not None:
+        return _Numbers(type_name, held.start, held.stop, _integers, int)
     if type_name == "boolean":
         return _Numbers(type_name, 0, 2, _booleans, bool)
     if type_name == "date":
