@@ -47,6 +47,7 @@ from rewriter.statement import depends_on_quoting, first_word
 T = TypeVar("T")
 Queries: TypeAlias = Generator[Query, QueryResult, T]
 KeyAnswers: TypeAlias = dict[Question, Keys | SkipReason]
+_Listed: TypeAlias = dict[TableName, tuple[ListKey, PartitionIndex]]
 
 _log = logging.getLogger(__name__)
 
@@ -135,10 +136,10 @@ class Session:
         decision = yield from self._decide(sql, timings, run_key_queries=run_key_queries)
         scans = decision.plan.scans if decision.plan is not None else ()
         reduced = dict.fromkeys(scan.reference.name for scan in scans if scan.reducers and scan.partition_columns)
-        listed = yield from self._list_partitions(reduced, timings)
-        partitions = {name: index for name, (_, index) in listed.items()}
+        # Some were listed already, to say many keys in few ranges.
+        listed = yield from self._list_partitions(reduced.keys() - decision.partitions.keys(), timings)
         timings.total_s = self._clock() - start
-        return replace(decision, partitions=partitions, timings=timings)
+        return replace(decision, partitions={**decision.partitions, **_indexes(listed)}, timings=timings)
 
     def _decide(self, sql: str, timings: Timings, *, run_key_queries: bool) -> Queries[Decision]:
         settings = self._config.rewrite
@@ -161,7 +162,7 @@ class Session:
         listed = yield from self._list_partitions(planned.wants_partitions(answers), timings)
         costs = {name: self._lists.costs(key, index) for name, (key, index) in listed.items()}
         result = apply(planned, answers, limits, costs)
-        return Decision(sql, result.skip, planned, result, timings=timings)
+        return Decision(sql, result.skip, planned, result, _indexes(listed), timings)
 
     def _read(self, sql: str, settings: RewriteSection) -> Queries[Statement | SkipReason]:
         if first_word(sql) not in _READING_WORDS:
@@ -222,17 +223,19 @@ class Session:
                 answers[key_query] = _keys(key_query, answer)
         return answers
 
-    def _list_partitions(
-        self, names: Iterable[TableName], timings: Timings
-    ) -> Queries[dict[TableName, tuple[ListKey, PartitionIndex]]]:
-        lists = {}
-        for name in names:
+    def _list_partitions(self, names: Iterable[TableName], timings: Timings) -> Queries[_Listed]:
+        lists: _Listed = {}
+        for name in sorted(names, key=str):
             start = self._clock()
             found = yield from self._lists.find(self._facts.described(name))
             timings.catalog_s += self._clock() - start
             if found is not None:
                 lists[name] = found
         return lists
+
+
+def _indexes(listed: _Listed) -> dict[TableName, PartitionIndex]:
+    return {name: index for name, (_, index) in listed.items()}
 
 
 def _keys(question: Question, answer: QueryResult) -> Keys | SkipReason:

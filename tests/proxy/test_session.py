@@ -295,6 +295,12 @@ def test_explain_counts_the_partitions_that_are_kept() -> None:
     assert "partitions   1 of 3 kept" in text(found)
 
 
+def test_explain_lists_the_partitions_once_that_its_keys_are_said_by() -> None:
+    script = [*DESCRIBE, MANY_KEYS, OWNER, LISTED]
+    found = view(played(session().explain(SQL, run_key_queries=True), script))
+    assert (found.scans[0].partitions.total, found.scans[0].partitions.kept) == (31, 28)
+
+
 def test_explain_without_key_queries_says_what_it_would_ask() -> None:
     found = view(explained(run_key_queries=False, partitions=failed(FailureKind.DEADLINE)))
     assert not found.changed
