@@ -3,7 +3,6 @@
 `make bench` runs it. Times are CPU time, which a busy machine does not stretch.
 """
 
-import json
 import platform
 import statistics
 import tracemalloc
@@ -17,6 +16,7 @@ from time import process_time
 from typing import TypeAlias
 
 import click
+from reports import json_option, write_json
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
@@ -305,18 +305,14 @@ def _titled(title: str, names: Sequence[str]) -> Table:
 
 
 @click.command()
-@click.option(
-    "--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Where to write it all."
-)
+@json_option
 @click.option("--largest", default=_PARTITIONS[-1], show_default=True, help="The largest number of partitions.")
 @click.option("--runs", default=5, show_default=True, help="Runs of each short step, of which the median counts.")
 def main(json_path: Path | None, largest: int, runs: int) -> None:
     """Measure what many keys on many partitions cost."""
     report = Report(platform.python_version(), list(sizes(largest, runs)))
     show(Console(), report)
-    if json_path is not None:
-        json_path.parent.mkdir(parents=True, exist_ok=True)
-        _ = json_path.write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
+    write_json(json_path, report)
 
 
 if __name__ == "__main__":

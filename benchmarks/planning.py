@@ -3,11 +3,10 @@
 `make bench` runs it. Times are CPU time, which a busy machine does not stretch.
 """
 
-import json
 import platform
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from math import log
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TypeAlias, TypeVar
 import click
 import sqlglot.parser
 from growing import CATALOG, SERIES
+from reports import json_option, write_json
 from rich.console import Console
 from rich.table import Table
 from tpcds import tpcds
@@ -191,9 +191,7 @@ def _growth_table(report: Report) -> Table:
 
 
 @click.command()
-@click.option(
-    "--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Where to write it all."
-)
+@json_option
 @click.option("--queries", default=99, show_default=True, help="TPC-DS texts to measure.")
 @click.option(
     "--largest", default=100_000, show_default=True, help="The largest size of the statements that grow."
@@ -203,9 +201,7 @@ def main(json_path: Path | None, queries: int, largest: int, runs: int) -> None:
     """Measure what planning costs."""
     report = measured(queries, largest, runs)
     show(Console(), report)
-    if json_path is not None:
-        json_path.parent.mkdir(parents=True, exist_ok=True)
-        _ = json_path.write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
+    write_json(json_path, report)
 
 
 if __name__ == "__main__":
