@@ -15,7 +15,7 @@ from rewriter.functions import (
     QUERY_WORDS,
 )
 from rewriter.repeatable import all_known
-from rewriter.statement import Statement, parsed, tokenize
+from rewriter.statement import Statement, parsed_statement
 
 # Parentheses around the query's first name that are tried as the query's own.
 _CANDIDATES_MAX = 20
@@ -24,8 +24,8 @@ _CANDIDATES_MAX = 20
 _UNREPEATABLE = (exp.Limit, exp.Offset, exp.Window, exp.TableSample, exp.Pivot, exp.Lateral, exp.With)
 
 
-def located_query(statement: Statement, query: exp.Expr) -> str | None:
-    """The text of a query that stands in parentheses, or None where its place is not certain."""
+def located_query(statement: Statement, query: exp.Expr) -> Statement | None:
+    """A query that stands in parentheses, by itself, or None where its place is not certain."""
     offsets = [node.meta["start"] for node in query.find_all(exp.Identifier) if "start" in node.meta]
     first = statement.token_at(min(offsets)) if offsets else None
     if first is None:
@@ -35,20 +35,18 @@ def located_query(statement: Statement, query: exp.Expr) -> str | None:
         if end is None:
             return None
         text = statement.text[statement.tokens[opening].end + 1 : statement.tokens[end].start]
-        if parsed(text) == query:
-            return text.strip()
+        found = parsed_statement(text.strip())
+        if found is not None and found.tree == query:
+            return found
     return None
 
 
-def is_repeatable_query(text: str, bare_functions: AbstractSet[str]) -> bool:
-    """Whether the query of that text consists of what is known to be deterministic.
+def is_repeatable_query(query: Statement, bare_functions: AbstractSet[str]) -> bool:
+    """Whether a query consists of what is known to be deterministic.
 
     Session functions count as that: the key query tells what they answered.
     """
-    tree = parsed(text)
-    if tree is None or not has_certain_rows(tree):
-        return False
-    return _all_known(Statement(text, tree, tuple(tokenize(text))), QUERY_WORDS | bare_functions, QUERY_FUNCTIONS)
+    return has_certain_rows(query.tree) and _all_known(query, QUERY_WORDS | bare_functions, QUERY_FUNCTIONS)
 
 
 def is_repeatable_view(view: Statement) -> bool:

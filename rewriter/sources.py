@@ -107,10 +107,10 @@ def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
     refusal = _tables_refusal(scopes, query)
     if refusal is not None:
         return refusal
-    text = located_query(scopes.statement, query)
-    if text is None or not is_repeatable_query(text, scopes.bare_functions):
+    located = located_query(scopes.statement, query)
+    if located is None or not is_repeatable_query(located, scopes.bare_functions):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
-    return text
+    return located.text
 
 
 def _tables_refusal(scopes: Scopes, query: exp.Expr) -> SkipReason | None:

@@ -148,11 +148,19 @@ def tokenize(text: str) -> list[Token]:
 
 def parsed(text: str) -> exp.Expr | None:
     """The tree of a text that holds one statement; None for any other."""
+    found = parsed_statement(text)
+    return found.tree if found is not None else None
+
+
+def parsed_statement(text: str) -> Statement | None:
+    """The statement that a text holds, of whatever kind; None for any other text."""
     try:
-        trees = _SPARK.parser().parse(tokenize(text), text)
+        tokens = tokenize(text)
+        trees = _SPARK.parser().parse(tokens, text)
     except (SqlglotError, RecursionError, ValueError):
         return None
-    return trees[0] if len(trees) == 1 else None
+    tree = trees[0] if len(trees) == 1 else None
+    return Statement(text, tree, tuple(tokens)) if tree is not None else None
 
 
 def _parse(text: str) -> Statement | SkipReason:
