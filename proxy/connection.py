@@ -30,6 +30,7 @@ from proxy.drive import answer_query, drive
 from proxy.operation import Call, Reply
 from proxy.queries import Query, QueryResult
 from proxy.relay import Phase, Relay
+from proxy.rulings import Ruling
 from proxy.sessions import OpenSession, SessionPort, Sessions
 from proxy.settings import ServerSettings
 from proxy.sockets import Side, peer_name, prepare
@@ -241,14 +242,14 @@ class Connection:
 
         try:
             async with session.turn:
-                text = await drive(session.port.rewrite(statement), answer, self._pool)
-            text.encode()
+                ruling = await drive(session.port.rewrite(statement), answer, self._pool)
+            ruling.text.encode()
         except Exception as error:  # noqa: BLE001 - whatever goes wrong, the statement goes on as it came
             _log_failed_rewrite(self._name, error)
-            text = statement
-        self._statements_rewritten += text != statement
+            ruling = Ruling(statement)
+        self._statements_rewritten += ruling.text != statement
         if self._relay.phase is Phase.HELD:
-            self._execute(self._relay.release(text))
+            self._execute(self._relay.release(ruling.text))
 
     async def _ask(self, call: Call) -> Reply:
         self._reply = self._loop.create_future()

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from proxy.explain import text, view
 from proxy.queries import Query, QueryResult
+from proxy.rulings import Ruling
 from proxy.session import Decision
 from rewriter.keys import literal
 
@@ -18,7 +19,7 @@ _EXPLAIN_REWRITE = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*EXPLAIN\s+REWRITE\s+
 class Deciding(Protocol):
     """A session that decides about statements, and explains what it would do."""
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, str]:
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
         """Decide what to send for a statement."""
         ...
 
@@ -37,13 +38,13 @@ class ExplainingSession:
     def __init__(self, session: Deciding) -> None:
         self._session = session
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, str]:
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
         """What to send: for EXPLAIN REWRITE, a query whose rows are the lines of the explanation."""
         found = _EXPLAIN_REWRITE.match(sql)
         if found is None:
             return (yield from self._session.rewrite(sql))
         decision = yield from self._session.explain(sql[found.end() :], run_key_queries=True)
-        return lines_query(text(view(decision)).splitlines())
+        return Ruling(lines_query(text(view(decision)).splitlines()))
 
     def filter_refused(self) -> None:
         """See Deciding."""

@@ -24,6 +24,7 @@ from proxy.config import Config, RewriteSection
 from proxy.metastore import Metastore
 from proxy.partition_lists import PartitionLists, SharedLists
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.rulings import Ruling
 from proxy.store import ListKey, PartitionStore
 from rewriter import (
     VIEW_NESTING_MAX,
@@ -117,13 +118,13 @@ class Session:
         self._lists = PartitionLists(self._shared.lists, config.catalog, clock)
         self._default_quoting: bool | None = None
 
-    def rewrite(self, sql: str) -> Queries[str]:
+    def rewrite(self, sql: str) -> Queries[Ruling]:
         """Decide what to send for a statement of the client: its text, or that text with insertions."""
         if not self._config.rewrite.enabled:
-            return sql
+            return Ruling(sql)
         decision = yield from self._decide(sql, Timings(), run_key_queries=True)
         _log_decision(decision)
-        return decision.text
+        return Ruling(decision.text)
 
     def filter_refused(self) -> None:
         """The metastore refused the partition filter of a statement that was rewritten."""

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from proxy.queries import Query, QueryResult
+from proxy.rulings import Ruling
 from proxy.wire.hs2 import PROTOCOL_V6, SessionHandle
 
 
 class SessionPort(Protocol):
     """What decides about the statements of one session."""
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, str]:
-        """Yield queries for the session, be sent their results, return the text to send on."""
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
+        """Yield queries for the session, be sent their results, return what to send on."""
         ...
 
     def filter_refused(self) -> None:

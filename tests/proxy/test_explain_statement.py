@@ -6,6 +6,7 @@ import pytest
 
 from proxy.explain_statement import ExplainingSession, lines_query
 from proxy.queries import Query, QueryResult
+from proxy.rulings import Ruling
 from proxy.session import Decision
 
 
@@ -17,10 +18,10 @@ class Inner:
         self.explained: list[str] = []
         self.refusals = 0
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, str]:
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
         self.rewritten.append(sql)
         yield from ()
-        return f"rewritten {sql}"
+        return Ruling(f"rewritten {sql}")
 
     def explain(self, sql: str, *, run_key_queries: bool) -> Generator[Query, QueryResult, Decision]:
         assert run_key_queries
@@ -36,7 +37,9 @@ def sent(inner: Inner, sql: str) -> str:
     generator = ExplainingSession(inner).rewrite(sql)
     with pytest.raises(StopIteration) as end:
         next(generator)
-    return str(end.value.value)
+    ruling = end.value.value
+    assert isinstance(ruling, Ruling)
+    return ruling.text
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from proxy.config import CatalogSection, Config, RewriteSection
 from proxy.explain import text, view
 from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows, Value
+from proxy.rulings import Ruling
 from proxy.session import Decision, Queries, Session, Shared, T
 from proxy.store import open_store
 from rewriter.keyquery import KeyColumn
@@ -62,14 +63,19 @@ def played(queries: Queries[T], script: Sequence[tuple[str, QueryResult]]) -> T:
         assert query.sql == expected
 
 
+def sent(ruling: Queries[Ruling], script: Sequence[tuple[str, QueryResult]]) -> str:
+    """The text that goes to the backend, after the script's queries have been answered."""
+    return played(ruling, script).text
+
+
 def test_a_star_join_is_described_asked_for_its_keys_and_rewritten() -> None:
-    assert played(session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
 def test_a_second_statement_asks_for_its_keys_alone() -> None:
     one = session()
-    played(one.rewrite(SQL), [*DESCRIBE, KEYS])
-    assert played(one.rewrite(SQL), [KEYS]) == NARROWED
+    sent(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
 def described_as(name: str, answer: QueryResult) -> tuple[str, QueryResult]:
@@ -93,8 +99,8 @@ def test_the_tables_behind_a_view_are_described_by_the_names_that_the_view_means
         KEYS,
     ]
     one = session()
-    assert played(one.rewrite(SQL), script) == NARROWED
-    assert played(one.rewrite(SQL), [KEYS]) == NARROWED
+    assert sent(one.rewrite(SQL), script) == NARROWED
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
 def temporary_view(text: str) -> list[tuple[str, QueryResult]]:
@@ -117,7 +123,7 @@ def test_a_name_in_a_temporary_view_is_looked_up_in_the_session_too() -> None:
         described_as("`spark_catalog`.`default`.`days`", D),
         KEYS,
     ]
-    assert played(session().rewrite(SQL), script) == NARROWED
+    assert sent(session().rewrite(SQL), script) == NARROWED
 
 
 @pytest.mark.parametrize("in_session", [rows(("ds", "string", "")), failed(FailureKind.DEADLINE)])
@@ -131,18 +137,18 @@ def test_a_name_in_a_temporary_view_that_may_be_another_temporary_view_is_not_fo
         *([described_as("`days` AS JSON", failed(FailureKind.REJECTED))] if is_view else []),
         described_as("`spark_catalog`.`default`.`days`", D),
     ]
-    assert played(session().rewrite(SQL), script) == SQL
+    assert sent(session().rewrite(SQL), script) == SQL
 
 
 def test_a_temporary_view_without_a_text_leaves_the_statement_as_it_is() -> None:
     script = temporary_view("")
     script[1] = (script[1][0], failed(FailureKind.REJECTED))
-    assert played(session().rewrite(SQL), script) == SQL
+    assert sent(session().rewrite(SQL), script) == SQL
 
 
 def test_tables_that_are_more_than_a_session_keeps_are_described_once() -> None:
     config = Config(rewrite=RewriteSection(), catalog=CatalogSection(tables_max=1))
-    assert played(Session(config, lambda: 0.0).rewrite(SQL), DESCRIBE) == SQL
+    assert sent(Session(config, lambda: 0.0).rewrite(SQL), DESCRIBE) == SQL
 
 
 @pytest.mark.parametrize(
@@ -153,22 +159,22 @@ def test_after_a_statement_that_may_change_what_names_mean_the_tables_are_descri
     statement: str,
 ) -> None:
     one = session()
-    played(one.rewrite(SQL), [*DESCRIBE, KEYS])
-    assert played(one.rewrite(statement), []) == statement
-    assert played(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    sent(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    assert sent(one.rewrite(statement), []) == statement
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
 @pytest.mark.parametrize("statement", ["SELECT 1", "SHOW TABLES", "(SELECT 1)", "describe d", "-- why\nSELECT 1"])
 def test_a_statement_that_reads_only_costs_no_query(statement: str) -> None:
     one = session()
-    played(one.rewrite(SQL), [*DESCRIBE, KEYS])
-    assert played(one.rewrite(statement), []) == statement
-    assert played(one.rewrite(SQL), [KEYS]) == NARROWED
+    sent(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    assert sent(one.rewrite(statement), []) == statement
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
 @pytest.mark.parametrize("kind", [FailureKind.REJECTED, FailureKind.DEADLINE, FailureKind.UNREADABLE])
 def test_a_key_query_that_fails_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
-    assert played(session().rewrite(SQL), [*DESCRIBE, (KEY_QUERY, failed(kind))]) == SQL
+    assert sent(session().rewrite(SQL), [*DESCRIBE, (KEY_QUERY, failed(kind))]) == SQL
 
 
 @pytest.mark.parametrize("kind", [FailureKind.TOO_MANY_ROWS, FailureKind.TOO_MANY_BYTES])
@@ -176,7 +182,7 @@ def test_where_there_are_too_many_keys_ranges_are_asked_for(kind: FailureKind) -
     days = [("2026-01-01", "2026-01-31"), ("2026-05-01", "2026-05-02")]
     ranges = rows(*((low, "string", high, "string") for low, high in days))
     script: list[tuple[str, QueryResult]] = [*DESCRIBE, (KEY_QUERY, failed(kind)), (RANGE_QUERY, ranges)]
-    assert played(session().rewrite(SQL), script) == NARROWED.replace(
+    assert sent(session().rewrite(SQL), script) == NARROWED.replace(
         "`ds` IN ('a')",
         "(`ds` BETWEEN '2026-01-01' AND '2026-01-31' OR `ds` BETWEEN '2026-05-01' AND '2026-05-02')",
     )
@@ -185,7 +191,7 @@ def test_where_there_are_too_many_keys_ranges_are_asked_for(kind: FailureKind) -
 @pytest.mark.parametrize("kind", list(FailureKind))
 def test_a_range_query_that_fails_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
     too_many = (KEY_QUERY, failed(FailureKind.TOO_MANY_ROWS))
-    assert played(session().rewrite(SQL), [*DESCRIBE, too_many, (RANGE_QUERY, failed(kind))]) == SQL
+    assert sent(session().rewrite(SQL), [*DESCRIBE, too_many, (RANGE_QUERY, failed(kind))]) == SQL
 
 
 MANY_KEYS = (KEY_QUERY, rows(*((f"2026-01-{day:02}", "string") for day in range(1, 29, 1))))
@@ -194,39 +200,39 @@ WITHIN = "`ds` BETWEEN '2026-01-01' AND '2026-01-28'"
 
 
 def test_where_many_keys_lie_among_the_partitions_they_are_a_range() -> None:
-    found = played(session().rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+    found = sent(session().rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
     assert found == NARROWED.replace("`ds` IN ('a')", WITHIN)
 
 
 def test_a_list_of_partitions_that_cannot_be_had_changes_nothing_and_is_not_asked_for_again() -> None:
     one, unlisted = session(), ("SHOW PARTITIONS `f`", failed(FailureKind.DEADLINE))
-    text = played(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, unlisted])
+    text = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, unlisted])
     assert "'2026-01-27', '2026-01-28') OR typeof" in text
-    assert played(one.rewrite(SQL), [MANY_KEYS]) == text
+    assert sent(one.rewrite(SQL), [MANY_KEYS]) == text
 
 
 def test_sessions_of_one_user_share_a_list_until_a_statement_names_the_table() -> None:
     with open_store(CatalogSection()) as store:
         shared = Shared.of(Config(), store)
         one, other = (Session(Config(), lambda: 0.0, shared) for _ in range(2))
-        narrowed = played(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+        narrowed = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
         assert WITHIN in narrowed
-        assert played(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER]) == narrowed
-        assert played(other.rewrite("ALTER TABLE f ADD PARTITION (ds = 'z')"), []).startswith("ALTER")
-        assert played(one.rewrite(SQL), [MANY_KEYS, LISTED]) == narrowed
+        assert sent(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER]) == narrowed
+        assert sent(other.rewrite("ALTER TABLE f ADD PARTITION (ds = 'z')"), []).startswith("ALTER")
+        assert sent(one.rewrite(SQL), [MANY_KEYS, LISTED]) == narrowed
 
 
 def test_another_user_is_not_shown_the_list() -> None:
     with open_store(CatalogSection()) as store:
         one, other = (Session(Config(), lambda: 0.0, Shared.of(Config(), store)) for _ in range(2))
-        _ = played(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+        _ = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
         bob = ("SELECT current_user()", rows(("bob",)))
-        _ = played(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, bob, LISTED])
+        _ = sent(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, bob, LISTED])
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))
 def test_a_table_that_cannot_be_described_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
-    assert played(session().rewrite(SQL), [DESCRIBE[0], (DESCRIBE[1][0], failed(kind))]) == SQL
+    assert sent(session().rewrite(SQL), [DESCRIBE[0], (DESCRIBE[1][0], failed(kind))]) == SQL
 
 
 @pytest.mark.parametrize(
@@ -234,7 +240,7 @@ def test_a_table_that_cannot_be_described_leaves_the_statement_as_it_is(kind: Fa
     [rows(("a", "string collate UTF8_LCASE")), rows((1, "int")), rows((1, "string")), rows((1.0, "string"))],
 )
 def test_keys_of_another_type_than_the_catalog_named_are_not_used(keys: Rows) -> None:
-    assert played(session().rewrite(SQL), [*DESCRIBE, (KEY_QUERY, keys)]) == SQL
+    assert sent(session().rewrite(SQL), [*DESCRIBE, (KEY_QUERY, keys)]) == SQL
 
 
 def test_a_text_that_the_sessions_quoting_decides_about_asks_for_it_once() -> None:
@@ -243,8 +249,8 @@ def test_a_text_that_the_sessions_quoting_decides_about_asks_for_it_once() -> No
         ("SET spark.sql.ansi.doubleQuotedIdentifiers", rows(("..", "false"))),
         ("SET spark.sql.parser.escapedStringLiterals", rows(("..", "false"))),
     ]
-    assert played(one.rewrite(sql), [*quoting, *DESCRIBE, KEYS]) == NARROWED + ' AND f.id <> "1"'
-    assert played(one.rewrite(sql), [KEYS]) == NARROWED + ' AND f.id <> "1"'
+    assert sent(one.rewrite(sql), [*quoting, *DESCRIBE, KEYS]) == NARROWED + ' AND f.id <> "1"'
+    assert sent(one.rewrite(sql), [KEYS]) == NARROWED + ' AND f.id <> "1"'
 
 
 @pytest.mark.parametrize("answer", [rows(("..", "true")), failed(FailureKind.REJECTED), rows()])
@@ -254,11 +260,11 @@ def test_a_session_with_other_quoting_is_left_alone(answer: QueryResult) -> None
         ("SET spark.sql.parser.escapedStringLiterals", answer),
     ]
     sql = SQL + ' AND f.id <> "1"'
-    assert played(session().rewrite(sql), script) == sql
+    assert sent(session().rewrite(sql), script) == sql
 
 
 def test_the_kill_switch_lets_everything_pass() -> None:
-    assert played(session(enabled=False).rewrite(SQL), []) == SQL
+    assert sent(session(enabled=False).rewrite(SQL), []) == SQL
 
 
 def test_the_limits_of_the_configuration_reach_the_queries() -> None:
@@ -319,10 +325,10 @@ def test_explain_of_what_does_not_parse_is_an_answer() -> None:
 def test_a_metastore_that_refused_a_filter_is_sent_half_as_much() -> None:
     one = session()
     many = (KEY_QUERY, rows(*((f"2026-01-{day:02}", "string") for day in range(1, 29, 2))))
-    within_points = played(one.rewrite(SQL), [*DESCRIBE, many])
+    within_points = sent(one.rewrite(SQL), [*DESCRIBE, many])
     assert "array_contains" not in within_points
     for _ in range(4):
         one.filter_refused()
-    said_again = played(one.rewrite(SQL), [many])
+    said_again = sent(one.rewrite(SQL), [many])
     assert "array_contains" in said_again
     assert said_again.count("BETWEEN") <= 2

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
 
 from proxy.queries import Query, QueryResult
+from proxy.rulings import Ruling
 from proxy.server import Proxy, ServerSettings
 
 HOST = "127.0.0.1"
@@ -60,12 +61,12 @@ class Rewriter:
         self.results: list[QueryResult] = []
         self.refusals = 0
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, str]:
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
         if self.fails:
             raise RuntimeError(sql)
         for query in self.queries:
             self.results.append((yield query))
-        return sql if self.text is None else self.text
+        return Ruling(sql if self.text is None else self.text)
 
     def filter_refused(self) -> None:
         self.refusals += 1

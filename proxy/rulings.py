@@ -1,0 +1,46 @@
+"""What a session rules about a statement, and how it ended: what passes between a session and a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class End(Enum):
+    """How a statement ended, as far as its connection could see."""
+
+    FINISHED = "finished"
+    FAILED = "failed"  # and was not run again: the client has this error
+    RESCUED = "failed as it was sent, and finished as it came"
+    FAILED_TWICE = "failed as it was sent, and as it came: the client has its own error"
+    UNKNOWN = "cancelled or closed before its end, or its connection was"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The end of a statement."""
+
+    end: End
+    # From when it went to the backend until its end was seen there; of one that was run again, the first run.
+    seconds: float
+    # What the server said of the first failure. It may quote the statement.
+    message: str = field(default="", repr=False)
+
+
+def _nobody(_: Ending) -> None:
+    """Who is told where nobody wants to know."""
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """The text to send in a statement's place, which may be its own."""
+
+    text: str = field(repr=False)
+    # Whether the statement as it came may be run where `text` fails: it only reads.
+    may_rerun: bool = False
+    # A failure whose message holds these words says that `text` was out of date, not that anything is wrong:
+    # then the statement is run as it came, however long the first run took.
+    rerun_on: str = ""
+    # Told once how it ended, from the event loop: to be quick, and not to raise.
+    ended: Callable[[Ending], None] = _nobody
