@@ -6,7 +6,6 @@ import asyncio
 import logging
 import signal
 import sys
-import time
 from collections.abc import Callable, Coroutine
 from importlib.metadata import entry_points, version
 from pathlib import Path
@@ -24,7 +23,8 @@ from proxy.config import Config, ConfigError, address, load
 from proxy.explain import text
 from proxy.explain_statement import ExplainingSession
 from proxy.server import Proxy, ServerSettings
-from proxy.session import Session, Shared
+from proxy.session import Session
+from proxy.shared import Shared
 from proxy.store import open_store
 
 T = TypeVar("T")
@@ -116,9 +116,13 @@ def serve(
     admin: str | None,
 ) -> None:
     """Run the proxy until SIGTERM or Ctrl-C."""
-    config = _config(path, overrides, proxy_backend=backend, proxy_listen=listen, admin_listen=admin)
+
+    def read() -> Config:
+        return _config(path, overrides, proxy_backend=backend, proxy_listen=listen, admin_listen=admin)
+
+    config = read()
     _log_to_stderr(config)
-    _run(lambda: _serve(config))
+    _run(lambda: _serve(config, read))
 
 
 @main.command()
@@ -150,16 +154,17 @@ def explain(  # noqa: PLR0913 - one parameter per option
     click.echo(msgspec.json.encode(explained).decode() if as_json else text(explained))
 
 
-async def _serve(config: Config) -> None:
+async def _serve(config: Config, read: Callable[[], Config]) -> None:
     with open_store(config.catalog) as store:
-        await _serve_with(config, Shared.of(config, store))
+        await _serve_with(config, Shared.of(config, store=store), read)
 
 
-async def _serve_with(config: Config, shared: Shared) -> None:
-    proxy = Proxy(_server_settings(config), lambda: _session(config, shared))
+async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config]) -> None:
+    proxy = Proxy(_server_settings(config), lambda: _session(shared))
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, shared, read)
     runner = web.AppRunner(application(config, shared), handle_signals=False, access_log=None)
     await runner.setup()
     try:
@@ -175,8 +180,20 @@ async def _serve_with(config: Config, shared: Shared) -> None:
         await runner.cleanup()
 
 
-def _session(config: Config, shared: Shared) -> ExplainingSession:
-    return ExplainingSession(Session(config, time.monotonic, shared))
+def _reload(shared: Shared, read: Callable[[], Config]) -> None:
+    """SIGHUP: read the configuration anew. One that cannot be used changes nothing."""
+    try:
+        at_start = shared.reload(read())
+    except click.ClickException as error:
+        _log.error("the configuration was not read anew, the one before goes on: %s", error.message)
+        return
+    _log.info("the configuration was read anew")
+    if at_start:
+        _log.warning("what changed in [%s] counts after a restart only", "], [".join(at_start))
+
+
+def _session(shared: Shared) -> ExplainingSession:
+    return ExplainingSession(Session(shared))
 
 
 def _admin_site(runner: web.AppRunner, config: Config) -> web.TCPSite:

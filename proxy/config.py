@@ -19,6 +19,13 @@ StoreBytes = Annotated[int, Meta(ge=64 * 1024, multiple_of=4096)]
 # An IPv6 host stands in brackets. Port 0 takes a free one.
 HostAndPort = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5}$")]
 
+# Also set by a client for its session (proxy/knobs.py).
+Mode = Literal["rewrite", "shadow"]
+Consistency = Literal["window", "strict"]
+Staleness = Annotated[float, Meta(ge=0, le=86_400)]
+# A table as `name`, `database.name`, or all of a database as `database.*`.
+TablePattern = Annotated[str, Meta(pattern=r"^[^.`*]+(\.([^.`*]+|\*))?$")]
+
 PORT_MAX = 65_535
 
 
@@ -64,6 +71,26 @@ class RewriteSection(_Section, frozen=True):
 
     # The kill switch: with false everything passes through untouched.
     enabled: bool = True
+    # With shadow the statement runs as it came, and the rewritten one beside it, to compare the answers.
+    mode: Mode = "rewrite"
+    # Whether keys that change before the statement reads them may be missed (docs/decisions/0008).
+    consistency: Consistency = "window"
+    # Asks for keys only where that pays. With false, whatever is sound is narrowed.
+    cost_gate: bool = True
+    # A shape of statement that was left alone is narrowed again after this long, to see whether that pays by now.
+    gate_retry_s: Seconds = 600.0
+    # How old remembered keys may be. 0: keys are asked for with each statement.
+    key_staleness_s: Staleness = 0.0
+    # Keys remembered, all sessions together.
+    key_cache_bytes_max: Bytes = 64 * 1024 * 1024
+    # What caused a failure or a slowdown is put aside for this long, and longer if it does so again.
+    quarantine_s: Seconds = 600.0
+    # Ways to narrow that are switched off, by their names in `starpruner rules`.
+    rules_off: tuple[str, ...] = ()
+    # Facts that are never narrowed.
+    tables_off: tuple[TablePattern, ...] = ()
+    # A statement that fails is run again as it came if it failed within this time: users wait for an error once.
+    rerun_within_s: Seconds = 60.0
     # sqlglot reads 250 KB in about a second; a statement beyond that is generated, and rarely a star join.
     statement_chars_max: Count = 262_144
     # Thirteen years of days. 5,000 literals cost Spark's planner some tenths of a second at most, and fit in
@@ -73,6 +100,12 @@ class RewriteSection(_Section, frozen=True):
     key_queries_max: Count = 8
     # Measured key queries take 0.1 to 0.3 s. A small side that needs more than a few seconds is not small.
     key_query_deadline_s: Seconds = 5.0
+    # Each takes a thread and some cores of the backend for its 0.1 to 0.3 s: with this many at once it would be
+    # busy with nothing else.
+    key_queries_at_once_max: Count = 16
+    # A table of this size is read in some ten seconds by a small cluster, longer than key_query_deadline_s.
+    # Counts where the size is known; else the deadline alone bounds a key query.
+    small_side_bytes_max: Bytes = 10 * 1024 * 1024 * 1024
     # 5,000 keys of 200 bytes each.
     key_query_bytes_max: Bytes = 1024 * 1024
     # Ranges around keys that are too many to be fetched: the widest gaps between them are left out.
@@ -157,7 +190,15 @@ def _set(tree: dict[str, Any], override: str) -> None:
     section, dot, key = name.partition(".")
     if not (equals and dot and section and key):
         raise ConfigError(f"--set {override}: expected section.key=value, such as rewrite.enabled=false")
-    tree.setdefault(section, {})[key] = value
+    tree.setdefault(section, {})[key] = _list(override, value) if value.startswith("[") else value
+
+
+def _list(override: str, value: str) -> list[Any]:
+    try:
+        items: list[Any] = tomllib.loads(f"items = {value}")["items"]
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"--set {override}: is not a list as TOML has it: {error}") from error
+    return items
 
 
 def _convert(tree: dict[str, Any], origin: str, *, strict: bool) -> Config:

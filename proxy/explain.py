@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from proxy.session import Decision, Timings
+from proxy.decision import Decision, Timings
 from rewriter import Keys, KeySet, ScanOutcome, SkipReason
 from rewriter.partition_index import PartitionIndex
 from rewriter.partition_values import NotIndexableError

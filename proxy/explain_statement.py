@@ -6,10 +6,10 @@ import re
 from collections.abc import Generator
 from typing import Protocol
 
+from proxy.decision import Decision
 from proxy.explain import text, view
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ruling
-from proxy.session import Decision
 from rewriter.keys import literal
 
 # Comments may stand in front, as clients put them there.

@@ -1,128 +1,50 @@
-"""One HiveServer2 session as the proxy sees it: it decides about each statement. No sockets, no asyncio.
+"""One HiveServer2 session as the proxy sees it: it rules on each statement. No sockets, no asyncio.
 
-A decision is a generator: it yields the queries that it needs answered in the client's own session, and
-returns what to send. Whoever holds the connection drives it.
+A ruling is a generator: it yields the queries that it needs answered in the client's own session, and returns
+what to send. Whoever holds the connection drives it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar
+from collections.abc import Mapping
 
-from proxy.catalog import (
-    Described,
-    FactsCache,
-    describe_query,
-    read_description,
-    read_identity,
-    read_view_text,
-    view_text_query,
-)
-from proxy.config import Config, RewriteSection
-from proxy.metastore import Metastore
-from proxy.partition_lists import PartitionLists, SharedLists
-from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.decision import Decider, Decision, Queries
+from proxy.knobs import Knobs, Turned, of_session, turned
 from proxy.rulings import Ruling
-from proxy.store import ListKey, PartitionStore
-from rewriter import (
-    VIEW_NESTING_MAX,
-    Keys,
-    Limits,
-    Plan,
-    Question,
-    Rewrite,
-    SkipReason,
-    Statement,
-    TableKind,
-    TableName,
-    apply,
-    may_have_a_join,
-    plan,
-    read,
-)
-from rewriter.partition_index import PartitionIndex
-from rewriter.statement import depends_on_quoting, first_word
-
-T = TypeVar("T")
-Queries: TypeAlias = Generator[Query, QueryResult, T]
-KeyAnswers: TypeAlias = dict[Question, Keys | SkipReason]
-_Listed: TypeAlias = dict[TableName, tuple[ListKey, PartitionIndex]]
+from proxy.shared import Shared
+from rewriter.keys import literal
+from rewriter.statement import first_word
 
 _log = logging.getLogger(__name__)
 
 # Statements that leave the meaning of names and settings as it was. After any other, facts are asked again.
 _READING_WORDS = frozenset({"select", "with", "from", "values", "show", "describe", "desc", "explain"})
 
-# A statement's plan names its tables, then those behind its views, then those behind these.
-_PLANNING_ROUNDS_MAX = VIEW_NESTING_MAX + 2
-
-_QUOTING_SETTINGS = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
-
-_FAILURES = {
-    FailureKind.DEADLINE: SkipReason.KEY_QUERY_DEADLINE,
-    FailureKind.TOO_MANY_ROWS: SkipReason.TOO_MANY_KEYS,
-    FailureKind.TOO_MANY_BYTES: SkipReason.TOO_MANY_KEYS,
-}
-
-
-@dataclass
-class Timings:
-    """Where the time of a decision went, in seconds. Parsing and planning are what is left of the total."""
-
-    catalog_s: float = 0.0
-    key_queries_s: float = 0.0
-    total_s: float = 0.0
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What was decided about a statement. `plan` and `rewrite` are None where it was not even parsed."""
-
-    original: str
-    skip: SkipReason | None = None
-    plan: Plan | None = None
-    rewrite: Rewrite | None = None
-    # The partitions of facts that have reducers, where they could be listed. Only explain asks for all of them.
-    partitions: Mapping[TableName, PartitionIndex] = field(default_factory=dict)
-    timings: Timings = field(default_factory=Timings)
-
-    @property
-    def text(self) -> str:
-        """The statement to send."""
-        return self.rewrite.text if self.rewrite is not None else self.original
-
-
-@dataclass(frozen=True)
-class Shared:
-    """What the sessions of a process have in common."""
-
-    lists: SharedLists
-    metastore: Metastore
-
-    @classmethod
-    def of(cls, config: Config, store: PartitionStore | None = None) -> Shared:
-        """As the configuration has it, with a store of partition lists or without."""
-        return cls(SharedLists(store), Metastore(config.rewrite.metastore))
-
 
 class Session:
-    """The rewriting side of one client session: what it knows of its tables and settings."""
+    """The rewriting side of one client session: what it has set for itself, and what becomes of its statements."""
 
-    def __init__(self, config: Config, clock: Callable[[], float], shared: Shared | None = None) -> None:
-        self._config = config
-        self._clock = clock
-        self._facts = FactsCache(config.catalog, clock)
-        self._shared = shared or Shared.of(config)
-        self._lists = PartitionLists(self._shared.lists, config.catalog, clock)
-        self._default_quoting: bool | None = None
+    def __init__(self, shared: Shared, configuration: Mapping[str, str] | None = None) -> None:
+        self._shared = shared
+        self._decider = Decider(shared)
+        # What the client has set for itself, by the knobs' names.
+        self._own: Mapping[str, str]
+        self._own, errors = of_session(configuration or {})
+        for error in errors:
+            _log.warning("a client opened a session with a setting that is not understood: %s", error)
 
     def rewrite(self, sql: str) -> Queries[Ruling]:
-        """Decide what to send for a statement of the client: its text, or that text with insertions."""
-        if not self._config.rewrite.enabled:
+        """Rule on a statement of the client: its text goes on, or that text with insertions."""
+        turn = turned(sql, self._own)
+        if turn is not None:
+            return self._turn(sql, turn)
+        if first_word(sql) not in _READING_WORDS:
+            self._decider.forget(sql)
+        knobs = self._knobs
+        if not knobs.enabled:
             return Ruling(sql)
-        decision = yield from self._decide(sql, Timings(), run_key_queries=True)
+        decision = yield from self._decider.decide(sql)
         _log_decision(decision)
         return Ruling(decision.text)
 
@@ -131,119 +53,27 @@ class Session:
         self._shared.metastore.refused()
 
     def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
-        """Decide as `rewrite` does, and list the partitions; without key queries nothing is inserted."""
-        timings = Timings()
-        start = self._clock()
-        decision = yield from self._decide(sql, timings, run_key_queries=run_key_queries)
-        scans = decision.plan.scans if decision.plan is not None else ()
-        reduced = dict.fromkeys(scan.reference.name for scan in scans if scan.reducers and scan.partition_columns)
-        # Some were listed already, to say many keys in few ranges.
-        listed = yield from self._list_partitions(reduced.keys() - decision.partitions.keys(), timings)
-        timings.total_s = self._clock() - start
-        return replace(decision, partitions={**decision.partitions, **_indexes(listed)}, timings=timings)
+        """Decide as `rewrite` does, and tell everything; without key queries nothing is inserted."""
+        return (yield from self._decider.explain(sql, run_key_queries=run_key_queries))
 
-    def _decide(self, sql: str, timings: Timings, *, run_key_queries: bool) -> Queries[Decision]:
-        settings = self._config.rewrite
-        statement = yield from self._read(sql, settings)
-        if isinstance(statement, SkipReason):
-            return Decision(sql, skip=statement)
-        limits = Limits(
-            key_rows_max=settings.key_rows_max,
-            key_ranges_max=settings.key_ranges_max,
-            key_queries_max=settings.key_queries_max,
-            metastore=self._shared.metastore.consumer,
-            predicate_chars_max=settings.predicate_chars_max,
-        )
-        planned = yield from self._plan(statement, limits, timings)
-        if isinstance(planned, SkipReason):
-            return Decision(sql, skip=planned)
-        answers: KeyAnswers = {}
-        if run_key_queries:
-            answers = yield from self._ask_keys(planned, timings)
-        listed = yield from self._list_partitions(planned.wants_partitions(answers), timings)
-        costs = {name: self._lists.costs(key, index) for name, (key, index) in listed.items()}
-        result = apply(planned, answers, limits, costs)
-        return Decision(sql, result.skip, planned, result, _indexes(listed), timings)
+    @property
+    def _knobs(self) -> Knobs:
+        return Knobs.configured(self._shared.config, self._own)
 
-    def _read(self, sql: str, settings: RewriteSection) -> Queries[Statement | SkipReason]:
-        if first_word(sql) not in _READING_WORDS:
-            self._facts.clear()
-            self._shared.lists.forget_named_in(sql)
-            self._default_quoting = None
-        if depends_on_quoting(sql) and len(sql) <= settings.statement_chars_max and may_have_a_join(sql):
-            default = yield from self._quoting_is_default()
-            if not default:
-                return SkipReason.QUOTING_SETTINGS
-        return read(sql, chars_max=settings.statement_chars_max)
-
-    def _quoting_is_default(self) -> Queries[bool]:
-        if self._default_quoting is None:
-            values = []
-            for setting in _QUOTING_SETTINGS:
-                answer = yield Query(f"SET {setting}", rows_max=1, bytes_max=65_536, deadline_s=5.0)
-                values.append(answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None)
-            self._default_quoting = all(value == "false" for value in values)
-        return self._default_quoting
-
-    def _plan(self, statement: Statement, limits: Limits, timings: Timings) -> Queries[Plan | SkipReason]:
-        asked: set[TableName] = set()
-        for _ in range(_PLANNING_ROUNDS_MAX):
-            planned = plan(statement, self._facts.current(), limits)
-            if not planned.missing:
-                return planned
-            if planned.missing <= asked:
-                break  # they change under us, or are more than the session may keep
-            for name in sorted(planned.missing, key=str):
-                described = yield from self._describe(name, timings)
-                self._facts.add(described)
-            asked |= planned.missing
-        return SkipReason.TABLES_UNSETTLED
-
-    def _describe(self, name: TableName, timings: Timings) -> Queries[Described]:
-        answer = yield describe_query(name, self._config.catalog)
-        timings.catalog_s += answer.seconds
-        facts = read_description(answer)
-        if facts is None or facts.kind is TableKind.TABLE or facts.view is not None:
-            return Described(name, facts, read_identity(answer))
-        answer = yield view_text_query(name, self._config.catalog)
-        timings.catalog_s += answer.seconds
-        return Described(name, replace(facts, view=read_view_text(answer)))
-
-    def _ask_keys(self, planned: Plan, timings: Timings) -> Queries[KeyAnswers]:
-        settings = self._config.rewrite
-        answers: KeyAnswers = {}
-        while pending := planned.pending(answers):
-            for key_query in pending:
-                answer = yield Query(
-                    key_query.sql,
-                    rows_max=key_query.answer_rows_max,
-                    bytes_max=settings.key_query_bytes_max,
-                    deadline_s=settings.key_query_deadline_s,
-                )
-                timings.key_queries_s += answer.seconds
-                answers[key_query] = _keys(key_query, answer)
-        return answers
-
-    def _list_partitions(self, names: Iterable[TableName], timings: Timings) -> Queries[_Listed]:
-        lists: _Listed = {}
-        for name in sorted(names, key=str):
-            start = self._clock()
-            found = yield from self._lists.find(self._facts.described(name))
-            timings.catalog_s += self._clock() - start
-            if found is not None:
-                lists[name] = found
-        return lists
+    def _turn(self, sql: str, turn: Turned) -> Ruling:
+        """A knob is turned here and in Spark, which keeps any setting; what it cannot tell is said by a query."""
+        self._own = turn.own
+        if turn.error:
+            return Ruling(f"SELECT raise_error({literal('string', turn.error)})")
+        if turn.verb != "show":
+            return Ruling(sql)
+        key = literal("string", f"starpruner.{turn.name}")
+        value = literal("string", _shown(getattr(self._knobs, turn.name)))
+        return Ruling(f"SELECT {key} AS key, {value} AS value")
 
 
-def _indexes(listed: _Listed) -> dict[TableName, PartitionIndex]:
-    return {name: index for name, (_, index) in listed.items()}
-
-
-def _keys(question: Question, answer: QueryResult) -> Keys | SkipReason:
-    """The keys in an answer, or why there are none that can be used."""
-    if isinstance(answer, QueryFailed):
-        return _FAILURES.get(answer.kind, SkipReason.KEY_QUERY_FAILED)
-    return question.read(answer.rows)
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _log_decision(decision: Decision) -> None:

@@ -10,7 +10,7 @@ from aiohttp import BasicAuth, web
 from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
 from proxy.client import BackendError
 from proxy.config import Config
-from proxy.session import Shared
+from proxy.shared import Shared
 
 
 def application(config: Config, shared: Shared) -> web.Application:

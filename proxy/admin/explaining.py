@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import msgspec
 
 from proxy.client import BackendClient
 from proxy.config import Config, address
 from proxy.explain import ExplainView, view
-from proxy.session import Session, Shared
+from proxy.session import Session
+from proxy.shared import Shared
 
 # Who asks, and with which password, where nobody is named: as beeline does without -n and -p. PLAIN refuses
 # an empty password before the backend sees it.
@@ -27,7 +26,7 @@ class ExplainRequest(msgspec.Struct, forbid_unknown_fields=True):
 async def ask(config: Config, request: ExplainRequest, user: str, password: str, shared: Shared) -> ExplainView:
     """Explain a statement as the user would get it. Raises BackendError."""
     backend = address(config.proxy.backend)
-    session = Session(config, time.monotonic, shared)
+    session = Session(shared)
     async with BackendClient.connect(
         backend.host,
         backend.port,

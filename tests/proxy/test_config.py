@@ -68,3 +68,12 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_an_ipv6_address_stands_in_brackets() -> None:
     assert address("[::1]:10001") == Address("::1", 10001)
+
+
+def test_a_list_is_set_as_toml_has_it() -> None:
+    overrides = ('rewrite.tables_off=["shop.sales", "logs.*"]',)
+    assert load(None, overrides).rewrite.tables_off == ("shop.sales", "logs.*")
+    with pytest.raises(ConfigError, match="is not a list as TOML has it"):
+        load(None, ("rewrite.tables_off=[shop]",))
+    with pytest.raises(ConfigError, match=r"rewrite\.tables_off"):
+        load(None, ('rewrite.tables_off=["a.b.c"]',))

@@ -4,10 +4,10 @@ from collections.abc import Generator
 
 import pytest
 
+from proxy.decision import Decision
 from proxy.explain_statement import ExplainingSession, lines_query
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ruling
-from proxy.session import Decision
 
 
 class Inner:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 import pytest
 
 from proxy.config import CatalogSection, Config, RewriteSection
+from proxy.decision import Decision, Queries, T
 from proxy.explain import text, view
 from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows, Value
 from proxy.rulings import Ruling
-from proxy.session import Decision, Queries, Session, Shared, T
+from proxy.session import Session
+from proxy.shared import Shared
 from proxy.store import open_store
 from rewriter.keyquery import KeyColumn
 from rewriter.rangequery import range_query
@@ -43,8 +45,12 @@ OWNER = ("SELECT current_user()", rows(("ann",)))
 KEYS = (KEY_QUERY, rows(("a", "string"), (None, "string")))
 
 
+def of(config: Config) -> Session:
+    return Session(Shared.of(config, lambda: 0.0))
+
+
 def session(*, enabled: bool = True) -> Session:
-    return Session(Config(rewrite=RewriteSection(enabled=enabled)), lambda: 0.0)
+    return of(Config(rewrite=RewriteSection(enabled=enabled)))
 
 
 def played(queries: Queries[T], script: Sequence[tuple[str, QueryResult]]) -> T:
@@ -148,7 +154,7 @@ def test_a_temporary_view_without_a_text_leaves_the_statement_as_it_is() -> None
 
 def test_tables_that_are_more_than_a_session_keeps_are_described_once() -> None:
     config = Config(rewrite=RewriteSection(), catalog=CatalogSection(tables_max=1))
-    assert sent(Session(config, lambda: 0.0).rewrite(SQL), DESCRIBE) == SQL
+    assert sent(of(config).rewrite(SQL), DESCRIBE) == SQL
 
 
 @pytest.mark.parametrize(
@@ -213,8 +219,8 @@ def test_a_list_of_partitions_that_cannot_be_had_changes_nothing_and_is_not_aske
 
 def test_sessions_of_one_user_share_a_list_until_a_statement_names_the_table() -> None:
     with open_store(CatalogSection()) as store:
-        shared = Shared.of(Config(), store)
-        one, other = (Session(Config(), lambda: 0.0, shared) for _ in range(2))
+        shared = Shared.of(Config(), lambda: 0.0, store)
+        one, other = (Session(shared) for _ in range(2))
         narrowed = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
         assert WITHIN in narrowed
         assert sent(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER]) == narrowed
@@ -224,7 +230,7 @@ def test_sessions_of_one_user_share_a_list_until_a_statement_names_the_table() -
 
 def test_another_user_is_not_shown_the_list() -> None:
     with open_store(CatalogSection()) as store:
-        one, other = (Session(Config(), lambda: 0.0, Shared.of(Config(), store)) for _ in range(2))
+        one, other = (Session(Shared.of(Config(), lambda: 0.0, store)) for _ in range(2))
         _ = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
         bob = ("SELECT current_user()", rows(("bob",)))
         _ = sent(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, bob, LISTED])
@@ -272,7 +278,7 @@ def test_the_limits_of_the_configuration_reach_the_queries() -> None:
         rewrite=RewriteSection(key_rows_max=7, key_query_deadline_s=2.0, key_query_bytes_max=2048),
         catalog=CatalogSection(query_deadline_s=3.0),
     )
-    queries = Session(config, lambda: 0.0).rewrite(SQL)
+    queries = of(config).rewrite(SQL)
     assert next(queries).deadline_s == 3.0
     queries.send(D)
     asked = queries.send(F)

@@ -1,0 +1,118 @@
+"""What a client may set for its own session: `SET starpruner.enabled=false`, or in the URL that it connects with.
+
+Spark keeps such settings too, since it takes any name. So nothing has to be answered in its place, except what it
+cannot know: a name or a value that is none of ours, and the value that holds where nobody has set one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+
+from proxy.config import Config, Consistency, Mode, Staleness
+
+PREFIX: Final = "starpruner."
+# How HiveServer2 clients pass what stands behind the `?` of a JDBC URL.
+_IN_OPEN_SESSION: Final = ("set:hiveconf:", "")
+
+# `SET name`, `SET name = value` and `RESET name`, as Spark reads them; the value runs to the end of the text.
+_SET: Final = re.compile(
+    r"\s*(?:--[^\n]*\n\s*)*(?P<verb>SET|RESET)\s+`?starpruner\.(?P<name>[\w.]+)`?"
+    r"\s*(?:=(?P<value>.*?))?\s*;?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+_RESET_ALL: Final = re.compile(r"\s*RESET\s*;?\s*", re.IGNORECASE)
+_QUOTES: Final = "'\"`"
+# What a wrong value is quoted with at most.
+_QUOTED_CHARS_MAX: Final = 100
+
+
+class Knobs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The settings of one session, each as in the section [rewrite] of the configuration."""
+
+    enabled: bool
+    mode: Mode
+    consistency: Consistency
+    cost_gate: bool
+    key_staleness_s: Staleness
+
+    @classmethod
+    def configured(cls, config: Config, own: Mapping[str, str]) -> Knobs:
+        """What holds for a session that has set some of them itself."""
+        configured = {name: getattr(config.rewrite, name) for name in cls.__struct_fields__}
+        return msgspec.convert({**configured, **own}, cls, strict=False)
+
+
+@dataclass(frozen=True)
+class Turned:
+    """A statement about a knob. `own` is what the session has set from now on; `error` is a sentence."""
+
+    verb: Literal["set", "show", "reset"]
+    name: str
+    own: Mapping[str, str]
+    error: str = ""
+
+
+def of_session(configuration: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What a client sets as it opens its session, and a sentence for each setting that is not understood."""
+    own: dict[str, str] = {}
+    errors = []
+    for key, value in configuration.items():
+        for scheme in _IN_OPEN_SESSION:
+            if key.startswith(scheme + PREFIX):
+                name = key.removeprefix(scheme + PREFIX)
+                error = _error(name, value)
+                if error:
+                    errors.append(error)
+                else:
+                    own[name] = value
+                break
+    return own, tuple(errors)
+
+
+def turned(sql: str, own: Mapping[str, str]) -> Turned | None:
+    """What a statement does to the knobs, or None where it is about something else.
+
+    >>> turned("SET starpruner.enabled = false", {})
+    Turned(verb='set', name='enabled', own={'enabled': 'false'}, error='')
+    """
+    if _RESET_ALL.fullmatch(sql):
+        return Turned("reset", "", {}) if own else None
+    found = _SET.fullmatch(sql)
+    if found is None:
+        return None
+    name, value = found["name"].lower(), found["value"]
+    if name not in Knobs.__struct_fields__:
+        return Turned("set", name, own, _unknown(name))
+    if found["verb"].lower() == "reset":
+        return Turned("reset", name, {key: kept for key, kept in own.items() if key != name})
+    if value is None:
+        return Turned("show", name, own)
+    value = _unquoted(value.strip())
+    error = _error(name, value)
+    return Turned("set", name, own if error else {**own, name: value}, error)
+
+
+def _error(name: str, value: str) -> str:
+    """Why a value cannot be set, as a sentence; empty where it can."""
+    if name not in Knobs.__struct_fields__:
+        return _unknown(name)
+    try:
+        Knobs.configured(Config(), {name: value})
+    except msgspec.ValidationError as error:
+        said = str(error).partition(" - at `$")[0]
+        return f"{PREFIX}{name} cannot be {value[:_QUOTED_CHARS_MAX]!r}: {said}"
+    return ""
+
+
+def _unknown(name: str) -> str:
+    names = ", ".join(PREFIX + known for known in Knobs.__struct_fields__)
+    return f"{PREFIX}{name[:_QUOTED_CHARS_MAX]} is no setting of a session; these are: {names}"
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in _QUOTES else value
