@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -160,7 +160,7 @@ async def _serve(config: Config, read: Callable[[], Config]) -> None:
 
 
 async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config]) -> None:
-    proxy = Proxy(_server_settings(config), lambda: _session(shared))
+    proxy = Proxy(_server_settings(config), lambda configuration: _session(shared, configuration))
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -192,8 +192,8 @@ def _reload(shared: Shared, read: Callable[[], Config]) -> None:
         _log.warning("what changed in [%s] counts after a restart only", "], [".join(at_start))
 
 
-def _session(shared: Shared) -> ExplainingSession:
-    return ExplainingSession(Session(shared))
+def _session(shared: Shared, configuration: Mapping[str, str]) -> ExplainingSession:
+    return ExplainingSession(Session(shared, configuration))
 
 
 def _admin_site(runner: web.AppRunner, config: Config) -> web.TCPSite:
@@ -213,6 +213,8 @@ def _server_settings(config: Config) -> ServerSettings:
         connect_timeout_s=config.proxy.connect_timeout_s,
         handshake_timeout_s=config.proxy.handshake_timeout_s,
         write_buffer_bytes_max=config.proxy.write_buffer_bytes_max,
+        rerun_within_s=config.rewrite.rerun_within_s,
+        key_queries_at_once_max=config.rewrite.key_queries_at_once_max,
     )
 
 

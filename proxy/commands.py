@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from proxy.rulings import Ending, Ruling
 from proxy.wire.hs2 import SessionHandle
 
 
@@ -43,6 +45,8 @@ class SessionOpened:
 
     session: SessionHandle = field(repr=False)
     protocol_version: int
+    # What the client set for it, or None where that was too long to be read. It may hold passwords.
+    configuration: Mapping[str, str] | None = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,11 @@ class BackendReply:
 
 
 @dataclass(frozen=True)
-class FilterRefused:
-    """A statement that went on with another text failed, because the metastore refused its partition filter."""
+class StatementEnded:
+    """A statement that was ruled on has ended: tell whoever ruled."""
+
+    ruling: Ruling
+    ending: Ending
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ Command: TypeAlias = (
     | SessionClosed
     | StatementHeld
     | BackendReply
-    | FilterRefused
+    | StatementEnded
     | TurnedTransparent
     | Close
 )

@@ -7,8 +7,8 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
 
 from proxy.address import why_unreachable
 from proxy.commands import (
@@ -16,22 +16,25 @@ from proxy.commands import (
     Close,
     Command,
     ConnectBackend,
-    FilterRefused,
     PauseClient,
     ResumeClient,
     SendBackend,
     SendClient,
     SessionClosed,
     SessionOpened,
+    StatementEnded,
     StatementHeld,
     TurnedTransparent,
 )
-from proxy.drive import answer_query, drive
+from proxy.drive import answer_in_slot, answer_query, drive
+from proxy.executions import Executions
+from proxy.farewell import Farewell, linger
 from proxy.operation import Call, Reply
+from proxy.phases import Phase
 from proxy.queries import Query, QueryResult
-from proxy.relay import Phase, Relay
-from proxy.rulings import Ruling
-from proxy.sessions import OpenSession, SessionPort, Sessions
+from proxy.relay import Relay
+from proxy.rulings import End, Ending, Ruling
+from proxy.sessions import OpenSession, Sessions
 from proxy.settings import ServerSettings
 from proxy.sockets import Side, peer_name, prepare
 from proxy.wire.hs2 import SessionHandle
@@ -39,30 +42,41 @@ from proxy.wire.sasl import refusal
 
 log = logging.getLogger(__name__)
 
-# A closed socket with unread bytes resets the connection, and the client loses our last words. So after our
-# end of stream its bytes are read and dropped for a while, and longer while it still takes ours.
-LINGER_S: Final = 2.0
-LINGER_ROUNDS_MAX: Final = 15
+
+@dataclass(frozen=True)
+class Common:
+    """What the connections of a process have in common."""
+
+    settings: ServerSettings
+    sessions: Sessions
+    executions: Executions
+    pool: Executor
+    # Held by the queries of ours that need one: see Query.needs_slot.
+    slots: asyncio.Semaphore
+    # Backend connections that outlive their clients', for a moment.
+    farewells: set[Farewell] = field(default_factory=set)
+
+
+_RERUN = frozenset({End.RESCUED, End.FAILED_TWICE})
 
 
 class Connection:
     """One client, its backend, and the relay between them. Ends exactly once, through `_end`."""
 
-    def __init__(
-        self,
-        number: int,
-        settings: ServerSettings,
-        sessions: Sessions,
-        pool: Executor,
-        on_end: Callable[[Connection], None],
-    ) -> None:
+    def __init__(self, number: int, common: Common, on_end: Callable[[Connection], None]) -> None:
         self._name = f"connection {number}"
-        self._settings = settings
-        self._sessions = sessions
-        self._pool = pool
+        self._common = common
+        self._settings = settings = common.settings
+        self._sessions = common.sessions
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
-        self._relay = Relay(str(settings.backend), settings.request_bytes_max)
+        self._relay = Relay(
+            str(settings.backend),
+            common.executions,
+            self._loop.time,
+            request_bytes_max=settings.request_bytes_max,
+            rerun_within_s=settings.rerun_within_s,
+        )
         self._own_sessions: set[SessionHandle] = set()
         self._client: asyncio.Transport | None = None
         self._backend: asyncio.Transport | None = None
@@ -74,8 +88,6 @@ class Connection:
         self._started = self.last_activity = self._loop.time()
         self._from_client_bytes = self._from_backend_bytes = 0
         self._statements_held = self._statements_rewritten = 0
-        # Who decided about the statement that was executed last.
-        self._decided_by: SessionPort | None = None
         self._ended = False
 
     # --- what the server asks
@@ -183,9 +195,9 @@ class Connection:
             case BackendReply(raw):
                 if self._reply is not None and not self._reply.done():
                     self._reply.set_result(raw)
-            case SessionOpened(session, version):
+            case SessionOpened(session, version, configuration):
                 self._own_sessions.add(session)
-                self._sessions.opened(session, version)
+                self._sessions.opened(session, version, configuration)
             case SessionClosed(session):
                 self._own_sessions.discard(session)
                 self._sessions.closed([session])
@@ -193,9 +205,8 @@ class Connection:
                 self._task = self._loop.create_task(self._connect())
             case PauseClient() | ResumeClient():
                 self._pause_client("relay", on=isinstance(command, PauseClient))
-            case FilterRefused():
-                if self._decided_by is not None:
-                    self._decided_by.filter_refused()
+            case StatementEnded(ruling, ending):
+                self._tell(ruling, ending)
             case TurnedTransparent(reason):
                 log.warning("%s: nothing is rewritten any more: %s", self._name, reason)
                 self._cancel_task()
@@ -232,24 +243,38 @@ class Connection:
         if session is None:
             return self._relay.release()
         self._statements_held += 1
-        self._decided_by = session.port
         self._task = self._loop.create_task(self._decide(session, handle, statement))
         return []
 
     async def _decide(self, session: OpenSession, handle: SessionHandle, statement: str) -> None:
+        pool, slots = self._common.pool, self._common.slots
+
         async def answer(query: Query) -> QueryResult:
-            return await answer_query(query, handle, self._ask, self._pool)
+            return await answer_query(query, handle, self._ask, pool)
+
+        async def answer_in_turn(query: Query) -> QueryResult:
+            return await answer_in_slot(query, slots, answer)
 
         try:
             async with session.turn:
-                ruling = await drive(session.port.rewrite(statement), answer, self._pool)
+                ruling = await drive(session.port.rewrite(statement), answer_in_turn, pool)
             ruling.text.encode()
         except Exception as error:  # noqa: BLE001 - whatever goes wrong, the statement goes on as it came
             _log_failed_rewrite(self._name, error)
             ruling = Ruling(statement)
         self._statements_rewritten += ruling.text != statement
         if self._relay.phase is Phase.HELD:
-            self._execute(self._relay.release(ruling.text))
+            self._execute(self._relay.release(ruling))
+        else:
+            self._tell(ruling, Ending(End.UNKNOWN, 0.0))
+
+    def _tell(self, ruling: Ruling, ending: Ending) -> None:
+        if ending.end in _RERUN:
+            log.warning("%s: a statement %s; it took %.3f s to fail", self._name, ending.end.value, ending.seconds)
+        try:
+            ruling.ended(ending)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong there, the connection goes on
+            log.error("%s: noting a statement's end failed with %s", self._name, type(error).__name__)  # noqa: TRY400
 
     async def _ask(self, call: Call) -> Reply:
         self._reply = self._loop.create_future()
@@ -270,14 +295,17 @@ class Connection:
         if self._ended:
             return
         self._ended = True
-        self._relay.close(reason)
+        self._execute(self._relay.close(reason))
+        self._execute([*self._common.executions.sessions_ended(self._own_sessions, self._loop.time())])
         self._cancel_task()
         if self._handshake_timer is not None:
             self._handshake_timer.cancel()
-        if self._backend is not None:
-            self._backend.close()
+        self._leave_backend()
         self._sessions.closed(self._own_sessions)
-        self._linger(LINGER_ROUNDS_MAX)
+        if self._client is not None and not self._client.is_closing():
+            self._pause_client("backend", on=False)
+            self._pause_client("relay", on=False)
+            linger(self._client)
         log.info(
             "%s: ended after %.3f s: %s; %d bytes from the client, %d from the backend, "
             "%d statements examined, %d rewritten",
@@ -287,18 +315,15 @@ class Connection:
         )
         self._on_end(self)
 
-    def _linger(self, rounds_left: int) -> None:
-        """Deliver what is buffered and the end of the stream, then close."""
-        if self._client is None or self._client.is_closing():
+    def _leave_backend(self) -> None:
+        backend, farewells = self._backend, self._common.farewells
+        if backend is None or backend.is_closing():
             return
-        if rounds_left == LINGER_ROUNDS_MAX:
-            self._pause_client("backend", on=False)
-            self._pause_client("relay", on=False)
-            self._client.write_eof()
-        elif rounds_left == 0 or not self._client.get_write_buffer_size():
-            self._client.abort()
-            return
-        self._loop.call_later(LINGER_S, self._linger, rounds_left - 1)
+        own = self._relay.own_operation
+        if own.is_awaited or own.is_being_ended:
+            farewells.add(Farewell(backend, self._relay, self._settings.farewell_s, farewells.discard))
+        else:
+            backend.close()
 
 
 def _log_failed_rewrite(name: str, error: Exception) -> None:

@@ -9,11 +9,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from proxy.operation import Call, Reply, run_query
-from proxy.queries import Query, QueryResult
+from proxy.queries import FailureKind, Query, QueryFailed, QueryResult
 from proxy.wire.hs2 import SessionHandle
 
 # Decoding this much takes about a millisecond, the longest that the event loop should stand still.
@@ -59,6 +59,26 @@ async def drive(
         if isinstance(step, _Returned):
             return step.value
         result = await answer(step)
+
+
+async def answer_in_slot(
+    query: Query, slots: asyncio.Semaphore, answer: Callable[[Query], Awaitable[QueryResult]]
+) -> QueryResult:
+    """Answer a query once it has a slot, if it needs one, within what then is left of its deadline."""
+    if not query.needs_slot:
+        return await answer(query)
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(query.deadline_s):
+            await slots.acquire()
+    except TimeoutError:
+        waited_s = time.monotonic() - started
+        return QueryFailed(FailureKind.BUSY, f"no free slot within {query.deadline_s} s", waited_s)
+    try:
+        left_s = query.deadline_s - (time.monotonic() - started)
+        return await answer(replace(query, deadline_s=left_s))
+    finally:
+        slots.release()
 
 
 async def answer_query(query: Query, session: SessionHandle, ask: Ask, pool: Executor) -> QueryResult:

@@ -27,8 +27,8 @@ class Deciding(Protocol):
         """Decide as `rewrite` does, and tell everything."""
         ...
 
-    def filter_refused(self) -> None:
-        """The metastore refused the partition filter of a statement that was rewritten."""
+    def closed(self) -> None:
+        """The session has ended."""
         ...
 
 
@@ -46,9 +46,9 @@ class ExplainingSession:
         decision = yield from self._session.explain(sql[found.end() :], run_key_queries=True)
         return Ruling(lines_query(text(view(decision)).splitlines()))
 
-    def filter_refused(self) -> None:
-        """See Deciding."""
-        self._session.filter_refused()
+    def closed(self) -> None:
+        """The session has ended."""
+        self._session.closed()
 
 
 def lines_query(lines: list[str]) -> str:

@@ -37,6 +37,8 @@ class Negotiation:
         self._client = SaslReader()
         self._server = SaslReader()
         self._start = SaslMessage(SaslStatus.START, b"")
+        # The client's PLAIN response, name and password: what another connection in its name logs in with.
+        self.credentials: bytes | None = None
 
     @property
     def waiting_bytes(self) -> int:
@@ -99,6 +101,7 @@ class Negotiation:
         if self.turn is not Turn.CLIENT or (message := self._client.next_message()) is None:
             return []
         self.turn = Turn.SERVER
+        self.credentials = message.body
         return [SendBackend(encode_sasl(message.status, message.body))]
 
     def _answered(self, status: SaslStatus) -> list[Command]:

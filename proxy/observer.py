@@ -1,78 +1,168 @@
-"""What the calls and replies that pass by tell: sessions, open operations, finished statuses."""
+"""What the calls and replies that pass by tell: sessions, open operations, finished statuses, statements' ends."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.commands import Command, FilterRefused, SessionClosed, SessionOpened
-from proxy.finished import FinishedStatuses
-from proxy.metastore import FILTER_REFUSED
-from proxy.wire.follow import ReplyEnd
+from proxy.commands import Command, SessionClosed, SessionOpened
+from proxy.executions import Execution, Executions
+from proxy.finished import FinishedStatuses, key_of
+from proxy.reruns import WAITING
+from proxy.wire import hs2
 from proxy.wire.hs2 import (
     CANCEL_OPERATION,
     CLOSE_OPERATION,
     CLOSE_SESSION,
     EXECUTE_STATEMENT,
-    OPEN_SESSION,
+    FETCH_RESULTS,
+    GET_OPERATION_STATUS,
+    OperationHandle,
     OperationState,
+    decode_configuration,
     decode_session_of_call,
 )
 from proxy.wire.messages import Message
-from proxy.wire.replies import decode_operation_reply, decode_session_reply, decode_state_reply, open_reply
+from proxy.wire.replies import (
+    decode_operation_reply,
+    decode_session_reply,
+    decode_state_reply,
+    decode_status_only,
+    open_reply,
+)
 from proxy.wire.thrift import Header, Reader
 
 _MAY_END_AN_OPERATION: Final = frozenset({EXECUTE_STATEMENT, CANCEL_OPERATION, CLOSE_OPERATION, CLOSE_SESSION})
 
 
+@dataclass(frozen=True)
+class Watched:
+    """A call of the client whose reply is read."""
+
+    # As the client made it. None for a statement: it may be long, and runs long.
+    message: Message | None
+    # The statement that it is about, and which run of it.
+    execution: Execution | None = None
+    operation: OperationHandle | None = field(default=None, repr=False)
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether the statement is being run again by now, or has been, and the reply is about the first run."""
+        execution = self.execution
+        return execution is not None and (execution.is_rerunning or execution.operation != self.operation)
+
+
 class Observer:
     """Keeps what one connection's traffic says, and reports what others need to know as commands."""
 
-    def __init__(self) -> None:
+    def __init__(self, executions: Executions, clock: Callable[[], float]) -> None:
         self.finished = FinishedStatuses()
         self.open_operations = 0
-        # Whether the statement that was executed last went on with another text.
-        self.rewritten = False
+        self._executions = executions
+        self._clock = clock
 
-    def note_call(self, message: Message) -> list[Command]:
-        """The client makes a call."""
+    def note_call(self, message: Message, execution: Execution | None) -> list[Command]:
+        """The client makes a call, about that statement if it is known."""
         name = message.header.name
         if name in _MAY_END_AN_OPERATION:
             self.finished.forget()
+        if name == CLOSE_SESSION:
+            return self._session_closed(message)
+        if name not in (CANCEL_OPERATION, CLOSE_OPERATION):
+            return []
         if name == CLOSE_OPERATION:
             self.open_operations = max(0, self.open_operations - 1)
-        if name == CLOSE_SESSION:
-            session = decode_session_of_call(message)
-            return [] if session is None else [SessionClosed(session)]
-        return []
+            self._executions.closed(message)
+        return [] if execution is None else [*execution.gone(self._clock())]
 
-    def note_reply(self, end: ReplyEnd, raw: bytes, header: Header) -> list[Command]:
+    def note_reply(self, watched: Watched, raw: bytes, header: Header, calls_since: int) -> list[Command]:
         """A watched reply has passed. Raises RemoteProtocolError or IncompleteError if it cannot be read."""
         reader = open_reply(raw, header)
-        if header.name == OPEN_SESSION:
-            return _opened(reader)
-        if header.name == EXECUTE_STATEMENT:
-            status = decode_operation_reply(reader).status
-            self.open_operations += status.ok
-            return [] if status.ok else self._failed(status.message)
-        if end.call.key is None:
-            return []
+        match header.name:
+            case hs2.OPEN_SESSION:
+                return _opened(reader, watched.message)
+            case hs2.EXECUTE_STATEMENT:
+                return self._executed(reader, watched.execution)
+            case hs2.FETCH_RESULTS:
+                return self._fetched(reader, watched.execution)
         reply = decode_state_reply(reader)
-        if reply.state is OperationState.ERROR:
-            return self._failed(reply.message)
         # A call sent since may be one that ends the operation.
-        if reply.state is OperationState.FINISHED and not end.calls_since:
-            self.finished.remember(end.call.key, raw, header)
-        return []
+        if reply.state is OperationState.FINISHED and not calls_since and watched.message is not None:
+            self.finished.remember(key_of(watched.message), raw, header)
+        if watched.execution is None or watched.is_superseded:
+            return []
+        return self._in_state(watched.execution, reply.state, reply.message or "")
 
-    def _failed(self, message: str | None) -> list[Command]:
-        """The statement has failed. What comes after it is another one, so this is said once."""
-        refused = self.rewritten and FILTER_REFUSED in (message or "")
-        self.rewritten = self.rewritten and not refused
-        return [FilterRefused()] if refused else []
+    def note_unread(self, watched: Watched, name: str) -> list[Command]:
+        """The reply to a watched call is too long to be read, is an exception, or will not be seen."""
+        execution = watched.execution
+        if execution is None or name == GET_OPERATION_STATUS:
+            return []
+        if name == FETCH_RESULTS:
+            self._executions.drop(execution)
+            return [*execution.rows_came(self._clock())]
+        return [*execution.gone(self._clock())]
+
+    def _executed(self, reader: Reader, execution: Execution | None) -> list[Command]:
+        reply = decode_operation_reply(reader)
+        self.open_operations += reply.status.ok
+        if execution is None:
+            return []
+        now = self._clock()
+        if not reply.status.ok:
+            return [*execution.failed(now, reply.status.message or "")]
+        told: list[Command] = [] if execution.run_async else [*execution.finished(now)]
+        if execution.is_over:
+            return told
+        if reply.operation is None:
+            return [*execution.gone(now)]
+        return [*told, *self._executions.opened(execution, reply.operation, now)]
+
+    def _fetched(self, reader: Reader, execution: Execution | None) -> list[Command]:
+        if execution is None:
+            return []
+        now, status = self._clock(), decode_status_only(reader)
+        told = execution.rows_came(now) if status.ok else execution.failed(now, status.message or "")
+        self._executions.drop(execution)
+        return [*told]
+
+    def _in_state(self, execution: Execution, state: OperationState | None, message: str) -> list[Command]:
+        now = self._clock()
+        told: list[Command] = []
+        if state is OperationState.FINISHED:
+            told += execution.finished(now)
+        elif state is OperationState.ERROR:
+            told += execution.failed(now, message)
+        elif state is not None and state not in WAITING:
+            told += execution.gone(now)
+        if execution.is_over:
+            self._executions.drop(execution)
+        return told
+
+    def _session_closed(self, message: Message) -> list[Command]:
+        session = decode_session_of_call(message)
+        if session is None:
+            return []
+        return [SessionClosed(session), *self._executions.sessions_ended([session], self._clock())]
 
 
-def _opened(reader: Reader) -> list[Command]:
+def failure_of(raw: bytes, header: Header) -> str | None:
+    """What a reply says of a statement's failure, or None where it tells of none.
+
+    Raises RemoteProtocolError or IncompleteError if it cannot be read.
+    """
+    reader = open_reply(raw, header)
+    if header.name == GET_OPERATION_STATUS:
+        reply = decode_state_reply(reader)
+        return reply.message or "" if reply.state is OperationState.ERROR else None
+    status = decode_status_only(reader)
+    return None if status.ok else status.message or ""
+
+
+def _opened(reader: Reader, call: Message | None) -> list[Command]:
     reply = decode_session_reply(reader)
     if not reply.status.ok or reply.session is None:
         return []
-    return [SessionOpened(reply.session, reply.protocol_version)]
+    configuration = None if call is None else decode_configuration(call)
+    return [SessionOpened(reply.session, reply.protocol_version, configuration)]

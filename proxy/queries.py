@@ -20,6 +20,9 @@ class Query:
     # Bounds the reply messages that are held in memory, all batches together.
     bytes_max: int
     deadline_s: float
+    # Whether it costs the backend something: of these only so many run at once. Waiting for a slot counts
+    # against the deadline.
+    needs_slot: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class FailureKind(Enum):
 
     REJECTED = "rejected"  # the server said no; the message is its own, with the SQLSTATE
     DEADLINE = "deadline"
+    BUSY = "busy"  # it got no slot within its deadline, and was not sent
     TOO_MANY_ROWS = "too many rows"
     TOO_MANY_BYTES = "too many bytes"
     UNREADABLE = "unreadable"  # a protocol version or a column type that we do not read

@@ -1,16 +1,16 @@
 """The state machine of one client connection and its one backend connection. No I/O: bytes in, commands out.
 
 From the backend, bytes pass as they come. From the client, whole messages are looked at: an ExecuteStatement
-is held until `release` says which text goes on, and meanwhile `ask` sends calls of the proxy's own.
+is held until `release` says which text goes on, and meanwhile `ask` sends calls of the proxy's own. Where that
+text fails, the statement is run again as it came, and the client sees that answer alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Callable
 from typing import Final
 
+from proxy.calls import Calls, FirstFailure, unforwarded
 from proxy.commands import (
     BackendReply,
     Close,
@@ -22,16 +22,19 @@ from proxy.commands import (
     StatementHeld,
     TurnedTransparent,
 )
-from proxy.finished import key_of
+from proxy.executions import Execution, Executions
+from proxy.held import Held
 from proxy.negotiation import Negotiation, Turn
-from proxy.observer import Observer
-from proxy.operation import Call
+from proxy.operation import Call, Reply
+from proxy.own_operation import OwnOperation
+from proxy.phases import FOLLOWING, Phase
+from proxy.reruns import Rerun, rerun
+from proxy.rulings import Ruling
 from proxy.wire import hs2
 from proxy.wire.errors import IncompleteError, LocalProtocolError, RemoteProtocolError
-from proxy.wire.follow import Forward, Handling, Lost, PendingCall, ReplyEnd, ReplyFollower
+from proxy.wire.follow import Forward, Handling, Lost, ReplyEnd
 from proxy.wire.frames import frame
-from proxy.wire.hs2 import StatementCall, decode_statement_call, replace_statement
-from proxy.wire.kinds import MessageType
+from proxy.wire.hs2 import decode_statement_call
 from proxy.wire.messages import Message, MessageReader
 from proxy.wire.replies import expect_reply
 
@@ -40,66 +43,63 @@ REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
 # A client waits for a reply before it sends its next call. What comes while nothing can be handled is kept up
 # to here (and one read more); reading on until then is how we notice that the client has left.
 WAITING_BYTES_MAX: Final = 64 * 1024
-# Replies that are read are small: handles, a state, an error with its stack trace.
-WATCHED_REPLY_BYTES_MAX: Final = 1024 * 1024
-
-
-class Phase(Enum):
-    """Where a connection stands."""
-
-    NEGOTIATING = "negotiating"
-    OPEN = "open"
-    HELD = "held"
-    TRANSPARENT = "transparent"
-    CLOSED = "closed"
-
-
-_FOLLOWING: Final[Mapping[Phase, frozenset[Phase]]] = {
-    Phase.NEGOTIATING: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
-    Phase.OPEN: frozenset({Phase.HELD, Phase.TRANSPARENT, Phase.CLOSED}),
-    Phase.HELD: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
-    Phase.TRANSPARENT: frozenset({Phase.CLOSED}),
-    Phase.CLOSED: frozenset(),
-}
-
-
-@dataclass(frozen=True)
-class _Held:
-    message: Message
-    call: StatementCall
+# A failure of ours shows while Spark plans or begins to read. One that comes later has cost the user a while
+# already, is hardly ours, and to do all of that again would double the wait for the error.
+RERUN_WITHIN_S: Final = 60.0
 
 
 class Relay:
     """Every method returns the commands that the shell has to carry out, in order."""
 
-    def __init__(self, backend_name: str, request_bytes_max: int = REQUEST_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        backend_name: str,
+        executions: Executions,
+        clock: Callable[[], float],
+        *,
+        request_bytes_max: int = REQUEST_BYTES_MAX,
+        rerun_within_s: float = RERUN_WITHIN_S,
+    ) -> None:
         self.phase = Phase.NEGOTIATING
         self._request_bytes_max = request_bytes_max
+        self._executions = executions
+        self._clock = clock
         self._negotiation = Negotiation(backend_name)
         self._messages = MessageReader(request_bytes_max)
-        self._replies = ReplyFollower()
-        self._observer = Observer()
-        self._held: _Held | None = None
+        self._calls = Calls(executions, clock, rerun_within_s)
+        self._held: Held | None = None
+        self._rerun: Rerun | None = None
         self._held_back_bytes = 0
         self._client_paused = False
         self._commands: list[Command] = []
 
     @property
+    def credentials(self) -> bytes | None:
+        """The client's PLAIN response, for another connection in its name. A secret."""
+        return self._negotiation.credentials
+
+    @property
     def has_open_operations(self) -> bool:
         """Whether the client has executed statements that it has not closed yet."""
-        return self._observer.open_operations > 0
+        return self._calls.observer.open_operations > 0
 
     @property
     def awaits_replies(self) -> bool:
         """Whether a call is under way, the client's or our own, or a statement held."""
-        return self.phase is Phase.HELD or self._replies.pending_count > 0
+        return self.phase is Phase.HELD or self._calls.replies.pending_count > 0
+
+    @property
+    def own_operation(self) -> OwnOperation:
+        """What a query of ours has on the backend."""
+        return self._calls.own
 
     def remembered(self, data: bytes) -> bytes | None:
         """The fast path: the reply to a status call that can be answered here, where nothing is on its way."""
         # With a call outstanding, an answer of ours would overtake its reply.
-        if self.phase is not Phase.OPEN or self._replies.pending_count or not self._messages.is_between_messages:
+        calls = self._calls
+        if self.phase is not Phase.OPEN or calls.replies.pending_count or not self._messages.is_between_messages:
             return None
-        return self._observer.finished.answer(data)
+        return calls.observer.finished.answer(data)
 
     def client_data(self, data: bytes) -> list[Command]:
         """The client sent bytes."""
@@ -108,7 +108,7 @@ class Relay:
         if self.phase is Phase.NEGOTIATING:
             self._negotiated(self._negotiation.client_data(data))
             self._pause_past(self._negotiation.waiting_bytes)
-        elif self.phase is Phase.HELD:
+        elif self.phase in (Phase.HELD, Phase.RERUNNING):
             self._messages.feed(data)
             self._held_back_bytes += len(data)
             self._pause_past(self._held_back_bytes)
@@ -132,13 +132,13 @@ class Relay:
 
     def backend_passes(self, count: int) -> bool:
         """The fast path: whether the backend's next `count` bytes may go to the client without a look."""
-        return self.phase is Phase.TRANSPARENT or self._replies.passes(count)
+        return self.phase is Phase.TRANSPARENT or self._calls.replies.passes(count)
 
     def backend_data(self, data: bytes) -> list[Command]:
-        """The backend sent bytes."""
+        """The backend sent bytes. Once closed, they may still say which operation of ours is to be ended."""
         if self.phase is Phase.NEGOTIATING:
             self._negotiated(self._negotiation.backend_data(data))
-        elif self.phase is not Phase.CLOSED:
+        else:
             self._follow(data)
         return self._take_commands()
 
@@ -146,19 +146,18 @@ class Relay:
         """Send a call of our own while a statement is held; its reply comes as BackendReply."""
         if self.phase is not Phase.HELD:
             raise LocalProtocolError(f"{call.name} of our own in phase {self.phase.value}, expected held")
-        self._replies.expect(PendingCall(Handling.OURS, call.name, call.seqid, call.reply_bytes_max))
-        return [SendBackend(frame(call.message))]
+        return [self._calls.ask(call)]
 
-    def release(self, statement: str | None = None) -> list[Command]:
-        """Let the held statement go on: with another text, or the very bytes that came."""
+    def release(self, ruling: Ruling | None = None) -> list[Command]:
+        """Let the held statement go on as was ruled, or as it came. Its end comes as StatementEnded."""
         held = self._held
         if held is None:
             raise LocalProtocolError(f"nothing is held in phase {self.phase.value}")
         self._held = None
         self._enter(Phase.OPEN)
-        raw = self._raw_with(held, statement)
-        self._observer.rewritten = raw is not held.message.raw
-        self._send_watched(held.message, raw)
+        sent = held.message if ruling is None else held.with_text(ruling.text, self._request_bytes_max)
+        execution = None if ruling is None else held.execution(ruling, sent, self._clock())
+        self._commands.append(self._calls.execute(sent, execution))
         self._resume()
         self._handle_messages()
         return self._take_commands()
@@ -180,49 +179,33 @@ class Relay:
             self._close("client: a message ends inside one of its fields")
 
     def _handle(self, message: Message) -> None:
-        self._commands += self._observer.note_call(message)
-        match message.header.name:
-            case hs2.EXECUTE_STATEMENT:
-                self._hold(message)
-            case hs2.GET_OPERATION_STATUS:
-                self._send_watched(message, message.raw, key_of(message))
-            case hs2.OPEN_SESSION:
-                self._send_watched(message, message.raw)
-            case _:
-                self._send(message)
+        name = message.header.name
+        if name == hs2.EXECUTE_STATEMENT:
+            self._commands += self._calls.observer.note_call(message, None)
+            self._hold(message)
+        elif name == hs2.OPEN_SESSION:
+            self._commands.append(self._calls.watch(message))
+        elif name in (hs2.GET_OPERATION_STATUS, hs2.FETCH_RESULTS):
+            self._commands.append(self._calls.ask_about(message))
+        else:
+            actual, execution = self._executions.resolve(message)
+            self._commands += self._calls.observer.note_call(message, execution)
+            self._commands.append(self._calls.relay(actual))
 
     def _hold(self, message: Message) -> None:
         call = decode_statement_call(message)
         if call is None or call.statement is None:
-            self._send_watched(message, message.raw)
+            self._commands.append(self._calls.execute(message, None))
             return
-        self._held = _Held(message, call)
+        self._held = Held(message, call)
         self._held_back_bytes = 0
         self._enter(Phase.HELD)
         self._commands.append(StatementHeld(call.session, call.statement))
 
-    def _send(self, message: Message) -> None:
-        header = message.header
-        if header.type is MessageType.CALL:
-            self._replies.expect(PendingCall(Handling.RELAY, header.name, header.seqid))
-        self._commands.append(SendBackend(frame(message.raw)))
-
-    def _send_watched(self, message: Message, raw: bytes, key: bytes | None = None) -> None:
-        header = message.header
-        call = PendingCall(Handling.WATCH, header.name, header.seqid, WATCHED_REPLY_BYTES_MAX, key)
-        self._replies.expect(call)
-        self._commands.append(SendBackend(frame(raw)))
-
-    def _raw_with(self, held: _Held, statement: str | None) -> bytes:
-        if statement is None or statement == held.call.statement:
-            return held.message.raw
-        raw = replace_statement(held.message.raw, held.call.span, statement)
-        return raw if len(raw) <= self._request_bytes_max else held.message.raw
-
     # --- the backend's replies
 
     def _follow(self, data: bytes) -> None:
-        for event in self._replies.feed(data):
+        for event in self._calls.replies.feed(data):
             match event:
                 case Forward(passing):
                     self._commands.append(SendClient(passing))
@@ -231,33 +214,83 @@ class Relay:
                 case Lost(reason):
                     self._lose(reason)
         if self.phase is Phase.TRANSPARENT:
-            self._send_client(self._replies.give_up())
+            self._send_client(self._calls.replies.give_up())
 
     def _read_reply(self, end: ReplyEnd) -> None:
         ours = end.call.handling is Handling.OURS
         try:
-            header = None if end.raw is None else expect_reply(end.raw, end.call.name, end.call.seqid)
             if ours:
-                self._commands.append(BackendReply(end.raw))
-            elif end.raw is not None and header is not None and header.type is MessageType.REPLY:
-                self._commands += self._observer.note_reply(end, end.raw, header)
-        except RemoteProtocolError as error:
-            self._lose(str(error), ours=ours)
-        except IncompleteError:
-            self._lose(f"the reply to {end.call.name} ends too early", ours=ours)
+                self._read_own(end)
+            elif self.phase in (Phase.TRANSPARENT, Phase.CLOSED):
+                self._commands += unforwarded(end)
+            else:
+                self._read_clients(end)
+        except (RemoteProtocolError, IncompleteError) as error:
+            self._commands += unforwarded(end)
+            self._lose(str(error) or f"the reply to {end.call.name} ends too early", ours=ours)
+
+    def _read_own(self, end: ReplyEnd) -> None:
+        call = end.call
+        if end.raw is not None:
+            expect_reply(end.raw, call.name, call.seqid)
+        self._calls.own.answered(call.name, call.seqid, end.raw)
+        if self.phase is Phase.CLOSED:
+            self._end_own_operation()
+        elif self._rerun is not None:
+            self._step(self._rerun, end.raw)
+        else:
+            self._commands.append(BackendReply(end.raw))
+
+    def _read_clients(self, end: ReplyEnd) -> None:
+        # What the client has sent behind the call, it has sent in the belief that the call would be answered next.
+        alone = self.phase is Phase.OPEN and not end.calls_since
+        found = self._calls.read(end, may_rerun=alone)
+        if isinstance(found, FirstFailure):
+            self._run_again(found)
+        else:
+            self._commands += found
 
     def _lose(self, reason: str, *, ours: bool = False) -> None:
         """The reply stream is not what we expect: leave this connection alone from here on."""
-        if ours or self._replies.awaits_ours():
+        if ours or self._calls.replies.awaits_ours():
             # A reply of ours may be anywhere in what follows: the client must never see one.
             self._close(f"backend, while a query of the proxy's own was under way: {reason}")
             return
-        if self.phase is Phase.TRANSPARENT:
+        if self.phase in (Phase.TRANSPARENT, Phase.CLOSED):
             return
         if self._held is not None:
             self._commands.append(SendBackend(frame(self._held.message.raw)))
             self._held = None
         self._turn_transparent(self._messages.leftover(), reason)
+
+    # --- a statement that failed as it was sent
+
+    def _run_again(self, failure: FirstFailure) -> None:
+        execution = failure.execution
+        own_call = execution.rerun(self._clock(), failure.message)
+        if failure.call is None:
+            self._commands.append(self._calls.execute(own_call, execution))
+            return
+        steps = rerun(self._executions, execution, own_call, failure.call, failure.reply)
+        self._rerun = Rerun(execution, failure.call, failure.reply, steps)
+        self._held_back_bytes = 0
+        self._enter(Phase.RERUNNING)
+        self._step(self._rerun, None)
+
+    def _step(self, run: Rerun, reply: Reply) -> None:
+        call = run.advance(reply)
+        if call is not None:
+            self._commands.append(self._calls.ask(call))
+            return
+        self._rerun = None
+        self._enter(Phase.OPEN)
+        if run.answer is None:
+            self._commands.append(self._calls.ask_about(run.call))
+        else:
+            self._commands += [SendClient(frame(run.answer)), *run.told(self._clock())]
+            self._executions.drop(run.execution)
+        self._resume()
+        self._handle_messages()
 
     def _send_client(self, data: bytes) -> None:
         if data:
@@ -282,6 +315,7 @@ class Relay:
 
     def _turn_transparent(self, client_leftover: bytes, reason: str) -> None:
         self._enter(Phase.TRANSPARENT)
+        self._commands += self._calls.forget()
         self._commands.append(TurnedTransparent(reason))
         if client_leftover:
             self._commands.append(SendBackend(client_leftover))
@@ -301,10 +335,24 @@ class Relay:
         if self.phase is not Phase.CLOSED:
             self._held = None
             self._enter(Phase.CLOSED)
+            self._commands += self._calls.forget()
+            if self._rerun is not None:
+                self._abandon(self._rerun.execution)
+            self._end_own_operation()
             self._commands.append(Close(reason))
 
+    def _abandon(self, execution: Execution) -> None:
+        execution.is_rerunning = False
+        self._executions.drop(execution)
+        self._commands += execution.gone(self._clock())
+
+    def _end_own_operation(self) -> None:
+        last_words = self._calls.own.last_words()
+        if last_words:
+            self._commands.append(SendBackend(last_words))
+
     def _enter(self, phase: Phase) -> None:
-        if phase not in _FOLLOWING[self.phase]:
+        if phase not in FOLLOWING[self.phase]:
             raise LocalProtocolError(f"a connection cannot go from {self.phase.value} to {phase.value}")
         self.phase = phase
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from proxy.connection import Connection
+from proxy.connection import Common, Connection
+from proxy.executions import Executions
 from proxy.sessions import SessionPort, Sessions
 from proxy.settings import ServerSettings
 from proxy.sockets import Side
@@ -26,13 +27,19 @@ DRAIN_UNUSED_S: Final = 2.0
 class Proxy:
     """Relays HiveServer2 connections to one backend, and offers their statements for rewriting."""
 
-    def __init__(self, settings: ServerSettings, open_session: Callable[[], SessionPort]) -> None:
+    def __init__(self, settings: ServerSettings, open_session: Callable[[Mapping[str, str]], SessionPort]) -> None:
+        """`open_session` is given the settings that the client opened its session with."""
         self._settings = settings
-        self._sessions = Sessions(open_session)
+        self._common = Common(
+            settings,
+            Sessions(open_session),
+            Executions(),
+            ThreadPoolExecutor(settings.rewrite_threads, thread_name_prefix="rewrite"),
+            asyncio.Semaphore(settings.key_queries_at_once_max),
+        )
         self._connections: set[Connection] = set()
         self._accepted = 0
         self._server: asyncio.Server | None = None
-        self._pool = ThreadPoolExecutor(settings.rewrite_threads, thread_name_prefix="rewrite")
 
     @property
     def port(self) -> int:
@@ -46,6 +53,11 @@ class Proxy:
     def connection_count(self) -> int:
         """How many clients are connected."""
         return len(self._connections)
+
+    @property
+    def farewell_count(self) -> int:
+        """How many backend connections are kept for a moment because a query of ours is being ended on them."""
+        return len(self._common.farewells)
 
     async def start(self) -> None:
         """Listen. Raises OSError where the address cannot be had."""
@@ -74,16 +86,17 @@ class Proxy:
         self._stop_listening()
         for connection in list(self._connections):
             connection.close("the proxy is shutting down")
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._common.pool.shutdown(wait=False, cancel_futures=True)
         # One turn of the loop, so that the ends of streams are on their way before it stops.
         await asyncio.sleep(0)
+        # Each of them ends by itself after `farewell_s`.
+        while self._common.farewells:  # noqa: ASYNC110 - it happens once, at the very end
+            await asyncio.sleep(DRAIN_LOOK_S)
 
     def _accept(self) -> Side:
         self._accepted += 1
         full = len(self._connections) >= self._settings.connections_max
-        connection = Connection(
-            self._accepted, self._settings, self._sessions, self._pool, self._connections.discard
-        )
+        connection = Connection(self._accepted, self._common, self._connections.discard)
         self._connections.add(connection)
         return connection.client_side(full=full)
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from proxy.decision import Decider, Decision, Queries
 from proxy.knobs import Knobs, Turned, of_session, turned
-from proxy.rulings import Ruling
+from proxy.metastore import FILTER_REFUSED
+from proxy.rulings import End, Ending, Ruling
 from proxy.shared import Shared
 from rewriter.keys import literal
 from rewriter.statement import first_word
@@ -46,11 +47,17 @@ class Session:
             return Ruling(sql)
         decision = yield from self._decider.decide(sql)
         _log_decision(decision)
-        return Ruling(decision.text)
+        if decision.text == sql or decision.plan is None:
+            return Ruling(sql)
+        return Ruling(decision.text, may_rerun=decision.plan.statement.only_reads, ended=self._ended)
 
-    def filter_refused(self) -> None:
-        """The metastore refused the partition filter of a statement that was rewritten."""
-        self._shared.metastore.refused()
+    def closed(self) -> None:
+        """The session has ended."""
+
+    def _ended(self, ending: Ending) -> None:
+        """A rewritten statement has ended. One that fails as it came too has failed by no doing of ours."""
+        if FILTER_REFUSED in ending.message and ending.end is not End.FAILED_TWICE:
+            self._shared.metastore.refused()
 
     def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
         """Decide as `rewrite` does, and tell everything; without key queries nothing is inserted."""

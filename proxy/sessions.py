@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -19,8 +19,8 @@ class SessionPort(Protocol):
         """Yield queries for the session, be sent their results, return what to send on."""
         ...
 
-    def filter_refused(self) -> None:
-        """The metastore refused the partition filter of a statement that was rewritten."""
+    def closed(self) -> None:
+        """The session has ended. Called from the event loop: to be quick."""
         ...
 
 
@@ -35,20 +35,27 @@ class OpenSession:
 class Sessions:
     """Sessions by handle. Each lives until CloseSession, or until the connection that opened it ends."""
 
-    def __init__(self, open_port: Callable[[], SessionPort]) -> None:
+    def __init__(self, open_port: Callable[[Mapping[str, str]], SessionPort]) -> None:
         self._open_port = open_port
         self._sessions: dict[SessionHandle, OpenSession] = {}
 
-    def opened(self, handle: SessionHandle, protocol_version: int) -> None:
-        """A session has been opened. Before V6 results come row by row, which we do not read."""
-        if protocol_version >= PROTOCOL_V6:
-            self._sessions[handle] = OpenSession(self._open_port())
+    def opened(
+        self, handle: SessionHandle, protocol_version: int, configuration: Mapping[str, str] | None
+    ) -> None:
+        """A session has been opened, with settings of the client's unless they were too long to be read.
+
+        Before V6 results come row by row, which we do not read; and settings that were not read may say anything.
+        """
+        if protocol_version >= PROTOCOL_V6 and configuration is not None:
+            self._sessions[handle] = OpenSession(self._open_port(configuration))
 
     def find(self, handle: SessionHandle) -> OpenSession | None:
-        """The session, unless it is unknown or too old to be offered rewriting."""
+        """The session, unless it is unknown or not offered rewriting."""
         return self._sessions.get(handle)
 
     def closed(self, handles: Iterable[SessionHandle]) -> None:
         """These sessions have ended."""
         for handle in handles:
-            self._sessions.pop(handle, None)
+            session = self._sessions.pop(handle, None)
+            if session is not None:
+                session.port.closed()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proxy.address import Address
-from proxy.relay import REQUEST_BYTES_MAX
+from proxy.relay import REQUEST_BYTES_MAX, RERUN_WITHIN_S
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,16 @@ class ServerSettings:
     write_buffer_bytes_max: int = 256 * 1024
     # Parsing is pure Python and holds the interpreter's lock: more threads would only take turns.
     rewrite_threads: int = 2
+
+    # A rewritten statement that fails later than this after it was sent is not run again as it came.
+    rerun_within_s: float = RERUN_WITHIN_S
+    # Key queries take a tenth of a second each, so these serve a hundred statements a second. More at once would
+    # only take turns on the backend's cores, and take them from the statements themselves.
+    key_queries_at_once_max: int = 16
+
+    # How long the backend may take to hear that a query of ours has nobody left to wait for it. It reads nothing
+    # while it holds a status call back, for up to five seconds.
+    farewell_s: float = 7.0
 
     @property
     def backend(self) -> Address:

@@ -21,6 +21,8 @@ _SPARK = Spark()
 _FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|$)|/\*.*?\*/)*([a-z]+)", re.IGNORECASE | re.DOTALL)
 # FROM-first queries are Spark SQL too. INSERT and CREATE may hold a query.
 _QUERY_WORDS = frozenset({"select", "with", "from", "insert", "create"})
+_READING_WORDS = frozenset({"select", "with", "from", "values"})
+_WRITING = (exp.DDL, exp.DML, exp.Command)
 _SEVERAL_SOURCES = re.compile(r"\bjoin\b|,|\bselect\b.*\bselect\b", re.IGNORECASE | re.DOTALL)
 
 # Spark's lexer lets a backslash at the end of a line carry a `--` comment on (SIMPLE_COMMENT in
@@ -67,6 +69,12 @@ class Statement:
         """The last part of the name of the table that the statement writes, in lower case."""
         table = None if isinstance(self.tree, exp.Query) else self.tree.find(exp.Table)
         return table.name.lower() if table is not None else None
+
+    @cached_property
+    def only_reads(self) -> bool:
+        """Whether it is a query and writes nothing: `WITH .. INSERT` and `FROM .. INSERT` begin like one."""
+        begins_as_query = first_word(self.text) in _READING_WORDS
+        return begins_as_query and isinstance(self.tree, exp.Query) and self.tree.find(*_WRITING) is None
 
     @cached_property
     def comparisons_on_join_columns(self) -> int:

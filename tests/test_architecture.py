@@ -20,6 +20,7 @@ SHELL = {
     "proxy.connection",
     "proxy.client",
     "proxy.drive",
+    "proxy.farewell",
     "proxy.sessions",
     "proxy.sockets",
     "proxy.admin.app",

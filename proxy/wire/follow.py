@@ -7,7 +7,7 @@ are read are copied while they pass; replies to the proxy's own calls are taken 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -23,19 +23,18 @@ class Handling(Enum):
 
     RELAY = "forwarded, not looked at"
     WATCH = "forwarded, and copied to be read"
+    KEEP = "copied, and kept back until it has been judged"
     OURS = "answers a call of the proxy's own; never reaches the client"
 
 
 @dataclass(frozen=True)
 class PendingCall:
-    """A call on its way. Of a reply longer than `copy_bytes_max` no copy is kept."""
+    """A call on its way. Of a reply longer than `copy_bytes_max` no copy is made: it is only forwarded."""
 
     handling: Handling
     name: str
     seqid: int
     copy_bytes_max: int = 0
-    # The call's bytes without its seqid, where its reply may answer the same call again.
-    key: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,10 @@ class Forward:
 
 @dataclass(frozen=True)
 class ReplyEnd:
-    """A reply has ended. `raw` is its message where it was to be read and is not too long."""
+    """A reply has ended. `raw` is its message where it was to be read and is not too long.
+
+    A reply to KEEP has reached nobody yet, unless `raw` is None: then it has been forwarded.
+    """
 
     call: PendingCall
     raw: bytes | None
@@ -76,6 +78,8 @@ class ReplyFollower:
         self._frame_is_empty = True
         self._current = _NO_CALL
         self._copy: bytearray | None = None
+        # Whether the frame on its way goes to the client as it comes.
+        self._forwards = True
         self._lost = False
 
     @property
@@ -101,9 +105,11 @@ class ReplyFollower:
         return True
 
     def give_up(self) -> bytes:
-        """Follow no longer. Returns what of a frame header has come and not been forwarded yet."""
+        """Follow no longer. Returns what has come for the client and not been forwarded yet."""
         self._lost = True
         kept, self._partial_header = self._partial_header, b""
+        if self._copy is not None and not self._forwards and self._current.handling is Handling.KEEP:
+            kept, self._copy, self._forwards = bytes(self._copy), None, True
         return kept
 
     def feed(self, data: bytes) -> list[ReplyEvent]:
@@ -134,8 +140,10 @@ class ReplyFollower:
             self._lost = True
             events += (Lost(str(error)), Forward(view))
             return False
-        wanted = self._current.handling is not Handling.RELAY and length <= self._current.copy_bytes_max
+        handling = self._current.handling
+        wanted = handling is not Handling.RELAY and length <= self._current.copy_bytes_max
         self._copy = bytearray() if wanted else None
+        self._forwards = handling is not Handling.OURS and not (handling is Handling.KEEP and wanted and length)
         self._remaining = HEADER_BYTES + length
         self._frame_is_empty = length == 0
         return True
@@ -149,7 +157,7 @@ class ReplyFollower:
         raise RemoteProtocolError(f"the backend sent a frame of {length} bytes that answers no call")
 
     def _take(self, segment: memoryview, events: list[ReplyEvent]) -> None:
-        if self._current.handling is not Handling.OURS:
+        if self._forwards:
             events.append(Forward(segment))
         if self._copy is not None:
             self._copy += segment

@@ -19,6 +19,8 @@ from proxy.wire.writer import Writer
 
 SessionHandle = NewType("SessionHandle", bytes)
 OperationHandle = NewType("OperationHandle", bytes)
+# What tells one operation from another: the rest of its handle says what kind of operation it is.
+OperationId = NewType("OperationId", bytes)
 
 OPEN_SESSION: Final = "OpenSession"
 CLOSE_SESSION: Final = "CloseSession"
@@ -33,7 +35,13 @@ CLOSE_OPERATION: Final = "CloseOperation"
 PROTOCOL_V6: Final = 5
 PROTOCOL_V10: Final = 9
 
+# Drivers send a handful of settings. A map past these bounds is not read at all.
+CONFIGURATION_ENTRIES_MAX: Final = 100
+CONFIGURATION_BYTES_MAX: Final = 64 * 1024
+
 _FETCH_NEXT: Final = 0
+_STATUS_SUCCESS: Final = 0
+_STATUS_ERROR: Final = 3
 _LENGTH = struct.Struct(">i")
 
 
@@ -59,6 +67,8 @@ class StatementCall:
     statement: str | None = field(repr=False)
     # Where the field's value stands in the message, its length prefix included.
     span: tuple[int, int]
+    # Whether the reply comes at once, and the statement's end only with a later GetOperationStatus.
+    run_async: bool = False
 
 
 def _only_argument(message: Message) -> Reader | None:
@@ -78,16 +88,20 @@ def decode_statement_call(message: Message) -> StatementCall | None:
         return None
     sessions: list[bytes] = []
     spans: list[tuple[int, int]] = []
+    run_async = False
     for field_id, kind in reader.fields():
         start = reader.position
         encoded = reader.skip(kind)
-        if (field_id, kind) == (1, Kind.STRUCT):
+        if (field_id, kind) == (4, Kind.BOOL):
+            run_async = encoded[0] != 0
+        elif (field_id, kind) == (1, Kind.STRUCT):
             sessions.append(bytes(encoded))
         elif (field_id, kind) == (2, Kind.STRING):
             spans.append((start, reader.position))
     if len(sessions) != 1 or len(spans) != 1:
         return None
-    return StatementCall(SessionHandle(sessions[0]), _statement_text(message.raw, spans[0]), spans[0])
+    text = _statement_text(message.raw, spans[0])
+    return StatementCall(SessionHandle(sessions[0]), text, spans[0], run_async)
 
 
 def _statement_text(raw: bytes, span: tuple[int, int]) -> str | None:
@@ -113,6 +127,75 @@ def decode_session_of_call(message: Message) -> SessionHandle | None:
         if (field_id, kind) == (1, Kind.STRUCT):
             return SessionHandle(bytes(encoded))
     return None
+
+
+def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, int]] | None:
+    """The operation that a call names, and where. Every call that names one does so in its first field.
+
+    A session's handle looks the same and is found too; the identifiers are random, so it is nobody's operation.
+    """
+    reader = _only_argument(message)
+    if reader is None:
+        return None
+    for field_id, kind in reader.fields():
+        if (field_id, kind) == (1, Kind.STRUCT):
+            return _identifier(reader)
+        reader.skip(kind)
+    return None
+
+
+def asks_for_rows(message: Message) -> bool:
+    """Whether a FetchResults call asks for the operation's rows, and not for its log."""
+    reader = _only_argument(message)
+    if reader is None:
+        return False
+    for field_id, kind in reader.fields():
+        encoded = reader.skip(kind)
+        if (field_id, kind) == (4, Kind.I16):
+            return not any(encoded)
+    return True
+
+
+def identifier_of(operation: OperationHandle) -> OperationId | None:
+    """What in a handle identifies the operation."""
+    found = _identifier(Reader(operation))
+    return None if found is None else found[0]
+
+
+def _identifier(handle: Reader) -> tuple[OperationId, tuple[int, int]] | None:
+    for field_id, kind in handle.fields():
+        start = handle.position
+        encoded = handle.skip(kind)
+        if (field_id, kind) == (1, Kind.STRUCT):
+            return OperationId(bytes(encoded)), (start, handle.position)
+    return None
+
+
+def replace_operation(message: Message, span: tuple[int, int], operation: OperationId) -> Message:
+    """The same call about another operation; every other byte stays."""
+    return Message(message.header, message.raw[: span[0]] + operation + message.raw[span[1] :])
+
+
+def decode_configuration(message: Message) -> dict[str, str] | None:
+    """The settings that an OpenSession call asks for, or None where they are too many or too long."""
+    reader = _only_argument(message)
+    if reader is None:
+        return None
+    for field_id, kind in reader.fields():
+        start = reader.position
+        encoded = reader.skip(kind)
+        if (field_id, kind) == (4, Kind.MAP):
+            return _settings(Reader(message.raw, start)) if len(encoded) <= CONFIGURATION_BYTES_MAX else None
+    return {}
+
+
+def _settings(reader: Reader) -> dict[str, str] | None:
+    settings: dict[str, str] = {}
+    for name in reader.map_keys(Kind.STRING):
+        if len(settings) >= CONFIGURATION_ENTRIES_MAX:
+            return None
+        settings[name] = reader.text()
+    return settings
 
 
 def _call(name: str, seqid: int) -> Writer:
@@ -145,6 +228,20 @@ def encode_fetch(seqid: int, operation: OperationHandle, rows_max: int) -> bytes
     """FetchResults, the next batch."""
     call = _call(FETCH_RESULTS, seqid).raw(1, Kind.STRUCT, operation)
     return _finish(call.i32(2, _FETCH_NEXT).i64(3, rows_max))
+
+
+def encode_fetch_failure(seqid: int, message: str, sql_state: str | None) -> bytes:
+    """What a server answers to FetchResults where it has no rows but an error."""
+    status = Writer().i32(1, _STATUS_ERROR).binary(3, (sql_state or "").encode()).binary(5, message.encode())
+    reply = Writer().header(FETCH_RESULTS, MessageType.REPLY, seqid).struct(0)
+    return _finish(reply.raw(1, Kind.STRUCT, status.stop().to_bytes()))
+
+
+def encode_still_running(seqid: int) -> bytes:
+    """What a server answers to GetOperationStatus while the operation runs."""
+    status = Writer().i32(1, _STATUS_SUCCESS).stop().to_bytes()
+    reply = Writer().header(GET_OPERATION_STATUS, MessageType.REPLY, seqid).struct(0)
+    return _finish(reply.raw(1, Kind.STRUCT, status).i32(2, OperationState.RUNNING))
 
 
 def encode_operation_call(name: str, seqid: int, operation: OperationHandle) -> bytes:

@@ -16,7 +16,7 @@ class Inner:
     def __init__(self) -> None:
         self.rewritten: list[str] = []
         self.explained: list[str] = []
-        self.refusals = 0
+        self.has_closed = False
 
     def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
         self.rewritten.append(sql)
@@ -29,8 +29,8 @@ class Inner:
         yield from ()
         return Decision(sql)
 
-    def filter_refused(self) -> None:
-        self.refusals += 1
+    def closed(self) -> None:
+        self.has_closed = True
 
 
 def sent(inner: Inner, sql: str) -> str:
@@ -70,10 +70,10 @@ def test_every_other_statement_is_left_to_the_session(sql: str) -> None:
     assert inner.rewritten == [sql]
 
 
-def test_a_refused_filter_is_passed_on() -> None:
+def test_the_sessions_end_is_passed_on() -> None:
     inner = Inner()
-    ExplainingSession(inner).filter_refused()
-    assert inner.refusals == 1
+    ExplainingSession(inner).closed()
+    assert inner.has_closed
 
 
 def test_lines_of_any_kind_are_one_row_each() -> None:

@@ -8,8 +8,9 @@ import pytest
 from proxy.config import CatalogSection, Config, RewriteSection
 from proxy.decision import Decision, Queries, T
 from proxy.explain import text, view
+from proxy.metastore import FILTER_REFUSED
 from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows, Value
-from proxy.rulings import Ruling
+from proxy.rulings import End, Ending, Ruling
 from proxy.session import Session
 from proxy.shared import Shared
 from proxy.store import open_store
@@ -328,13 +329,34 @@ def test_explain_of_what_does_not_parse_is_an_answer() -> None:
     assert found.skip_sentence in text(found)
 
 
-def test_a_metastore_that_refused_a_filter_is_sent_half_as_much() -> None:
+MANY_DAYS = (KEY_QUERY, rows(*((f"2026-01-{day:02}", "string") for day in range(1, 29, 2))))
+REFUSED = f"[{FILTER_REFUSED}] Failed to get partition metadata by filter"
+
+
+def told(end: End, message: str) -> str:
+    """What a session sends next, after four statements that ended so."""
     one = session()
-    many = (KEY_QUERY, rows(*((f"2026-01-{day:02}", "string") for day in range(1, 29, 2))))
-    within_points = sent(one.rewrite(SQL), [*DESCRIBE, many])
-    assert "array_contains" not in within_points
+    ruling = played(one.rewrite(SQL), [*DESCRIBE, MANY_DAYS])
+    assert "array_contains" not in ruling.text
     for _ in range(4):
-        one.filter_refused()
-    said_again = sent(one.rewrite(SQL), [many])
+        ruling.ended(Ending(end, 1.0, message))
+    return sent(one.rewrite(SQL), [MANY_DAYS])
+
+
+@pytest.mark.parametrize("end", [End.FAILED, End.RESCUED])
+def test_a_metastore_that_refused_a_filter_is_sent_half_as_much(end: End) -> None:
+    said_again = told(end, REFUSED)
     assert "array_contains" in said_again
     assert said_again.count("BETWEEN") <= 2
+
+
+@pytest.mark.parametrize(("end", "message"), [(End.FAILED_TWICE, REFUSED), (End.RESCUED, "no such column")])
+def test_a_failure_that_is_not_our_filters_changes_nothing(end: End, message: str) -> None:
+    assert "array_contains" not in told(end, message)
+
+
+@pytest.mark.parametrize(("sql", "may_rerun"), [(SQL, True), (f"INSERT INTO other {SQL}", False)])
+def test_only_a_statement_that_writes_nothing_may_be_run_again(sql: str, may_rerun: bool) -> None:  # noqa: FBT001
+    ruling = played(session().rewrite(sql), [*DESCRIBE, KEYS])
+    assert ruling.text != sql
+    assert ruling.may_rerun is may_rerun

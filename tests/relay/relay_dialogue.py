@@ -1,6 +1,7 @@
 """Messages as a client and a backend write them, and a dialogue with a relay that has no sockets."""
 
 from proxy.commands import Command, SendBackend, SendClient
+from proxy.executions import Executions
 from proxy.operation import Call
 from proxy.relay import Relay
 from proxy.wire.frames import frame
@@ -81,8 +82,10 @@ OUR_CALL = Call("GetInfo", 77, encode_operation_call("GetInfo", 77, OPERATION), 
 class Dialogue:
     """Plays both sides against a relay, and collects what it says."""
 
-    def __init__(self, request_bytes_max: int = 10_000) -> None:
-        self.relay = Relay("backend:10000", request_bytes_max)
+    def __init__(self, request_bytes_max: int = 10_000, executions: Executions | None = None) -> None:
+        self.now = 0.0
+        self.executions = executions or Executions()
+        self.relay = Relay("backend:10000", self.executions, lambda: self.now, request_bytes_max=request_bytes_max)
         self._to_client = b""
         self._to_backend = b""
 

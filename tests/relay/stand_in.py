@@ -59,7 +59,7 @@ class Rewriter:
         self.queries = queries
         self.fails = fails
         self.results: list[QueryResult] = []
-        self.refusals = 0
+        self.has_closed = False
 
     def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
         if self.fails:
@@ -68,8 +68,8 @@ class Rewriter:
             self.results.append((yield query))
         return Ruling(sql if self.text is None else self.text)
 
-    def filter_refused(self) -> None:
-        self.refusals += 1
+    def closed(self) -> None:
+        self.has_closed = True
 
 
 class Stage:
@@ -129,7 +129,7 @@ async def stage(rewriter: Rewriter | None = None, **settings: float) -> AsyncIte
     server = await asyncio.start_server(accept, HOST, 0, limit=1024)
     port = server.sockets[0].getsockname()[1]
     chosen = ServerSettings(HOST, 0, HOST, port, **settings)  # type: ignore[arg-type]
-    proxy = Proxy(chosen, lambda: rewriter or Rewriter())
+    proxy = Proxy(chosen, lambda _configuration: rewriter or Rewriter())
     await proxy.start()
     on = Stage(proxy, backends, server.close)
     try:

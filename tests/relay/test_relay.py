@@ -21,7 +21,6 @@ from proxy.commands import (
     BackendReply,
     Close,
     ConnectBackend,
-    FilterRefused,
     PauseClient,
     ResumeClient,
     SessionClosed,
@@ -29,9 +28,10 @@ from proxy.commands import (
     StatementHeld,
     TurnedTransparent,
 )
-from proxy.metastore import FILTER_REFUSED
 from proxy.operation import Call
-from proxy.relay import WAITING_BYTES_MAX, Phase
+from proxy.phases import Phase
+from proxy.relay import WAITING_BYTES_MAX
+from proxy.rulings import Ruling
 from proxy.wire.errors import LocalProtocolError
 from proxy.wire.follow import PENDING_CALLS_MAX
 from proxy.wire.frames import frame
@@ -130,7 +130,7 @@ def test_calls_and_replies_pass_verbatim_in_order() -> None:
 def test_sessions_are_announced_when_they_open_and_close() -> None:
     dialogue = Dialogue().log_in()
     assert dialogue.client(open_session()) == []
-    assert dialogue.backend(session_opened(version=5)) == [SessionOpened(SESSION, 5)]
+    assert dialogue.backend(session_opened(version=5)) == [SessionOpened(SESSION, 5, {})]
     assert dialogue.client(close_session()) == [SessionClosed(SESSION)]
 
 
@@ -177,14 +177,14 @@ def test_a_statement_is_held_until_it_is_released_as_it_came() -> None:
 def test_another_text_replaces_the_statement_and_nothing_else() -> None:
     dialogue = Dialogue().open_session()
     dialogue.client(execute("SELECT 'é'"))
-    dialogue.carry_out(dialogue.relay.release("SELECT '∑', 2"))
+    dialogue.carry_out(dialogue.relay.release(Ruling("SELECT '∑', 2")))
     assert dialogue.backend_got() == execute("SELECT '∑', 2")
 
 
 def test_a_text_past_the_request_limit_is_not_sent() -> None:
     dialogue = Dialogue(request_bytes_max=500).open_session()
     dialogue.client(execute("SELECT 1"))
-    dialogue.carry_out(dialogue.relay.release("x" * 500))
+    dialogue.carry_out(dialogue.relay.release(Ruling("x" * 500)))
     assert dialogue.backend_got() == execute("SELECT 1")
 
 
@@ -361,28 +361,3 @@ def test_an_exception_reply_to_a_watched_call_is_just_passed_on() -> None:
     assert dialogue.backend(bytes(raw)) == []
     assert dialogue.client_got() == bytes(raw)
     assert dialogue.relay.phase is Phase.OPEN
-
-
-REFUSED = f"[{FILTER_REFUSED}] Failed to get partition metadata by filter"
-
-
-def with_statement(text: str) -> Dialogue:
-    """A dialogue in which SELECT 1 went on as the text."""
-    dialogue = Dialogue().open_session()
-    dialogue.client(execute("SELECT 1", 5))
-    dialogue.carry_out(dialogue.relay.release(text))
-    dialogue.backend(executed(5))
-    dialogue.client(get_status(6))
-    return dialogue
-
-
-def test_a_rewritten_statement_whose_filter_the_metastore_refused_is_reported_once() -> None:
-    dialogue = with_statement("SELECT 2")
-    assert dialogue.backend(status_is(OperationState.ERROR, 6, REFUSED)) == [FilterRefused()]
-    dialogue.client(get_status(7))
-    assert dialogue.backend(status_is(OperationState.ERROR, 7, REFUSED)) == []
-
-
-def test_other_errors_and_statements_of_the_clients_own_are_not() -> None:
-    assert with_statement("SELECT 2").backend(status_is(OperationState.ERROR, 6, "no such column")) == []
-    assert with_statement("SELECT 1").backend(status_is(OperationState.ERROR, 6, REFUSED)) == []

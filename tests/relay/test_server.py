@@ -16,7 +16,7 @@ from relay_dialogue import (
     reply,
     status_is,
 )
-from stand_in import Peer, Rewriter, stage
+from stand_in import Peer, Rewriter, eventually, stage
 
 from proxy.queries import Column, FailureKind, Query, QueryFailed, Rows
 from proxy.wire.hs2 import OperationState
@@ -303,16 +303,68 @@ async def test_a_result_past_its_bounds_is_thrown_away(rows_max: int, bytes_max:
     assert result.kind is kind
 
 
-async def test_a_client_that_leaves_while_its_statement_is_held_ends_everything() -> None:
+OUR_OPERATION = Writer().raw(2, Kind.STRUCT, OPERATION)
+
+
+async def expect_last_words(backend: Peer) -> None:
+    """The proxy ends its own operation, and says no more."""
+    for name in ("CancelOperation", "CloseOperation"):
+        raw = await backend.read_frame()
+        assert read_header(raw).name == name
+        assert OPERATION in raw
+    assert await backend.rest() == b""
+
+
+async def test_a_client_that_leaves_while_its_statement_is_held_ends_the_query_that_it_waited_for() -> None:
     rewriter = Rewriter("SELECT 2", (QUERY,))
     async with stage(rewriter) as on:
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2))
-        assert read_header(await backend.read_frame()).name == "ExecuteStatement"
+        await answer_one(backend, "ExecuteStatement", OUR_OPERATION)
+        assert read_header(await backend.read_frame()).name == "GetOperationStatus"
+        client.close()
+        # The backend reads on only once it has answered.
+        await on.all_gone()
+        backend.send(reply("GetOperationStatus", 2))
+        await expect_last_words(backend)
+        backend.close()
+        await eventually(lambda: not on.proxy.farewell_count)
+    assert rewriter.results == []
+
+
+async def test_a_query_is_ended_even_if_its_client_left_before_it_had_an_operation() -> None:
+    async with stage(Rewriter("SELECT 2", (QUERY,))) as on:
+        client, backend = await on.open_session()
+        client.send(execute("SELECT 1", 2))
+        raw = await backend.read_frame()
+        client.close()
+        await on.all_gone()
+        backend.send(reply("ExecuteStatement", read_header(raw).seqid, OUR_OPERATION))
+        await expect_last_words(backend)
+
+
+async def test_a_backend_that_never_answers_is_left_after_a_while() -> None:
+    async with stage(Rewriter("SELECT 2", (QUERY,)), farewell_s=0.1) as on:
+        client, backend = await on.open_session()
+        client.send(execute("SELECT 1", 2))
+        await backend.read_frame()
         client.close()
         assert await backend.rest() == b""
-        await on.all_gone()
-    assert rewriter.results == []
+        await eventually(lambda: not on.proxy.farewell_count)
+
+
+async def test_the_proxy_ends_its_queries_before_it_goes() -> None:
+    async with stage(Rewriter("SELECT 2", (QUERY,))) as on:
+        client, backend = await on.open_session()
+        client.send(execute("SELECT 1", 2))
+        await answer_one(backend, "ExecuteStatement", OUR_OPERATION)
+        await backend.read_frame()
+        closing = asyncio.create_task(on.proxy.close())
+        await expect_last_words(backend)
+        assert not closing.done()
+        backend.close()
+        await closing
+        assert await client.rest() == b""
 
 
 async def test_a_rewrite_that_fails_sends_the_statement_as_it_came_and_logs_none_of_it(

@@ -1,0 +1,129 @@
+"""The calls under way to the backend: what was sent, and what is made of the replies."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from proxy.commands import Command, SendBackend, SendClient
+from proxy.executions import Execution, Executions
+from proxy.observer import Observer, Watched, failure_of
+from proxy.operation import Call
+from proxy.own_operation import OwnOperation
+from proxy.wire.follow import Handling, PendingCall, ReplyEnd, ReplyFollower
+from proxy.wire.frames import frame
+from proxy.wire.hs2 import FETCH_RESULTS, GET_OPERATION_STATUS, asks_for_rows, encode_still_running
+from proxy.wire.kinds import MessageType
+from proxy.wire.messages import Message
+from proxy.wire.replies import expect_reply
+
+# Replies that are read are small: handles, a state, an error with its stack trace.
+WATCHED_REPLY_BYTES_MAX: Final = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class FirstFailure:
+    """A rewritten statement has failed, and its client does not know it yet."""
+
+    execution: Execution
+    message: str = field(repr=False)
+    # The client's call whose reply says so; None where that is the statement's own.
+    call: Message | None
+    reply: bytes = field(repr=False)
+
+
+class Calls:
+    """One connection's calls, in the order that they went: a connection's replies come in the same."""
+
+    def __init__(self, executions: Executions, clock: Callable[[], float], rerun_within_s: float) -> None:
+        self.replies = ReplyFollower()
+        self.observer = Observer(executions, clock)
+        self.own = OwnOperation()
+        self._executions = executions
+        self._clock = clock
+        self._rerun_within_s = rerun_within_s
+        # Beside each call that the follower waits for and that is the client's to have read.
+        self._watched: deque[Watched] = deque()
+
+    def relay(self, message: Message) -> SendBackend:
+        """Make a call of the client whose reply only passes."""
+        header = message.header
+        if header.type is MessageType.CALL:
+            self.replies.expect(PendingCall(Handling.RELAY, header.name, header.seqid))
+        return SendBackend(frame(message.raw))
+
+    def watch(self, message: Message) -> SendBackend:
+        """Make a call of the client that is about no statement."""
+        return self._expect(Handling.WATCH, message, Watched(message))
+
+    def execute(self, message: Message, execution: Execution | None) -> SendBackend:
+        """Execute a statement."""
+        keeps = execution is not None and execution.may_fail_yet
+        return self._expect(Handling.KEEP if keeps else Handling.WATCH, message, Watched(None, execution))
+
+    def ask_about(self, message: Message) -> SendBackend:
+        """Make a call of the client for an operation's state or rows."""
+        actual, execution = self._executions.resolve(message)
+        if message.header.name == FETCH_RESULTS and not _shows_a_failure(message, execution):
+            return self.relay(actual)
+        if execution is None:
+            return self._expect(Handling.WATCH, actual, Watched(message))
+        keeps = execution.may_fail_yet or execution.is_rerunning
+        watched = Watched(message, execution, execution.operation)
+        return self._expect(Handling.KEEP if keeps else Handling.WATCH, actual, watched)
+
+    def ask(self, call: Call) -> SendBackend:
+        """Make a call of our own."""
+        self.replies.expect(PendingCall(Handling.OURS, call.name, call.seqid, call.reply_bytes_max))
+        self.own.asked(call)
+        return SendBackend(frame(call.message))
+
+    def read(self, end: ReplyEnd, *, may_rerun: bool) -> list[Command] | FirstFailure:
+        """The reply to a watched call has ended. Raises RemoteProtocolError or IncompleteError."""
+        watched, name = self._watched.popleft(), end.call.name
+        if end.raw is None:
+            return self.observer.note_unread(watched, name)
+        forward = unforwarded(end)
+        header = expect_reply(end.raw, name, end.call.seqid)
+        if header.type is not MessageType.REPLY:
+            return forward + self.observer.note_unread(watched, name)
+        execution = watched.execution
+        failure = failure_of(end.raw, header) if end.call.handling is Handling.KEEP else None
+        if failure is not None and execution is not None:
+            if name == GET_OPERATION_STATUS and watched.is_superseded:
+                return [SendClient(frame(encode_still_running(header.seqid)))]
+            if may_rerun and self._may_be_rerun(execution, failure):
+                return FirstFailure(execution, failure, watched.message, end.raw)
+        return forward + self.observer.note_reply(watched, end.raw, header, end.calls_since)
+
+    def forget(self) -> list[Command]:
+        """No more replies are read."""
+        told: list[Command] = []
+        while self._watched:
+            watched = self._watched.popleft()
+            if watched.message is None:
+                told += self.observer.note_unread(watched, "")
+        return told
+
+    def _may_be_rerun(self, execution: Execution, failure: str) -> bool:
+        room = self._executions.has_room_for_a_rerun()
+        return room and execution.may_be_rerun(self._clock(), failure, self._rerun_within_s)
+
+    def _expect(self, handling: Handling, sent: Message, watched: Watched) -> SendBackend:
+        header = sent.header
+        self.replies.expect(PendingCall(handling, header.name, header.seqid, WATCHED_REPLY_BYTES_MAX))
+        self._watched.append(watched)
+        return SendBackend(frame(sent.raw))
+
+
+def _shows_a_failure(fetch: Message, execution: Execution | None) -> bool:
+    return execution is not None and execution.awaits_rows and asks_for_rows(fetch)
+
+
+def unforwarded(end: ReplyEnd) -> list[Command]:
+    """What the client has not been sent of a reply."""
+    if end.call.handling is not Handling.KEEP or end.raw is None:
+        return []
+    return [SendClient(frame(end.raw))]

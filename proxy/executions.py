@@ -1,0 +1,202 @@
+"""The statements that went to the backend, until their ends have been told.
+
+A handle works from any connection, so the connections of a process share these records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from proxy.commands import StatementEnded
+from proxy.rulings import End, Ending, Ruling
+from proxy.wire.hs2 import (
+    OperationHandle,
+    OperationId,
+    SessionHandle,
+    decode_operation_of_call,
+    identifier_of,
+    replace_operation,
+)
+from proxy.wire.messages import Message
+
+# Spark Thrift Server takes 500 connections. Four open statements on each of them is more than clients have.
+EXECUTIONS_MAX: Final = 2_000
+# Operations that stand for another since a rerun, until the client closes them. Past this nothing is run again.
+SUCCESSORS_MAX: Final = 2_000
+# A call is kept until the rewritten statement has ended, so that it can be made again. No larger one is: with
+# EXECUTIONS_MAX of them this is half a gigabyte, and one that was not written by a program takes a few KB.
+RERUN_CALL_BYTES_MAX: Final = 256 * 1024
+# The first line or two of an error say what it is; the plan and the stack trace that follow may be of any length.
+MESSAGE_CHARS_MAX: Final = 2_000
+
+
+@dataclass(frozen=True)
+class _Failure:
+    seconds: float
+    message: str = field(repr=False)
+
+
+@dataclass(eq=False)
+class Execution:
+    """One statement on its way. Methods that learn of its end return the commands that tell it, once."""
+
+    ruling: Ruling
+    session: SessionHandle = field(repr=False)
+    sent_at: float
+    run_async: bool
+    # The client's call as it came, while what was sent in its place may fail and be run again.
+    own_call: Message | None
+    # The operation on the backend: of a statement that was run again, the second one.
+    operation: OperationHandle | None = field(default=None, repr=False)
+    # The failure of the first run, once there is a second.
+    _first: _Failure | None = None
+    # When it finished, where its first rows may still bring an error.
+    _finished_s: float | None = None
+    is_rerunning: bool = False
+    # Somebody cancelled or closed it, maybe on another connection.
+    is_stopped: bool = False
+    is_over: bool = False
+
+    @property
+    def may_fail_yet(self) -> bool:
+        """Whether a failure that shows now could still be kept from the client."""
+        return self.own_call is not None and not self.is_stopped and not self.is_over
+
+    @property
+    def awaits_rows(self) -> bool:
+        """Whether it finished, but its first rows may still bring an error: Spark may compute them as they go."""
+        return self.may_fail_yet and self._finished_s is not None
+
+    def may_be_rerun(self, now: float, message: str, within_s: float) -> bool:
+        """Whether a failure with this message, seen now, is kept from the client, and the statement run again."""
+        if not self.may_fail_yet:
+            return False
+        rerun_on = self.ruling.rerun_on
+        return now - self.sent_at <= within_s or (rerun_on != "" and rerun_on in message)
+
+    def finished(self, now: float) -> list[StatementEnded]:
+        """The backend said that it finished."""
+        if not self.may_fail_yet:
+            return self._over(End.FINISHED if self._first is None else End.RESCUED, now - self.sent_at)
+        self._finished_s = self._finished_s or now - self.sent_at
+        return []
+
+    def rows_came(self, now: float) -> list[StatementEnded]:
+        """Its first rows are there: from here on the client has seen some of this run."""
+        self.own_call = None
+        return self.gone(now)
+
+    def failed(self, now: float, message: str) -> list[StatementEnded]:
+        """It failed, and the client is told so."""
+        return self._over(End.FAILED if self._first is None else End.FAILED_TWICE, now - self.sent_at, message)
+
+    def gone(self, now: float) -> list[StatementEnded]:
+        """Nothing more will be heard of it."""
+        self.is_stopped = True
+        if self._finished_s is not None and self._first is None:
+            return self._over(End.FINISHED, self._finished_s)
+        return self._over(End.UNKNOWN, now - self.sent_at)
+
+    def rerun(self, now: float, message: str) -> Message:
+        """It failed and is run again. Returns the call to make."""
+        assert self.own_call is not None  # noqa: S101 - `may_rerun` has just said so
+        call, self.own_call = self.own_call, None
+        self._first = _Failure(now - self.sent_at, message[:MESSAGE_CHARS_MAX])
+        self._finished_s = None
+        return call
+
+    def rerun_gave_up(self) -> list[StatementEnded]:
+        """It could not be run again: the client is told of the first failure."""
+        return self._over(End.FAILED, 0.0)
+
+    def _over(self, end: End, seconds: float, message: str = "") -> list[StatementEnded]:
+        if self.is_over:
+            return []
+        self.is_over = True
+        self.own_call = None
+        told = self._first or _Failure(seconds, message[:MESSAGE_CHARS_MAX])
+        return [StatementEnded(self.ruling, Ending(end, told.seconds, told.message))]
+
+
+@dataclass(frozen=True)
+class _Successor:
+    operation: OperationId = field(repr=False)
+    session: SessionHandle = field(repr=False)
+
+
+class Executions:
+    """The executions of a process that have an operation on the backend, and what stands for what."""
+
+    def __init__(self, executions_max: int = EXECUTIONS_MAX, successors_max: int = SUCCESSORS_MAX) -> None:
+        self._executions_max = executions_max
+        self._successors_max = successors_max
+        self._open: dict[OperationId, Execution] = {}
+        self._successors: dict[OperationId, _Successor] = {}
+
+    def opened(self, execution: Execution, operation: OperationHandle, now: float) -> list[StatementEnded]:
+        """The backend has made an operation of it. Where there are too many, the oldest one is given up."""
+        identifier = identifier_of(operation)
+        if identifier is None:
+            return execution.gone(now)
+        given_up = []
+        if len(self._open) >= self._executions_max:
+            given_up = self._open.pop(next(iter(self._open))).gone(now)
+        execution.operation = operation
+        self._open[identifier] = execution
+        return given_up
+
+    def resolve(self, message: Message) -> tuple[Message, Execution | None]:
+        """The call to make in a call's place, and the execution that it is about if there is one."""
+        if not (self._open or self._successors):
+            return message, None
+        found = decode_operation_of_call(message)
+        if found is None:
+            return message, None
+        identifier, span = found
+        successor = self._successors.get(identifier)
+        if successor is None:
+            return message, self._open.get(identifier)
+        return replace_operation(message, span, successor.operation), self._open.get(successor.operation)
+
+    def has_room_for_a_rerun(self) -> bool:
+        """Whether one more operation may be given a successor."""
+        return len(self._successors) < self._successors_max
+
+    def succeed(self, execution: Execution, operation: OperationHandle) -> bool:
+        """The statement has been run again: the new operation stands for the old one wherever that is named."""
+        old = None if execution.operation is None else identifier_of(execution.operation)
+        new = identifier_of(operation)
+        if old is None or new is None or not self.has_room_for_a_rerun():
+            return False
+        execution.operation, execution.is_rerunning = operation, False
+        self._successors[old] = _Successor(new, execution.session)
+        if self._open.pop(old, None) is not None:
+            self._open[new] = execution
+        return True
+
+    def closed(self, message: Message) -> None:
+        """A client closes the operation that its call names: its records end here."""
+        found = decode_operation_of_call(message)
+        if found is not None:
+            successor = self._successors.pop(found[0], None)
+            self._open.pop(found[0] if successor is None else successor.operation, None)
+
+    def drop(self, execution: Execution) -> None:
+        """Its end has been told. A successor stays: the client still names the operation that it knows."""
+        identifier = None if execution.operation is None else identifier_of(execution.operation)
+        if identifier is not None and self._open.get(identifier) is execution:
+            del self._open[identifier]
+
+    def sessions_ended(self, sessions: Iterable[SessionHandle], now: float) -> list[StatementEnded]:
+        """The backend ends the operations of a session with it."""
+        ended = frozenset(sessions)
+        if not ended:
+            return []
+        told = []
+        for identifier in [i for i, execution in self._open.items() if execution.session in ended]:
+            told += self._open.pop(identifier).gone(now)
+        for identifier in [i for i, successor in self._successors.items() if successor.session in ended]:
+            del self._successors[identifier]
+        return told

@@ -1,0 +1,63 @@
+"""The last of a connection's two sockets: what was written arrives, and what is ours on the backend is ended.
+
+A closed socket with unread bytes resets the connection, and the other side loses what it has not read yet. So
+after our end of stream its bytes are read and dropped for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from proxy.commands import SendBackend
+from proxy.relay import Relay
+from proxy.sockets import Side
+
+# How often to look whether the client has taken what is buffered, and how often at most.
+LINGER_S: Final = 2.0
+LINGER_ROUNDS_MAX: Final = 15
+
+
+def linger(client: asyncio.Transport, rounds_left: int = LINGER_ROUNDS_MAX) -> None:
+    """Deliver what is buffered and the end of the stream, then close."""
+    if client.is_closing():
+        return
+    if rounds_left == LINGER_ROUNDS_MAX:
+        client.write_eof()
+    elif rounds_left == 0 or not client.get_write_buffer_size():
+        client.abort()
+        return
+    asyncio.get_running_loop().call_later(LINGER_S, linger, client, rounds_left - 1)
+
+
+class Farewell:
+    """Sees to it that an operation of ours ends on the backend, after its connection has ended."""
+
+    def __init__(
+        self, backend: asyncio.Transport, relay: Relay, seconds_max: float, on_end: Callable[[Farewell], None]
+    ) -> None:
+        self._backend = backend
+        self._relay = relay
+        self._on_end = on_end
+        self._said_all = False
+        self._timer = asyncio.get_running_loop().call_later(seconds_max, backend.abort)
+        backend.set_protocol(Side(lambda _: None, self._data, self._lost, lambda _: None))
+        # A slow client may have held it back.
+        backend.resume_reading()
+        self._end_stream()
+
+    def _data(self, data: bytes) -> None:
+        for command in self._relay.backend_data(data):
+            if isinstance(command, SendBackend):
+                self._backend.write(command.data)
+        self._end_stream()
+
+    def _end_stream(self) -> None:
+        if not self._said_all and not self._relay.own_operation.is_awaited:
+            self._said_all = True
+            self._backend.write_eof()
+
+    def _lost(self) -> None:
+        self._timer.cancel()
+        self._on_end(self)

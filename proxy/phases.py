@@ -1,0 +1,28 @@
+"""The phases of a connection, and which may follow which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+
+class Phase(Enum):
+    """Where a connection stands."""
+
+    NEGOTIATING = "negotiating"
+    OPEN = "open"
+    HELD = "held"
+    RERUNNING = "rerunning"
+    TRANSPARENT = "transparent"
+    CLOSED = "closed"
+
+
+FOLLOWING: Final[Mapping[Phase, frozenset[Phase]]] = {
+    Phase.NEGOTIATING: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
+    Phase.OPEN: frozenset({Phase.HELD, Phase.RERUNNING, Phase.TRANSPARENT, Phase.CLOSED}),
+    Phase.HELD: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
+    Phase.RERUNNING: frozenset({Phase.OPEN, Phase.CLOSED}),
+    Phase.TRANSPARENT: frozenset({Phase.CLOSED}),
+    Phase.CLOSED: frozenset(),
+}
