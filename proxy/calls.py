@@ -66,7 +66,7 @@ class Calls:
     def ask_about(self, message: Message) -> SendBackend:
         """Make a call of the client for an operation's state or rows."""
         actual, execution = self._executions.resolve(message)
-        if message.header.name == FETCH_RESULTS and not _shows_a_failure(message, execution):
+        if message.header.name == FETCH_RESULTS and not _tells_an_end(message, execution):
             return self.relay(actual)
         if execution is None:
             return self._expect(Handling.WATCH, actual, Watched(message))
@@ -118,8 +118,8 @@ class Calls:
         return SendBackend(frame(sent.raw))
 
 
-def _shows_a_failure(fetch: Message, execution: Execution | None) -> bool:
-    return execution is not None and execution.awaits_rows and asks_for_rows(fetch)
+def _tells_an_end(fetch: Message, execution: Execution | None) -> bool:
+    return execution is not None and execution.ends_with_rows and asks_for_rows(fetch)
 
 
 def unforwarded(end: ReplyEnd) -> list[Command]:

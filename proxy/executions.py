@@ -65,9 +65,9 @@ class Execution:
         return self.own_call is not None and not self.is_stopped and not self.is_over
 
     @property
-    def awaits_rows(self) -> bool:
-        """Whether it finished, but its first rows may still bring an error: Spark may compute them as they go."""
-        return self.may_fail_yet and self._finished_s is not None
+    def ends_with_rows(self) -> bool:
+        """Whether its first rows tell its end: Spark may compute them as they are fetched, and fail then."""
+        return not self.is_over and (self._first is not None or self._finished_s is not None)
 
     def may_be_rerun(self, now: float, message: str, within_s: float) -> bool:
         """Whether a failure with this message, seen now, is kept from the client, and the statement run again."""
@@ -80,13 +80,14 @@ class Execution:
         """The backend said that it finished."""
         if not self.may_fail_yet:
             return self._over(End.FINISHED if self._first is None else End.RESCUED, now - self.sent_at)
-        self._finished_s = self._finished_s or now - self.sent_at
+        if self._finished_s is None:
+            self._finished_s = now - self.sent_at
         return []
 
     def rows_came(self, now: float) -> list[StatementEnded]:
-        """Its first rows are there: from here on the client has seen some of this run."""
-        self.own_call = None
-        return self.gone(now)
+        """Its first rows are there: what fails from here on, the client has seen some of."""
+        end = End.FINISHED if self._first is None else End.RESCUED
+        return self._over(end, now - self.sent_at if self._finished_s is None else self._finished_s)
 
     def failed(self, now: float, message: str) -> list[StatementEnded]:
         """It failed, and the client is told so."""

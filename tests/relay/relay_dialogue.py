@@ -29,6 +29,8 @@ def _handle(name: bytes) -> bytes:
 
 SESSION = SessionHandle(_handle(b"session"))
 OPERATION = OperationHandle(_handle(b"operation"))
+# The one that a statement has when it is run again; nobody says that their lengths are the same.
+AGAIN = OperationHandle(_handle(b"another operation"))
 
 
 def open_session(seqid: int = 1) -> bytes:
@@ -43,32 +45,48 @@ def execute(statement: str, seqid: int = 1, session: SessionHandle = SESSION) ->
     return frame(encode_execute(seqid, session, statement, 0))
 
 
+def execute_and_wait(statement: str, seqid: int = 1) -> bytes:
+    """The same without runAsync, as PyHive calls it."""
+    call = Writer().header("ExecuteStatement", MessageType.CALL, seqid).struct(1)
+    return frame(call.raw(1, Kind.STRUCT, SESSION).binary(2, statement.encode()).stop().stop().to_bytes())
+
+
 def get_status(seqid: int = 1, operation: OperationHandle = OPERATION) -> bytes:
     return frame(encode_operation_call("GetOperationStatus", seqid, operation))
 
 
-def operation_call(name: str, seqid: int = 1) -> bytes:
-    return frame(encode_operation_call(name, seqid, OPERATION))
+def operation_call(name: str, seqid: int = 1, operation: OperationHandle = OPERATION) -> bytes:
+    return frame(encode_operation_call(name, seqid, operation))
 
 
-def fetch(seqid: int = 1) -> bytes:
-    return frame(encode_fetch(seqid, OPERATION, 1000))
+def fetch(seqid: int = 1, operation: OperationHandle = OPERATION) -> bytes:
+    return frame(encode_fetch(seqid, operation, 1000))
 
 
-def reply(name: str, seqid: int = 1, fields: Writer | None = None, status: int = 0) -> bytes:
-    """A reply whose status has the code, followed by the given fields."""
+def fetch_log(seqid: int = 1, operation: OperationHandle = OPERATION) -> bytes:
+    """The same call for the operation's log: a field more, before the two ends of structs."""
+    message = encode_fetch(seqid, operation, 1000)
+    return frame(message[:-2] + Writer().raw(4, Kind.I16, b"\0\1").to_bytes() + message[-2:])
+
+
+def reply(
+    name: str, seqid: int = 1, fields: Writer | None = None, status: int = 0, message: str | None = None
+) -> bytes:
+    """A reply whose status has the code and the message, followed by the given fields."""
     body = (fields or Writer()).to_bytes()
     writer = Writer().header(name, MessageType.REPLY, seqid).struct(0)
-    ok = Writer().i32(1, status).stop().to_bytes()
-    return frame(writer.raw(1, Kind.STRUCT, ok).to_bytes() + body + b"\0\0")
+    said = Writer().i32(1, status)
+    if message is not None:
+        said.binary(5, message.encode())
+    return frame(writer.raw(1, Kind.STRUCT, said.stop().to_bytes()).to_bytes() + body + b"\0\0")
 
 
 def session_opened(seqid: int = 1, version: int = 9) -> bytes:
     return reply("OpenSession", seqid, Writer().i32(2, version).raw(3, Kind.STRUCT, SESSION))
 
 
-def executed(seqid: int = 1) -> bytes:
-    return reply("ExecuteStatement", seqid, Writer().raw(2, Kind.STRUCT, OPERATION))
+def executed(seqid: int = 1, operation: OperationHandle = OPERATION) -> bytes:
+    return reply("ExecuteStatement", seqid, Writer().raw(2, Kind.STRUCT, operation))
 
 
 def status_is(state: OperationState, seqid: int = 1, message: str | None = None) -> bytes:
@@ -82,7 +100,13 @@ OUR_CALL = Call("GetInfo", 77, encode_operation_call("GetInfo", 77, OPERATION), 
 class Dialogue:
     """Plays both sides against a relay, and collects what it says."""
 
-    def __init__(self, request_bytes_max: int = 10_000, executions: Executions | None = None) -> None:
+    def __init__(
+        self,
+        request_bytes_max: int = 10_000,
+        executions: Executions | None = None,
+        chunk_bytes: int | None = None,
+    ) -> None:
+        self._chunk_bytes = chunk_bytes
         self.now = 0.0
         self.executions = executions or Executions()
         self.relay = Relay("backend:10000", self.executions, lambda: self.now, request_bytes_max=request_bytes_max)
@@ -90,10 +114,14 @@ class Dialogue:
         self._to_backend = b""
 
     def client(self, data: bytes) -> list[Command]:
-        return self.carry_out(self.relay.client_data(data))
+        return [c for chunk in self._chunks(data) for c in self.carry_out(self.relay.client_data(chunk))]
 
     def backend(self, data: bytes) -> list[Command]:
-        return self.carry_out(self.relay.backend_data(data))
+        return [c for chunk in self._chunks(data) for c in self.carry_out(self.relay.backend_data(chunk))]
+
+    def _chunks(self, data: bytes) -> list[bytes]:
+        size = self._chunk_bytes or max(1, len(data))
+        return [data[start : start + size] for start in range(0, len(data), size)]
 
     def carry_out(self, commands: list[Command]) -> list[Command]:
         """Take the bytes out of commands, and return the rest."""

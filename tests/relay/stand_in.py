@@ -1,14 +1,14 @@
 """A scripted backend and a client on real sockets, for what only sockets can show."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
 
 from proxy.queries import Query, QueryResult
-from proxy.rulings import Ruling
-from proxy.server import Proxy, ServerSettings
+from proxy.rulings import Ending, Ruling
+from proxy.server import Proxy, ServerSettings, SessionPort
 
 HOST = "127.0.0.1"
 # Far above what any step here takes, so that only a hang reaches it.
@@ -54,11 +54,22 @@ class Peer:
 class Rewriter:
     """A session that answers with whatever the test says, after asking what the test says."""
 
-    def __init__(self, text: str | None = None, queries: tuple[Query, ...] = (), *, fails: bool = False) -> None:
+    def __init__(
+        self,
+        text: str | None = None,
+        queries: tuple[Query, ...] = (),
+        *,
+        fails: bool = False,
+        fails_at_the_end: bool = False,
+        may_rerun: bool = False,
+    ) -> None:
         self.text = text
         self.queries = queries
         self.fails = fails
         self.results: list[QueryResult] = []
+        self.fails_at_the_end = fails_at_the_end
+        self.may_rerun = may_rerun
+        self.endings: list[Ending] = []
         self.has_closed = False
 
     def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
@@ -66,7 +77,12 @@ class Rewriter:
             raise RuntimeError(sql)
         for query in self.queries:
             self.results.append((yield query))
-        return Ruling(sql if self.text is None else self.text)
+        return Ruling(sql if self.text is None else self.text, self.may_rerun, ended=self.ended)
+
+    def ended(self, ending: Ending) -> None:
+        if self.fails_at_the_end:
+            raise RuntimeError(ending.message)
+        self.endings.append(ending)
 
     def closed(self) -> None:
         self.has_closed = True
@@ -118,7 +134,12 @@ async def eventually(holds: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def stage(rewriter: Rewriter | None = None, **settings: float) -> AsyncIterator[Stage]:
+async def stage(
+    rewriter: Rewriter | None = None,
+    *,
+    open_port: Callable[[Mapping[str, str]], SessionPort] | None = None,
+    **settings: float,
+) -> AsyncIterator[Stage]:
     backends: asyncio.Queue[Peer] = asyncio.Queue()
     peers: list[Peer] = []
 
@@ -129,7 +150,7 @@ async def stage(rewriter: Rewriter | None = None, **settings: float) -> AsyncIte
     server = await asyncio.start_server(accept, HOST, 0, limit=1024)
     port = server.sockets[0].getsockname()[1]
     chosen = ServerSettings(HOST, 0, HOST, port, **settings)  # type: ignore[arg-type]
-    proxy = Proxy(chosen, lambda _configuration: rewriter or Rewriter())
+    proxy = Proxy(chosen, open_port or (lambda _configuration: rewriter or Rewriter()))
     await proxy.start()
     on = Stage(proxy, backends, server.close)
     try:

@@ -134,6 +134,12 @@ def test_sessions_are_announced_when_they_open_and_close() -> None:
     assert dialogue.client(close_session()) == [SessionClosed(SESSION)]
 
 
+def test_the_credentials_of_a_client_are_kept_for_as_long_as_it_stays() -> None:
+    dialogue = Dialogue()
+    assert dialogue.relay.credentials is None
+    assert dialogue.log_in().relay.credentials == b"\0user\0password"
+
+
 def test_a_session_that_was_refused_is_not_announced() -> None:
     dialogue = Dialogue().log_in()
     dialogue.client(open_session())

@@ -2,6 +2,8 @@ import asyncio
 import logging
 import math
 import struct
+from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from relay_dialogue import (
@@ -9,17 +11,21 @@ from relay_dialogue import (
     OPERATION,
     close_session,
     execute,
+    execute_and_wait,
     executed,
     fetch,
     get_status,
     open_session,
     reply,
+    session_opened,
     status_is,
 )
 from stand_in import Peer, Rewriter, eventually, stage
 
 from proxy.queries import Column, FailureKind, Query, QueryFailed, Rows
-from proxy.wire.hs2 import OperationState
+from proxy.rulings import End
+from proxy.wire.frames import frame
+from proxy.wire.hs2 import CONFIGURATION_ENTRIES_MAX, OperationState, encode_open_session
 from proxy.wire.kinds import Kind
 from proxy.wire.thrift import read_header
 from proxy.wire.writer import Writer
@@ -311,7 +317,7 @@ async def expect_last_words(backend: Peer) -> None:
     for name in ("CancelOperation", "CloseOperation"):
         raw = await backend.read_frame()
         assert read_header(raw).name == name
-        assert OPERATION in raw
+        assert raw.count(OPERATION) == 1
     assert await backend.rest() == b""
 
 
@@ -400,6 +406,114 @@ async def test_a_session_used_from_another_connection_is_known_until_it_is_close
         await second_backend.expect(execute("SELECT 1", 4))
         first.close()
         second.close()
+
+
+async def test_a_session_is_opened_with_its_settings_and_told_its_end() -> None:
+    seen: list[Mapping[str, str]] = []
+    rewriter = Rewriter()
+
+    def open_port(configuration: Mapping[str, str]) -> Rewriter:
+        seen.append(configuration)
+        return rewriter
+
+    async with stage(open_port=open_port) as on:
+        client, backend = await on.log_in()
+        opening = frame(encode_open_session(1, "user", "password", {"use:database": "other"}))
+        client.send(opening)
+        await backend.expect(opening)
+        backend.send(session_opened())
+        await client.expect(session_opened())
+        assert (seen, rewriter.has_closed) == ([{"use:database": "other"}], False)
+        client.close()
+        await on.all_gone()
+        assert rewriter.has_closed
+
+
+async def test_a_session_with_too_many_settings_is_not_offered_to_rewrite() -> None:
+    async with stage(Rewriter("SELECT 2")) as on:
+        client, backend = await on.log_in()
+        settings = {f"set:hiveconf:{number}": "x" for number in range(CONFIGURATION_ENTRIES_MAX + 1)}
+        opening = frame(encode_open_session(1, "user", "password", settings))
+        client.send(opening)
+        await backend.expect(opening)
+        backend.send(session_opened())
+        await client.expect(session_opened())
+        client.send(execute("SELECT 1", 2))
+        await backend.expect(execute("SELECT 1", 2))
+        client.close()
+
+
+async def test_a_statement_that_fails_is_run_again_and_its_session_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rewriter = Rewriter("SELECT 'private'", may_rerun=True)
+    async with stage(rewriter) as on:
+        client, backend = await on.open_session()
+        client.send(execute_and_wait("SELECT 1", 2))
+        await backend.expect(execute_and_wait("SELECT 'private'", 2))
+        backend.send(reply("ExecuteStatement", 2, status=3, message="no 'private'"))
+        await backend.expect(execute_and_wait("SELECT 1", 2))
+        backend.send(executed(2))
+        await client.expect(executed(2))
+        client.close()
+    assert [(ending.end, ending.message) for ending in rewriter.endings] == [(End.RESCUED, "no 'private'")]
+    assert "failed as it was sent, and finished as it came" in caplog.text
+    assert "private" not in caplog.text
+
+
+async def test_whoever_cannot_be_told_a_statements_end_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    async with stage(Rewriter("SELECT 2", fails_at_the_end=True)) as on:
+        client, backend = await on.open_session()
+        client.send(execute_and_wait("SELECT 'private'", 2))
+        await backend.expect(execute_and_wait("SELECT 2", 2))
+        backend.send(executed(2))
+        await client.expect(executed(2))
+        client.send(fetch(3))
+        await backend.expect(fetch(3))
+        client.close()
+    assert "noting a statement's end failed with RuntimeError" in caplog.text
+    assert "private" not in caplog.text
+
+
+# --- how many queries of ours run at once
+
+COSTLY = replace(QUERY, needs_slot=True)
+
+
+async def test_a_costly_query_waits_for_a_slot_and_others_do_not() -> None:
+    first, second = Rewriter(queries=(COSTLY,)), Rewriter(queries=(COSTLY, QUERY))
+    rewriters = iter((first, second))
+    async with stage(open_port=lambda _: next(rewriters), key_queries_at_once_max=1) as on:
+        one, one_backend = await on.open_session()
+        one.send(execute("SELECT 1", 2))
+        await one_backend.read_frame()
+        # The stand-in's sessions have one handle, so the second takes its place.
+        two, two_backend = await on.open_session()
+        two.send(execute("SELECT 2", 2))
+        # The slot is not free within the deadline, and what needs none is asked then.
+        await answer_query(two_backend, 1)
+        await two_backend.expect(execute("SELECT 2", 2))
+        one.close()
+        two.close()
+    busy, answered = second.results
+    assert isinstance(busy, QueryFailed)
+    assert (busy.kind, isinstance(answered, Rows)) == (FailureKind.BUSY, True)
+    assert busy.seconds >= COSTLY.deadline_s
+
+
+async def test_a_slot_is_free_again_when_its_query_has_ended_or_its_client_has_gone() -> None:
+    rewriter = Rewriter(queries=(COSTLY,))
+    async with stage(rewriter, key_queries_at_once_max=1) as on:
+        for leaves in (True, False, False):
+            client, backend = await on.open_session()
+            client.send(execute("SELECT 1", 2))
+            if leaves:
+                await backend.read_frame()
+            else:
+                await answer_query(backend, 1)
+                await backend.expect(execute("SELECT 1", 2))
+            client.close()
+    assert [type(result) for result in rewriter.results] == [Rows, Rows]
 
 
 # --- draining

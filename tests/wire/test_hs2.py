@@ -7,12 +7,21 @@ from wire_vectors import captured, read_all
 from proxy.wire.errors import RemoteProtocolError
 from proxy.wire.frames import FrameReader
 from proxy.wire.hs2 import (
+    CONFIGURATION_BYTES_MAX,
+    CONFIGURATION_ENTRIES_MAX,
     EXECUTE_STATEMENT,
+    OperationId,
     SessionHandle,
+    asks_for_rows,
+    decode_configuration,
+    decode_operation_of_call,
     decode_session_of_call,
     decode_statement_call,
     encode_close_session,
     encode_execute,
+    encode_open_session,
+    identifier_of,
+    replace_operation,
     replace_statement,
 )
 from proxy.wire.kinds import Kind, MessageType
@@ -194,3 +203,54 @@ def test_a_reply_to_another_call_is_refused() -> None:
     raw = Writer().header("GetInfo", MessageType.REPLY, 3).stop().to_bytes()
     with pytest.raises(RemoteProtocolError, match="expected the reply to FetchResults with seqid 3, got GetInfo"):
         expect_reply(raw, "FetchResults", 3)
+
+
+@pytest.mark.parametrize(("client", "run_async"), [("beeline", True), ("pyhive", False)])
+def test_a_statement_call_tells_whether_its_reply_is_its_end(client: str, run_async: bool) -> None:  # noqa: FBT001
+    found = [decode_statement_call(message) for message in calls(client, EXECUTE_STATEMENT)]
+    assert found
+    assert all(call is not None and call.run_async is run_async for call in found)
+
+
+@pytest.mark.parametrize("client", ["beeline", "pyhive"])
+@pytest.mark.parametrize("name", ["GetOperationStatus", "FetchResults", "CloseOperation"])
+def test_the_calls_of_real_clients_name_the_operation_that_was_made(client: str, name: str) -> None:
+    made = [decode_operation_reply(reader).operation for reader in replies(client, EXECUTE_STATEMENT)]
+    known = [identifier_of(operation) for operation in made if operation is not None]
+    other = OperationId(Writer().binary(1, b"other").stop().to_bytes())
+    named = calls(client, name)
+    assert known
+    for message in named:
+        found = decode_operation_of_call(message)
+        assert found is not None
+        identifier, span = found
+        assert identifier in known
+        redirected = replace_operation(message, span, other)
+        again = decode_operation_of_call(redirected)
+        assert again is not None
+        assert again[0] == other
+        assert replace_operation(redirected, again[1], identifier) == message
+
+
+@pytest.mark.parametrize("client", ["beeline", "pyhive"])
+def test_real_clients_fetch_rows_and_say_so(client: str) -> None:
+    assert all(asks_for_rows(message) for message in calls(client, "FetchResults"))
+
+
+def open_call(configuration: dict[str, str]) -> Message:
+    raw = encode_open_session(1, "user", "password", configuration)
+    return Message(read_header(raw), raw)
+
+
+@pytest.mark.parametrize("configuration", [{}, {"use:database": "é"}, {str(i): "" for i in range(100)}])
+def test_the_settings_of_a_session_are_read(configuration: dict[str, str]) -> None:
+    assert decode_configuration(open_call(configuration)) == configuration
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [{str(i): "" for i in range(CONFIGURATION_ENTRIES_MAX + 1)}, {"a": "x" * CONFIGURATION_BYTES_MAX}],
+    ids=["too many", "too long"],
+)
+def test_settings_past_their_bounds_are_not_read_at_all(configuration: dict[str, str]) -> None:
+    assert decode_configuration(open_call(configuration)) is None

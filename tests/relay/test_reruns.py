@@ -1,0 +1,480 @@
+"""A rewritten statement that fails, and what its client sees of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from relay_dialogue import (
+    AGAIN,
+    OPERATION,
+    Dialogue,
+    close_session,
+    execute,
+    execute_and_wait,
+    executed,
+    fetch,
+    fetch_log,
+    get_status,
+    operation_call,
+    reply,
+    status_is,
+)
+
+from proxy.commands import Close, Command, StatementEnded, TurnedTransparent
+from proxy.executions import EXECUTIONS_MAX, RERUN_CALL_BYTES_MAX, Executions
+from proxy.phases import Phase
+from proxy.relay import RERUN_WITHIN_S, WAITING_BYTES_MAX
+from proxy.rulings import End, Ending, Ruling
+from proxy.wire.frames import frame
+from proxy.wire.hs2 import OperationHandle, OperationState, encode_fetch_failure, encode_still_running
+
+ERROR = OperationState.ERROR
+FINISHED = OperationState.FINISHED
+RUNNING = OperationState.RUNNING
+CANCELED = OperationState.CANCELED
+
+OURS = "it failed by our doing"
+THEIRS = "it fails by their own"
+
+
+def refused(seqid: int, message: str = OURS) -> bytes:
+    return reply("ExecuteStatement", seqid, status=3, message=message)
+
+
+def own_call(call: Callable[..., bytes], operation: OperationHandle) -> bytes:
+    """A call of the proxy's own."""
+    return call(1, operation)
+
+
+def own_close(operation: OperationHandle) -> bytes:
+    return operation_call("CloseOperation", 1, operation)
+
+
+@dataclass
+class Play:
+    """One statement of a client, and how it ended."""
+
+    dialogue: Dialogue
+    endings: list[Ending] = field(default_factory=list)
+
+    def tell(self, commands: list[Command]) -> list[Command]:
+        """Tell the ends that are among the commands, and return the rest."""
+        others: list[Command] = []
+        for command in commands:
+            if isinstance(command, StatementEnded):
+                command.ruling.ended(command.ending)
+            else:
+                others.append(command)
+        return others
+
+    def says(self, data: bytes, *, to_backend: bytes = b"", back: bytes = b"") -> list[Command]:
+        """The client says something; what reaches the backend then, and what comes back at once."""
+        commands = self.tell(self.dialogue.client(data))
+        assert (self.dialogue.backend_got(), self.dialogue.client_got()) == (to_backend, back)
+        return commands
+
+    def answers(self, data: bytes, *, to_client: bytes = b"", back: bytes = b"") -> list[Command]:
+        """The backend says something; what reaches the client then, and what the backend is sent at once."""
+        commands = self.tell(self.dialogue.backend(data))
+        assert (self.dialogue.client_got(), self.dialogue.backend_got()) == (to_client, back)
+        return commands
+
+    def executes(
+        self, call: bytes, sent: bytes, text: str = "SELECT 2", *, may_rerun: bool = True, rerun_on: str = ""
+    ) -> None:
+        self.dialogue.client(call)
+        ruling = Ruling(text, may_rerun, rerun_on, self.endings.append)
+        self.dialogue.now = 10.0
+        self.dialogue.carry_out(self.dialogue.relay.release(ruling))
+        assert self.dialogue.backend_got() == sent
+        self.dialogue.now = 12.5
+
+    def passes(self, call: bytes, answer: bytes) -> None:
+        """A call and its reply that only pass."""
+        self.says(call, to_backend=call)
+        self.answers(answer, to_client=answer)
+
+
+# Whole messages, single bytes, and something between.
+@pytest.fixture(params=[None, 1, 7], ids=["whole", "bytes", "sevens"])
+def play(request: pytest.FixtureRequest) -> Play:
+    return Play(Dialogue(chunk_bytes=request.param).open_session())
+
+
+def synchronous(play: Play) -> Play:
+    play.executes(execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 2", 5))
+    return play
+
+
+def in_background(play: Play, **ruling: str) -> Play:
+    """Its operation is there, and the client waits for its end."""
+    play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5), **ruling)  # type: ignore[arg-type]
+    play.answers(executed(5), to_client=executed(5))
+    play.says(get_status(6), to_backend=get_status(6))
+    return play
+
+
+def rerun_in_background(play: Play) -> Play:
+    """It failed, has another operation, and the client's question goes to that one."""
+    in_background(play)
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN))
+    return play
+
+
+# --- a client that waits for the statement's end
+
+
+def test_a_synchronous_statement_that_fails_is_run_again_and_only_that_answer_is_seen(play: Play) -> None:
+    synchronous(play)
+    play.answers(refused(5), back=execute_and_wait("SELECT 1", 5))
+    play.answers(executed(5), to_client=executed(5))
+    assert play.endings == [Ending(End.RESCUED, 2.5, OURS)]
+    play.passes(fetch(6), reply("FetchResults", 6))
+
+
+def test_a_statement_that_fails_as_it_came_too_shows_its_own_error(play: Play) -> None:
+    synchronous(play)
+    play.answers(refused(5), back=execute_and_wait("SELECT 1", 5))
+    play.answers(refused(5, THEIRS), to_client=refused(5, THEIRS))
+    assert play.endings == [Ending(End.FAILED_TWICE, 2.5, OURS)]
+
+
+def test_a_statement_in_the_background_that_is_refused_at_once_is_executed_again(play: Play) -> None:
+    play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5))
+    play.answers(refused(5), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), to_client=executed(5, AGAIN))
+    play.says(get_status(6, AGAIN), to_backend=get_status(6, AGAIN))
+    assert play.endings == []
+    play.answers(status_is(ERROR, 6, THEIRS), to_client=status_is(ERROR, 6, THEIRS))
+    assert play.endings == [Ending(End.FAILED_TWICE, 2.5, OURS)]
+
+
+# --- a client that asks for the statement's end
+
+
+def test_a_statement_that_fails_in_the_background_is_run_again_behind_its_own_handle(play: Play) -> None:
+    rerun_in_background(play)
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    play.says(get_status(7), to_backend=get_status(7, AGAIN))
+    play.answers(status_is(FINISHED, 7), to_client=status_is(FINISHED, 7))
+    assert play.endings == [Ending(End.RESCUED, 2.5, OURS)]
+    play.says(fetch(8), to_backend=fetch(8, AGAIN))
+    play.answers(reply("FetchResults", 8), to_client=reply("FetchResults", 8))
+
+
+@pytest.mark.parametrize("name", ["GetResultSetMetadata", "CancelOperation", "GetQueryId", "CloseImpalaOperation"])
+def test_every_later_call_about_it_goes_to_the_new_operation(play: Play, name: str) -> None:
+    rerun_in_background(play)
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    play.says(operation_call(name, 7), to_backend=operation_call(name, 7, AGAIN))
+
+
+def test_the_finished_status_of_a_rerun_is_answered_without_the_backend() -> None:
+    play = rerun_in_background(Play(Dialogue().open_session()))
+    play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
+    play.says(get_status(7), back=status_is(FINISHED, 7))
+
+
+def test_a_closed_operation_is_known_by_its_own_handle_again(play: Play) -> None:
+    rerun_in_background(play)
+    play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
+    close = operation_call("CloseOperation", 7)
+    play.says(close, to_backend=operation_call("CloseOperation", 7, AGAIN))
+    play.answers(reply("CloseOperation", 7), to_client=reply("CloseOperation", 7))
+    play.passes(get_status(8), status_is(ERROR, 8))
+
+
+def test_a_rerun_that_fails_in_the_background_shows_its_own_error(play: Play) -> None:
+    rerun_in_background(play)
+    play.answers(status_is(ERROR, 6, THEIRS), to_client=status_is(ERROR, 6, THEIRS))
+    assert play.endings == [Ending(End.FAILED_TWICE, 2.5, OURS)]
+
+
+@pytest.mark.parametrize("answer", [refused(5, THEIRS), reply("ExecuteStatement", 5)], ids=["no", "nothing"])
+def test_a_rerun_that_cannot_start_in_the_background_leaves_the_first_failure(play: Play, answer: bytes) -> None:
+    in_background(play)
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.answers(answer, to_client=status_is(ERROR, 6, OURS))
+    assert play.endings == [Ending(End.FAILED, 2.5, OURS)]
+    play.passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
+
+
+def test_what_a_client_sends_during_a_rerun_waits_for_its_end(play: Play) -> None:
+    in_background(play)
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.says(fetch(7))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN) + fetch(7, AGAIN))
+
+
+def test_a_client_that_keeps_sending_during_a_rerun_is_paused() -> None:
+    play = in_background(Play(Dialogue().open_session()))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    assert play.says(fetch() * (WAITING_BYTES_MAX // len(fetch()) + 1)) != []
+
+
+# --- a client that fetches what is computed as it is fetched
+
+
+def finished(play: Play) -> Play:
+    in_background(play)
+    play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
+    play.dialogue.now = 20.0
+    return play
+
+
+def no_rows(seqid: int, message: str = OURS) -> bytes:
+    return reply("FetchResults", seqid, status=3, message=message)
+
+
+def test_a_failure_at_the_first_fetch_is_answered_with_the_rows_of_a_second_run(play: Play) -> None:
+    finished(play)
+    assert play.endings == []
+    play.says(fetch(7), to_backend=fetch(7))
+    play.answers(no_rows(7), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=own_call(get_status, AGAIN))
+    play.answers(status_is(RUNNING, 1), back=own_call(get_status, AGAIN))
+    play.answers(status_is(FINISHED, 1), back=fetch(7, AGAIN))
+    play.answers(reply("FetchResults", 7), to_client=reply("FetchResults", 7))
+    assert play.endings == [Ending(End.RESCUED, 10.0, OURS)]
+    play.says(fetch(8), to_backend=fetch(8, AGAIN))
+
+
+@pytest.mark.parametrize("refused_at_once", [True, False])
+def test_a_fetch_whose_second_run_fails_shows_that_error(play: Play, refused_at_once: bool) -> None:  # noqa: FBT001
+    finished(play)
+    play.says(fetch(7), to_backend=fetch(7))
+    play.answers(no_rows(7), back=execute("SELECT 1", 5))
+    theirs = frame(encode_fetch_failure(7, THEIRS, None))
+    if refused_at_once:
+        play.answers(refused(5, THEIRS), to_client=theirs)
+    else:
+        play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+        play.answers(reply("CloseOperation", 1), back=own_call(get_status, AGAIN))
+        play.answers(status_is(ERROR, 1, THEIRS), to_client=theirs)
+    assert play.endings == [Ending(End.FAILED_TWICE, 10.0, OURS)]
+
+
+def test_rows_that_came_end_the_statement_and_are_never_fetched_twice(play: Play) -> None:
+    finished(play)
+    play.passes(fetch(7), reply("FetchResults", 7))
+    assert play.endings == [Ending(End.FINISHED, 2.5)]
+    play.passes(fetch(8), no_rows(8))
+
+
+def test_a_log_that_cannot_be_fetched_says_nothing_of_the_statement(play: Play) -> None:
+    finished(play)
+    play.passes(fetch_log(7), no_rows(7))
+    play.says(fetch(8), to_backend=fetch(8))
+    play.answers(no_rows(8), back=execute("SELECT 1", 5))
+
+
+def test_a_synchronous_statement_is_run_again_at_its_first_fetch_too(play: Play) -> None:
+    synchronous(play)
+    play.answers(executed(5), to_client=executed(5))
+    play.says(fetch(7), to_backend=fetch(7))
+    play.answers(no_rows(7), back=execute_and_wait("SELECT 1", 5))
+
+
+def test_a_statement_that_is_closed_unfetched_has_finished(play: Play) -> None:
+    finished(play)
+    play.passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
+    assert play.endings == [Ending(End.FINISHED, 2.5)]
+
+
+def test_a_large_first_batch_passes_as_it_comes() -> None:
+    play = finished(Play(Dialogue().open_session()))
+    play.says(fetch(7), to_backend=fetch(7))
+    batch = frame(reply("FetchResults", 7)[4:] + bytes(2 * 1024 * 1024))
+    play.answers(batch[:100_000], to_client=batch[:100_000])
+    play.answers(batch[100_000:], to_client=batch[100_000:])
+    assert play.endings == [Ending(End.FINISHED, 2.5)]
+
+
+# --- failures that the client is told of
+
+
+@pytest.mark.parametrize("state", [CANCELED, OperationState.TIMEDOUT, OperationState.CLOSED])
+def test_a_statement_that_was_stopped_is_not_run_again(play: Play, state: OperationState) -> None:
+    in_background(play)
+    play.answers(status_is(state, 6, OURS), to_client=status_is(state, 6, OURS))
+    assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+
+
+def test_a_failure_that_comes_late_is_shown_unless_it_says_that_the_text_was_out_of_date() -> None:
+    for rerun_on, expected in (("", b""), ("our doing", execute("SELECT 1", 5))):
+        play = in_background(Play(Dialogue().open_session()), rerun_on=rerun_on)
+        play.dialogue.now = 10.0 + RERUN_WITHIN_S + 1
+        failure = status_is(ERROR, 6, OURS)
+        play.answers(failure, to_client=b"" if expected else failure, back=expected)
+        assert [ending.end for ending in play.endings] == ([] if expected else [End.FAILED])
+
+
+@pytest.mark.parametrize(
+    ("text", "may_rerun"), [("SELECT 2", False), ("SELECT 1", True)], ids=["not allowed", "the client's own text"]
+)
+def test_only_another_text_that_may_be_is_run_again(play: Play, text: str, may_rerun: bool) -> None:  # noqa: FBT001
+    play.executes(execute_and_wait("SELECT 1", 5), execute_and_wait(text, 5), text, may_rerun=may_rerun)
+    play.answers(refused(5), to_client=refused(5))
+    assert play.endings == [Ending(End.FAILED, 2.5, OURS)]
+
+
+def test_a_failure_with_a_call_behind_it_is_shown(play: Play) -> None:
+    in_background(play)
+    play.says(fetch(7), to_backend=fetch(7))
+    play.answers(status_is(ERROR, 6, OURS), to_client=status_is(ERROR, 6, OURS))
+    assert play.endings == [Ending(End.FAILED, 2.5, OURS)]
+
+
+def test_a_failure_with_a_statement_held_behind_it_is_shown(play: Play) -> None:
+    synchronous(play)
+    play.says(execute("SELECT 3", 6))
+    play.answers(refused(5), to_client=refused(5))
+    assert play.dialogue.relay.phase is Phase.HELD
+
+
+def test_a_call_too_long_to_be_kept_is_not_made_again() -> None:
+    statement = f"SELECT '{'x' * RERUN_CALL_BYTES_MAX}'"
+    play = Play(Dialogue(request_bytes_max=2 * RERUN_CALL_BYTES_MAX).open_session())
+    play.executes(execute_and_wait(statement, 5), execute_and_wait("SELECT 2", 5))
+    play.answers(refused(5), to_client=refused(5))
+
+
+# --- every statement's end
+
+
+def test_the_end_of_a_statement_that_went_as_it_came_is_told_too(play: Play) -> None:
+    play.executes(execute("SELECT 1", 5), execute("SELECT 1", 5), "SELECT 1")
+    play.answers(executed(5), to_client=executed(5))
+    play.passes(get_status(6), status_is(RUNNING, 6))
+    assert play.endings == []
+    play.passes(get_status(7), status_is(FINISHED, 7))
+    assert play.endings == [Ending(End.FINISHED, 2.5)]
+
+
+def test_a_synchronous_statement_has_finished_with_its_reply(play: Play) -> None:
+    play.executes(execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 1", 5), "SELECT 1")
+    play.answers(executed(5), to_client=executed(5))
+    assert play.endings == [Ending(End.FINISHED, 2.5)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [operation_call("CancelOperation", 7), operation_call("CloseOperation", 7), close_session(7)],
+    ids=["cancel", "close", "close session"],
+)
+def test_the_end_of_a_statement_that_is_stopped_early_is_unknown(play: Play, call: bytes) -> None:
+    in_background(play)
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    play.says(call, to_backend=call)
+    assert play.endings == [Ending(End.UNKNOWN, 2.5)]
+
+
+def test_the_end_of_a_statement_whose_connection_ends_is_unknown(play: Play) -> None:
+    synchronous(play)
+    (close,) = play.tell(play.dialogue.relay.close("the client closed"))
+    assert isinstance(close, Close)
+    assert play.endings == [Ending(End.UNKNOWN, 2.5)]
+
+
+def test_of_too_many_open_statements_the_oldest_is_given_up() -> None:
+    play = Play(Dialogue(executions=Executions(executions_max=1)).open_session())
+    assert EXECUTIONS_MAX > 1
+    in_background(play)
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    play.executes(execute("SELECT 3", 7), execute("SELECT 4", 7), "SELECT 4")
+    play.answers(executed(7, AGAIN), to_client=executed(7, AGAIN))
+    assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+    play.passes(get_status(8), status_is(ERROR, 8))
+    play.says(get_status(9, AGAIN), to_backend=get_status(9, AGAIN))
+    play.answers(status_is(ERROR, 9), back=execute("SELECT 3", 7))
+
+
+def test_nothing_is_run_again_where_too_many_operations_stand_for_others() -> None:
+    play = in_background(Play(Dialogue(executions=Executions(successors_max=0)).open_session()))
+    play.answers(status_is(ERROR, 6, OURS), to_client=status_is(ERROR, 6, OURS))
+
+
+# --- more than one connection
+
+
+def second_connection(play: Play) -> Play:
+    return Play(Dialogue(executions=play.dialogue.executions).log_in())
+
+
+def test_a_statement_is_run_again_for_whichever_connection_asks_for_its_end(play: Play) -> None:
+    in_background(play)
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    other = second_connection(play)
+    other.says(get_status(1), to_backend=get_status(1))
+    other.answers(status_is(ERROR, 1, OURS), back=execute("SELECT 1", 5))
+    other.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    other.answers(reply("CloseOperation", 1), back=get_status(1, AGAIN))
+    other.answers(status_is(FINISHED, 1), to_client=status_is(FINISHED, 1))
+    assert [ending.end for ending in play.endings] == [End.RESCUED]
+    play.says(fetch(7), to_backend=fetch(7, AGAIN))
+
+
+def test_a_cancel_from_another_connection_reaches_the_rerun_that_is_on_its_way(play: Play) -> None:
+    in_background(play)
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    other = second_connection(play)
+    cancel = operation_call("CancelOperation", 1)
+    # The first operation is still there, so the one who cancels is told that it is done.
+    play.tell(other.says(cancel, to_backend=cancel))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=operation_call("CancelOperation", 1, AGAIN))
+    play.answers(reply("CancelOperation", 1), back=get_status(6, AGAIN))
+    play.answers(status_is(CANCELED, 6), to_client=status_is(CANCELED, 6))
+    assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+
+
+def test_others_are_told_that_a_statement_runs_while_it_is_run_again(play: Play) -> None:
+    in_background(play)
+    other, late = second_connection(play), second_connection(play)
+    late.says(get_status(3), to_backend=get_status(3))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    other.says(get_status(2), to_backend=get_status(2))
+    other.answers(status_is(ERROR, 2, OURS), to_client=frame(encode_still_running(2)))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    late.answers(status_is(ERROR, 3, OURS), to_client=frame(encode_still_running(3)))
+    assert play.endings == []
+
+
+def test_a_client_that_leaves_during_a_rerun_leaves_no_operation_behind(play: Play) -> None:
+    in_background(play)
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.tell(play.dialogue.relay.close("the client closed"))
+    last_words = operation_call("CancelOperation", 1, AGAIN) + own_close(AGAIN)
+    play.answers(executed(5, AGAIN), back=last_words)
+    assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+
+
+# --- a reply stream that is not what the calls explain
+
+
+def test_a_kept_reply_that_cannot_be_read_reaches_the_client_whole(play: Play) -> None:
+    in_background(play)
+    garbage = reply("GetInfo", 6)
+    (turned,) = play.answers(garbage, to_client=garbage)
+    assert isinstance(turned, TurnedTransparent)
+
+
+def test_a_broken_reply_during_a_rerun_closes_the_connection(play: Play) -> None:
+    in_background(play)
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    assert any(isinstance(command, Close) for command in play.answers(reply("GetInfo", 6)))
+    assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+
+
+def test_half_a_kept_reply_reaches_the_client_when_the_connection_turns_transparent() -> None:
+    play = in_background(Play(Dialogue().open_session()))
+    play.says(get_status(7), to_backend=get_status(7))
+    broken, half = reply("GetInfo", 6), status_is(ERROR, 7, OURS)[:20]
+    (turned,) = play.answers(broken + half, to_client=broken + half)
+    assert isinstance(turned, TurnedTransparent)
+    rest = status_is(ERROR, 7, OURS)[20:]
+    play.answers(rest, to_client=rest)
