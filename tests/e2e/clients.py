@@ -44,12 +44,14 @@ def answer(connection: hive.Connection, sql: str) -> Answer:
             return ("error", status.sqlState, status.errorCode, comparable_message(status.errorMessage))
 
 
-def run_beeline(java: Java, endpoint: Endpoint, script: str, home: Path) -> subprocess.CompletedProcess[str]:
+def run_beeline(
+    java: Java, endpoint: Endpoint, script: str, home: Path, *, url_options: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Runs a script in Spark's own beeline, to its end in spite of errors."""
     path = home / "script.sql"
     path.write_text(script, encoding="utf-8")
     options = ("-n", "tester", "--outputformat=tsv2", "--force=true", "--silent=true", "-f", str(path))
-    command = beeline_command(java, endpoint.jdbc_url, *options)
+    command = beeline_command(java, endpoint.jdbc_url + url_options, *options)
     # Beeline keeps its history in the home directory, and takes its encoding from the locale.
     command[1:1] = [f"-Duser.home={home}", "-Dstdout.encoding=UTF-8", "-Dfile.encoding=UTF-8"]
     return subprocess.run(

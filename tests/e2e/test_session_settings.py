@@ -1,0 +1,76 @@
+"""What users turn while sessions are open: settings of their own, and the configuration of the proxy."""
+
+import signal
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from clients import run_beeline
+from pyhive import hive
+
+from demo.hive import connect, run
+from demo.java import Java
+from demo.proxy_process import ProxyProcess, proxy_process
+from demo.thrift_server import ThriftServer
+
+pytestmark = pytest.mark.usefixtures("sample")
+
+# Far more than a signal takes, far less than a user would wait.
+PROMPTLY_S = 10
+
+
+def _until(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PROMPTLY_S
+    while not (met := condition()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return met
+
+
+def test_a_session_sees_what_it_has_set_and_what_holds_otherwise(proxied: hive.Connection) -> None:
+    assert run(proxied, "SET starpruner.enabled") == [("starpruner.enabled", "true")]
+    assert run(proxied, "SET starpruner.enabled=false") == [("starpruner.enabled", "false")]
+    assert run(proxied, "SET starpruner.enabled") == [("starpruner.enabled", "false")]
+    run(proxied, "RESET starpruner.enabled")
+    assert run(proxied, "SET starpruner.enabled") == [("starpruner.enabled", "true")]
+
+
+def test_a_setting_that_is_none_is_an_error_that_names_those_there_are(proxied: hive.Connection) -> None:
+    with pytest.raises(hive.Error) as caught:
+        run(proxied, "SET starpruner.enable=false")
+    assert "starpruner.enable is no setting of a session" in str(caught.value)
+    with pytest.raises(hive.Error) as caught:
+        run(proxied, "SET starpruner.mode=shadows")
+    assert "starpruner.mode cannot be" in str(caught.value)
+
+
+def test_the_url_of_a_jdbc_client_may_hold_settings(java: Java, proxy: ProxyProcess, tmp_path: Path) -> None:
+    shown = run_beeline(
+        java, proxy.endpoint, "SET starpruner.enabled;", tmp_path, url_options="?starpruner.enabled=false"
+    )
+    assert "starpruner.enabled\tfalse" in shown.stdout
+
+
+def test_a_configuration_that_is_read_anew_counts_for_a_session_that_is_open(
+    spark: ThriftServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "starpruner.toml"
+    path.write_text("[rewrite]\nconsistency = 'window'\n")
+    with proxy_process(spark.endpoint, tmp_path, options=("--config", str(path))) as proxy:
+        with closing(connect(proxy.endpoint)) as session:
+
+            def consistency() -> str:
+                return str(run(session, "SET starpruner.consistency")[0][1])
+
+            assert consistency() == "window"
+            path.write_text("[rewrite]\nconsistency = 'strict'\n[proxy]\nconnections_max = 7\n")
+            proxy.child.process.send_signal(signal.SIGHUP)
+            assert _until(lambda: consistency() == "strict")
+            path.write_text("[rewrite]\nconsistency = 'whatever'\n")
+            proxy.child.process.send_signal(signal.SIGHUP)
+            assert _until(lambda: "was not read anew" in proxy.child.log.read_text())
+            assert consistency() == "strict"
+        log = proxy.child.log.read_text()
+    assert "what changed in [proxy] counts after a restart only" in log
+    assert "rewrite.consistency" in log
