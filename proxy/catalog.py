@@ -69,8 +69,15 @@ def read_description(result: QueryResult) -> TableFacts | None:
         partition_columns=partition_columns,
         provider=details.get("Provider", "").lower(),
         kind=TableKind.TABLE if is_table else TableKind.VIEW,
+        full_name=_full_name(details),
         view=None if is_table else _lasting_view(details),
     )
+
+
+def _full_name(details: Mapping[str, str]) -> TableName | None:
+    """What every session knows a table or view by. Temporary views have a name alone, if any."""
+    parts = tuple(details[name] for name in ("Catalog", "Database", "Table") if name in details)
+    return TableName(parts) if {"Database", "Table"} <= details.keys() else None
 
 
 def _lasting_view(details: Mapping[str, str]) -> ViewText | None:

@@ -12,6 +12,7 @@ from rewriter.keyset import KeyRanges, Keys, KeySet
 from rewriter.limits import Limits
 from rewriter.plan import Plan, Rewrite, ScanOutcome, apply, plan
 from rewriter.reducers import Question, Reducer
+from rewriter.rule import Rule
 from rewriter.scans import PlannedScan
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement, may_have_a_join, read
@@ -31,6 +32,7 @@ __all__ = [
     "Question",
     "Reducer",
     "Rewrite",
+    "Rule",
     "ScanOutcome",
     "SkipReason",
     "Statement",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Protocol, TypeAlias
@@ -111,6 +112,10 @@ class TableFacts:
     partition_columns: tuple[str, ...] = ()
     provider: str = "parquet"
     kind: TableKind = TableKind.TABLE
+    # Catalog, database and table, by which all sessions know it; None of what belongs to one session.
+    full_name: TableName | None = field(default=None, compare=False)
+    # Whether it is to be left alone, whatever could be done.
+    is_off: bool = False
     # Of a view: its text, where the session could tell; and what that comes to, once it was followed.
     view: ViewText | None = None
     behind: Behind | None = field(default=None, compare=False)
@@ -137,3 +142,24 @@ class TableFacts:
 
 # None: the client's session could not describe it, or what it said was not understood.
 Catalog: TypeAlias = Mapping[TableName, TableFacts | None]
+
+
+def switched_off(catalog: Catalog, names: frozenset[TableName]) -> Catalog:
+    """The catalog in which the tables of these names are to be left alone; see `Limits.tables_off`."""
+    if not names:
+        return catalog
+    folded = {_folded(name.parts) for name in names}
+    return {
+        name: replace(facts, is_off=True) if facts is not None and _is_among(folded, name, facts) else facts
+        for name, facts in catalog.items()
+    }
+
+
+def _is_among(folded: AbstractSet[tuple[str, ...]], name: TableName, facts: TableFacts) -> bool:
+    parts = _folded((facts.full_name or name).parts)
+    found = [parts[start:] for start in range(len(parts))]
+    return any(part in folded or (*part[:-1], "*") in folded for part in found)
+
+
+def _folded(parts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in parts)

@@ -75,6 +75,8 @@ class Join:
     parent: Join | None = field(default=None, repr=False)
     # The nearest join above that pads this one's rows with nulls: beyond it they are not seen as they are.
     padded_by: Join | None = field(default=None, repr=False)
+    # Whether a condition above was found to drop the rows that the join pads.
+    is_strengthened: bool = False
 
     def side_of(self, leaf: Leaf) -> Side | None:
         """The side that the leaf stands on, or None if it is no part of the join."""

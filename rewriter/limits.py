@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rewriter.catalog import TableName
 from rewriter.consumers import METASTORES
+from rewriter.rule import Rule
 from rewriter.widen import Consumer
 
 
@@ -17,3 +19,7 @@ class Limits:
     key_queries_max: int = 8
     metastore: Consumer = METASTORES["derby"]
     predicate_chars_max: int = 128 * 1024
+    # What is switched off. A table by its own name, or with its database and catalog before it; * stands for all
+    # tables of a database.
+    rules_off: frozenset[Rule] = frozenset()
+    tables_off: frozenset[TableName] = frozenset()

@@ -15,7 +15,8 @@ from rewriter.jointree import Join, Leaf, Reference
 from rewriter.keyquery import KeyColumn
 from rewriter.keys import compares_exactly, is_key_type
 from rewriter.lineage import Origin, origins
-from rewriter.rules import CONDITION_HOLDS
+from rewriter.rule import Rule
+from rewriter.rules import CONDITION_HOLDS, JoinKind
 from rewriter.scopes import Operand, Scope, Scopes
 from rewriter.skip import SkipReason
 from rewriter.sources import is_plain_exists, query_key
@@ -24,6 +25,9 @@ from rewriter.sources import is_plain_exists, query_key
 _PROVIDERS = frozenset({"parquet", "orc", "hive", "csv", "json", "avro", "text"})
 
 _EQUALITIES = (exp.EQ, exp.NullSafeEQ)
+
+# What it takes to narrow a fact by a join; for any other kind it is an outer join.
+_RULE_OF_KIND = {JoinKind.INNER: Rule.INNER_JOIN, JoinKind.SEMI: Rule.SEMI_JOIN}
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class Match:
     key: str
     shown: str
     null_safe: bool = False
+    rules: frozenset[Rule] = frozenset()
 
     @property
     def column(self) -> str:
@@ -83,6 +88,7 @@ class _SmallSide:
     key: str
     shown: str
     type_name: str | None
+    is_expression: bool = False
 
 
 class Matcher:
@@ -92,6 +98,8 @@ class Matcher:
         self._scopes = scopes
         self._scope = scope
         self._filters = filters
+        strengthened = any(join.is_strengthened for join in scope.block.tree.joins)
+        self._block_rules = frozenset({Rule.MADE_INNER} if strengthened else ())
 
     def matches(self, join: Join) -> Iterator[Match | Refusal]:
         """What the join's condition says of facts below it, whichever side of an equality they stand on."""
@@ -109,7 +117,7 @@ class Matcher:
         elif isinstance(term, exp.In) and isinstance(query := term.args.get("query"), exp.Subquery):
             side = term.this.unnest()
             members = side.expressions if isinstance(side, exp.Tuple) else [side]
-            yield from self._of_query(join, [member.unnest() for member in members], query.this)
+            yield from self._of_query(join, [member.unnest() for member in members], query.this, Rule.IN_SUBQUERY)
         elif isinstance(term, exp.Exists):
             yield from self._of_exists(join, term.this.unnest())
 
@@ -119,7 +127,7 @@ class Matcher:
         null_safe = isinstance(term, exp.NullSafeEQ)
         if isinstance(small_side, exp.Query):
             # Without a row a scalar subquery is null: `<=>` would match it, and no key query tells.
-            yield from () if null_safe else self._of_query(join, [fact_side], small_side)
+            yield from () if null_safe else self._of_query(join, [fact_side], small_side, Rule.SCALAR_SUBQUERY)
             return
         fact, column = self._scope.resolve(fact_side, join), self._scope.resolve(small_side, join)
         small = self._column_side(column) if column is not None else self._expression_side(join, term, small_side)
@@ -133,7 +141,9 @@ class Matcher:
             partner = ItemPartner(self._scope, join, small.leaf)
             yield from self._matched(join, fact, partner, small, null_safe=null_safe)
 
-    def _of_query(self, join: Join, fact_sides: list[exp.Expr], query: exp.Expr) -> Iterator[Match | Refusal]:
+    def _of_query(
+        self, join: Join, fact_sides: list[exp.Expr], query: exp.Expr, rule: Rule
+    ) -> Iterator[Match | Refusal]:
         """`t.k IN (SELECT ..)`, `(t.k, t.l) IN (SELECT ..)` and `t.k = (SELECT ..)`: what the query answers."""
         partner = QueryPartner(query, len(fact_sides))
         for index, side in enumerate(fact_sides):
@@ -145,7 +155,8 @@ class Matcher:
                 if refusal is not None:
                     yield Refusal(origin.reference, refusal)
                 else:
-                    yield Match(origin, partner, query_key(index), f"{fact} = (subquery)")
+                    rules = self._rules(join, fact, origin, rule)
+                    yield Match(origin, partner, query_key(index), f"{fact} = (subquery)", rules=rules)
 
     def _of_exists(self, join: Join, query: exp.Expr) -> Iterator[Match | Refusal]:
         """`EXISTS (SELECT .. FROM r WHERE r.k = t.k AND ..)` is a semi-join."""
@@ -182,7 +193,21 @@ class Matcher:
                 yield Refusal(origin.reference, refusal)
             else:
                 shown = f"{fact} {'<=>' if null_safe else '='} {small.shown}"
-                yield Match(origin, partner, small.key, shown, null_safe)
+                rules = self._rules(join, fact, origin, None if partner.join is join else Rule.EXISTS)
+                rules |= {Rule.NULL_SAFE} if null_safe else set()
+                rules |= {Rule.KEY_EXPRESSIONS} if small.is_expression else set()
+                yield Match(origin, partner, small.key, shown, null_safe, rules)
+
+    def _rules(self, join: Join, fact: Operand, origin: Origin, subquery: Rule | None) -> frozenset[Rule]:
+        """What it takes to narrow a fact by a join, or by a subquery in the join's condition."""
+        rules = {_RULE_OF_KIND.get(join.kind, Rule.OUTER_JOIN)}
+        if subquery is not None:
+            rules = rules - {Rule.INNER_JOIN} | {subquery}
+        if self._scopes.query_of(fact.leaf) is not None:
+            rules.add(Rule.DERIVED_TABLES)
+        if origin.facts.kind is TableKind.VIEW:
+            rules.add(Rule.VIEWS)
+        return self._block_rules | rules
 
     def _column_side(self, operand: Operand) -> _SmallSide:
         key = f"{operand.leaf.alias_text(self._scopes.statement)}.{quoted(operand.name)}"
@@ -200,7 +225,7 @@ class Matcher:
             for operand in operands_of(self._scopes.statement, conjunct):
                 if operand.tree is side and self._filters.is_repeatable(operand):
                     text = operand.text(self._scopes.statement)
-                    return _SmallSide(leaf, text, text, None)
+                    return _SmallSide(leaf, text, text, None, is_expression=True)
         return None
 
 
@@ -235,6 +260,8 @@ def fact_refusal(facts: TableFacts | None) -> SkipReason | None:
     """Why a table cannot be narrowed, whatever it is joined with."""
     if facts is None:
         return SkipReason.UNKNOWN_TABLE
+    if facts.is_off:
+        return SkipReason.TABLE_OFF
     if facts.kind is TableKind.VIEW:
         # What stands behind its columns is asked of each by itself.
         refusal = SkipReason.VIEW_NOT_FOLLOWED if facts.behind is None else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rewriter.catalog import Catalog, Column, TableName
+from rewriter.catalog import Catalog, Column, TableName, switched_off
 from rewriter.consumers import beside
 from rewriter.costs import Costs
 from rewriter.cover import Cover
@@ -15,6 +15,7 @@ from rewriter.keyset import KeyRanges, Keys, KeySet
 from rewriter.limits import Limits
 from rewriter.predicate import Budget, Predicate, Restriction, render
 from rewriter.reducers import Question, Reducer
+from rewriter.rule import Rule
 from rewriter.scans import PlannedScan, refused, scans
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
@@ -101,6 +102,12 @@ class ScanOutcome:
             return ()
         return tuple((reducer.columns, keys) for reducer, keys in self.reducers if keys is not None)
 
+    @property
+    def rules(self) -> frozenset[Rule]:
+        """What it took to narrow the scan; nothing where it was not."""
+        used = (reducer.rules for reducer, keys in self.reducers if keys is not None)
+        return frozenset().union(*used) if self.predicate is not None else frozenset()
+
 
 @dataclass(frozen=True)
 class Rewrite:
@@ -110,6 +117,17 @@ class Rewrite:
     scans: tuple[ScanOutcome, ...]
     skip: SkipReason | None = None
 
+    @property
+    def rules(self) -> frozenset[Rule]:
+        """What it took to narrow the statement's scans."""
+        return frozenset().union(*(outcome.rules for outcome in self.scans))
+
+    @property
+    def tables(self) -> frozenset[TableName]:
+        """The tables that were narrowed, by the names that all sessions know them by."""
+        narrowed = (outcome.scan.table for outcome in self.scans if outcome.predicate is not None)
+        return frozenset(table for table in narrowed if table is not None)
+
 
 def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
     """Find the fact scans that may be narrowed, given what is known of the tables.
@@ -117,11 +135,12 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
     Where tables are missing from the catalog, the plan names them and finds nothing: look them up and
     plan again.
     """
+    catalog = switched_off(catalog, limits.tables_off)
     scopes = Scopes(statement, catalog)
     seen = see_through(scopes.tables if scopes.may_narrow else frozenset(), catalog)
     if seen.missing:
         return Plan(statement, (), seen.missing)
-    if seen.catalog is not catalog:
+    if seen.catalog is not catalog and Rule.VIEWS not in limits.rules_off:
         scopes = Scopes(statement, seen.catalog)
     if statement.target in {name.parts[-1].lower() for name in seen.names}:
         return Plan(statement, refused(scopes, SkipReason.WRITES_WHAT_IT_READS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from rewriter.jointree import Reference
@@ -13,6 +13,7 @@ from rewriter.limits import Limits
 from rewriter.matches import ItemPartner, Match, Matcher, Partner, QueryPartner, Refusal
 from rewriter.rangequery import RangeQuery, range_query
 from rewriter.readers import REDUCED_KEY, Readers
+from rewriter.rule import Rule
 from rewriter.scopes import Scope, Scopes
 from rewriter.skip import SkipReason
 from rewriter.snowflake import arms
@@ -31,6 +32,13 @@ class Reducer:
     key_query: Question
     # Where there are too many keys: of several columns, each by itself, and of one, ranges around them.
     instead: tuple[Reducer, ...] = ()
+    # What it takes. Two reducers that ask the same are one, on whichever way they were found.
+    rules: frozenset[Rule] = field(default=frozenset(), compare=False)
+
+    def without(self, off: frozenset[Rule]) -> tuple[Reducer, ...]:
+        """What is left of it where these rules are off: itself, or what can be asked instead, or nothing."""
+        instead = tuple(left for reducer in self.instead for left in reducer.without(off))
+        return instead if self.rules & off else (replace(self, instead=instead),)
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,19 @@ class BlockPlanner:
                 else:
                     matches.append(found)
             for (reference, partner, _), together in _together(matches).items():
-                yield from self._reduced(reference, partner, together)
+                for finding in self._reduced(reference, partner, together):
+                    yield from self._without_rules_off(finding)
+
+    def _without_rules_off(self, found: Finding) -> Iterator[Finding]:
+        if isinstance(found.result, SkipReason):
+            yield found
+            return
+        left = found.result.without(self._limits.rules_off) or (SkipReason.RULE_OFF,)
+        for result in left:
+            yield Finding(found.reference, result)
+
+    def _is_on(self, rule: Rule) -> bool:
+        return rule not in self._limits.rules_off
 
     def _reduced(self, reference: Reference, partner: Partner, matches: Sequence[Match]) -> Iterator[Finding]:
         if isinstance(partner, ItemPartner):
@@ -83,13 +103,14 @@ class BlockPlanner:
             return
         own = self._readers.filters_of(scope)
         filters = own.holding_for(join, leaf)
-        snowflake = arms(self._scopes, own, join, leaf)
-        outer = self._readers.outer_filters(scope, join, leaf)
+        snowflake = arms(self._scopes, own, join, leaf) if self._is_on(Rule.SNOWFLAKE) else ()
+        outer = self._readers.outer_filters(scope, join, leaf) if self._is_on(Rule.OUTER_FILTERS) else None
         if not (filters or source.is_filtered or snowflake or outer):
             yield Finding(reference, SkipReason.REDUCER_UNFILTERED)
             return
         for arm in snowflake:
-            source = Source(f"{source.sql}, {arm.source.sql}", source.is_filtered)
+            rules = source.rules | arm.source.rules | {Rule.SNOWFLAKE}
+            source = Source(f"{source.sql}, {arm.source.sql}", source.is_filtered, rules)
             filters += (arm.equality, *arm.filters)
         if outer is None:
             yield Finding(reference, self._reducer(source, filters, matches))
@@ -97,7 +118,8 @@ class BlockPlanner:
         for match in matches:
             wrapped = outer.source(source.sql, match.key, leaf.alias_text(self._scopes.statement), filters)
             reduced = replace(match, key=REDUCED_KEY)
-            yield Finding(reference, self._reducer(Source(wrapped, is_filtered=True), outer.texts, [reduced]))
+            filtered = Source(wrapped, is_filtered=True, rules=source.rules | {Rule.OUTER_FILTERS})
+            yield Finding(reference, self._reducer(filtered, outer.texts, [reduced]))
 
     def _reducer(self, source: Source, filters: tuple[str, ...], matches: Sequence[Match]) -> Reducer:
         asked = key_query(
@@ -116,6 +138,7 @@ class BlockPlanner:
             join=" AND ".join(dict.fromkeys(match.shown for match in matches)),
             key_query=asked,
             instead=instead,
+            rules=_rules(source, matches, asked),
         )
 
     def _by_ranges(self, source: Source, filters: tuple[str, ...], match: Match) -> Reducer:
@@ -126,7 +149,14 @@ class BlockPlanner:
             filters=filters,
             ranges_max=self._limits.key_ranges_max,
         )
-        return Reducer((match.column,), match.shown, asked)
+        rules = _rules(source, [match], asked) | {Rule.RANGES}
+        return Reducer((match.column,), match.shown, asked, rules=rules)
+
+
+def _rules(source: Source, matches: Sequence[Match], asked: Question) -> frozenset[Rule]:
+    together = {Rule.PAIRS} if len(matches) > 1 else set()
+    session = {Rule.SESSION_FUNCTIONS} if asked.assumes else set()
+    return source.rules.union(together, session, *(match.rules for match in matches))
 
 
 def _together(matches: Iterable[Match]) -> dict[tuple[Reference, Partner, int], list[Match]]:

@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rewriter.catalog import TableName
 from rewriter.jointree import Leaf, Reference
 from rewriter.limits import Limits
 from rewriter.matches import fact_refusal
 from rewriter.readers import Readers
 from rewriter.reducers import BlockPlanner, Reducer
+from rewriter.rule import Rule
 from rewriter.scopes import Block, Scopes
 from rewriter.skip import SkipReason
 from rewriter.strengthen import strengthen
@@ -26,6 +28,8 @@ class PlannedScan:
     skip: SkipReason | None = None
     # The columns that the table is partitioned by, the leading one first; of a view or a CTE they are not known.
     partition_columns: tuple[str, ...] = ()
+    # The table by its full name, where the reference is not to a CTE, nor to what belongs to one session.
+    table: TableName | None = None
 
 
 def scans(scopes: Scopes, limits: Limits) -> tuple[PlannedScan, ...]:
@@ -54,7 +58,7 @@ def _findings(scopes: Scopes, limits: Limits) -> dict[Reference, list[Reducer | 
         return found
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
-        if scope is not None:
+        if scope is not None and Rule.MADE_INNER not in limits.rules_off:
             strengthen(scope)
     readers = Readers(scopes)
     for block in scopes.blocks:
@@ -88,9 +92,8 @@ def _scan(
     if reducers and reference.refusal is None:
         # A CTE may have the name of a table.
         facts = None if scopes.is_cte_name(leaf) else scopes.catalog.get(reference.name)
-        return PlannedScan(
-            reference, leaf.alias, reducers, partition_columns=facts.partition_columns if facts else ()
-        )
+        columns, table = (facts.partition_columns, facts.full_name) if facts is not None else ((), None)
+        return PlannedScan(reference, leaf.alias, reducers, partition_columns=columns, table=table)
     return PlannedScan(reference, leaf.alias, skip=_reason(scopes, block, leaf, reference, found))
 
 

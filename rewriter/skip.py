@@ -24,6 +24,7 @@ class SkipReason(Enum):
     )
     NOT_VERIFIED = "The rewritten text did not prove equal to the original plus the narrowed scans."
     TABLES_UNSETTLED = "The tables changed while they were being looked up."
+    QUARANTINED = "A statement like this one did worse than as it came, so it is left alone for a while."
 
     # The block (one SELECT with its FROM) that the scan stands in.
     NO_EQUALITY = "No join compares a column of this table with another table by equality."
@@ -40,6 +41,7 @@ class SkipReason(Enum):
     NOT_PARTITIONED = "The table is not partitioned."
     PROVIDER = "The table's format is not one whose partition pruning is known."
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
+    TABLE_OFF = "The table is switched off in rewrite.tables_off, or for a while because narrowing it did harm."
 
     # The equality and the table on its other side.
     OUTER_JOIN = "The join keeps the rows of this table that have no partner."
@@ -53,6 +55,7 @@ class SkipReason(Enum):
     REDUCER_NOT_UNDERSTOOD = "The other side of the join may give other rows when it is asked again."
     REDUCER_UNFILTERED = "The other side of the join has no filter that the key query could use."
     REDUCER_PARTITIONED = "The other side of the join is itself partitioned, so its key query may be costly."
+    RULE_OFF = "A rule that this takes is switched off in rewrite.rules_off, or for a while because it did harm."
 
     # The key query and what came of it.
     KEYS_NOT_ASKED = "The key query was not run."

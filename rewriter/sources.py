@@ -9,6 +9,7 @@ from sqlglot import exp
 from rewriter.catalog import TableFacts, TableKind, quoted
 from rewriter.jointree import Leaf, name_parts, table_name
 from rewriter.queries import has_certain_rows, is_repeatable_query, is_repeatable_view, located_query
+from rewriter.rule import Rule
 from rewriter.scopes import Operand, Scopes, own_parts
 from rewriter.skip import SkipReason
 
@@ -20,6 +21,7 @@ class Source:
     sql: str
     # Whether it holds a filter of its own, so that the key query is worth running without a further one.
     is_filtered: bool
+    rules: frozenset[Rule] = frozenset()
 
 
 def source_of(scopes: Scopes, leaf: Leaf) -> Source | SkipReason:
@@ -28,8 +30,8 @@ def source_of(scopes: Scopes, leaf: Leaf) -> Source | SkipReason:
         if leaf.reference.refusal is not None:
             return SkipReason.REDUCER_NOT_UNDERSTOOD
         facts = scopes.catalog.get(leaf.reference.name)
-        is_filtered = _is_filtered_view(facts)
-        return _table_refusal(facts) or Source(leaf.reference.source(scopes.statement), is_filtered)
+        text, rules = leaf.reference.source(scopes.statement), _rules(scopes, leaf.node)
+        return _table_refusal(facts) or Source(text, _is_filtered_view(facts), rules)
     query = scopes.query_of(leaf)
     if query is None or not leaf.alias:
         return SkipReason.REDUCER_NOT_UNDERSTOOD
@@ -44,7 +46,7 @@ def query_source(scopes: Scopes, query: exp.Expr, width: int) -> Source | SkipRe
     if isinstance(text, SkipReason):
         return text
     names = ", ".join(f"key{number}" for number in range(1, width + 1))
-    return Source(f"({text}) AS reducer({names})", is_filtered(scopes, query))
+    return Source(f"({text}) AS reducer({names})", is_filtered(scopes, query), _rules(scopes, query))
 
 
 def query_key(index: int) -> str:
@@ -100,7 +102,17 @@ def _query_source(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> Source | SkipR
     text = _repeatable_text(scopes, query)
     if isinstance(text, SkipReason):
         return text
-    return Source(f"({text}) AS {quoted(leaf.alias)}", is_filtered(scopes, query))
+    rules = _rules(scopes, query) | {Rule.DERIVED_TABLES}
+    return Source(f"({text}) AS {quoted(leaf.alias)}", is_filtered(scopes, query), rules)
+
+
+def _rules(scopes: Scopes, node: exp.Expr) -> frozenset[Rule]:
+    """What it takes to read the tables of a small side."""
+    tables = [scopes.catalog.get(table_name(table)) for table in node.find_all(exp.Table)]
+    views = any(facts is not None and facts.behind is not None for facts in tables)
+    partitioned = any(facts is not None and facts.partition_columns for facts in tables)
+    found = ((Rule.VIEWS, views), (Rule.LATEST_PARTITION, partitioned))
+    return frozenset(rule for rule, is_taken in found if is_taken)
 
 
 def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:

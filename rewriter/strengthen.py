@@ -46,6 +46,7 @@ def strengthen(scope: Scope) -> None:
             for side, positions in _sides(join).items():
                 if any(_drops_padded(at, join) for position in positions for at in rejections[position]):
                     join.kind = _WITHOUT_PADDED.get((join.kind, side), join.kind)
+                    join.is_strengthened = True
     mark_padding(tree)
 
 

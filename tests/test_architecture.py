@@ -41,6 +41,7 @@ INPUT_AND_OUTPUT = {
 # Lower layers first: a module imports of its own package only what stands before it.
 REWRITER_LAYERS = (
     "skip",
+    "rule",
     "statement",
     "catalog",
     "functions",

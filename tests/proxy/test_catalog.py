@@ -37,6 +37,21 @@ def test_a_partitioned_table_is_read() -> None:
     )
 
 
+def test_a_table_is_known_to_all_sessions_by_its_catalog_database_and_name() -> None:
+    named = ("Catalog", "lake", ""), ("Database", "shop", ""), ("Table", "sales", "")
+    details = ("# Detailed Table Information", "", ""), *named
+    described = read_description(rows(("id", "int", ""), *details))
+    assert described is not None
+    assert described.full_name == TableName(("lake", "shop", "sales"))
+
+
+def test_what_has_no_database_is_known_to_its_own_session_alone() -> None:
+    details = ("# Detailed Table Information", "", ""), ("Table", "sales", "")
+    described = read_description(rows(("id", "int", ""), *details))
+    assert described is not None
+    assert described.full_name is None
+
+
 def test_a_view_is_no_table() -> None:
     details = ("# Detailed Table Information", "", ""), ("Type", "VIEW", "")
     described = read_description(rows(("id", "int", ""), ("", "", ""), *details))
