@@ -1,0 +1,218 @@
+"""What did harm is put aside for a while, the smallest suspect first, and comes back by itself."""
+
+import logging
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pytest
+
+from proxy import quarantine as module
+from proxy.metastore import FILTER_REFUSED, PERIOD_MAX_S, Metastore
+from proxy.quarantine import Cause, Kind, Quarantine, learn
+from proxy.rulings import End, Ending
+from rewriter import Rewrite, Rule, TableName
+
+PERIOD_S = 600.0
+SALES, RETURNS = (TableName(("main", "shop", name)) for name in ("sales", "returns"))
+INNER, EXISTS = Rule.INNER_JOIN, Rule.EXISTS
+
+
+@dataclass
+class Watched:
+    now: float = 1_000.0
+    quarantine: Quarantine = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.quarantine = Quarantine(PERIOD_S, lambda: self.now)
+
+    def failed(
+        self,
+        shape: str,
+        *tables: TableName,
+        rules: Iterable[Rule] = (INNER,),
+        cause: Cause = Cause.FAILED,
+    ) -> None:
+        self.quarantine.blame(frozenset(rules), frozenset(tables), shape, cause)
+
+    @property
+    def aside(self) -> set[str]:
+        return {entry.name for entry in self.quarantine.current()}
+
+
+@pytest.fixture
+def watched() -> Watched:
+    return Watched()
+
+
+def test_a_failure_puts_the_statements_shape_aside_and_nothing_else(watched: Watched) -> None:
+    watched.failed("a", SALES)
+    assert watched.quarantine.is_shape_off("a")
+    assert not watched.quarantine.is_shape_off("b")
+    assert watched.aside == {"a"}
+
+
+def test_a_failure_of_another_shape_puts_the_table_aside(watched: Watched) -> None:
+    watched.failed("a", SALES)
+    watched.failed("b", SALES)
+    assert watched.quarantine.off().tables == {SALES}
+    assert watched.quarantine.off().rules == frozenset()
+
+
+def test_the_same_shape_again_says_nothing_of_the_table(watched: Watched) -> None:
+    watched.failed("a", SALES)
+    watched.failed("a", SALES)
+    assert watched.quarantine.off().tables == frozenset()
+
+
+def test_failures_on_two_tables_put_the_rule_that_they_share_aside(watched: Watched) -> None:
+    watched.failed("a", SALES, rules=[INNER, Rule.VIEWS])
+    watched.failed("b", RETURNS, rules=[INNER, EXISTS])
+    assert watched.quarantine.off().rules == {INNER}
+    assert watched.quarantine.off().tables == frozenset()
+
+
+def test_a_table_that_explains_all_failures_clears_the_rule(watched: Watched) -> None:
+    watched.failed("a", SALES, RETURNS)
+    watched.failed("b", SALES)
+    assert watched.quarantine.off().rules == frozenset()
+    watched.failed("c", RETURNS)
+    assert watched.quarantine.off().rules == {INNER}
+
+
+def test_what_failed_long_ago_is_no_suspect_any_more(watched: Watched) -> None:
+    watched.failed("a", SALES)
+    watched.now += PERIOD_S
+    watched.failed("b", SALES)
+    watched.failed("c", RETURNS)
+    assert watched.quarantine.off().tables == frozenset()
+    watched.now += PERIOD_S - 1
+    watched.failed("d", RETURNS)
+    assert watched.quarantine.off().tables == {RETURNS}
+
+
+def test_a_statement_whose_tables_are_not_known_to_all_sessions_blames_its_shape_alone(watched: Watched) -> None:
+    watched.failed("a")
+    watched.failed("b")
+    assert watched.aside == {"a", "b"}
+
+
+def test_what_was_put_aside_comes_back_by_itself(watched: Watched) -> None:
+    watched.failed("a", SALES)
+    watched.failed("b", SALES)
+    watched.now += PERIOD_S - 1
+    assert watched.aside == {"a", "b", str(SALES)}
+    watched.now += 1
+    assert not watched.aside
+    assert not watched.quarantine.is_shape_off("a")
+    assert watched.quarantine.off().tables == frozenset()
+
+
+def left_s(watched: Watched, name: str) -> float:
+    return next(entry.left_s for entry in watched.quarantine.current() if entry.name == name)
+
+
+def test_a_relapse_is_put_aside_for_twice_as_long_up_to_a_day(watched: Watched) -> None:
+    watched.failed("a", SALES)
+    for times in (2, 4, 8):
+        watched.now += left_s(watched, "a")
+        assert not watched.quarantine.is_shape_off("a")
+        watched.failed("a", SALES)
+        assert left_s(watched, "a") == times * PERIOD_S
+    for _ in range(20):
+        watched.now += left_s(watched, "a")
+        watched.failed("a", SALES)
+    assert left_s(watched, "a") == PERIOD_MAX_S
+
+
+def test_what_has_been_well_for_as_long_begins_anew(watched: Watched) -> None:
+    watched.failed("a", SALES)
+    watched.now += PERIOD_S
+    watched.failed("a", SALES)
+    watched.now += 2 * 2 * PERIOD_S
+    watched.failed("a", SALES)
+    assert left_s(watched, "a") == PERIOD_S
+
+
+def test_failures_of_what_was_under_way_do_not_lengthen_the_time(watched: Watched) -> None:
+    watched.failed("a", SALES)
+    watched.now += 10
+    watched.failed("a", SALES)
+    assert left_s(watched, "a") == PERIOD_S - 10
+
+
+def test_another_answer_puts_all_rules_of_the_statement_aside_until_a_restart(watched: Watched) -> None:
+    watched.failed("a", SALES, rules=[INNER, EXISTS], cause=Cause.DIFFERENT)
+    watched.now += 1e9
+    assert watched.quarantine.off().rules == {INNER, EXISTS}
+    assert watched.quarantine.off().tables == frozenset()
+    assert left_s(watched, "inner_join") == math.inf
+
+
+def test_another_answer_counts_although_the_rule_was_put_aside_for_a_while(watched: Watched) -> None:
+    watched.failed("a", SALES)
+    watched.failed("b", RETURNS)
+    watched.failed("c", SALES, cause=Cause.DIFFERENT)
+    watched.now += 1e9
+    assert watched.quarantine.off().rules == {INNER}
+
+
+def test_what_is_put_aside_says_what_why_and_for_how_long(watched: Watched) -> None:
+    watched.failed("a", SALES, rules=[])
+    watched.now += 10
+    watched.failed("b", SALES, rules=[EXISTS], cause=Cause.DIFFERENT)
+    entries = {entry.kind: entry for entry in watched.quarantine.current() if entry.name != "b"}
+    assert set(entries) == {Kind.RULE, Kind.SHAPE}
+    assert (entries[Kind.SHAPE].age_s, entries[Kind.SHAPE].left_s) == (10, PERIOD_S - 10)
+    assert entries[Kind.SHAPE].sentence == (
+        "The shape a is put aside for another 590 s: a statement failed with it, and worked as it came."
+    )
+    assert "until a restart" in entries[Kind.RULE].sentence
+
+
+def test_the_log_says_once_what_is_put_aside_and_once_that_it_is_back(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    watched.failed("a", SALES)
+    watched.failed("a", SALES)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    watched.now += PERIOD_S
+    for _ in range(3):
+        watched.quarantine.off()
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+
+
+def test_only_so_much_is_remembered(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEPT_MAX", 3)
+    for number in range(5):
+        watched.failed(str(number))
+    assert watched.aside == {"2", "3", "4"}
+
+
+@pytest.mark.parametrize("end", list(End))
+def test_only_a_statement_that_worked_as_it_came_teaches_that_the_rewrite_did_harm(
+    watched: Watched, end: End
+) -> None:
+    metastore = Metastore("derby", PERIOD_S, lambda: watched.now)
+    learn(Ending(end, 1.0, "went wrong"), Rewrite("", ()), "a", watched.quarantine, metastore)
+    assert watched.quarantine.is_shape_off("a") == (end is End.RESCUED)
+    assert metastore.halvings == 0
+
+
+@pytest.mark.parametrize("end", list(End))
+def test_a_filter_that_the_metastore_refused_halves_its_limits_and_blames_nothing_else(
+    watched: Watched, end: End
+) -> None:
+    metastore = Metastore("derby", PERIOD_S, lambda: watched.now)
+    message = f"[{FILTER_REFUSED}] too complex" if end is not End.FINISHED else ""
+    learn(Ending(end, 1.0, message), Rewrite("", ()), "a", watched.quarantine, metastore)
+    assert metastore.halvings == (end in {End.RESCUED, End.FAILED})
+    assert not watched.aside
+
+
+def test_a_failure_that_was_provoked_teaches_nothing(watched: Watched) -> None:
+    metastore = Metastore("derby", PERIOD_S, lambda: watched.now)
+    ending = Ending(End.RESCUED, 1.0, "the keys are out of date")
+    learn(ending, Rewrite("", ()), "a", watched.quarantine, metastore, expected="out of date")
+    assert not watched.aside
