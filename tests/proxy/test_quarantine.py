@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from proxy import quarantine as module
+from proxy import ward
 from proxy.metastore import FILTER_REFUSED, PERIOD_MAX_S, Metastore
-from proxy.quarantine import Cause, Kind, Quarantine, learn
+from proxy.quarantine import Quarantine, learn
 from proxy.rulings import End, Ending
+from proxy.ward import Cause, Kind
 from rewriter import Rewrite, Rule, TableName
 
 PERIOD_S = 600.0
@@ -184,7 +185,7 @@ def test_the_log_says_once_what_is_put_aside_and_once_that_it_is_back(
 
 
 def test_only_so_much_is_remembered(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KEPT_MAX", 3)
+    monkeypatch.setattr(ward, "KEPT_MAX", 3)
     for number in range(5):
         watched.failed(str(number))
     assert watched.aside == {"2", "3", "4"}
