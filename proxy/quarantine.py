@@ -44,6 +44,7 @@ class Quarantine:
         self._rules = Ward[Rule](Kind.RULE, lambda rule: rule.value)
         self._tables = Ward[TableName](Kind.TABLE, str)
         self._shapes = Ward[str](Kind.SHAPE, str)
+        self._wards = (self._rules, self._tables, self._shapes)
         self._off = Off()
         self._look_at = math.inf
 
@@ -85,18 +86,24 @@ class Quarantine:
             now = self._looked_after()
             return (*self._rules.current(now), *self._tables.current(now), *self._shapes.current(now))
 
+    def count(self, kind: Kind) -> int:
+        """How many things of a kind are put aside now."""
+        with self._lock:
+            self._looked_after()
+            return next(len(ward) for ward in self._wards if ward.kind is kind)
+
     def _looked_after(self) -> float:
         """The time now, at which everything has come back whose time is over."""
         now = self._clock()
         if now >= self._look_at:
-            for ward in (self._rules, self._tables, self._shapes):
+            for ward in self._wards:
                 ward.look_after(now)
             self._note(now + _LOOKED_AFTER_S)
         return now
 
     def _note(self, not_before: float = -math.inf) -> None:
         self._off = Off(self._rules.aside, self._tables.aside)
-        due = min(ward.due for ward in (self._rules, self._tables, self._shapes))
+        due = min(ward.due for ward in self._wards)
         self._look_at = max(due, not_before)
 
 

@@ -78,11 +78,14 @@ class Ward(Generic[T]):
     """The things of one kind: those put aside, those that came back lately, and those under suspicion."""
 
     def __init__(self, kind: Kind, name: Callable[[T], str]) -> None:
-        self._kind = kind
+        self.kind = kind
         self._name = name
         self._aside: dict[T, _Stay] = {}
         self._back: dict[T, _Stay] = {}
         self._suspected: dict[T, _Suspicion] = {}
+
+    def __len__(self) -> int:
+        return len(self._aside)
 
     @property
     def aside(self) -> frozenset[T]:
@@ -121,19 +124,19 @@ class Ward(Generic[T]):
             period_s = max(period_s, min(2 * before.period_s, PERIOD_MAX_S))
         _keep(self._aside, item, _Stay(cause, now, now + period_s, period_s))
         until = "until a restart" if math.isinf(period_s) else f"for {period_s:g} s"
-        _log.warning("the %s %s is put aside %s: %s", self._kind.value, self._name(item), until, cause.value)
+        _log.warning("the %s %s is put aside %s: %s", self.kind.value, self._name(item), until, cause.value)
 
     def current(self, now: float) -> Iterator[PutAside]:
         """What is put aside, the oldest first."""
         for item, stay in self._aside.items():
-            yield PutAside(self._kind, self._name(item), stay.cause, now - stay.since, max(0.0, stay.until - now))
+            yield PutAside(self.kind, self._name(item), stay.cause, now - stay.since, max(0.0, stay.until - now))
 
     def look_after(self, now: float) -> None:
         """Let those come back whose time is over, and forget those that have been well for as long."""
         for item, stay in [(item, stay) for item, stay in self._aside.items() if stay.until <= now]:
             del self._aside[item]
             _keep(self._back, item, stay)
-            _log.info("the %s %s is back after %g s", self._kind.value, self._name(item), stay.period_s)
+            _log.info("the %s %s is back after %g s", self.kind.value, self._name(item), stay.period_s)
         self._back = {item: stay for item, stay in self._back.items() if stay.well_at > now}
 
 

@@ -1,4 +1,4 @@
-"""POST /explain and GET /healthz on the admin port."""
+"""POST /explain, GET /metrics and GET /healthz on the admin port."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from aiohttp import BasicAuth, web
 from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
 from proxy.client import BackendError
 from proxy.config import Config
+from proxy.metrics import CONTENT_TYPE, Metrics
 from proxy.shared import Shared
 
 
-def application(config: Config, shared: Shared) -> web.Application:
+def application(config: Config, shared: Shared, metrics: Metrics | None = None) -> web.Application:
     """The admin port's routes."""
+    counted = metrics or Metrics()
 
     async def explain(request: web.Request) -> web.Response:
         try:
@@ -28,8 +30,11 @@ def application(config: Config, shared: Shared) -> web.Application:
             return _error(HTTPStatus.BAD_GATEWAY, str(error))
         return web.Response(body=msgspec.json.encode(explained), content_type="application/json")
 
+    async def expose(_: web.Request) -> web.Response:
+        return web.Response(body=counted.exposition(), headers={"Content-Type": CONTENT_TYPE})
+
     app = web.Application(client_max_size=config.admin.request_bytes_max)
-    app.add_routes([web.post("/explain", explain), web.get("/healthz", _healthz)])
+    app.add_routes([web.post("/explain", explain), web.get("/metrics", expose), web.get("/healthz", _healthz)])
     return app
 
 

@@ -1,0 +1,154 @@
+"""What the proxy counts, for Prometheus to read.
+
+A registry of its own: two proxies in one process, as in tests, do not add up. Labels are codes of enums, never
+names, users or text, so the number of series is bounded by the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from typing import Final
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+
+from proxy.metastore import Metastore
+from proxy.quarantine import Quarantine
+from proxy.queries import QueryFailed, QueryResult
+from proxy.rulings import End
+from proxy.ward import Kind
+from rewriter import Rewrite, SkipReason
+
+CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+
+# A key query takes 0.1 to 0.3 s where all is well; its deadline is 5 s.
+_KEY_QUERY_S: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)
+# To decide takes milliseconds of planning, and then what the key queries take.
+_DECISION_S: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+# Statements run from a tenth of a second to hours.
+_STATEMENT_S: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0)
+
+
+class Metrics:
+    """Counters and gauges, told by methods named after what happened. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        # Memory, processor time and open files of the proxy itself.
+        _ = ProcessCollector(registry=registry)
+        self._statements = Counter(
+            "starpruner_statements",
+            "Statements that rewriting was offered to, by whether a scan was narrowed.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._decisions = Histogram(
+            "starpruner_decision_seconds",
+            "Time from a statement's arrival until it went on, key queries included.",
+            registry=registry,
+            buckets=_DECISION_S,
+        )
+        self._scans = Counter(
+            "starpruner_scans",
+            "Table references seen, by whether they were narrowed.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._skips = Counter(
+            "starpruner_skips",
+            "Statements and scans that were left alone, by the code that explain gives.",
+            ["reason"],
+            registry=registry,
+        )
+        self._ends = Histogram(
+            "starpruner_statement_seconds",
+            "Time from when a statement went to the backend until its end was seen, by how it ended.",
+            ["sent", "end"],
+            registry=registry,
+            buckets=_STATEMENT_S,
+        )
+        self._key_queries = Histogram(
+            "starpruner_key_query_seconds",
+            "Time that key queries took, by whether they were answered or why not.",
+            ["outcome"],
+            registry=registry,
+            buckets=_KEY_QUERY_S,
+        )
+        self._gate = Counter(
+            "starpruner_gate_decisions", "What the cost gate said of statements.", ["opinion"], registry=registry
+        )
+        self._shadows = Counter(
+            "starpruner_shadow_comparisons",
+            "Statements whose answer was compared with that of the rewritten one, by what came of it.",
+            ["result"],
+            registry=registry,
+        )
+
+    def decided(self, rewrite: Rewrite | None, skip: SkipReason | None, seconds: float) -> None:
+        """A statement was decided about: narrowed, or left as it came."""
+        scans = rewrite.scans if rewrite is not None else ()
+        narrowed = sum(scan.predicate is not None for scan in scans) if skip is None else 0
+        self._statements.labels("narrowed" if narrowed else "left").inc()
+        self._decisions.observe(seconds)
+        self._scans.labels("narrowed").inc(narrowed)
+        self._scans.labels("left").inc(len(scans) - narrowed)
+        for reason in (skip, *(scan.skip for scan in scans)):
+            if reason is not None:
+                self._skips.labels(_label(reason)).inc()
+
+    def ended(self, end: End, seconds: float, *, rewritten: bool) -> None:
+        """A statement ended: one that was rewritten, or one that went as it came."""
+        self._ends.labels("rewritten" if rewritten else "original", _label(end)).observe(seconds)
+
+    def key_query_answered(self, result: QueryResult) -> None:
+        """A key query was answered, or was not."""
+        outcome = _label(result.kind) if isinstance(result, QueryFailed) else "answered"
+        self._key_queries.labels(outcome).observe(result.seconds)
+
+    def gate_decided(self, opinion: Enum) -> None:
+        """The cost gate said whether a statement is worth its key queries."""
+        self._gate.labels(_label(opinion)).inc()
+
+    def shadow_compared(self, result: Enum) -> None:
+        """A rewritten statement ran beside the original."""
+        self._shadows.labels(_label(result)).inc()
+
+    def watch_connections(self, count: Callable[[], float]) -> None:
+        """From now on, `count` tells how many clients are connected."""
+        self._watch("starpruner_connections_open", "Clients that are connected.", count)
+
+    def watch_key_query_slots(self, in_use: Callable[[], float]) -> None:
+        """From now on, `in_use` tells how many key queries are running."""
+        self._watch("starpruner_key_query_slots_in_use", "Key queries that are running on the backend.", in_use)
+
+    def watch_metastore(self, metastore: Callable[[], Metastore]) -> None:
+        """From now on, the metastore tells how far its limits have come down; a reload may replace it."""
+        text = "How often the limits of what the metastore is sent are halved now, because it refused a filter."
+        self._watch("starpruner_metastore_halvings", text, lambda: metastore().halvings)
+
+    def watch_quarantine(self, quarantine: Quarantine) -> None:
+        """From now on, the quarantine tells how much of each kind is put aside."""
+        text = "What is put aside for a while because it did harm."
+        gauge = Gauge("starpruner_quarantined", text, ["kind"], registry=self._registry)
+        for kind in Kind:
+            gauge.labels(kind.value).set_function(partial(quarantine.count, kind))
+
+    def _watch(self, name: str, text: str, value: Callable[[], float]) -> None:
+        Gauge(name, text, registry=self._registry).set_function(value)
+
+    def exposition(self) -> bytes:
+        """Everything, in the text format of `CONTENT_TYPE`."""
+        return generate_latest(self._registry)
+
+
+def _label(code: Enum) -> str:
+    return code.name.lower()

@@ -1,0 +1,174 @@
+"""What was counted, as Prometheus reads it from the admin port."""
+
+from collections.abc import AsyncIterator, Callable
+from enum import Enum
+from http import HTTPStatus
+
+import pytest
+from aiohttp import ClientSession
+from aiohttp.test_utils import TestServer
+from prometheus_client.parser import text_string_to_metric_families
+
+from proxy.admin.app import application
+from proxy.config import Config
+from proxy.metastore import Metastore
+from proxy.metrics import CONTENT_TYPE, Metrics
+from proxy.quarantine import Quarantine
+from proxy.queries import FailureKind, QueryFailed, Rows
+from proxy.rulings import End
+from proxy.shared import Shared
+from rewriter import (
+    Column,
+    KeySet,
+    Limits,
+    Rewrite,
+    Rule,
+    SkipReason,
+    Statement,
+    TableFacts,
+    TableName,
+    apply,
+    plan,
+    read,
+)
+
+Samples = dict[tuple[str, frozenset[str]], float]
+K = Column("k", "int")
+FACT, DIMENSION = TableFacts((K,), ("k",)), TableFacts((K, Column("g", "int")))
+
+
+class Opinion(Enum):
+    NARROW = "narrow"
+    LEAVE = "leave"
+
+
+def parsed(text: str) -> Samples:
+    return {
+        (sample.name, frozenset(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+def value(metrics: Metrics) -> Callable[..., float | None]:
+    def found(name: str, *labels: str) -> float | None:
+        samples = parsed(metrics.exposition().decode())
+        return samples.get((f"starpruner_{name}", frozenset(labels)))
+
+    return found
+
+
+Value = Callable[..., float | None]
+
+
+def rewrite(sql: str) -> Rewrite:
+    statement = read(sql, chars_max=1_000)
+    assert isinstance(statement, Statement)
+    found = plan(statement, {TableName(("f",)): FACT, TableName(("d",)): DIMENSION}, Limits())
+    return apply(found, {query: KeySet.of(("int",), [(1,)]) for query in found.key_queries}, Limits())
+
+
+NARROWED = "SELECT f.k FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
+UNFILTERED = "SELECT f.k FROM f JOIN d ON f.k = d.k"
+
+
+def test_a_narrowed_statement_counts_with_its_scans(metrics: Metrics, value: Value) -> None:
+    metrics.decided(rewrite(NARROWED), None, 0.2)
+    assert value("statements_total", "narrowed") == 1
+    assert value("scans_total", "narrowed") == 1
+    assert value("scans_total", "left") == 1
+    assert value("skips_total", "not_partitioned") == 1
+    assert value("decision_seconds_sum") == 0.2
+
+
+def test_a_statement_that_is_left_alone_counts_with_the_reasons(metrics: Metrics, value: Value) -> None:
+    metrics.decided(rewrite(UNFILTERED), None, 0.01)
+    metrics.decided(None, SkipReason.DOES_NOT_PARSE, 0.01)
+    assert value("statements_total", "left") == 2
+    assert value("statements_total", "narrowed") is None
+    assert value("skips_total", "reducer_unfiltered") == 1
+    assert value("skips_total", "does_not_parse") == 1
+
+
+def test_scans_of_a_text_that_was_not_proven_were_not_narrowed(metrics: Metrics, value: Value) -> None:
+    metrics.decided(rewrite(NARROWED), SkipReason.NOT_VERIFIED, 0.01)
+    assert value("statements_total", "left") == 1
+    assert value("scans_total", "narrowed") == 0
+    assert value("scans_total", "left") == 2
+
+
+def test_ends_are_told_apart_by_what_was_sent(metrics: Metrics, value: Value) -> None:
+    metrics.ended(End.RESCUED, 2.0, rewritten=True)
+    metrics.ended(End.FINISHED, 1.0, rewritten=True)
+    metrics.ended(End.FINISHED, 3.0, rewritten=False)
+    assert value("statement_seconds_count", "rewritten", "rescued") == 1
+    assert value("statement_seconds_sum", "rewritten", "finished") == 1
+    assert value("statement_seconds_sum", "original", "finished") == 3
+
+
+def test_key_queries_count_by_what_became_of_them(metrics: Metrics, value: Value) -> None:
+    metrics.key_query_answered(Rows((), (), 0.25))
+    metrics.key_query_answered(QueryFailed(FailureKind.DEADLINE, "SELECT 'secret'", 5.0))
+    assert value("key_query_seconds_sum", "answered") == 0.25
+    assert value("key_query_seconds_count", "deadline") == 1
+    assert b"secret" not in metrics.exposition()
+
+
+def test_the_gate_and_shadow_runs_count_by_what_they_said(metrics: Metrics, value: Value) -> None:
+    metrics.gate_decided(Opinion.LEAVE)
+    metrics.shadow_compared(Opinion.NARROW)
+    assert value("gate_decisions_total", "leave") == 1
+    assert value("shadow_comparisons_total", "narrow") == 1
+
+
+def test_what_is_watched_is_read_anew_each_time(metrics: Metrics, value: Value) -> None:
+    counts = {"connections": 3, "slots": 1}
+    metrics.watch_connections(lambda: counts["connections"])
+    metrics.watch_key_query_slots(lambda: counts["slots"])
+    assert value("connections_open") == 3
+    counts["connections"] = 2
+    assert value("connections_open") == 2
+    assert value("key_query_slots_in_use") == 1
+
+
+def test_what_is_put_aside_counts_by_its_kind_and_names_nothing(metrics: Metrics, value: Value) -> None:
+    quarantine, metastore = Quarantine(600.0, lambda: 0.0), Metastore("derby", 600.0, lambda: 0.0)
+    metrics.watch_quarantine(quarantine)
+    metrics.watch_metastore(lambda: metastore)
+    assert value("quarantined", "table") == 0
+    for shape in ("one", "two"):
+        quarantine.blame(frozenset({Rule.EXISTS}), frozenset({TableName(("secrets",))}), shape)
+    metastore.refused()
+    assert value("quarantined", "shape") == 2
+    assert value("quarantined", "table") == 1
+    assert value("quarantined", "rule") == 0
+    assert value("metastore_halvings") == 1
+    assert b"secrets" not in metrics.exposition()
+
+
+def test_two_proxies_in_one_process_count_for_themselves(value: Value) -> None:
+    Metrics().gate_decided(Opinion.LEAVE)
+    assert value("gate_decisions_total", "leave") is None
+
+
+@pytest.fixture
+async def admin(metrics: Metrics) -> AsyncIterator[TestServer]:
+    server = TestServer(application(Config(), Shared.of(Config()), metrics))
+    await server.start_server()
+    yield server
+    await server.close()
+
+
+async def test_the_admin_port_answers_what_prometheus_reads(admin: TestServer, metrics: Metrics) -> None:
+    metrics.decided(rewrite(NARROWED), None, 0.2)
+    async with ClientSession() as client, client.get(admin.make_url("/metrics")) as reply:
+        assert reply.status == HTTPStatus.OK
+        assert reply.headers["Content-Type"] == CONTENT_TYPE
+        samples = parsed(await reply.text())
+    assert samples["starpruner_statements_total", frozenset({"narrowed"})] == 1
