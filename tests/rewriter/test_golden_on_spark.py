@@ -22,7 +22,7 @@ from demo.proxy_process import ProxyProcess
 from demo.thrift_server import ThriftServer
 from proxy.catalog import read_description, read_view_text
 from proxy.queries import Column, Rows
-from rewriter import TableFacts, TableKind
+from rewriter import TableFacts, TableKind, TableName
 
 Explanation = dict[str, object]
 Sessions = tuple[hive.Connection, hive.Connection]
@@ -79,6 +79,16 @@ def test_the_tables_are_what_the_pure_cases_take_them_for(sessions: Sessions, *,
     if updating:
         golden_cases.write_catalog(facts)
     assert facts == golden_cases.catalog()
+
+
+def test_the_server_tells_the_full_name_of_all_but_temporary_views(sessions: Sessions) -> None:
+    run(sessions[0], "CREATE TEMPORARY VIEW passing AS SELECT * FROM dates")
+    names = {name: described(sessions[0], name).full_name for name in ("sales", "dates_view", "passing")}
+    assert names == {
+        "sales": TableName(("spark_catalog", DATABASE, "sales")),
+        "dates_view": TableName(("spark_catalog", DATABASE, "dates_view")),
+        "passing": None,
+    }
 
 
 @pytest.mark.parametrize("rule", sorted({case.rule for case in takes()}))
