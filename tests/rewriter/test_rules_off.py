@@ -111,6 +111,21 @@ def test_without_snowflakes_the_small_sides_own_filters_are_left() -> None:
     assert query.sql.endswith("FROM d WHERE (d.g = 1) LIMIT 5001")
 
 
+def test_without_outer_filters_those_beside_the_join_are_left() -> None:
+    inner = "SELECT f.id, d.h AS h FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
+    tables = {"f": FACT, "d": TableFacts((K, Column("g", "int"), Column("h", "int")))}
+    limits = Limits(rules_off=frozenset({Rule.OUTER_FILTERS}))
+    (query,) = by_tables(f"SELECT x.id FROM ({inner}) x WHERE x.h = 2", limits, tables).key_queries
+    assert query.sql.endswith("FROM d WHERE (d.g = 1) LIMIT 5001")
+
+
+def test_without_outer_joins_made_inner_the_other_joins_count_as_they_stand() -> None:
+    sql = "SELECT f.id FROM f JOIN d ON f.k = d.k LEFT JOIN e ON d.g = e.g WHERE d.g = 1 AND e.h = 2"
+    tables = {"f": FACT, "d": DIMENSION, "e": TableFacts((Column("g", "int"), Column("h", "int")))}
+    (query,) = by_tables(sql, Limits(rules_off=frozenset({Rule.MADE_INNER})), tables).key_queries
+    assert query.sql.endswith("FROM d WHERE (d.g = 1) LIMIT 5001")
+
+
 def by_tables(sql: str, limits: Limits, tables: dict[str, TableFacts]) -> Plan:
     statement = read(sql, chars_max=1_000)
     assert isinstance(statement, Statement)
@@ -142,15 +157,21 @@ def test_what_belongs_to_one_session_is_switched_off_by_its_own_name_alone() -> 
     assert skip_of_f(off("shop.*"), temporary) is None
 
 
+def view_of(name: str, facts: TableFacts) -> TableFacts:
+    outputs = tuple(column.name for column in facts.columns)
+    text = ViewText(f"SELECT * FROM {name}", ("main", "shop"), outputs)
+    return TableFacts(facts.columns, provider="", kind=TableKind.VIEW, view=text)
+
+
+def test_without_views_a_filter_that_asks_a_view_is_not_used() -> None:
+    sql = "SELECT f.id FROM f JOIN d ON f.k = d.k WHERE d.g IN (SELECT g FROM v)"
+    tables = {"f": FACT, "d": DIMENSION, "v": view_of("e", DIMENSION), "main.shop.e": DIMENSION}
+    assert by_tables(sql, Limits(), tables).key_queries
+    assert not by_tables(sql, Limits(rules_off=frozenset({Rule.VIEWS})), tables).key_queries
+
+
 def test_a_table_is_switched_off_behind_a_cte_and_behind_a_view_too() -> None:
-    view = TableFacts(
-        FACT.columns,
-        provider="",
-        kind=TableKind.VIEW,
-        view=ViewText("SELECT id, k FROM f", ("main", "shop"), ("id", "k")),
-        full_name=TableName(("main", "shop", "v")),
-    )
-    tables = {"f": FACT, "main.shop.f": FACT, "d": DIMENSION, "v": view}
+    tables = {"f": FACT, "main.shop.f": FACT, "d": DIMENSION, "v": view_of("f", FACT)}
     for sql in (f"WITH x AS (SELECT * FROM f) {JOINED.replace('f ', 'x f ')}", JOINED.replace("f ", "v f ")):
         assert by_tables(sql, Limits(), tables).key_queries
         assert not by_tables(sql, off("shop.f"), tables).key_queries
@@ -160,14 +181,15 @@ def test_a_small_side_may_be_a_table_that_is_switched_off() -> None:
     assert skip_of_f(off("d")) is None
 
 
-def rewritten(sql: str) -> Rewrite:
-    found = by_tables(sql, Limits(), {"f": FACT, "d": DIMENSION})
-    return apply(found, {query: KeySet.of(("int",), [(1,)]) for query in found.key_queries}, Limits())
+def rewritten(sql: str, limits: Limits = Limits()) -> Rewrite:  # noqa: B008 - frozen
+    found = by_tables(sql, limits, {"f": FACT, "d": DIMENSION})
+    return apply(found, {query: KeySet.of(("int",), [(1,)]) for query in found.key_queries}, limits)
 
 
 def test_a_rewrite_tells_what_it_took_and_which_tables_were_narrowed() -> None:
     result = rewritten(JOINED)
     assert result.rules == {Rule.INNER_JOIN}
     assert result.tables == {TableName(("main", "shop", "f"))}
-    untouched = rewritten("SELECT f.id FROM f JOIN d ON f.k = d.k")
-    assert (untouched.rules, untouched.tables) == (frozenset(), frozenset())
+    too_long = rewritten(JOINED, Limits(predicate_chars_max=5))
+    for untouched in (rewritten("SELECT f.id FROM f JOIN d ON f.k = d.k"), too_long):
+        assert (untouched.rules, untouched.tables) == (frozenset(), frozenset())
