@@ -70,6 +70,7 @@ def read_description(result: QueryResult) -> TableFacts | None:
         provider=details.get("Provider", "").lower(),
         kind=TableKind.TABLE if is_table else TableKind.VIEW,
         full_name=_full_name(details),
+        size_bytes=_bytes(details.get("Statistics", "")),
         view=None if is_table else _lasting_view(details),
     )
 
@@ -78,6 +79,12 @@ def _full_name(details: Mapping[str, str]) -> TableName | None:
     """What every session knows a table or view by. Temporary views have a name alone, if any."""
     parts = tuple(details[name] for name in ("Catalog", "Database", "Table") if name in details)
     return TableName(parts) if {"Database", "Table"} <= details.keys() else None
+
+
+def _bytes(statistics: str) -> int | None:
+    """The size in `4841 bytes` or `4841 bytes, 1000 rows`. It may be older than the last write."""
+    found = _STATISTICS.match(statistics)
+    return int(found[1]) if found is not None else None
 
 
 def _lasting_view(details: Mapping[str, str]) -> ViewText | None:
@@ -107,6 +114,9 @@ def read_view_text(result: QueryResult) -> ViewText | None:
     return ViewText(text, namespace, tuple(map(str, outputs)), is_temporary=True)
 
 
+# A table that was never analyzed has none, unless it was filled as it was made or Spark keeps them up to date.
+# Twenty digits hold every size; a number of thousands of digits is nothing that Spark would write.
+_STATISTICS = re.compile(r"(\d{1,20}) bytes\b")
 # Spark 4.2 and later keep with a view the SQL path, if it has one, by which names without a database are searched.
 _SEARCH_PATH = "SQL Path"
 # Two plain names. Spark quotes any other, which is then not understood.

@@ -100,6 +100,10 @@ class Behind(Protocol):
     def is_filtered(self) -> bool:
         """Whether the view is likely to hold fewer keys than its tables."""
 
+    @property
+    def tables(self) -> frozenset[TableName]:
+        """The tables and views that the text names, and all that stand behind those."""
+
     def prunes_by(self, column: Column) -> bool:
         """Whether a filter on the view's column lets Spark prune partitions."""
 
@@ -116,6 +120,8 @@ class TableFacts:
     full_name: TableName | None = field(default=None, compare=False)
     # Whether it is to be left alone, whatever could be done.
     is_off: bool = False
+    # Of all files together, where the server keeps statistics.
+    size_bytes: int | None = None
     # Of a view: its text, where the session could tell; and what that comes to, once it was followed.
     view: ViewText | None = None
     behind: Behind | None = field(default=None, compare=False)

@@ -9,12 +9,13 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from rewriter.catalog import TableName
 from rewriter.conditions import Conjunct, alternatives, conjuncts, located
 from rewriter.jointree import Join, Leaf
 from rewriter.repeatable import is_repeatable
 from rewriter.rules import CONDITION_HOLDS, NEVER_PADS
 from rewriter.scopes import Operand, Scope, own_parts
-from rewriter.sources import is_repeatable_subquery
+from rewriter.sources import is_repeatable_subquery, tables_read
 from rewriter.statement import Statement
 
 
@@ -25,6 +26,8 @@ class Filter:
     at: Join
     text: str
     tree: exp.Expr | None
+    # The tables that subqueries in it read.
+    tables: frozenset[TableName]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +65,15 @@ class Filters:
         leaves = set(self._readers(term, join))
         return leaves.pop() if len(leaves) == 1 else None
 
-    def holding_for(self, join: Join, leaf: Leaf) -> tuple[str, ...]:
-        """The filters, as the client wrote them, that every partner of the item at `join` has satisfied."""
+    def tables_of(self, term: exp.Expr) -> frozenset[TableName]:
+        """The tables that closed subqueries in a term read."""
+        _, queries = own_parts(term)
+        return frozenset[TableName]().union(*(tables_read(self._scope.scopes, query) for query in queries))
+
+    def holding_for(self, join: Join, leaf: Leaf) -> tuple[Filter, ...]:
+        """The filters that every partner of the item at `join` has satisfied."""
         found = self._by_leaf.get(leaf, ())
-        return tuple(filter_.text for filter_ in found if condition_holds(filter_.at, join, leaf))
+        return tuple(filter_ for filter_ in found if condition_holds(filter_.at, join, leaf))
 
     def holding_for_rows(self, leaf: Leaf) -> Iterator[Filter]:
         """The filters without which a row of the item cannot reach the block's result."""
@@ -91,11 +99,11 @@ class Filters:
             if at.side_of(leaf) is not None and condition_holds(at, join, leaf):
                 yield other, text
 
-    def joined_with(self, join: Join, leaf: Leaf, other: Leaf) -> tuple[str, ...]:
+    def joined_with(self, join: Join, leaf: Leaf, other: Leaf) -> tuple[Filter, ...]:
         """The filters on another item that hold in every row in which a partner of `leaf` stands at `join`."""
         found = self._by_leaf.get(other, ())
         return tuple(
-            filter_.text
+            filter_
             for filter_ in found
             if filter_.at.side_of(leaf) is not None and condition_holds(filter_.at, join, leaf)
         )
@@ -173,12 +181,13 @@ class Filters:
         return {leaf for leaf in self._readers(term, join) if leaf is not None}
 
     def _filter(self, conjunct: Conjunct, leaf: Leaf, join: Join) -> Filter | None:
+        tables = self.tables_of(conjunct.tree)
         if self.only_reader(conjunct.tree, join) is not leaf:
             implied = self._implied(conjunct, leaf, join)
-            return Filter(join, implied, None) if implied is not None else None
+            return Filter(join, implied, None, tables) if implied is not None else None
         if not self.is_repeatable(conjunct):
             return None
-        return Filter(join, conjunct.text(self._statement), conjunct.tree)
+        return Filter(join, conjunct.text(self._statement), conjunct.tree, tables)
 
     def _implied(self, disjunction: Conjunct, leaf: Leaf, join: Join) -> str | None:
         """What a disjunction says of one item: by `(r.y = 1 AND t.q > 5) OR r.y = 2`, r.y is 1 or 2."""

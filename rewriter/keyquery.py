@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sqlglot import TokenType
 
+from rewriter.catalog import TableName
 from rewriter.functions import BARE_FUNCTIONS, SESSION_FUNCTIONS
 from rewriter.keys import Key, UnreadableKeyError, compares_exactly, fits, literal
 from rewriter.keyset import Assumptions, KeySet
@@ -43,6 +44,8 @@ class KeyQuery:
     columns: tuple[KeyColumn, ...]
     rows_max: int
     assumes: tuple[str, ...] = ()
+    # The tables and views that it names, and all that stand behind those: what its answer depends on.
+    tables: frozenset[TableName] = field(default=frozenset(), compare=False)
 
     @property
     def answer_rows_max(self) -> int:
@@ -100,13 +103,14 @@ def plain(value: object) -> Key | None:
     raise UnreadableKeyError(f"a key arrived as {type(value).__name__}")
 
 
-def key_query(
+def key_query(  # noqa: PLR0913 - the parts of a query
     *,
     source: str,
     keys: Sequence[str],
     columns: Sequence[KeyColumn],
     filters: Sequence[str] = (),
     rows_max: int,
+    tables: frozenset[TableName] = frozenset(),
 ) -> KeyQuery:
     """Compose a key query from the client's text of the small side and of the filters that read it alone.
 
@@ -124,7 +128,7 @@ def key_query(
     if assumes:
         nothing = ", ".join([*("NULL, NULL" for _ in keys), *(f"{name}()" for name in assumes)])
         sql = f"({sql}) UNION ALL SELECT {nothing}"
-    return KeyQuery(sql, tuple(columns), rows_max, assumes)
+    return KeyQuery(sql, tuple(columns), rows_max, assumes, tables)
 
 
 def session_functions(text: str) -> tuple[str, ...]:

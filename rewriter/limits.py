@@ -9,6 +9,8 @@ from rewriter.consumers import METASTORES
 from rewriter.rule import Rule
 from rewriter.widen import Consumer
 
+_GIB = 1024**3
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -17,6 +19,7 @@ class Limits:
     key_rows_max: int = 5_000
     key_ranges_max: int = 200
     key_queries_max: int = 8
+    small_side_bytes_max: int = 10 * _GIB
     metastore: Consumer = METASTORES["derby"]
     predicate_chars_max: int = 128 * 1024
     # What is switched off. A table by its own name, or with its database and catalog before it; * stands for all

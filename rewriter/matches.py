@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from rewriter.catalog import TableFacts, TableKind, quoted
+from rewriter.catalog import TableFacts, TableKind, TableName, quoted
 from rewriter.conditions import conjuncts, operands_of
 from rewriter.filters import Filters
 from rewriter.jointree import Join, Leaf, Reference
@@ -60,6 +60,8 @@ class Match:
     shown: str
     null_safe: bool = False
     rules: frozenset[Rule] = frozenset()
+    # The tables that subqueries in the key read.
+    tables: frozenset[TableName] = frozenset()
 
     @property
     def column(self) -> str:
@@ -89,6 +91,8 @@ class _SmallSide:
     shown: str
     type_name: str | None
     is_expression: bool = False
+    # The tables that subqueries in the key read.
+    tables: frozenset[TableName] = frozenset()
 
 
 class Matcher:
@@ -196,7 +200,7 @@ class Matcher:
                 rules = self._rules(join, fact, origin, None if partner.join is join else Rule.EXISTS)
                 rules |= {Rule.NULL_SAFE} if null_safe else set()
                 rules |= {Rule.KEY_EXPRESSIONS} if small.is_expression else set()
-                yield Match(origin, partner, small.key, shown, null_safe, rules)
+                yield Match(origin, partner, small.key, shown, null_safe, rules, small.tables)
 
     def _rules(self, join: Join, fact: Operand, origin: Origin, subquery: Rule | None) -> frozenset[Rule]:
         """What it takes to narrow a fact by a join, or by a subquery in the join's condition."""
@@ -225,7 +229,8 @@ class Matcher:
             for operand in operands_of(self._scopes.statement, conjunct):
                 if operand.tree is side and self._filters.is_repeatable(operand):
                     text = operand.text(self._scopes.statement)
-                    return _SmallSide(leaf, text, text, None, is_expression=True)
+                    tables = self._filters.tables_of(side)
+                    return _SmallSide(leaf, text, text, None, is_expression=True, tables=tables)
         return None
 
 

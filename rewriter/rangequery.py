@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from rewriter.catalog import TableName
 from rewriter.keyquery import KeyColumn, Row, plain, read_assumptions, session_functions
 from rewriter.keys import Key, UnreadableKeyError, compares_exactly, narrowest_fit
 from rewriter.keyset import KeyRanges
@@ -31,6 +32,8 @@ class RangeQuery:
     column: KeyColumn
     rows_max: int
     assumes: tuple[str, ...] = ()
+    # The tables and views that it names, and all that stand behind those: what its answer depends on.
+    tables: frozenset[TableName] = field(default=frozenset(), compare=False)
 
     @property
     def columns(self) -> tuple[KeyColumn, ...]:
@@ -58,8 +61,14 @@ class RangeQuery:
         return ranges
 
 
-def range_query(
-    *, source: str, key: str, column: KeyColumn, filters: Sequence[str] = (), ranges_max: int
+def range_query(  # noqa: PLR0913 - the parts of a query
+    *,
+    source: str,
+    key: str,
+    column: KeyColumn,
+    filters: Sequence[str] = (),
+    ranges_max: int,
+    tables: frozenset[TableName] = frozenset(),
 ) -> RangeQuery:
     """Compose a range query from what a key query is made of.
 
@@ -84,7 +93,7 @@ def range_query(
         f" (SELECT key, lag(key) OVER (ORDER BY key) AS previous FROM ({asked}) WHERE key IS NOT NULL)))"
         f" GROUP BY part"
     )
-    return RangeQuery(sql, column, ranges_max, assumes)
+    return RangeQuery(sql, column, ranges_max, assumes, tables)
 
 
 def _key(value: object) -> Key:

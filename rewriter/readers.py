@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from rewriter.catalog import quoted
+from rewriter.catalog import TableName, quoted
 from rewriter.filters import EqualColumns, Filter, Filters, condition_holds
 from rewriter.jointree import Join, Leaf
 from rewriter.keys import is_key_type
@@ -70,6 +70,8 @@ class OuterFilters:
     """The ways on which rows of a small side come to count, each as good as the others."""
 
     ways: tuple[Way, ...]
+    # The tables that subqueries in the filters read.
+    tables: frozenset[TableName]
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -118,6 +120,7 @@ class _Restriction:
     alias: str
     text: str
     columns: Mapping[str, Operand]
+    tables: frozenset[TableName]
 
     def reads_only(self, leaf: Leaf) -> bool:
         """Whether all the columns are those of one item of the block."""
@@ -155,8 +158,10 @@ class Readers:
         """The filters outside a block that restrict the small side of one of its joins, if there are any."""
         if not condition_holds(scope.block.tree.joins[-1], join, small):
             return None
-        ways = [_views(way, small) for way in self._ways_from(scope.block.select)]
-        return OuterFilters(tuple(dict.fromkeys(ways))) if ways and all(ways) else None
+        found = self._ways_from(scope.block.select)
+        ways = [_views(way, small) for way in found]
+        tables = frozenset[TableName]().union(*(restriction.tables for way in found for restriction in way))
+        return OuterFilters(tuple(dict.fromkeys(ways)), tables) if ways and all(ways) else None
 
     def _ways_from(self, select: exp.Select, level: int = 0) -> list[tuple[_Restriction, ...]]:
         """What a row of a block passes on each way on which it counts; none if it counts without passing any."""
@@ -222,7 +227,7 @@ def _restriction(item: Leaf, filter_: Filter, columns: Mapping[str, Operand | No
     known = {name: operand for name, operand in columns.items() if operand is not None}
     is_named = item.alias and not any(name.startswith(_RESERVED) for name in columns)
     if columns and is_named and len(known) == len(columns):
-        yield _Restriction(item.alias, filter_.text, known)
+        yield _Restriction(item.alias, filter_.text, known, filter_.tables)
 
 
 def _names_read(filter_: Filter) -> set[str]:

@@ -17,7 +17,7 @@ from rewriter.rule import Rule
 from rewriter.scopes import Scope, Scopes
 from rewriter.skip import SkipReason
 from rewriter.snowflake import arms
-from rewriter.sources import Source, query_source, source_of
+from rewriter.sources import Source, known_bytes, query_source, source_of
 
 # What is asked of a small side.
 Question: TypeAlias = KeyQuery | RangeQuery
@@ -93,7 +93,7 @@ class BlockPlanner:
         source = query_source(self._scopes, partner.query, partner.width)
         if isinstance(source, SkipReason):
             return source
-        return self._reducer(source, (), matches) if source.is_filtered else SkipReason.REDUCER_UNFILTERED
+        return self._found(source, (), matches) if source.is_filtered else SkipReason.REDUCER_UNFILTERED
 
     def _by_item(self, reference: Reference, partner: ItemPartner, matches: Sequence[Match]) -> Iterator[Finding]:
         scope, join, leaf = partner.scope, partner.join, partner.leaf
@@ -108,18 +108,26 @@ class BlockPlanner:
         if not (filters or source.is_filtered or snowflake or outer):
             yield Finding(reference, SkipReason.REDUCER_UNFILTERED)
             return
+        source = source.also_reading(filter_.tables for filter_ in filters)
+        source = source.also_reading(match.tables for match in matches)
+        texts = tuple(filter_.text for filter_ in filters)
         for arm in snowflake:
-            rules = source.rules | arm.source.rules | {Rule.SNOWFLAKE}
-            source = Source(f"{source.sql}, {arm.source.sql}", source.is_filtered, rules)
-            filters += (arm.equality, *arm.filters)
+            source = source.beside(arm.source, Rule.SNOWFLAKE)
+            source = source.also_reading(filter_.tables for filter_ in arm.filters)
+            texts += (arm.equality, *(filter_.text for filter_ in arm.filters))
         if outer is None:
-            yield Finding(reference, self._reducer(source, filters, matches))
+            yield Finding(reference, self._found(source, texts, matches))
             return
         for match in matches:
-            wrapped = outer.source(source.sql, match.key, leaf.alias_text(self._scopes.statement), filters)
-            reduced = replace(match, key=REDUCED_KEY)
-            filtered = Source(wrapped, is_filtered=True, rules=source.rules | {Rule.OUTER_FILTERS})
-            yield Finding(reference, self._reducer(filtered, outer.texts, [reduced]))
+            wrapped = outer.source(source.sql, match.key, leaf.alias_text(self._scopes.statement), texts)
+            tables, rules = source.tables | outer.tables, source.rules | {Rule.OUTER_FILTERS}
+            whole = Source(wrapped, is_filtered=True, tables=tables, rules=rules)
+            yield Finding(reference, self._found(whole, outer.texts, [replace(match, key=REDUCED_KEY)]))
+
+    def _found(self, source: Source, filters: tuple[str, ...], matches: Sequence[Match]) -> Reducer | SkipReason:
+        if known_bytes(self._scopes.catalog, source.tables) > self._limits.small_side_bytes_max:
+            return SkipReason.SMALL_SIDE_TOO_LARGE
+        return self._reducer(source, filters, matches)
 
     def _reducer(self, source: Source, filters: tuple[str, ...], matches: Sequence[Match]) -> Reducer:
         asked = key_query(
@@ -128,6 +136,7 @@ class BlockPlanner:
             columns=[match.asked for match in matches],
             filters=filters,
             rows_max=self._limits.key_rows_max,
+            tables=source.tables,
         )
         if len(matches) > 1:
             instead = tuple(self._reducer(source, filters, [match]) for match in matches)
@@ -148,6 +157,7 @@ class BlockPlanner:
             column=match.asked,
             filters=filters,
             ranges_max=self._limits.key_ranges_max,
+            tables=source.tables,
         )
         rules = _rules(source, [match], asked) | {Rule.RANGES}
         return Reducer((match.column,), match.shown, asked, rules=rules)

@@ -25,6 +25,7 @@ class SkipReason(Enum):
     NOT_VERIFIED = "The rewritten text did not prove equal to the original plus the narrowed scans."
     TABLES_UNSETTLED = "The tables changed while they were being looked up."
     QUARANTINED = "A statement like this one did worse than as it came, so it is left alone for a while."
+    NOT_WORTH_IT = "To ask for keys is expected to take longer than it saves."
 
     # The block (one SELECT with its FROM) that the scan stands in.
     NO_EQUALITY = "No join compares a column of this table with another table by equality."
@@ -54,6 +55,7 @@ class SkipReason(Enum):
     )
     REDUCER_NOT_UNDERSTOOD = "The other side of the join may give other rows when it is asked again."
     REDUCER_UNFILTERED = "The other side of the join has no filter that the key query could use."
+    SMALL_SIDE_TOO_LARGE = "The other side of the join is larger than rewrite.small_side_bytes_max."
     REDUCER_PARTITIONED = "The other side of the join is itself partitioned, so its key query may be costly."
     RULE_OFF = "A rule that this takes is switched off in rewrite.rules_off, or for a while because it did harm."
 

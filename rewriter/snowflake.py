@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rewriter.filters import Filters
+from rewriter.filters import Filter, Filters
 from rewriter.jointree import Join, Leaf
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
@@ -21,7 +21,7 @@ class Arm:
     joined_to: Leaf
     source: Source
     equality: str
-    filters: tuple[str, ...]
+    filters: tuple[Filter, ...]
 
 
 def arms(scopes: Scopes, filters: Filters, join: Join, leaf: Leaf) -> tuple[Arm, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from rewriter.catalog import TableFacts, TableKind, quoted
+from rewriter.catalog import Catalog, TableFacts, TableKind, TableName, quoted
 from rewriter.jointree import Leaf, name_parts, table_name
 from rewriter.queries import has_certain_rows, is_repeatable_query, is_repeatable_view, located_query
 from rewriter.rule import Rule
@@ -21,7 +22,18 @@ class Source:
     sql: str
     # Whether it holds a filter of its own, so that the key query is worth running without a further one.
     is_filtered: bool
+    # The tables and views that it reads, and all that stand behind those; and what it takes to read them.
+    tables: frozenset[TableName]
     rules: frozenset[Rule] = frozenset()
+
+    def beside(self, other: Source, rule: Rule) -> Source:
+        """Both in one FROM, which takes a rule."""
+        rules = self.rules | other.rules | {rule}
+        return Source(f"{self.sql}, {other.sql}", self.is_filtered, self.tables | other.tables, rules)
+
+    def also_reading(self, tables: Iterable[frozenset[TableName]]) -> Source:
+        """The source with filters or keys over it, of which the subqueries read these tables."""
+        return replace(self, tables=self.tables.union(*tables))
 
 
 def source_of(scopes: Scopes, leaf: Leaf) -> Source | SkipReason:
@@ -30,8 +42,9 @@ def source_of(scopes: Scopes, leaf: Leaf) -> Source | SkipReason:
         if leaf.reference.refusal is not None:
             return SkipReason.REDUCER_NOT_UNDERSTOOD
         facts = scopes.catalog.get(leaf.reference.name)
-        text, rules = leaf.reference.source(scopes.statement), _rules(scopes, leaf.node)
-        return _table_refusal(facts) or Source(text, _is_filtered_view(facts), rules)
+        text, tables = leaf.reference.source(scopes.statement), tables_read(scopes, leaf.node)
+        rules = _rules(scopes, leaf.node)
+        return _table_refusal(facts) or Source(text, _is_filtered_view(facts), tables, rules)
     query = scopes.query_of(leaf)
     if query is None or not leaf.alias:
         return SkipReason.REDUCER_NOT_UNDERSTOOD
@@ -46,7 +59,8 @@ def query_source(scopes: Scopes, query: exp.Expr, width: int) -> Source | SkipRe
     if isinstance(text, SkipReason):
         return text
     names = ", ".join(f"key{number}" for number in range(1, width + 1))
-    return Source(f"({text}) AS reducer({names})", is_filtered(scopes, query), _rules(scopes, query))
+    tables, rules = tables_read(scopes, query), _rules(scopes, query)
+    return Source(f"({text}) AS reducer({names})", is_filtered(scopes, query), tables, rules)
 
 
 def query_key(index: int) -> str:
@@ -69,6 +83,27 @@ def view_refusal(view: Scopes) -> SkipReason | None:
     if refusal is None and not is_repeatable_view(view.statement):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
     return refusal
+
+
+def tables_read(scopes: Scopes, query: exp.Expr) -> frozenset[TableName]:
+    """The tables and views that a query without CTEs reads, and all that stand behind those."""
+    return with_those_behind(scopes.catalog, map(table_name, query.find_all(exp.Table)))
+
+
+def with_those_behind(catalog: Catalog, names: Iterable[TableName]) -> frozenset[TableName]:
+    """The names, and those of all that is read where they name views."""
+    named = frozenset(names)
+    views = (facts.behind for name in named if (facts := catalog.get(name)) is not None)
+    return named.union(*(view.tables for view in views if view is not None))
+
+
+def known_bytes(catalog: Catalog, tables: Iterable[TableName]) -> int:
+    """What the tables hold, as far as the server knows.
+
+    Of a partitioned table a key query reads partition columns alone, which no file holds.
+    """
+    known = (facts for name in tables if (facts := catalog.get(name)) is not None)
+    return sum(facts.size_bytes or 0 for facts in known if not facts.partition_columns)
 
 
 def is_filtered(scopes: Scopes, query: exp.Expr) -> bool:
@@ -102,8 +137,8 @@ def _query_source(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> Source | SkipR
     text = _repeatable_text(scopes, query)
     if isinstance(text, SkipReason):
         return text
-    rules = _rules(scopes, query) | {Rule.DERIVED_TABLES}
-    return Source(f"({text}) AS {quoted(leaf.alias)}", is_filtered(scopes, query), rules)
+    tables, rules = tables_read(scopes, query), _rules(scopes, query) | {Rule.DERIVED_TABLES}
+    return Source(f"({text}) AS {quoted(leaf.alias)}", is_filtered(scopes, query), tables, rules)
 
 
 def _rules(scopes: Scopes, node: exp.Expr) -> frozenset[Rule]:

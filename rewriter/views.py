@@ -19,7 +19,7 @@ from rewriter.lineage import Origin, output_origins
 from rewriter.matches import fact_refusal
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
-from rewriter.sources import is_filtered, view_refusal
+from rewriter.sources import is_filtered, view_refusal, with_those_behind
 from rewriter.statement import Statement
 
 # Views over views. Each level is a round of DESCRIBE, and 150 frames of recursion where its text is nested to the
@@ -126,6 +126,8 @@ class _ViewQuery:
         self._columns = view.facts.columns
         self._outputs = view.text.outputs
         self._scopes = Scopes(view.query, _NamesIn(view.text, catalog))
+        self._names = frozenset(_names_in(view))
+        self._catalog = catalog
         self._prunes: dict[Column, bool] = {}
 
     @cached_property
@@ -137,6 +139,11 @@ class _ViewQuery:
     def is_filtered(self) -> bool:
         """Whether the view is likely to hold fewer keys than its tables."""
         return is_filtered(self._scopes, self._scopes.statement.tree)
+
+    @cached_property
+    def tables(self) -> frozenset[TableName]:
+        """The tables and views that the text names, and all that stand behind those."""
+        return with_those_behind(self._catalog, self._names)
 
     def prunes_by(self, column: Column) -> bool:
         """Whether the column is, in every branch of the text, a table's partition column of the same type."""

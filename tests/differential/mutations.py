@@ -178,6 +178,11 @@ _REPEATABLE = (
         answers("rewriter.sources._is_closed", answer=True),
         _golden("subqueries: a correlated IN"),
     ),
+    Mutation(
+        "a small side that is known to be large is not asked",
+        answers("rewriter.reducers.known_bytes", answer=0),
+        _golden("small_sides: a large table behind a view"),
+    ),
 )
 _KEYS = (
     Mutation("the two sides have one type", keys_are_cast),

@@ -159,3 +159,22 @@ def test_the_oldest_fact_goes_where_there_are_too_many() -> None:
     for name in "abc":
         cache.add(Described(TableName((name,)), None))
     assert list(cache.current()) == [TableName(("b",)), TableName(("c",))]
+
+
+@pytest.mark.parametrize(
+    ("statistics", "expected"),
+    [("4841 bytes", 4841), ("4841 bytes, 0 rows", 4841), ("0 bytes, 0 rows", 0), ("some bytes", None), ("", None)],
+)
+def test_the_size_of_a_table_is_read_where_the_server_has_statistics(
+    statistics: str, expected: int | None
+) -> None:
+    described = read_description(
+        rows(
+            ("id", "int", ""),
+            ("# Detailed Table Information", "", ""),
+            ("Type", "MANAGED", ""),
+            ("Statistics", statistics, ""),
+        )
+    )
+    assert described is not None
+    assert described.size_bytes == expected

@@ -151,8 +151,14 @@ def _facts(value: dict[str, object]) -> TableFacts:
         partition_columns=tuple(partition_columns),
         provider=str(value["provider"]),
         kind=TableKind(value["kind"]),
+        size_bytes=_size(value.get("size_bytes")),
         view=_view(value.get("view")),
     )
+
+
+def _size(value: object) -> int | None:
+    assert value is None or isinstance(value, int)
+    return value
 
 
 def _view(value: object) -> ViewText | None:
@@ -170,6 +176,7 @@ def write_catalog(facts: dict[str, TableFacts]) -> None:
             "partition_columns": list(known.partition_columns),
             "provider": known.provider,
             "kind": known.kind.value,
+            **({} if known.size_bytes is None else {"size_bytes": known.size_bytes}),
             **({} if known.view is None else {"view": asdict(known.view)}),
         }
         for name, known in facts.items()

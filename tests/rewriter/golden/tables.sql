@@ -35,6 +35,13 @@ INSERT INTO collated VALUES ('IT''S', 1), ('it''s', 1), ('2026-01-01', 1);
 
 CREATE TABLE nothing (ds STRING, g INT) USING parquet;
 
+-- Tables of which the server is told a size: the bound is 10 GiB.
+CREATE TABLE days_large (ds STRING, g INT) USING parquet TBLPROPERTIES ('totalSize' = '11000000000');
+CREATE TABLE days_medium (ds STRING, g INT) USING parquet TBLPROPERTIES ('totalSize' = '7000000000');
+CREATE TABLE days_medium_too (ds STRING, g INT) USING parquet TBLPROPERTIES ('totalSize' = '7000000000');
+CREATE TABLE sales_large (id INT, ds STRING) USING parquet PARTITIONED BY (ds) TBLPROPERTIES ('totalSize' = '11000000000');
+CREATE VIEW days_large_view AS SELECT ds, g FROM days_large;
+
 CREATE TABLE written (id INT) USING parquet;
 
 CREATE TABLE sales_2025 (id INT, amount INT, ds STRING, region STRING) USING parquet PARTITIONED BY (ds, region);

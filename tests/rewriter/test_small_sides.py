@@ -1,0 +1,113 @@
+"""What is known of the tables that a key query reads: their names, behind views and in subqueries, and sizes."""
+
+from dataclasses import replace
+
+import pytest
+
+from rewriter import (
+    Column,
+    Limits,
+    Plan,
+    Question,
+    SkipReason,
+    TableFacts,
+    TableKind,
+    TableName,
+    ViewText,
+    plan,
+    read,
+)
+
+HERE = ("spark_catalog", "default")
+ID, DS, G = Column("id", "int"), Column("ds", "string"), Column("g", "int")
+FACT = TableFacts((ID, DS), ("ds",))
+SMALL = TableFacts((DS, G))
+VIEW = TableFacts(
+    (DS, G), provider="", kind=TableKind.VIEW, view=ViewText("SELECT ds, g FROM e", HERE, ("ds", "g"))
+)
+TABLES = {"f": FACT, "d": SMALL, "e": SMALL, "other": SMALL, "v": VIEW, "spark_catalog.default.e": SMALL}
+
+
+def planned(sql: str, *, limits: Limits | None = None, **sizes: int) -> Plan:
+    statement = read(sql, chars_max=10_000)
+    assert not isinstance(statement, SkipReason)
+    known = {
+        TableName(tuple(name.split("."))): replace(facts, size_bytes=sizes.get(name.split(".")[-1]))
+        for name, facts in TABLES.items()
+    }
+    found = plan(statement, known, limits or Limits())
+    assert not found.missing
+    return found
+
+
+def questions(sql: str) -> tuple[Question, ...]:
+    return planned(sql).key_queries
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1", {"d"}),
+        ("SELECT f.id FROM f JOIN d ON f.ds = d.ds, other WHERE d.g = 1 AND other.g = 2", {"d"}),
+        ("SELECT f.id FROM f JOIN v ON f.ds = v.ds WHERE v.g = 1", {"v", "spark_catalog.default.e"}),
+        ("SELECT f.id FROM f JOIN d ON f.ds = d.ds JOIN e ON e.g = d.g WHERE e.ds = 'x'", {"d", "e"}),
+        ("SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = (SELECT max(g) FROM e)", {"d", "e"}),
+        (
+            "SELECT f.id FROM f JOIN d ON f.ds = d.ds JOIN e ON e.g = d.g WHERE e.ds IN (SELECT ds FROM other)",
+            {"d", "e", "other"},
+        ),
+        (
+            "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1 AND d.ds IN (SELECT ds FROM v)",
+            {"d", "v", "spark_catalog.default.e"},
+        ),
+        ("SELECT f.id FROM f JOIN d ON f.ds = concat(d.ds, (SELECT max(ds) FROM e)) WHERE d.g = 1", {"d", "e"}),
+        (
+            "SELECT f.id FROM f JOIN (SELECT d.ds FROM d JOIN e USING (g)) x ON f.ds = x.ds WHERE x.ds > 'x'",
+            {"d", "e"},
+        ),
+        ("SELECT f.id FROM f WHERE f.ds IN (SELECT d.ds FROM d WHERE d.g IN (SELECT g FROM e))", {"d", "e"}),
+        (
+            "SELECT f.id FROM f WHERE EXISTS (SELECT 1 FROM d WHERE d.ds = f.ds AND d.g IN (SELECT g FROM e))",
+            {"d", "e"},
+        ),
+        (
+            "SELECT * FROM (SELECT f.id, d.g FROM f JOIN d ON f.ds = d.ds) x WHERE x.g = (SELECT max(g) FROM e)",
+            {"d", "e"},
+        ),
+        (
+            "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE (d.g IN (SELECT g FROM e) AND f.id = 1) OR d.g = 2",
+            {"d", "e"},
+        ),
+        ("WITH w AS (SELECT ds FROM d WHERE g = 1) SELECT f.id FROM f JOIN w ON f.ds = w.ds", {"d"}),
+    ],
+)
+def test_a_key_query_says_which_tables_it_reads(sql: str, expected: set[str]) -> None:
+    (question,) = questions(sql)
+    assert {str(name) for name in question.tables} == expected
+
+
+def test_ranges_that_are_asked_for_instead_are_read_from_the_same_tables() -> None:
+    (scan, _) = planned("SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = (SELECT max(g) FROM e)").scans[:2]
+    (reducer,) = scan.reducers
+    assert reducer.instead[0].key_query.tables == reducer.key_query.tables
+
+
+SNOWFLAKE = "SELECT f.id FROM f JOIN d ON f.ds = d.ds JOIN v ON v.g = d.g WHERE v.ds = 'x'"
+
+
+def reason(**sizes: int) -> SkipReason | None:
+    scans = planned(SNOWFLAKE, limits=Limits(small_side_bytes_max=100), **sizes).scans
+    return next(scan.skip for scan in scans if scan.alias == "f")
+
+
+def test_small_sides_as_large_as_is_allowed_together_are_asked() -> None:
+    assert reason(d=60, e=40) is None
+    assert reason(d=60, e=41) is SkipReason.SMALL_SIDE_TOO_LARGE
+
+
+def test_a_small_side_of_unknown_size_is_asked() -> None:
+    assert reason() is None
+
+
+def test_the_size_of_the_fact_counts_for_nothing() -> None:
+    assert reason(f=101) is None
