@@ -47,6 +47,7 @@ REWRITER_LAYERS = (
     "rule",
     "statement",
     "catalog",
+    "shape",
     "functions",
     "rules",
     "keys",
