@@ -62,10 +62,10 @@ def test_a_shape_tells_nothing_of_the_constants() -> None:
 
 
 def test_the_shape_of_a_long_list_is_found_in_linear_time() -> None:
-    pairs = ", ".join(f"({number}, 'x')" for number in range(60_000))
+    pairs = ", ".join(f"({number}, 'x')" for number in range(20_000))
     text = f"{BASE}(d.g, d.h) IN ({pairs})"
     statement = Statement(text, exp.Select(), tuple(tokenize(text)))
-    start = time.perf_counter()
+    start = time.process_time()
     found = shape(statement)
-    assert time.perf_counter() - start < 5.0  # a fraction of that on an idle core; quadratic would take minutes
+    assert time.process_time() - start < 5.0  # a fraction of that on an idle core; quadratic would take minutes
     assert found == shape_of(f"{BASE}(d.g, d.h) IN ((1, 'x'))")

@@ -1,0 +1,192 @@
+"""The cost gate: a statement is left alone where asking for its keys is likely to take longer than it saves.
+
+It decides by the statement's shape, before anything is asked of the backend. `proxy.reckoning` has the policy;
+here are the records of all sessions of the process.
+
+Calls may come from several threads at once. Each step on the dictionaries is atomic, since their keys are plain
+tuples and strings, and records are never changed but replaced: of two runs of one shape that end at the same
+moment one may go unrecorded, and nothing worse.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import inf
+from typing import NamedTuple
+
+from proxy.reckoning import Choice, NarrowedRun, Reckoning, Record, Verdict
+from proxy.rulings import End, Ending
+
+# Shapes that are remembered, of all sessions: dashboards have some thousands. A record takes about 1 KB.
+RECORDS_MAX = 10_000
+# Facts of which it is remembered when they were written last. A warehouse has some hundreds.
+FACTS_MAX = 10_000
+
+# What Spark takes to list the files of one partition that it does not have in its cache (18 s for 10,000).
+_PARTITION_LISTED_S = 0.0018
+# A fact whose partitions were never counted is taken for a large one.
+_PARTITIONS_UNKNOWN = 10_000
+# What one core reads of Parquet at least. Only a fact that even one core reads at once is not worth a key query.
+_BYTES_READ_PER_S = 100e6
+
+# A description and a key query on an idle server; how much one more run changes what is known instead.
+_ASKING_S = 0.2
+_ASKING_WEIGHT = 0.125
+
+# After so long without a run as it came, a fact may have been written by another way, or have left Spark's cache.
+_IDLE_S = 3_600.0
+
+
+class Subject(NamedTuple):
+    """Whose statements of which shape: what one user's runs tell is of no use to another one."""
+
+    scope: str
+    shape: str
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A table that a statement narrows, or would: the last part of its name, and what is known of its size."""
+
+    name: str
+    partitions: int | None = None
+    size_bytes: int | None = None
+
+
+class Way(Enum):
+    """How a statement was run."""
+
+    NARROWED = "narrowed"
+    IN_VAIN = "keys were asked, and then it ran as it came"
+    DIRECT = "as it came"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A statement that was sent. `overhead_s` is what that took: descriptions, keys, lists, planning."""
+
+    subject: Subject
+    way: Way
+    overhead_s: float = 0.0
+    facts: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What to do with a statement, and what that rests on."""
+
+    verdict: Verdict
+    reckoning: Reckoning
+
+    @property
+    def leaves(self) -> bool:
+        """Whether nothing is to be asked."""
+        return self.verdict is Verdict.LEAVE
+
+
+class CostGate:
+    """What the process has learned of its statements."""
+
+    def __init__(self, clock: Callable[[], float], retry_s: float = 600.0) -> None:
+        self._clock = clock
+        self._retry_s = retry_s
+        self._records: OrderedDict[Subject, Record] = OrderedDict()
+        self._written_at: OrderedDict[str, float] = OrderedDict()
+        self._asking_s = _ASKING_S
+
+    def opinion(self, subject: Subject) -> Opinion:
+        """What earlier runs tell about a statement. Costs nothing and changes nothing."""
+        record = self._record(subject)
+        choice = self._choice(record)
+        return Opinion(choice.verdict, record.reckoning(choice.why))
+
+    def decide(self, subject: Subject) -> Opinion:
+        """The opinion on a statement that will be treated so: of a trial, others need not make another one."""
+        record = self._record(subject)
+        choice = self._choice(record)
+        if choice.is_trial:
+            self._keep(subject, record.trying(choice.verdict, self._clock()))
+        return Opinion(choice.verdict, record.reckoning(choice.why))
+
+    def estimate(self, facts: Iterable[Fact]) -> Opinion:
+        """What the facts tell about a statement that was planned but not asked for: what is unknown is large."""
+        facts = tuple(facts)
+        listing_s = sum(inf if fact.partitions is None else _listing_s(fact) for fact in facts)
+        reading_s = sum(inf if fact.size_bytes is None else fact.size_bytes / _BYTES_READ_PER_S for fact in facts)
+        most_s, asking_s = listing_s + reading_s, self._asking_s
+        verdict = Verdict.LEAVE if most_s < asking_s else Verdict.NARROW
+        why = f"to ask for keys takes about {asking_s:.2f} s, and at most {most_s:.2f} s can be saved"
+        return Opinion(verdict, Reckoning(why=why))
+
+    def ended(self, run: Run, ending: Ending) -> None:
+        """Learn from the end of a statement. One that failed or was cancelled teaches nothing."""
+        if ending.end is End.FINISHED and run.way is Way.DIRECT:
+            self.direct(run.subject, ending.seconds, run.facts)
+        elif ending.end is End.FINISHED and run.way is Way.NARROWED:
+            self.narrowed(run.subject, run.facts, run.overhead_s, ending.seconds)
+        elif ending.end is End.FINISHED:
+            self.narrowed(run.subject, run.facts, run.overhead_s, inf)
+            self.direct(run.subject, ending.seconds)
+        elif ending.end is End.RESCUED:
+            self.narrowed(run.subject, run.facts, run.overhead_s, inf)
+
+    def narrowed(self, subject: Subject, facts: Iterable[Fact], overhead_s: float, run_s: float) -> None:
+        """Learn from a run for which keys were asked; `run_s` is infinite where they were of no use."""
+        record = _about(self._record(subject), tuple(facts))
+        self._note_names(record.facts)
+        self._asking_s += (overhead_s - self._asking_s) * _ASKING_WEIGHT
+        self._keep(subject, record.after_narrowed(NarrowedRun(overhead_s, run_s), self._clock()))
+
+    def direct(self, subject: Subject, run_s: float, facts: Iterable[Fact] = ()) -> None:
+        """Learn from a run as it came. Its facts are known only where it was planned."""
+        record = _about(self._record(subject), tuple(facts))
+        self._note_names(record.facts)
+        self._keep(subject, record.after_direct(run_s, self._clock()))
+
+    def cold(self, words: Iterable[str]) -> None:
+        """A statement passed that may write the tables among these words: Spark will list their files again."""
+        now = self._clock()
+        for word in words:
+            name = word.lower()
+            if name in self._written_at:
+                self._written_at[name] = now
+
+    def _choice(self, record: Record) -> Choice:
+        return record.choice(self._clock(), asking_s=self._asking_s, retry_s=self._retry_s)
+
+    def _record(self, subject: Subject) -> Record:
+        """What is known of a statement now: since its last run its facts may have become cold."""
+        record = self._records.get(subject, _UNSEEN)
+        written_at = max((self._written_at.get(name, -inf) for name in record.facts), default=-inf)
+        is_idle = self._clock() - record.direct_at > _IDLE_S
+        return record.chilled() if is_idle or written_at >= record.direct_at else record
+
+    def _keep(self, subject: Subject, record: Record) -> None:
+        _ = self._records.pop(subject, None)
+        self._records[subject] = record
+        if len(self._records) > RECORDS_MAX:
+            _ = self._records.popitem(last=False)
+
+    def _note_names(self, names: Iterable[str]) -> None:
+        for name in names:
+            _ = self._written_at.setdefault(name, -inf)
+        while len(self._written_at) > FACTS_MAX:
+            _ = self._written_at.popitem(last=False)
+
+
+_UNSEEN = Record()
+
+
+def _about(record: Record, facts: tuple[Fact, ...]) -> Record:
+    """The record with what is known of the facts now."""
+    if not facts:
+        return record
+    names = frozenset(fact.name.lower() for fact in facts)
+    return replace(record, facts=names, listing_s=sum(map(_listing_s, facts)))
+
+
+def _listing_s(fact: Fact) -> float:
+    return _PARTITION_LISTED_S * (_PARTITIONS_UNKNOWN if fact.partitions is None else fact.partitions)

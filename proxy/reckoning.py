@@ -1,0 +1,257 @@
+"""What earlier runs of a statement tell: whether it pays to ask for its keys. Pure values, without a clock.
+
+A statement runs in one of two ways: narrowed, for which its keys are asked first, or as it came. The second is
+never worse than to be without us, but where Spark has to list all files of a large fact again, it forgoes most of
+what narrowing is for. So the second way is tried only when it is paid for: what each narrowed run may have cost
+too much is added up, and a trial is made once the sum reaches what the trial may cost. Whichever way is the better
+one, both together then take at most about twice its time (who rents skis until the rent has reached their price,
+and then buys them, never spends more than twice what was needed), and each trial that changes nothing doubles the
+price of the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import inf, isfinite
+from statistics import median_low
+
+# Runs that count, of each way: a median of three lets one outlier pass, and follows a change after two runs.
+_KEPT_MAX = 3
+
+# Times that differ by less than this factor are even, and then what was decided stays.
+_EVEN = 1.1
+# A run as it came that takes this many times as long as a narrowed one is not explained by chance.
+_SURPRISE = 2.0
+
+# Asking that takes this part of a narrowed run, or more, may well be worth sparing. Where it takes less, this part
+# is taken for too much all the same: literals can slow a plan down, by a factor of four at the worst seen.
+_LARGE_PART = 0.2
+# What a run as it came is taken to need where asking is a small part, in narrowed runs.
+_DEARER = 4.0
+
+# What a user bears once. A fact of 2,000 partitions is listed in that time, and then it is listed for all.
+_BORNE_S = 4.0
+# A listing that takes longer decides for narrowing where both ways are even.
+_CONSIDERABLE_S = 1.0
+
+# Doublings after which trials no longer become rarer: then one run in 64, or one each time their price is saved
+# 64 times over.
+_DOUBLINGS_MAX = 6
+
+
+class Verdict(Enum):
+    """What to do with a statement."""
+
+    NARROW = "narrow"
+    LEAVE = "leave"
+
+
+@dataclass(frozen=True)
+class NarrowedRun:
+    """A run for which keys were asked. `run_s` is infinite where they were of no use."""
+
+    overhead_s: float
+    run_s: float
+
+    @property
+    def seconds(self) -> float:
+        """What it took in all."""
+        return self.overhead_s + self.run_s
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to do with the next statement of a shape, and why. A trial tells what the other way takes now."""
+
+    verdict: Verdict
+    why: str
+    is_trial: bool = False
+
+
+@dataclass(frozen=True)
+class Reckoning:
+    """What a decision rests on: how many runs of each way there were, and what the last ones took."""
+
+    narrowed_count: int = 0
+    # Asking included; infinite where it was in vain.
+    narrowed_s: float | None = None
+    asking_s: float | None = None
+    direct_count: int = 0
+    direct_s: float | None = None
+    why: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """All of it in words."""
+        ways = []
+        if self.narrowed_s is not None:
+            took = f"in {self.narrowed_s:.2f} s" if isfinite(self.narrowed_s) else "in vain"
+            asking = f"of which asking for keys took {self.asking_s:.2f} s"
+            ways.append(f"{_times(self.narrowed_count)} narrowed {took}, {asking}")
+        if self.direct_s is not None:
+            ways.append(f"{_times(self.direct_count)} as it came in {self.direct_s:.2f} s")
+        seen = f"ran {', and '.join(ways)}" if ways else "was not seen before"
+        return f"It {seen}: {self.why}."
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known of the statements of one shape. A record never changes: each run makes another one."""
+
+    # The facts' names, and what it takes to list their files where Spark does not have them.
+    facts: frozenset[str] = frozenset()
+    listing_s: float = inf
+    narrowed: tuple[NarrowedRun, ...] = ()
+    direct: tuple[float, ...] = ()
+    narrowed_count: int = 0
+    direct_count: int = 0
+    # None until both ways were compared.
+    verdict: Verdict | None = None
+    # Trials of the other way that did not change the verdict.
+    confirmed: int = 0
+    # What narrowed runs may have cost too much since the other way was tried, and what a trial may cost.
+    debt_s: float = 0.0
+    price_s: float = inf
+    # Runs as it came since the last narrowed one, and when it last ran in each way.
+    left_count: int = 0
+    narrowed_at: float = -inf
+    direct_at: float = -inf
+    # Whether a run as it came would list the facts' files again, and what the last one of these took.
+    is_cold: bool = False
+    cold_s: float | None = None
+
+    @property
+    def narrowed_s(self) -> float:
+        """What a narrowed run takes, asking included."""
+        return median_low(run.seconds for run in self.narrowed)
+
+    @property
+    def overhead_s(self) -> float:
+        """What asking takes."""
+        return median_low(run.overhead_s for run in self.narrowed)
+
+    @property
+    def direct_s(self) -> float:
+        """What a run as it came takes. One that had to list files is outvoted by two that had not."""
+        return median_low(self.direct)
+
+    def choice(self, now: float, *, asking_s: float, retry_s: float) -> Choice:
+        """What to do with the next one, where asking for keys usually takes so long."""
+        if not self.narrowed:
+            if self.direct and self.direct_s <= asking_s and not self.is_cold:
+                return Choice(Verdict.LEAVE, "left alone: to ask for keys takes longer than that")
+            return Choice(Verdict.NARROW, "narrowed, to see what that takes")
+        if self.verdict is not Verdict.LEAVE:
+            if 0.0 < self.debt_s >= self.price_s:
+                return Choice(Verdict.LEAVE, "left alone this time, to see what it takes so", is_trial=True)
+            return Choice(Verdict.NARROW, "narrowed")
+        rest_s, rest = self.narrowed_at + retry_s - now, self.patience - self.left_count
+        if rest_s > 0.0 or rest > 0:
+            return Choice(Verdict.LEAVE, f"left alone for {_rest(rest_s, rest)}")
+        return Choice(Verdict.NARROW, "narrowed this time, to see what that takes now", is_trial=True)
+
+    def trying(self, verdict: Verdict, now: float) -> Record:
+        """The record once a trial was begun: until another is due, no other statement makes one."""
+        if verdict is Verdict.LEAVE:
+            return replace(self, debt_s=0.0)
+        return replace(self, narrowed_at=now, left_count=0)
+
+    def reckoning(self, why: str) -> Reckoning:
+        """What was seen, for the user."""
+        return Reckoning(
+            narrowed_count=self.narrowed_count,
+            narrowed_s=self.narrowed_s if self.narrowed else None,
+            asking_s=self.overhead_s if self.narrowed else None,
+            direct_count=self.direct_count,
+            direct_s=self.direct_s if self.direct else None,
+            why=why,
+        )
+
+    def chilled(self) -> Record:
+        """The record once a run as it came would have to list the facts' files again."""
+        if self.is_cold or not (self.direct and self.narrowed):
+            return replace(self, is_cold=bool(self.direct))
+        cold_s = self.cold_s if self.cold_s is not None else max(self.direct_s + self.listing_s, *self.direct)
+        price_s = cold_s - self.narrowed_s
+        if price_s <= 0.0:
+            return replace(self, is_cold=True)
+        if self.verdict is Verdict.NARROW:
+            return replace(self, is_cold=True, price_s=max(self.price_s, price_s))
+        return replace(self, is_cold=True, verdict=Verdict.NARROW, confirmed=0, debt_s=0.0, price_s=price_s)
+
+    def after_narrowed(self, run: NarrowedRun, now: float) -> Record:
+        """The record after a narrowed run."""
+        narrowed = (*self.narrowed, run)[-_KEPT_MAX:]
+        count = self.narrowed_count + 1
+        found = replace(self, narrowed=narrowed, narrowed_count=count, narrowed_at=now, left_count=0)
+        if self.verdict is Verdict.NARROW:
+            return replace(found, debt_s=self.debt_s + found.excess_s(run))
+        if self.direct:
+            return found.compared(is_trial=self.verdict is Verdict.LEAVE)
+        return replace(found, debt_s=self.debt_s + found.excess_s(run), price_s=found.first_price_s)
+
+    def after_direct(self, run_s: float, now: float) -> Record:
+        """The record after a run as it came."""
+        # One that took surprisingly long has met a table that had become cold by a way that was not seen.
+        was_cold = self.is_cold or (bool(self.narrowed) and run_s > self.narrowed_s * _SURPRISE)
+        found = replace(
+            self,
+            direct=(*self.direct, run_s)[-_KEPT_MAX:],
+            direct_count=self.direct_count + 1,
+            direct_at=now,
+            left_count=self.left_count + 1,
+            debt_s=0.0,
+            is_cold=False,
+            cold_s=run_s if was_cold else self.cold_s,
+        )
+        return found.compared(is_trial=self.verdict is Verdict.NARROW) if self.narrowed else found
+
+    def compared(self, *, is_trial: bool) -> Record:
+        """The record with the verdict that the runs of both ways come to."""
+        verdict = self._better()
+        confirmed = 0 if verdict is not self.verdict else self.confirmed + is_trial
+        found = replace(self, verdict=verdict, confirmed=confirmed)
+        price_s = max(self.direct[-1], self.direct_s) - self.narrowed_s
+        return replace(found, price_s=price_s * found.patience)
+
+    def _better(self) -> Verdict:
+        narrowed_s, direct_s = self.narrowed_s, self.direct_s
+        if direct_s > narrowed_s * _EVEN or self.direct[-1] > narrowed_s * _SURPRISE:
+            return Verdict.NARROW
+        if direct_s * _EVEN < narrowed_s:
+            return Verdict.LEAVE
+        if self.verdict is not None:
+            return self.verdict
+        return Verdict.NARROW if self.listing_s > _CONSIDERABLE_S else Verdict.LEAVE
+
+    @property
+    def patience(self) -> int:
+        """How much more than the first the next trial must have earned."""
+        return 1 << min(self.confirmed, _DOUBLINGS_MAX)
+
+    def excess_s(self, run: NarrowedRun) -> float:
+        """What a narrowed run may have taken more than one as it came."""
+        known_s = run.seconds - min(self.direct) if self.direct else 0.0
+        if known_s > 0.0 and not self.is_cold:
+            return known_s
+        # Runs as it came are unknown, or were slower, or tell little of one that would list files again.
+        return max(known_s, run.overhead_s, run.seconds * _LARGE_PART)
+
+    @property
+    def first_price_s(self) -> float:
+        """What the first run as it came may take more than a narrowed one."""
+        dearer = 1.0 if _is_large_part(self.narrowed[-1]) else _DEARER
+        return max(0.0, self.listing_s + dearer * self.narrowed_s - _BORNE_S)
+
+
+def _rest(seconds: float, runs: int) -> str:
+    return f"another {seconds:.0f} s" if seconds > 0.0 else f"{runs} more of its runs"
+
+
+def _is_large_part(run: NarrowedRun) -> bool:
+    return run.overhead_s >= run.seconds * _LARGE_PART

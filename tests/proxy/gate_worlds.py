@@ -1,0 +1,76 @@
+"""A statement that is run again and again behind the cost gate, and what each way alone would have taken."""
+
+import random
+from dataclasses import dataclass
+
+from proxy.gate import CostGate, Fact, Subject
+
+SUBJECT = Subject("someone in somewhere", "5ba7")
+
+
+@dataclass(frozen=True)
+class World:
+    """What the runs of a statement take, in seconds."""
+
+    listing_s: float  # what a run as it came takes longer where the fact has become cold
+    direct_s: float
+    narrowed_s: float
+    asking_s: float
+    # After how many runs each the fact is written; whether the gate is told.
+    written_every: int = 0
+    writes_are_seen: bool = True
+    partitions: int | None = None
+    pause_s: float = 10.0
+    noise: float = 0.1
+
+
+@dataclass
+class Outcome:
+    """Seconds in all, and how the runs went."""
+
+    gated_s: float = 0.0
+    narrowed_s: float = 0.0
+    direct_s: float = 0.0
+    verdicts: str = ""
+
+    @property
+    def best_s(self) -> float:
+        """What the better of the two ways alone takes."""
+        return min(self.narrowed_s, self.direct_s)
+
+    @property
+    def changes(self) -> int:
+        """How often the verdict changed."""
+        return sum(one != other for one, other in zip(self.verdicts, self.verdicts[1:], strict=False))
+
+
+def simulated(world: World, runs: int, seed: int = 1) -> Outcome:
+    """The statement run so often, each way alone and by the gate's choice."""
+    rng, now, outcome = random.Random(seed), 0.0, Outcome()  # noqa: S311 - noise, no secret
+    gate = CostGate(lambda: now)
+    is_cold = is_cold_alone = True
+
+    def noisy(seconds: float) -> float:
+        return seconds * rng.uniform(1 - world.noise, 1 + world.noise)
+
+    for number in range(1, runs + 1):
+        now += world.pause_s
+        asking_s, narrowed_s, direct_s = map(noisy, (world.asking_s, world.narrowed_s, world.direct_s))
+        outcome.narrowed_s += asking_s + narrowed_s
+        outcome.direct_s += direct_s + world.listing_s * is_cold_alone
+        is_cold_alone = False
+        if gate.decide(SUBJECT).leaves:
+            run_s = direct_s + world.listing_s * is_cold
+            is_cold = False
+            outcome.gated_s += run_s
+            outcome.verdicts += "d"
+            gate.direct(SUBJECT, run_s)
+        else:
+            outcome.gated_s += asking_s + narrowed_s
+            outcome.verdicts += "n"
+            gate.narrowed(SUBJECT, [Fact("sales", world.partitions)], asking_s, narrowed_s)
+        if world.written_every and number % world.written_every == 0:
+            is_cold = is_cold_alone = True
+            if world.writes_are_seen:
+                gate.cold({"insert", "into", "sales"})
+    return outcome
