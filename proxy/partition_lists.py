@@ -81,6 +81,19 @@ class PartitionLists:
         """Where the partitions of a list lie."""
         return self._shared.costs(key, index)
 
+    def count(self, table: Described) -> int | None:
+        """How many partitions a table has, where its list is at hand: nothing is asked.
+
+        Those that lie nowhere, such as the default partition, are not counted.
+        """
+        if self._shared.store is None or not self._owner or not table.identity:
+            return None
+        key = ListKey(self._owner, table.identity)
+        index = self._shared.store.get(key)
+        if index is None:
+            return None
+        return max((costs.totals[-1] for costs in self.costs(key, index).values()), default=None)
+
     def _who(self) -> Generator[Query, QueryResult, tuple[str, ...]]:
         """Whom the backend takes the session for; empty where it does not say."""
         if self._owner is None:

@@ -1,0 +1,49 @@
+"""How many partitions a table has, as far as that is known without asking."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from proxy.catalog import Described
+from proxy.config import CatalogSection
+from proxy.partition_lists import PartitionLists, SharedLists
+from proxy.queries import Column, Rows
+from proxy.store import open_store
+from rewriter import Column as TableColumn
+from rewriter import TableFacts, TableName
+
+SALES = Described(
+    TableName(("sales",)),
+    TableFacts((TableColumn("id", "int"), TableColumn("ds", "string")), ("ds",)),
+    ("sales", "shop", "spark_catalog", "file:/warehouse/sales", "today"),
+)
+
+
+@pytest.fixture
+def lists() -> Iterator[PartitionLists]:
+    settings = CatalogSection()
+    with open_store(settings) as store:
+        yield PartitionLists(SharedLists(store), settings, lambda: 0.0)
+
+
+def listed(lists: PartitionLists, *partitions: str) -> None:
+    asking = lists.find(SALES)
+    assert next(asking).sql == "SELECT current_user()"
+    asking.send(rows("someone"))
+    with pytest.raises(StopIteration):
+        asking.send(rows(*partitions))
+
+
+def rows(*values: str) -> Rows:
+    return Rows((Column("value", "string"),), tuple((value,) for value in values), 0.1)
+
+
+def test_the_partitions_of_a_table_are_counted_once_it_was_listed(lists: PartitionLists) -> None:
+    assert lists.count(SALES) is None
+    listed(lists, "ds=2026-01-01", "ds=2026-01-02", "ds=2026-01-03")
+    assert lists.count(SALES) == 3
+
+
+def test_a_name_that_is_no_table_has_no_count(lists: PartitionLists) -> None:
+    listed(lists, "ds=2026-01-01")
+    assert lists.count(Described(TableName(("sales",)), None)) is None
