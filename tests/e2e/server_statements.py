@@ -1,0 +1,47 @@
+"""What Spark Thrift Server itself says became of the statements it was sent, from the page of its UI."""
+
+import html
+import json
+import re
+import time
+from dataclasses import dataclass
+from urllib.request import urlopen
+
+# The page follows the server's events a moment later.
+SETTLE_SECONDS_MAX = 20
+SETTLE_POLL_SECONDS = 0.2
+ANSWER_SECONDS_MAX = 10
+
+_ROW = re.compile(
+    r'<span class="description-input">(?P<sql>.*?)</span>\s*</td>\s*<td>\s*(?P<state>\w+)', re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class StatementPage:
+    """The page of an application that is a Thrift Server."""
+
+    ui_url: str
+
+    def states(self, words: str) -> list[str]:
+        """The states of the statements that hold the words, the newest one first."""
+        with urlopen(f"{self.ui_url}/sqlserver/?sqlstat.pageSize=100000", timeout=ANSWER_SECONDS_MAX) as answer:
+            page = answer.read().decode()
+        return [row["state"] for row in _ROW.finditer(page) if words in html.unescape(row["sql"])]
+
+    def become(self, words: str, states: list[str]) -> bool:
+        """Whether those statements come to these states before long."""
+        deadline = time.monotonic() + SETTLE_SECONDS_MAX
+        while self.states(words) != states:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(SETTLE_POLL_SECONDS)
+        return True
+
+    def running_jobs(self) -> int:
+        """How many jobs Spark has under way."""
+        with urlopen(f"{self.ui_url}/api/v1/applications", timeout=ANSWER_SECONDS_MAX) as answer:
+            (application,) = json.load(answer)
+        jobs = f"{self.ui_url}/api/v1/applications/{application['id']}/jobs?status=running"
+        with urlopen(jobs, timeout=ANSWER_SECONDS_MAX) as answer:
+            return len(json.load(answer))
