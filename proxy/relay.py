@@ -208,7 +208,7 @@ class Relay:
         for event in self._calls.replies.feed(data):
             match event:
                 case Forward(passing):
-                    self._commands.append(SendClient(passing))
+                    self._send_client(passing)
                 case ReplyEnd():
                     self._read_reply(event)
                 case Lost(reason):
@@ -221,12 +221,12 @@ class Relay:
         try:
             if ours:
                 self._read_own(end)
-            elif self.phase in (Phase.TRANSPARENT, Phase.CLOSED):
-                self._commands += unforwarded(end)
-            else:
+            elif self.phase is Phase.TRANSPARENT:
+                self._send_client(unforwarded(end))
+            elif self.phase is not Phase.CLOSED:
                 self._read_clients(end)
         except (RemoteProtocolError, IncompleteError) as error:
-            self._commands += unforwarded(end)
+            self._send_client(unforwarded(end))
             self._lose(str(error) or f"the reply to {end.call.name} ends too early", ours=ours)
 
     def _read_own(self, end: ReplyEnd) -> None:
@@ -292,8 +292,8 @@ class Relay:
         self._resume()
         self._handle_messages()
 
-    def _send_client(self, data: bytes) -> None:
-        if data:
+    def _send_client(self, data: bytes | memoryview) -> None:
+        if data and self.phase is not Phase.CLOSED:
             self._commands.append(SendClient(data))
 
     # --- phases

@@ -448,6 +448,7 @@ def test_a_client_that_leaves_during_a_rerun_leaves_no_operation_behind(play: Pl
     in_background(play)
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     play.tell(play.dialogue.relay.close("the client closed"))
+    # What is left of the client's own replies is nobody's any more.
     last_words = operation_call("CancelOperation", 1, AGAIN) + own_close(AGAIN)
     play.answers(executed(5, AGAIN), back=last_words)
     assert [ending.end for ending in play.endings] == [End.UNKNOWN]
