@@ -22,8 +22,9 @@ from relay_dialogue import (
 
 from proxy.commands import Close, Command, StatementEnded, TurnedTransparent
 from proxy.executions import EXECUTIONS_MAX, RERUN_CALL_BYTES_MAX, Executions
+from proxy.intake import WAITING_BYTES_MAX
 from proxy.phases import Phase
-from proxy.relay import RERUN_WITHIN_S, WAITING_BYTES_MAX
+from proxy.relay import RERUN_WITHIN_S
 from proxy.rulings import End, Ending, Ruling
 from proxy.wire.frames import frame
 from proxy.wire.hs2 import OperationHandle, OperationState, encode_fetch_failure, encode_still_running
