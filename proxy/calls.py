@@ -85,7 +85,8 @@ class Calls:
         watched, name = self._watched.popleft(), end.call.name
         if end.raw is None:
             return self.observer.note_unread(watched, name)
-        forward = unforwarded(end)
+        rest = unforwarded(end)
+        forward: list[Command] = [SendClient(rest)] if rest else []
         header = expect_reply(end.raw, name, end.call.seqid)
         if header.type is not MessageType.REPLY:
             return forward + self.observer.note_unread(watched, name)
@@ -122,8 +123,6 @@ def _tells_an_end(fetch: Message, execution: Execution | None) -> bool:
     return execution is not None and execution.ends_with_rows and asks_for_rows(fetch)
 
 
-def unforwarded(end: ReplyEnd) -> list[Command]:
-    """What the client has not been sent of a reply."""
-    if end.call.handling is not Handling.KEEP or end.raw is None:
-        return []
-    return [SendClient(frame(end.raw))]
+def unforwarded(end: ReplyEnd) -> bytes:
+    """What the client has not been sent of a reply that was watched."""
+    return b"" if end.call.handling is not Handling.KEEP or end.raw is None else frame(end.raw)

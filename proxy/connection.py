@@ -26,14 +26,15 @@ from proxy.commands import (
     StatementHeld,
     TurnedTransparent,
 )
-from proxy.drive import answer_in_slot, answer_query, drive
+from proxy.deciding import rule, tell
+from proxy.drive import answer_in_slot, answer_query
 from proxy.executions import Executions
 from proxy.farewell import Farewell, linger
 from proxy.operation import Call, Reply
 from proxy.phases import Phase
 from proxy.queries import Query, QueryResult
 from proxy.relay import Relay
-from proxy.rulings import End, Ending, Ruling
+from proxy.rulings import End, Ending
 from proxy.sessions import OpenSession, Sessions
 from proxy.settings import ServerSettings
 from proxy.sockets import Side, peer_name, prepare
@@ -55,9 +56,6 @@ class Common:
     slots: asyncio.Semaphore
     # Backend connections that outlive their clients', for a moment.
     farewells: set[Farewell] = field(default_factory=set)
-
-
-_RERUN = frozenset({End.RESCUED, End.FAILED_TWICE})
 
 
 class Connection:
@@ -206,7 +204,7 @@ class Connection:
             case PauseClient() | ResumeClient():
                 self._pause_client("relay", on=isinstance(command, PauseClient))
             case StatementEnded(ruling, ending):
-                self._tell(ruling, ending)
+                tell(ruling, ending, self._name)
             case TurnedTransparent(reason):
                 log.warning("%s: nothing is rewritten any more: %s", self._name, reason)
                 self._cancel_task()
@@ -255,26 +253,12 @@ class Connection:
         async def answer_in_turn(query: Query) -> QueryResult:
             return await answer_in_slot(query, slots, answer)
 
-        try:
-            async with session.turn:
-                ruling = await drive(session.port.rewrite(statement), answer_in_turn, pool)
-            ruling.text.encode()
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong, the statement goes on as it came
-            _log_failed_rewrite(self._name, error)
-            ruling = Ruling(statement)
+        ruling = await rule(session, statement, answer_in_turn, pool, self._name)
         self._statements_rewritten += ruling.text != statement
         if self._relay.phase is Phase.HELD:
             self._execute(self._relay.release(ruling))
         else:
-            self._tell(ruling, Ending(End.UNKNOWN, 0.0))
-
-    def _tell(self, ruling: Ruling, ending: Ending) -> None:
-        if ending.end in _RERUN:
-            log.warning("%s: a statement %s; it took %.3f s to fail", self._name, ending.end.value, ending.seconds)
-        try:
-            ruling.ended(ending)
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong there, the connection goes on
-            log.error("%s: noting a statement's end failed with %s", self._name, type(error).__name__)  # noqa: TRY400
+            tell(ruling, Ending(End.UNKNOWN, 0.0), self._name)
 
     async def _ask(self, call: Call) -> Reply:
         self._reply = self._loop.create_future()
@@ -324,14 +308,3 @@ class Connection:
             farewells.add(Farewell(backend, self._relay, self._settings.farewell_s, farewells.discard))
         else:
             backend.close()
-
-
-def _log_failed_rewrite(name: str, error: Exception) -> None:
-    """Where it failed, but not the error's own words: they may quote the statement."""
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    where = "" if place is None else f" in {place.tb_frame.f_code.co_qualname}, line {place.tb_lineno}"
-    log.error(
-        "%s: a rewrite failed with %s%s; the statement goes on as it came", name, type(error).__name__, where
-    )

@@ -15,8 +15,6 @@ from proxy.commands import (
     BackendReply,
     Close,
     Command,
-    PauseClient,
-    ResumeClient,
     SendBackend,
     SendClient,
     StatementHeld,
@@ -24,6 +22,7 @@ from proxy.commands import (
 )
 from proxy.executions import Execution, Executions
 from proxy.held import Held
+from proxy.intake import Intake
 from proxy.negotiation import Negotiation, Turn
 from proxy.operation import Call, Reply
 from proxy.own_operation import OwnOperation
@@ -35,14 +34,11 @@ from proxy.wire.errors import IncompleteError, LocalProtocolError, RemoteProtoco
 from proxy.wire.follow import Forward, Handling, Lost, ReplyEnd
 from proxy.wire.frames import frame
 from proxy.wire.hs2 import decode_statement_call
-from proxy.wire.messages import Message, MessageReader
+from proxy.wire.messages import Message
 from proxy.wire.replies import expect_reply
 
 # Spark Thrift Server itself cuts a connection whose message is longer, so no larger one can be answered.
 REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
-# A client waits for a reply before it sends its next call. What comes while nothing can be handled is kept up
-# to here (and one read more); reading on until then is how we notice that the client has left.
-WAITING_BYTES_MAX: Final = 64 * 1024
 # A failure of ours shows while Spark plans or begins to read. One that comes later has cost the user a while
 # already, is hardly ours, and to do all of that again would double the wait for the error.
 RERUN_WITHIN_S: Final = 60.0
@@ -65,12 +61,10 @@ class Relay:
         self._executions = executions
         self._clock = clock
         self._negotiation = Negotiation(backend_name)
-        self._messages = MessageReader(request_bytes_max)
+        self._intake = Intake(request_bytes_max)
         self._calls = Calls(executions, clock, rerun_within_s)
         self._held: Held | None = None
         self._rerun: Rerun | None = None
-        self._held_back_bytes = 0
-        self._client_paused = False
         self._commands: list[Command] = []
 
     @property
@@ -97,7 +91,7 @@ class Relay:
         """The fast path: the reply to a status call that can be answered here, where nothing is on its way."""
         # With a call outstanding, an answer of ours would overtake its reply.
         calls = self._calls
-        if self.phase is not Phase.OPEN or calls.replies.pending_count or not self._messages.is_between_messages:
+        if self.phase is not Phase.OPEN or calls.replies.pending_count or not self._intake.is_between_messages:
             return None
         return calls.observer.finished.answer(data)
 
@@ -107,16 +101,14 @@ class Relay:
             return [SendBackend(data)]
         if self.phase is Phase.NEGOTIATING:
             self._negotiated(self._negotiation.client_data(data))
-            self._pause_past(self._negotiation.waiting_bytes)
+            self._commands += self._intake.pause_past(self._negotiation.waiting_bytes)
         elif self.phase in (Phase.HELD, Phase.RERUNNING):
-            self._messages.feed(data)
-            self._held_back_bytes += len(data)
-            self._pause_past(self._held_back_bytes)
+            self._commands += self._intake.keep(data)
         elif self.phase is Phase.OPEN:
             answer = self.remembered(data)
             if answer is not None:
                 return [SendClient(answer)]
-            self._messages.feed(data)
+            self._intake.feed(data)
             self._handle_messages()
         return self._take_commands()
 
@@ -158,7 +150,7 @@ class Relay:
         sent = held.message if ruling is None else held.with_text(ruling.text, self._request_bytes_max)
         execution = None if ruling is None else held.execution(ruling, sent, self._clock())
         self._commands.append(self._calls.execute(sent, execution))
-        self._resume()
+        self._commands += self._intake.resume()
         self._handle_messages()
         return self._take_commands()
 
@@ -171,7 +163,7 @@ class Relay:
 
     def _handle_messages(self) -> None:
         try:
-            while self.phase is Phase.OPEN and (message := self._messages.next_message()) is not None:
+            while self.phase is Phase.OPEN and (message := self._intake.next_message()) is not None:
                 self._handle(message)
         except RemoteProtocolError as error:
             self._close(f"client: {error}")
@@ -198,7 +190,6 @@ class Relay:
             self._commands.append(self._calls.execute(message, None))
             return
         self._held = Held(message, call)
-        self._held_back_bytes = 0
         self._enter(Phase.HELD)
         self._commands.append(StatementHeld(call.session, call.statement))
 
@@ -208,7 +199,7 @@ class Relay:
         for event in self._calls.replies.feed(data):
             match event:
                 case Forward(passing):
-                    self._commands.append(SendClient(passing))
+                    self._send_client(passing)
                 case ReplyEnd():
                     self._read_reply(event)
                 case Lost(reason):
@@ -221,12 +212,12 @@ class Relay:
         try:
             if ours:
                 self._read_own(end)
-            elif self.phase in (Phase.TRANSPARENT, Phase.CLOSED):
-                self._commands += unforwarded(end)
-            else:
+            elif self.phase is Phase.TRANSPARENT:
+                self._send_client(unforwarded(end))
+            elif self.phase is not Phase.CLOSED:
                 self._read_clients(end)
         except (RemoteProtocolError, IncompleteError) as error:
-            self._commands += unforwarded(end)
+            self._send_client(unforwarded(end))
             self._lose(str(error) or f"the reply to {end.call.name} ends too early", ours=ours)
 
     def _read_own(self, end: ReplyEnd) -> None:
@@ -261,7 +252,7 @@ class Relay:
         if self._held is not None:
             self._commands.append(SendBackend(frame(self._held.message.raw)))
             self._held = None
-        self._turn_transparent(self._messages.leftover(), reason)
+        self._turn_transparent(self._intake.leftover(), reason)
 
     # --- a statement that failed as it was sent
 
@@ -273,7 +264,6 @@ class Relay:
             return
         steps = rerun(self._executions, execution, own_call, failure.call, failure.reply)
         self._rerun = Rerun(execution, failure.call, failure.reply, steps)
-        self._held_back_bytes = 0
         self._enter(Phase.RERUNNING)
         self._step(self._rerun, None)
 
@@ -289,11 +279,11 @@ class Relay:
         else:
             self._commands += [SendClient(frame(run.answer)), *run.told(self._clock())]
             self._executions.drop(run.execution)
-        self._resume()
+        self._commands += self._intake.resume()
         self._handle_messages()
 
-    def _send_client(self, data: bytes) -> None:
-        if data:
+    def _send_client(self, data: bytes | memoryview) -> None:
+        if data and self.phase is not Phase.CLOSED:
             self._commands.append(SendClient(data))
 
     # --- phases
@@ -308,8 +298,8 @@ class Relay:
                 self._send_client(self._negotiation.backend_leftover())
             case Turn.FRAMES:
                 self._enter(Phase.OPEN)
-                self._resume()
-                self._messages.feed(self._negotiation.client_leftover())
+                self._commands += self._intake.resume()
+                self._intake.feed(self._negotiation.client_leftover())
                 self._handle_messages()
                 self._follow(self._negotiation.backend_leftover())
 
@@ -319,17 +309,7 @@ class Relay:
         self._commands.append(TurnedTransparent(reason))
         if client_leftover:
             self._commands.append(SendBackend(client_leftover))
-        self._resume()
-
-    def _pause_past(self, waiting_bytes: int) -> None:
-        if waiting_bytes > WAITING_BYTES_MAX and not self._client_paused:
-            self._client_paused = True
-            self._commands.append(PauseClient())
-
-    def _resume(self) -> None:
-        if self._client_paused:
-            self._client_paused = False
-            self._commands.append(ResumeClient())
+        self._commands += self._intake.resume()
 
     def _close(self, reason: str) -> None:
         if self.phase is not Phase.CLOSED:

@@ -21,6 +21,7 @@ SHELL = {
     "proxy.client",
     "proxy.drive",
     "proxy.farewell",
+    "proxy.deciding",
     "proxy.sessions",
     "proxy.sockets",
     "proxy.admin.app",

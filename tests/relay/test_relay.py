@@ -28,9 +28,9 @@ from proxy.commands import (
     StatementHeld,
     TurnedTransparent,
 )
+from proxy.intake import WAITING_BYTES_MAX
 from proxy.operation import Call
 from proxy.phases import Phase
-from proxy.relay import WAITING_BYTES_MAX
 from proxy.rulings import Ruling
 from proxy.wire.errors import LocalProtocolError
 from proxy.wire.follow import PENDING_CALLS_MAX

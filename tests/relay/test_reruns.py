@@ -22,8 +22,9 @@ from relay_dialogue import (
 
 from proxy.commands import Close, Command, StatementEnded, TurnedTransparent
 from proxy.executions import EXECUTIONS_MAX, RERUN_CALL_BYTES_MAX, Executions
+from proxy.intake import WAITING_BYTES_MAX
 from proxy.phases import Phase
-from proxy.relay import RERUN_WITHIN_S, WAITING_BYTES_MAX
+from proxy.relay import RERUN_WITHIN_S
 from proxy.rulings import End, Ending, Ruling
 from proxy.wire.frames import frame
 from proxy.wire.hs2 import OperationHandle, OperationState, encode_fetch_failure, encode_still_running
@@ -448,6 +449,7 @@ def test_a_client_that_leaves_during_a_rerun_leaves_no_operation_behind(play: Pl
     in_background(play)
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     play.tell(play.dialogue.relay.close("the client closed"))
+    # What is left of the client's own replies is nobody's any more.
     last_words = operation_call("CancelOperation", 1, AGAIN) + own_close(AGAIN)
     play.answers(executed(5, AGAIN), back=last_words)
     assert [ending.end for ending in play.endings] == [End.UNKNOWN]

@@ -1,0 +1,56 @@
+"""A session's ruling on a statement, and telling it the end: whatever goes wrong there, the client goes on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+
+from proxy.drive import drive
+from proxy.queries import Query, QueryResult
+from proxy.rulings import End, Ending, Ruling
+from proxy.sessions import OpenSession
+
+log = logging.getLogger(__name__)
+
+_RERUN = frozenset({End.RESCUED, End.FAILED_TWICE})
+
+
+async def rule(
+    session: OpenSession,
+    statement: str,
+    answer: Callable[[Query], Awaitable[QueryResult]],
+    pool: Executor,
+    connection: str,
+) -> Ruling:
+    """What the session rules; that the statement goes on as it came, where it fails to."""
+    try:
+        async with session.turn:
+            ruling = await drive(session.port.rewrite(statement), answer, pool)
+        ruling.text.encode()
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong, the statement goes on as it came
+        _log_failed_rewrite(connection, error)
+        return Ruling(statement)
+    return ruling
+
+
+def tell(ruling: Ruling, ending: Ending, connection: str) -> None:
+    """Tell whoever ruled how the statement ended. Its message may quote the statement, so it is not logged."""
+    if ending.end in _RERUN:
+        log.warning("%s: a statement %s; it took %.3f s to fail", connection, ending.end.value, ending.seconds)
+    try:
+        ruling.ended(ending)
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong there, the connection goes on
+        log.error("%s: noting a statement's end failed with %s", connection, type(error).__name__)  # noqa: TRY400
+
+
+def _log_failed_rewrite(connection: str, error: Exception) -> None:
+    """Where it failed, but not the error's own words: they may quote the statement."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = "" if place is None else f" in {place.tb_frame.f_code.co_qualname}, line {place.tb_lineno}"
+    log.error(
+        "%s: a rewrite failed with %s%s; the statement goes on as it came",
+        *(connection, type(error).__name__, where),
+    )

@@ -1,0 +1,61 @@
+"""A real proxy in this process whose sessions send the texts of the test, so that a rewrite can fail."""
+
+import asyncio
+import threading
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import uvloop
+
+from demo.hive import Endpoint
+from proxy.queries import Query, QueryResult
+from proxy.rulings import Ending, Ruling
+from proxy.server import Proxy, ServerSettings
+
+START_SECONDS_MAX = 10
+
+
+@dataclass
+class Script:
+    """What is sent in place of a statement, what is asked first, and how the statements ended."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    queries: tuple[Query, ...] = ()
+    results: list[QueryResult] = field(default_factory=list)
+    endings: list[tuple[str, Ending]] = field(default_factory=list)
+
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
+        if sql in self.texts:
+            for query in self.queries:
+                self.results.append((yield query))
+        text = self.texts.get(sql, sql)
+        return Ruling(text, may_rerun=True, ended=lambda ending: self.endings.append((sql, ending)))
+
+    def closed(self) -> None:
+        """Nothing is kept by session."""
+
+
+@contextmanager
+def scripted_proxy(backend: Endpoint, script: Script) -> Iterator[Endpoint]:
+    """A proxy that listens as long as the context lasts, on the event loop that users run it on."""
+    settings = ServerSettings("127.0.0.1", 0, backend.host, backend.port)
+    proxy = Proxy(settings, lambda _configuration: script)
+    started, stop = threading.Event(), asyncio.Event()
+    loop = uvloop.new_event_loop()
+
+    async def serve() -> None:
+        await proxy.start()
+        started.set()
+        await stop.wait()
+        await proxy.close()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    try:
+        assert started.wait(START_SECONDS_MAX)
+        yield Endpoint("127.0.0.1", proxy.port)
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()
