@@ -30,9 +30,9 @@ _FUNCTIONS: Final = """
 # In any Spark SQL text; what a plan says in words of its own; how it calls user functions.
 _CHOSEN: Final = re.compile(
     rf"\b(?:{'|'.join(_FUNCTIONS)})\s*\(|\b(?:approx_top_k|count_min_sketch|kll_|theta_|hll_)\w*\s*\("
-    r"|\b(?:LIMIT|OFFSET|TABLESAMPLE|TRANSFORM)\b|\b(?:Global|Local)Limit\b|\bSample\b|\bScriptTransformation\b"
+    r"|\b(?:LIMIT|OFFSET|TABLESAMPLE|TRANSFORM)\b|(?-i:\b(?:GlobalLimit|LocalLimit|Sample|ScriptTransformation)\b)"
     # Of rows with equal sort keys, a frame of rows holds those that come first.
-    r"|\bROWS\b|\bRowFrame\b"
+    r"|\bROWS\s+(?:BETWEEN|UNBOUNDED|CURRENT|\d)|(?-i:\bRowFrame\b)"
     r"|\b\w*UD[AT]?F\w*\b",
     re.IGNORECASE,
 )

@@ -88,20 +88,19 @@ class Columns:
             for f in (f"f{number}" for number, _ in self.floats)
         )
         finite = "".join(f", {_finite(number)} AS f{number}" for number, _ in self.floats)
-        return (  # noqa: S608 - the client's own query, to run in the client's own session
-            f"SELECT count(*), CAST(sum(CAST(h AS DECIMAL(38, 0))) AS STRING){sums} FROM (\n"
-            f"SELECT xxhash64({', '.join(self._hash_of())}) AS h{finite} FROM (\n"
-            f"{statement}\n) AS answer({names})) AS rows"
-        )
+        summed = f"count(*), CAST(sum(CAST(h AS DECIMAL(38, 0))) AS STRING){sums}"
+        hashed = f"xxhash64({', '.join(self._hash_of())}) AS h{finite}"
+        head = f"SELECT {summed} FROM (\nSELECT {hashed} FROM ("  # noqa: S608 - the query inside is the client's
+        return f"{head}\n{statement}\n) AS answer({names})) AS rows"
 
     def read(self, row: Sequence[Value]) -> Checksum | None:
         """The checksum in the row that `query` answers; None where it is not such a row."""
-        rows, hashes, *sums = row
-        if not isinstance(rows, int) or len(sums) != _SUMS * len(self.floats):
+        if len(row) != 2 + _SUMS * len(self.floats) or not isinstance(row[0], int):
             return None
+        _, hashes, *sums = row
         numbers = [float(value) if isinstance(value, float) else 0.0 for value in sums]
         starts = range(0, len(numbers), _SUMS)
-        return Checksum(rows, str(hashes), tuple(FloatSums(*numbers[at : at + _SUMS]) for at in starts))
+        return Checksum(row[0], str(hashes), tuple(FloatSums(*numbers[at : at + _SUMS]) for at in starts))
 
     def float_distance(self, one: Checksum, other: Checksum) -> float:
         """The largest distance of a floating-point column that is not explained by the order of addition."""
