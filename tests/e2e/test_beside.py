@@ -19,8 +19,10 @@ from proxy.wire.hs2 import SessionHandle
 CREDENTIALS = b"\0demo\0demo"
 # Longer than anything here takes, also on a busy machine.
 PATIENCE_S = 60.0
-# Sleeps in a task for half a minute, unless it is cancelled.
-SLEEPS = "SELECT reflect('java.lang.Thread', 'sleep', 30000L + id) AS sleeper FROM range(1)"
+# What nobody cancels runs until here, so that it is seen.
+DEADLINE_S = 2 * PATIENCE_S
+# Sleeps in a task for five minutes, unless it is cancelled.
+SLEEPS = "SELECT reflect('java.lang.Thread', 'sleep', 300000L + id) AS sleeper FROM range(1)"
 
 
 class Work:
@@ -32,7 +34,7 @@ class Work:
 
     def run(self) -> Generator[Query, QueryResult, None]:
         for sql in self.statements:
-            self.answers.append((yield Query(sql, rows_max=100, bytes_max=100_000, deadline_s=PATIENCE_S)))
+            self.answers.append((yield Query(sql, rows_max=100, bytes_max=100_000, deadline_s=DEADLINE_S)))
 
 
 @pytest.fixture
