@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Final, NoReturn
 
 from proxy.address import Address, why_unreachable
@@ -55,6 +56,14 @@ class BackendLink:
             self._closed(f"while {call.name} was under way")
         except RemoteProtocolError as error:
             self.not_hiveserver2(str(error))
+
+    async def leave(self, last_words: bytes) -> None:
+        """Say these frames, and wait until the backend has read them: a socket closed at once loses them."""
+        self._writer.write(last_words)
+        self._writer.write_eof()
+        with suppress(OSError):
+            while await self._reader.read(_READ_BYTES):
+                pass
 
     def hang_up(self) -> None:
         """Close the socket."""

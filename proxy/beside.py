@@ -17,18 +17,10 @@ from typing import Final, TypeAlias
 from proxy.address import Address
 from proxy.backend_link import BackendError, BackendLink
 from proxy.drive import answer_query, drive
-from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call, Reply
+from proxy.operation import Call, Reply
+from proxy.own_operation import OwnOperation
 from proxy.queries import Query, QueryResult
-from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.hs2 import (
-    CANCEL_OPERATION,
-    CLOSE_OPERATION,
-    EXECUTE_STATEMENT,
-    OperationHandle,
-    SessionHandle,
-    encode_operation_call,
-)
-from proxy.wire.replies import decode_operation_reply, expect_reply, open_reply
+from proxy.wire.hs2 import SessionHandle
 from proxy.wire.sasl import plain_start_with
 
 # What runs keeps its own result, since nobody waits for it.
@@ -117,11 +109,11 @@ async def _drive(link: BackendLink, session: SessionHandle, work: Work, pool: Ex
 
 
 class _Calls:
-    """Calls over the link, and the operation that they have open: nobody but us would ever end it."""
+    """Calls over the link, and the operation that they have open."""
 
     def __init__(self, link: BackendLink) -> None:
         self._link = link
-        self._operation: OperationHandle | None = None
+        self._operation = OwnOperation()
         self._exchange: asyncio.Task[Reply] | None = None
 
     async def ask(self, call: Call) -> Reply:
@@ -130,29 +122,16 @@ class _Calls:
         return await asyncio.shield(self._exchange)
 
     async def end(self) -> None:
-        """Cancel and close the operation that is still open, if there is one."""
+        """End the operation that is still open, if there is one."""
         with suppress(BackendError, TimeoutError):
             async with asyncio.timeout(_FAREWELL_S):
                 if self._exchange is not None:
                     await self._exchange
-                if self._operation is not None:
-                    for name in (CANCEL_OPERATION, CLOSE_OPERATION):
-                        message = encode_operation_call(name, 1, self._operation)
-                        await self._link.ask(Call(name, 1, message, CONTROL_REPLY_BYTES_MAX))
+                if last_words := self._operation.last_words():
+                    await self._link.leave(last_words)
 
     async def _ask(self, call: Call) -> Reply:
+        self._operation.asked(call)
         reply = await self._link.ask(call)
-        if call.name == EXECUTE_STATEMENT:
-            self._operation = _operation(call, reply)
-        elif call.name == CLOSE_OPERATION:
-            self._operation = None
+        self._operation.answered(call.name, call.seqid, reply)
         return reply
-
-
-def _operation(call: Call, reply: Reply) -> OperationHandle | None:
-    if reply is None:
-        return None
-    try:
-        return decode_operation_reply(open_reply(reply, expect_reply(reply, call.name, call.seqid))).operation
-    except (RemoteProtocolError, IncompleteError):
-        return None
