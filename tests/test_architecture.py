@@ -18,6 +18,8 @@ SHELL = {
     "proxy.cli",
     "proxy.server",
     "proxy.connection",
+    "proxy.backend_link",
+    "proxy.beside",
     "proxy.client",
     "proxy.drive",
     "proxy.farewell",

@@ -54,7 +54,11 @@ def refusal(sentence: str) -> bytes:
 
 def plain_start(user: str, password: str) -> bytes:
     """Both messages of a client that logs in with PLAIN: START and its response."""
-    response = b"\0".join((b"", user.encode(), password.encode()))
+    return plain_start_with(b"\0".join((b"", user.encode(), password.encode())))
+
+
+def plain_start_with(response: bytes) -> bytes:
+    """The same with a response that a client has given before."""
     return encode_sasl(SaslStatus.START, b"PLAIN") + encode_sasl(SaslStatus.COMPLETE, response)
 
 
