@@ -31,7 +31,7 @@ _RUNNING_MAX: Final = 1_000
 # Writes that have ended, for fences that were opened before. A key query takes seconds, in which few writes end; a
 # fence that is older than the first of these holds no longer.
 _ENDED_MAX: Final = 1_000
-# Writes of one session that run at once. Only a client that never asks how its statements ended comes to more: they
+# Writes of one session that run at once. Only a client that never asks how its statements ended has more: they
 # count as one, for any table, until the session is closed.
 _RUNNING_PER_SESSION_MAX: Final = 16
 

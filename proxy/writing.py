@@ -59,7 +59,7 @@ def tables_written(sql: str) -> Tables | None:
     A name counts wherever it stands in the text: what is also read there does not tell itself apart.
     """
     word = first_word(sql)
-    if not word or _begins_unclearly(sql):
+    if not word or begins_unclearly(sql):
         return AnyTable()
     if word in _READING:
         return None
@@ -68,7 +68,7 @@ def tables_written(sql: str) -> Tables | None:
     return _named(sql, whole=word != "insert") if word in _NAMING else AnyTable()
 
 
-def _begins_unclearly(sql: str) -> bool:
+def begins_unclearly(sql: str) -> bool:
     """Whether comments before the first word may end elsewhere for Spark: it nests them, `first_word` does not."""
     before = before_first_word(sql)
     return before.count("/*") > 1 or "\\\n" in before or "\\\r" in before
