@@ -109,6 +109,12 @@ def first_word(text: str) -> str:
     return found[1].lower() if found is not None else ""
 
 
+def before_first_word(text: str) -> str:
+    """What stands before that word: comments, parentheses, white space; everything where there is no word."""
+    found = _FIRST_WORD.match(text)
+    return text[: found.start(1)] if found is not None else text
+
+
 def may_have_a_join(text: str) -> bool:
     """Whether the text could hold a query with a join: a cheap look that spares most statements the parse."""
     return first_word(text) in _QUERY_WORDS and _SEVERAL_SOURCES.search(text) is not None

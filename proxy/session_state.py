@@ -1,0 +1,76 @@
+"""What may change the answers to a session's queries beside the tables, folded into one digest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from hashlib import sha256
+from typing import Final
+
+from proxy.rulings import End, Ending
+from proxy.writing import begins_unclearly
+from rewriter.statement import first_word
+
+# What begins a statement that leaves the session as it was. What it does to tables is for the write fence to see.
+_LEAVING: Final = frozenset(
+    """
+    select values table with from show describe desc explain list
+    insert create drop alter truncate update delete merge msck load analyze comment
+    """.split()
+)
+# What begins a statement whose text says all that it does to a session of a known state.
+_FOLDED: Final = frozenset({"set", "use", "reset"})
+# What gives a session something of its own under a name, a temporary view or a variable; and text that Spark
+# replaces before it reads it.
+_OWN: Final = re.compile(r"\b(?:temp|temporary|var|variable)\b|\$\{", re.IGNORECASE)
+
+
+class SessionState:
+    """Whom the backend takes a session for, how it was opened, and what it has set since.
+
+    The same question in two sessions of the same digest has the same answer as long as no table is written.
+    """
+
+    def __init__(self, owner: tuple[str, ...], configuration: Mapping[str, str]) -> None:
+        settings = (text for pair in sorted(configuration.items()) for text in pair)
+        self._digest = _folded(b"", *owner, "", *settings)
+        # Set and never unset, by whichever thread.
+        self._is_private = False
+        # The statement that is changing the state now.
+        self._changing: object | None = None
+
+    @property
+    def digest(self) -> bytes | None:
+        """Equal for equal states; None where the state is not known, or is like that of no other session."""
+        return None if self._is_private or self._changing is not None else self._digest
+
+    def begin(self, sql: str) -> Callable[[Ending], None] | None:
+        """A statement is about to be released. Returns whom to tell of its end, if that matters."""
+        word = first_word(sql)
+        if word in _LEAVING and not begins_unclearly(sql):
+            self._is_private |= word == "create" and _OWN.search(sql) is not None
+            return None
+        # Of two that change the state at once, nobody knows which came first.
+        if word not in _FOLDED or begins_unclearly(sql) or _OWN.search(sql) or self._changing is not None:
+            self._is_private = True
+            return None
+        change = self._changing = object()
+        return partial(self._ended, change, sql)
+
+    def _ended(self, change: object, sql: str, ending: Ending) -> None:
+        """A statement that failed may have done a part of what it says, as one may whose end was not seen."""
+        if ending.end is not End.FINISHED or self._changing is not change:
+            self._is_private = True
+        self._digest = _folded(self._digest, sql)
+        self._changing = None
+
+
+def _folded(before: bytes, *texts: str) -> bytes:
+    """One digest for what was before and the texts, each told apart from the next."""
+    digest = sha256(before)
+    for text in texts:
+        encoded = text.encode(errors="surrogatepass")
+        digest.update(len(encoded).to_bytes(8))
+        digest.update(encoded)
+    return digest.digest()

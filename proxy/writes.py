@@ -1,0 +1,147 @@
+"""The write fence: whether a table was written, through this proxy and in any session, since its keys were read.
+
+Keys are promised to be those of the moment just before the statement. That holds by the order of events:
+
+* a write is begun here before its first byte goes to the backend, and ended after its end was seen there;
+* a fence is opened before the first key query goes to the backend, and looked at after the last one has answered,
+  just before the statement goes.
+
+So a write that a fence does not see either ended before the keys were read, and they show it, or it goes to the
+backend after the fence was looked at. Then a reader that had started at that moment would not have seen it either.
+What goes past this proxy is not seen here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+from threading import Lock
+from typing import Final
+
+from proxy.rulings import End, Ending
+from proxy.writing import AnyTable, Tables, tables_written
+from rewriter import TableName
+
+# Running writes of which the words are kept, up to 100 KB each. Each session has one or two, and there are 500
+# connections by default. Those beyond count for any table, and nothing holds until they have ended.
+_RUNNING_MAX: Final = 1_000
+# Writes that have ended, for fences that were opened before. A key query takes seconds, in which few writes end; a
+# fence that is older than the first of these holds no longer.
+_ENDED_MAX: Final = 1_000
+# Writes of one session that run at once. Only a client that never asks how its statements ended has more: they
+# count as one, for any table, until the session is closed.
+_RUNNING_PER_SESSION_MAX: Final = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Write:
+    """A statement that writes, from before it goes to the backend until its end."""
+
+    tables: Tables
+
+
+class Writes:
+    """The writes of all sessions. Used by several threads at once."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._running: set[Write] = set()
+        # What ended, each with its number; they count up by one.
+        self._ended: deque[tuple[int, Tables]] = deque(maxlen=_ENDED_MAX)
+        self._ended_count = 0
+
+    def open(self) -> Fence:
+        """A fence around what is read from now on."""
+        with self._lock:
+            return Fence(self, self._ended_count)
+
+    def begin(self, tables: Tables) -> Write:
+        """A write is about to go to the backend."""
+        with self._lock:
+            write = Write(tables if len(self._running) < _RUNNING_MAX else AnyTable())
+            self._running.add(write)
+        return write
+
+    def end(self, write: Write) -> None:
+        """A write has ended, one way or the other. To say so again changes nothing."""
+        with self._lock:
+            if write in self._running:
+                self._running.remove(write)
+                self._ended_count += 1
+                self._ended.append((self._ended_count, write.tables))
+
+    def may_have_touched(self, names: Iterable[TableName], ended_before: int) -> bool:
+        """Whether any write but the first so many that ended may have changed one of the tables."""
+        with self._lock:
+            if self._ended_count - ended_before > len(self._ended):
+                return True  # some are forgotten
+            later = takewhile(lambda ended: ended[0] > ended_before, reversed(self._ended))
+            seen = [*(tables for _, tables in later), *(write.tables for write in self._running)]
+        return any(tables.hold(name) for name in names for tables in seen)
+
+
+@dataclass(frozen=True)
+class Fence:
+    """What is read after it was opened is of this moment for as long as it holds."""
+
+    _writes: Writes
+    _ended_before: int
+
+    def holds(self, names: Iterable[TableName]) -> bool:
+        """Whether no write to the tables has run since, not even one that was running already."""
+        return not self._writes.may_have_touched(names, self._ended_before)
+
+
+class SessionWrites:
+    """The writes of one session.
+
+    One whose end was not seen, because it was cancelled or its connection was lost, may still be at work on the
+    server. It counts as running until its session is closed.
+    """
+
+    def __init__(self, writes: Writes) -> None:
+        self._writes = writes
+        self._running: set[Write] = set()
+        self._is_closed = False
+
+    def begin(self, sql: str) -> Callable[[Ending], None] | None:
+        """A statement is about to be released. Returns whom to tell of its end, unless it certainly only reads."""
+        tables = tables_written(sql)
+        if tables is None:
+            return None
+        if len(self._running) >= _RUNNING_PER_SESSION_MAX:
+            self._begin_any()
+            return _nobody
+        write = self._begin(tables)
+        return partial(self._ended, write)
+
+    def _begin(self, tables: Tables) -> Write:
+        write = self._writes.begin(tables)
+        self._running.add(write)
+        if self._is_closed:
+            # In the meantime, from another thread.
+            self._writes.end(write)
+        return write
+
+    def _begin_any(self) -> None:
+        """Let one that lasts as long as the session stand for this write and those to come."""
+        if len(self._running) == _RUNNING_PER_SESSION_MAX:
+            _ = self._begin(AnyTable())
+
+    def _ended(self, write: Write, ending: Ending) -> None:
+        if ending.end is not End.UNKNOWN:
+            self._writes.end(write)
+            self._running.discard(write)
+
+    def closed(self) -> None:
+        """The session has ended."""
+        self._is_closed = True
+        for write in tuple(self._running):
+            self._writes.end(write)
+
+
+def _nobody(_: Ending) -> None:
+    """Who is told where nobody wants to know."""

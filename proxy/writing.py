@@ -1,0 +1,90 @@
+"""Which tables a statement may write, by its words alone: generous, since to miss one gives wrong answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from rewriter import TableName
+from rewriter.statement import before_first_word, first_word
+
+# What begins a statement that changes no table, whatever follows. SET, USE and RESET change the session alone.
+_READING: Final = frozenset("select values table show describe desc explain list set use reset declare".split())
+# What begins a query that may have a write behind it: WITH .. INSERT, FROM .. INSERT.
+_LEADING: Final = frozenset({"with", "from"})
+# What begins a statement that names all tables that it changes. Any other may change any: CALL, EXECUTE, ADD JAR,
+# REFRESH '/a/path', a script, and whatever is not known here.
+_NAMING: Final = frozenset(
+    "insert create replace alter drop truncate update delete merge msck load analyze comment cache uncache".split()
+)
+# What changes tables that it does not name: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY, IDENTIFIER(..).
+_UNNAMED: Final = frozenset("database databases schema schemas directory identifier execute".split())
+_WRITING: Final = re.compile(r"\b(?:insert|update|delete|merge)\b|\$\{", re.IGNORECASE)
+
+_WORD: Final = re.compile(r"\w+")
+# A table by the path of its files: parquet.`/a/path`.
+_BY_PATH: Final = re.compile(r"\w\s*\.\s*`[^`]*/")
+# Text that is looked at. What is longer holds values, and INSERT names its table before them.
+_CHARS_MAX: Final = 10_000
+# Words that are kept of a statement, 100 KB of memory. One that has more counts for any table.
+_WORDS_MAX: Final = 1_000
+
+
+class Tables:
+    """Names of tables, as the words of a statement."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = frozenset(words)
+
+    def hold(self, name: TableName) -> bool:
+        """Whether the name, or a part of it where it is not one word, may be among them."""
+        return self._words.issuperset(_WORD.findall(name.parts[-1].lower()))
+
+
+class AnyTable(Tables):
+    """The tables of a statement that does not say which it changes."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+    def hold(self, name: TableName) -> bool:  # noqa: ARG002 - it is any
+        """It may be the one."""
+        return True
+
+
+def tables_written(sql: str) -> Tables | None:
+    """The tables that a statement may write, or None where it certainly writes none.
+
+    A name counts wherever it stands in the text: what is also read there does not tell itself apart.
+    """
+    word = first_word(sql)
+    if not word or begins_unclearly(sql):
+        return AnyTable()
+    if word in _READING:
+        return None
+    if word in _LEADING:
+        return _written_behind(sql)
+    return _named(sql, whole=word != "insert") if word in _NAMING else AnyTable()
+
+
+def begins_unclearly(sql: str) -> bool:
+    """Whether comments before the first word may end elsewhere for Spark: it nests them, `first_word` does not."""
+    before = before_first_word(sql)
+    return before.count("/*") > 1 or "\\\n" in before or "\\\r" in before
+
+
+def _written_behind(query: str) -> Tables | None:
+    if _WRITING.search(query) is None:
+        return None
+    return _named(query, whole=True)
+
+
+def _named(sql: str, *, whole: bool) -> Tables:
+    """The words of the text; of a long one, where not the whole counts, of its beginning."""
+    looked_at = sql[:_CHARS_MAX]
+    is_cut = len(sql) > _CHARS_MAX and (whole or "--" in looked_at or "/*" in looked_at)
+    if is_cut or "${" in looked_at or _BY_PATH.search(looked_at) is not None:
+        return AnyTable()
+    words = frozenset(_WORD.findall(looked_at.lower()))
+    return AnyTable() if words & _UNNAMED or len(words) > _WORDS_MAX else Tables(words)

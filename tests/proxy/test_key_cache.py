@@ -1,0 +1,216 @@
+"""Remembered keys: whose they are, how old they may be, and what makes them worthless."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from proxy.key_cache import KeyCache
+from proxy.rulings import End, Ending
+from proxy.session_state import SessionState
+from proxy.writes import Fence, SessionWrites, Writes
+from rewriter import KeyQuery, KeyRanges, Keys, KeySet, TableName
+from rewriter.keyquery import KeyColumn
+
+D = frozenset({TableName(("d",))})
+STATE = b"state"
+
+
+def question(sql: str = "SELECT DISTINCT d.ds ..") -> KeyQuery:
+    return KeyQuery(sql, (KeyColumn("string"),), 5_000)
+
+
+def keys(*values: str) -> KeySet:
+    return KeySet(("string",), tuple((value,) for value in values))
+
+
+def put(
+    cache: KeyCache,
+    found: Keys,
+    *,
+    sql: str = question().sql,
+    asked_at: float = 100.0,
+    fence: Fence | None = None,
+) -> None:
+    cache.put(STATE, question(sql), found, tables=D, asked_at=asked_at, fence=fence or Writes().open())
+
+
+def get(cache: KeyCache, *, state: bytes = STATE, sql: str = question().sql, since: float = 90.0) -> Keys | None:
+    return cache.get(state, question(sql), asked_since=since)
+
+
+def test_keys_are_remembered_for_the_same_question_of_the_same_state() -> None:
+    cache = KeyCache()
+    put(cache, keys("a"))
+    assert get(cache) == keys("a")
+    assert get(cache) == keys("a")
+    assert get(cache, state=b"another") is None
+    assert get(cache, sql="another") is None
+    assert cache.get(STATE, KeyQuery(question().sql, (KeyColumn("int"),), 5_000), asked_since=90.0) is None
+
+
+def test_keys_that_are_too_old_are_forgotten() -> None:
+    cache = KeyCache()
+    put(cache, keys("a"), asked_at=100.0)
+    assert get(cache, since=100.0) == keys("a")
+    assert get(cache, since=100.1) is None
+    assert len(cache) == 0
+
+
+def test_the_last_answer_is_the_one_that_counts() -> None:
+    cache = KeyCache()
+    put(cache, keys("a"), asked_at=100.0)
+    put(cache, keys("b"), asked_at=101.0)
+    assert get(cache) == keys("b")
+    assert len(cache) == 1
+
+
+def test_a_write_to_a_table_of_the_question_makes_its_keys_worthless() -> None:
+    writes = Writes()
+    cache, session = KeyCache(), SessionWrites(writes)
+    put(cache, keys("a"), fence=writes.open())
+    assert session.begin("INSERT INTO other VALUES (1)") is not None
+    assert get(cache) == keys("a")
+    tell = session.begin("INSERT INTO d VALUES (1)")
+    assert tell is not None
+    tell(Ending(End.FINISHED, 1.0))
+    assert get(cache) is None
+
+
+def test_keys_that_were_read_while_a_table_was_written_are_worthless_whenever_they_are_put() -> None:
+    writes = Writes()
+    cache, fence = KeyCache(), writes.open()
+    tell = SessionWrites(writes).begin("INSERT INTO d VALUES (1)")
+    assert tell is not None
+    tell(Ending(End.FINISHED, 1.0))
+    put(cache, keys("a"), fence=fence)
+    assert get(cache) is None
+
+
+def test_what_was_used_last_is_kept_longest() -> None:
+    cache = KeyCache(entries_max=2)
+    put(cache, keys("a"), sql="1")
+    put(cache, keys("b"), sql="2")
+    assert get(cache, sql="1") == keys("a")
+    put(cache, keys("c"), sql="3")
+    assert [get(cache, sql=sql) for sql in "123"] == [keys("a"), None, keys("c")]
+
+
+@pytest.mark.parametrize(
+    "large", [keys(*(f"{n:09}" for n in range(100))), KeyRanges("string", (("a" * 9_000, "b" * 9_000),))], ids=type
+)
+def test_entries_take_no_more_memory_than_is_allowed(large: Keys) -> None:
+    cache = KeyCache(bytes_max=40_000)
+    for number in range(10):
+        put(cache, large, sql=f"{number}")
+    assert 1 <= len(cache) <= 2
+    assert get(cache, sql="9") == large
+    too_large = KeyCache(bytes_max=5_000)
+    put(too_large, large)
+    assert len(too_large) == 0
+
+
+def test_threads_may_use_it_at_once() -> None:
+    cache = KeyCache(entries_max=10)
+
+    def use(number: int) -> bool:
+        sql = f"{number % 20}"
+        put(cache, keys(sql), sql=sql)
+        return get(cache, sql=sql) in {None, keys(sql)}
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(use, range(2_000)))
+    assert len(cache) == 10
+
+
+OWNER = ("me",)
+
+
+def after(*statements: str, owner: tuple[str, ...] = OWNER, end: End = End.FINISHED) -> SessionState:
+    state = SessionState(owner, {"use:database": "sales"})
+    for sql in statements:
+        tell = state.begin(sql)
+        if tell is not None:
+            assert state.digest is None, "while it runs nobody knows the state"
+            tell(Ending(end, 1.0))
+    return state
+
+
+def test_sessions_of_one_user_that_have_set_the_same_are_alike() -> None:
+    assert after().digest is not None
+    assert after().digest == after().digest
+    changed = after("SET a=1", "USE db")
+    assert changed.digest is not None
+    assert changed.digest == after("SET a=1", "USE db").digest
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        after(owner=("you",)),
+        after("SET a=1"),
+        after("SET a=1", "SET a=2"),
+        after("SET a=2", "SET a=1"),
+        after("USE db"),
+        after("RESET a"),
+        SessionState(OWNER, {"use:database": "other"}),
+        SessionState(OWNER, {}),
+        SessionState((*OWNER, "use:database", "sales"), {}),
+    ],
+)
+def test_another_user_another_opening_or_other_settings_are_another_state(other: SessionState) -> None:
+    assert other.digest is not None
+    assert other.digest != after().digest
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1",
+        "/* a tool */ SHOW TABLES",
+        "WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x",
+        "INSERT INTO t VALUES ('temporary')",
+        "CREATE TABLE t (a INT)",
+        "DROP TABLE t",
+    ],
+)
+def test_what_reads_or_writes_tables_leaves_the_state_as_it_is(sql: str) -> None:
+    assert after(sql).digest == after().digest
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TEMPORARY VIEW v AS SELECT 1",
+        "create or replace temp view v as select 1",
+        "CREATE TEMPORARY FUNCTION f AS 'x'",
+        "DECLARE x = 1",
+        "SET VAR x = 2",
+        "SET VARIABLE x = 2",
+        "SET a=${b}",
+        "ADD JAR '/a.jar'",
+        "CACHE TABLE t",
+        "REFRESH TABLE t",
+        "EXECUTE IMMEDIATE 'SET a=1'",
+        "BEGIN SET a = 1; END",
+        "/* /* */ select */ SET a=1",
+        "-- \\\nselect\nSET a=1",
+        "",
+    ],
+)
+def test_what_may_make_a_session_unlike_any_other_makes_it_so(sql: str) -> None:
+    assert after(sql).digest is None
+    assert after(sql, "SET a=1").digest is None
+
+
+@pytest.mark.parametrize("end", [end for end in End if end is not End.FINISHED])
+def test_a_setting_that_may_have_failed_leaves_an_unknown_state(end: End) -> None:
+    assert after("USE db", end=end).digest is None
+
+
+def test_two_settings_at_once_leave_an_unknown_state() -> None:
+    state = after()
+    first = state.begin("SET a=1")
+    assert first is not None
+    assert state.begin("SET a=2") is None
+    first(Ending(End.FINISHED, 1.0))
+    assert state.digest is None

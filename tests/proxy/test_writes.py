@@ -1,0 +1,219 @@
+"""The write fence: which statements it is told of, and when what was read behind it no longer holds."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from proxy.rulings import End, Ending
+from proxy.writes import SessionWrites, Writes
+from proxy.writing import tables_written
+from rewriter import TableName
+
+D = TableName(("d",))
+LONG = ", ".join(f"({number}, 'x')" for number in range(5_000))
+
+
+def name(*parts: str) -> TableName:
+    return TableName(parts)
+
+
+def may_write(sql: str, table: TableName = D) -> bool:
+    tables = tables_written(sql)
+    return tables is not None and tables.hold(table)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM d",
+        "  (SELECT * FROM d)",
+        "/* a comment -- of a tool */ -- and another\nselect * from d",
+        "WITH x AS (SELECT * FROM d) SELECT * FROM x",
+        "FROM d SELECT *",
+        "VALUES (1)",
+        "TABLE d",
+        "SHOW PARTITIONS d",
+        "DESCRIBE d",
+        "EXPLAIN SELECT * FROM d",
+        "SET spark.sql.ansi.enabled=true",
+        "USE d",
+        f"SELECT * FROM d WHERE (a, b) IN ({LONG})",
+    ],
+)
+def test_a_statement_that_certainly_reads_writes_nothing(sql: str) -> None:
+    assert tables_written(sql) is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO d VALUES (1)",
+        "insert overwrite table `a`.`D` partition (p = 1) select 1",
+        "WITH x AS (SELECT 1) INSERT INTO d SELECT * FROM x",
+        "FROM x INSERT INTO e SELECT a INSERT INTO d SELECT b",
+        "-- daily load\nCREATE OR REPLACE TABLE d AS SELECT 1",
+        "CREATE OR REPLACE VIEW d AS SELECT 1",
+        "DROP TABLE IF EXISTS d",
+        "ALTER TABLE e RENAME TO d",
+        "TRUNCATE TABLE d",
+        "DELETE FROM d",
+        "UPDATE d SET a = 1",
+        "MERGE INTO d USING e ON d.a = e.a WHEN MATCHED THEN DELETE",
+        "LOAD DATA INPATH '/x' INTO TABLE d",
+        "MSCK REPAIR TABLE d",
+        f"INSERT INTO d VALUES {LONG}",
+    ],
+)
+def test_a_statement_that_writes_says_so_of_what_it_names_and_not_of_others(sql: str) -> None:
+    assert may_write(sql)
+    assert not may_write(sql, name("other"))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CALL system.rollback('x')",
+        "EXECUTE IMMEDIATE 'INSERT INTO ' || 'd VALUES (1)'",
+        "BEGIN INSERT INTO e VALUES (1); END",
+        "REFRESH '/warehouse/x'",
+        "CLEAR CACHE",
+        "ADD JAR '/a.jar'",
+        "DROP DATABASE db CASCADE",
+        "DROP SCHEMA db CASCADE",
+        "INSERT OVERWRITE DIRECTORY '/warehouse/x' SELECT 1",
+        "INSERT INTO IDENTIFIER('a' || 'b') VALUES (1)",
+        "INSERT INTO parquet.`/warehouse/x` SELECT 1",
+        "INSERT INTO ${target} SELECT 1",
+        "WITH x AS (SELECT 1) ${rest}",
+        f"INSERT INTO e /* {LONG} */ VALUES (1)",
+        f"WITH x AS (SELECT * FROM VALUES {LONG}) INSERT INTO e SELECT * FROM x",
+        f"MERGE INTO e USING (SELECT * FROM VALUES {LONG}) x ON e.a = x.a WHEN MATCHED THEN DELETE",
+        # Spark nests comments, and carries them over a backslash at the end of a line.
+        "/* /* */ select */ INSERT INTO e VALUES (1)",
+        "-- \\\nselect\nINSERT INTO e VALUES (1)",
+        "NO SUCH STATEMENT",
+        "",
+        "?",
+    ],
+)
+def test_a_statement_that_does_not_name_its_tables_may_write_any(sql: str) -> None:
+    assert may_write(sql, name("other"))
+
+
+def test_a_name_that_is_not_one_word_is_found_by_its_parts() -> None:
+    assert may_write("INSERT INTO `my-Table 1` VALUES (1)", name("db", "My-table 1"))
+    assert not may_write("INSERT INTO `my-Table` VALUES (2)", name("my-table 1"))
+    assert may_write("INSERT INTO e VALUES (1)", name("`-`")), "a name without a word may be anything"
+
+
+def ended(end: End = End.FINISHED) -> Ending:
+    return Ending(end, 1.0)
+
+
+def write_once(writes: Writes) -> None:
+    tell = SessionWrites(writes).begin("INSERT INTO e VALUES (1)")
+    assert tell is not None
+    tell(ended())
+
+
+def test_a_fence_holds_while_nothing_is_written() -> None:
+    assert Writes().open().holds([D])
+
+
+def test_a_fence_does_not_hold_for_a_table_that_is_written_behind_it() -> None:
+    writes = Writes()
+    fence = writes.open()
+    tell = SessionWrites(writes).begin("INSERT INTO d VALUES (1)")
+    assert tell is not None
+    assert not fence.holds([name("e"), name("db", "D")])
+    assert fence.holds([name("e")])
+    tell(ended())
+    assert not fence.holds([D]), "the keys may have been read before or after"
+    assert writes.open().holds([D])
+
+
+def test_a_write_that_was_running_as_the_fence_was_opened_counts() -> None:
+    writes = Writes()
+    tell = SessionWrites(writes).begin("INSERT INTO d VALUES (1)")
+    fence = writes.open()
+    assert not fence.holds([D])
+    assert tell is not None
+    tell(ended(End.FAILED))
+    assert not fence.holds([D])
+    assert writes.open().holds([D])
+
+
+def test_a_reading_statement_is_no_write() -> None:
+    writes = Writes()
+    assert SessionWrites(writes).begin("SELECT * FROM d") is None
+    assert writes.open().holds([D])
+
+
+def test_a_write_whose_end_was_not_seen_runs_until_its_session_is_closed() -> None:
+    writes = Writes()
+    session = SessionWrites(writes)
+    tell = session.begin("INSERT INTO d VALUES (1)")
+    assert tell is not None
+    tell(ended(End.UNKNOWN))
+    assert not writes.open().holds([D])
+    session.closed()
+    assert writes.open().holds([D])
+
+
+def test_a_write_that_is_begun_as_its_session_closes_ends_with_it() -> None:
+    writes = Writes()
+    session = SessionWrites(writes)
+    session.closed()
+    assert session.begin("INSERT INTO d VALUES (1)") is not None
+    assert writes.open().holds([D])
+
+
+def test_a_fence_that_is_older_than_what_is_remembered_holds_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.writes._ENDED_MAX", 2)
+    writes = Writes()
+    fence = writes.open()
+    write_once(writes)
+    write_once(writes)
+    assert fence.holds([D])
+    write_once(writes)
+    assert not fence.holds([D])
+    assert writes.open().holds([D])
+
+
+def test_more_writes_than_are_remembered_count_for_any_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proxy.writes._RUNNING_MAX", 1)
+    writes = Writes()
+    tells = [SessionWrites(writes).begin("INSERT INTO e VALUES (1)") for _ in range(2)]
+    assert not writes.open().holds([D])
+    for tell in tells:
+        assert tell is not None
+        tell(ended())
+    assert writes.open().holds([D])
+
+
+def test_a_session_of_too_many_writes_counts_for_any_table_until_it_is_closed() -> None:
+    writes = Writes()
+    session = SessionWrites(writes)
+    tells = [session.begin("INSERT INTO e VALUES (1)") for _ in range(1_000)]
+    assert not writes.open().holds([D])
+    for tell in tells:
+        assert tell is not None
+        tell(ended())
+    assert not writes.open().holds([D]), "of the last ones it is not known which have ended"
+    session.closed()
+    assert writes.open().holds([D])
+
+
+def test_no_write_is_lost_between_threads() -> None:
+    writes = Writes()
+
+    def write(_: int) -> bool:
+        session, fence = SessionWrites(writes), writes.open()
+        tell = session.begin("INSERT INTO d VALUES (1)")
+        assert tell is not None
+        tell(ended())
+        return fence.holds([D])
+
+    with ThreadPoolExecutor(4) as pool:
+        assert not any(pool.map(write, range(500)))
+    assert writes.open().holds([D])
