@@ -6,7 +6,8 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
+from functools import partial
 from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from proxy.explain import text
 from proxy.explain_statement import ExplainingSession
 from proxy.server import Proxy, ServerSettings
 from proxy.session import Session
+from proxy.sessions import Opened
 from proxy.shared import Shared
 from proxy.store import open_store
 
@@ -160,15 +162,16 @@ async def _serve(config: Config, read: Callable[[], Config]) -> None:
 
 
 async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config]) -> None:
-    proxy = Proxy(_server_settings(config), lambda configuration: _session(shared, configuration))
+    proxy = Proxy(_server_settings(config), partial(_session, shared))
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, shared, read)
-    runner = web.AppRunner(application(config, shared), handle_signals=False, access_log=None)
+    runner = web.AppRunner(application(config, shared, shared.metrics), handle_signals=False, access_log=None)
     await runner.setup()
     try:
         await proxy.start()
+        shared.metrics.watch_connections(lambda: proxy.connection_count)
         site = _admin_site(runner, config)
         await site.start()
         click.echo(_ready_line(config, proxy, runner))
@@ -189,11 +192,11 @@ def _reload(shared: Shared, read: Callable[[], Config]) -> None:
         return
     _log.info("the configuration was read anew")
     if at_start:
-        _log.warning("what changed in [%s] counts after a restart only", "], [".join(at_start))
+        _log.warning("what changed in %s counts after a restart only", ", ".join(at_start))
 
 
-def _session(shared: Shared, configuration: Mapping[str, str]) -> ExplainingSession:
-    return ExplainingSession(Session(shared, configuration))
+def _session(shared: Shared, opened: Opened) -> ExplainingSession:
+    return ExplainingSession(Session(shared, opened))
 
 
 def _admin_site(runner: web.AppRunner, config: Config) -> web.TCPSite:
@@ -215,6 +218,7 @@ def _server_settings(config: Config) -> ServerSettings:
         write_buffer_bytes_max=config.proxy.write_buffer_bytes_max,
         rerun_within_s=config.rewrite.rerun_within_s,
         key_queries_at_once_max=config.rewrite.key_queries_at_once_max,
+        shadows_at_once_max=config.shadow.at_once_max,
     )
 
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from proxy.address import Address
+from rewriter import Rule
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 Count = Annotated[int, Meta(ge=1)]
@@ -23,8 +24,8 @@ HostAndPort = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0
 Mode = Literal["rewrite", "shadow"]
 Consistency = Literal["window", "strict"]
 Staleness = Annotated[float, Meta(ge=0, le=86_400)]
-# A table as `name`, `database.name`, or all of a database as `database.*`.
-TablePattern = Annotated[str, Meta(pattern=r"^[^.`*]+(\.([^.`*]+|\*))?$")]
+# A table as `name`, `database.name` or `catalog.database.name`; `*` stands for all tables of a database.
+TablePattern = Annotated[str, Meta(pattern=r"^[^.`*]+(\.[^.`*]+){0,2}(?<!\*)$|^[^.`*]+(\.[^.`*]+)?\.\*$")]
 
 PORT_MAX = 65_535
 
@@ -85,8 +86,8 @@ class RewriteSection(_Section, frozen=True):
     key_cache_bytes_max: Bytes = 64 * 1024 * 1024
     # What caused a failure or a slowdown is put aside for this long, and longer if it does so again.
     quarantine_s: Seconds = 600.0
-    # Ways to narrow that are switched off, by their names in `starpruner rules`.
-    rules_off: tuple[str, ...] = ()
+    # Ways to narrow that are switched off, by their names (rewriter/rule.py).
+    rules_off: tuple[Rule, ...] = ()
     # Facts that are never narrowed.
     tables_off: tuple[TablePattern, ...] = ()
     # A statement that fails is run again as it came if it failed within this time: users wait for an error once.
@@ -115,6 +116,23 @@ class RewriteSection(_Section, frozen=True):
     metastore: Literal["derby", "postgresql"] = "derby"
     # Text inserted for one scan: 5,000 keys of about 25 characters.
     predicate_chars_max: Count = 131_072
+
+
+class ShadowSection(_Section, frozen=True):
+    """Shadow mode: statements run as they came, and the rewritten ones beside them, to compare the answers."""
+
+    # The part of the statements that would be rewritten which run in shadow mode where a session has not said so.
+    fraction: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    # Each query of a comparison; the client's statement has run about as long by then.
+    statement_s: Seconds = 60.0
+    # A comparison in all: five such queries where the answers differ.
+    total_s: Seconds = 300.0
+    # Each takes one of the backend's threads, and as many cores as the client's own statement.
+    at_once_max: Count = 2
+    # A file to which answers that differed are added, with both texts. Empty: they are only counted and logged.
+    differences_path: str = ""
+    # Some hundreds of statements as dashboards send them.
+    differences_bytes_max: Bytes = 16 * 1024 * 1024
 
 
 class CatalogSection(_Section, frozen=True):
@@ -152,6 +170,7 @@ class Config(_Section, frozen=True):
     proxy: ProxySection = ProxySection()
     admin: AdminSection = AdminSection()
     rewrite: RewriteSection = RewriteSection()
+    shadow: ShadowSection = ShadowSection()
     catalog: CatalogSection = CatalogSection()
     log: LogSection = LogSection()
 

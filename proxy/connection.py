@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import blake2b
 
 from proxy.address import why_unreachable
+from proxy.beside import Beside
 from proxy.commands import (
     BackendReply,
     Close,
@@ -26,7 +29,7 @@ from proxy.commands import (
     StatementHeld,
     TurnedTransparent,
 )
-from proxy.deciding import rule, tell
+from proxy.deciding import pass_on, rule, tell
 from proxy.drive import answer_in_slot, answer_query
 from proxy.executions import Executions
 from proxy.farewell import Farewell, linger
@@ -34,14 +37,18 @@ from proxy.operation import Call, Reply
 from proxy.phases import Phase
 from proxy.queries import Query, QueryResult
 from proxy.relay import Relay
-from proxy.rulings import End, Ending
-from proxy.sessions import OpenSession, Sessions
+from proxy.rulings import End, Ending, Ruling
+from proxy.sessions import Opened, OpenSession, Sessions
 from proxy.settings import ServerSettings
 from proxy.sockets import Side, peer_name, prepare
 from proxy.wire.hs2 import SessionHandle
 from proxy.wire.sasl import refusal
 
 log = logging.getLogger(__name__)
+
+
+# Enough that two owners never have one digest.
+_OWNER_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,10 @@ class Common:
     pool: Executor
     # Held by the queries of ours that need one: see Query.needs_slot.
     slots: asyncio.Semaphore
+    # What runs in the sessions of clients on connections of ours.
+    beside: Beside
+    # Makes digests of credentials of no use to anybody else.
+    owner_key: bytes = field(default_factory=lambda: secrets.token_bytes(_OWNER_BYTES), repr=False)
     # Backend connections that outlive their clients', for a moment.
     farewells: set[Farewell] = field(default_factory=set)
 
@@ -195,9 +206,10 @@ class Connection:
                     self._reply.set_result(raw)
             case SessionOpened(session, version, configuration):
                 self._own_sessions.add(session)
-                self._sessions.opened(session, version, configuration)
+                self._sessions.opened(session, version, self._opened(configuration))
             case SessionClosed(session):
                 self._own_sessions.discard(session)
+                self._common.beside.sessions_closed([session])
                 self._sessions.closed([session])
             case ConnectBackend():
                 self._task = self._loop.create_task(self._connect())
@@ -239,7 +251,7 @@ class Connection:
     def _offer(self, handle: SessionHandle, statement: str) -> list[Command]:
         session = self._sessions.find(handle)
         if session is None:
-            return self._relay.release()
+            return self._relay.release(pass_on(self._sessions.stranger, statement))
         self._statements_held += 1
         self._task = self._loop.create_task(self._decide(session, handle, statement))
         return []
@@ -257,8 +269,21 @@ class Connection:
         self._statements_rewritten += ruling.text != statement
         if self._relay.phase is Phase.HELD:
             self._execute(self._relay.release(ruling))
+            self._run_beside(ruling, handle)
         else:
             tell(ruling, Ending(End.UNKNOWN, 0.0), self._name)
+
+    def _run_beside(self, ruling: Ruling, handle: SessionHandle) -> None:
+        credentials = self._relay.credentials
+        if ruling.beside is not None and credentials is not None:
+            _ = self._common.beside.start(handle, credentials, ruling.beside)
+
+    def _opened(self, configuration: Mapping[str, str] | None) -> Opened | None:
+        credentials = self._relay.credentials
+        if configuration is None or credentials is None:
+            return None
+        owner = blake2b(credentials, key=self._common.owner_key, digest_size=_OWNER_BYTES).hexdigest()
+        return Opened(configuration, owner)
 
     async def _ask(self, call: Call) -> Reply:
         self._reply = self._loop.create_future()
@@ -285,6 +310,7 @@ class Connection:
         if self._handshake_timer is not None:
             self._handshake_timer.cancel()
         self._leave_backend()
+        self._common.beside.sessions_closed(self._own_sessions)
         self._sessions.closed(self._own_sessions)
         if self._client is not None and not self._client.is_closing():
             self._pause_client("backend", on=False)

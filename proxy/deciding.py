@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from proxy.drive import drive
 from proxy.queries import Query, QueryResult
 from proxy.rulings import End, Ending, Ruling
-from proxy.sessions import OpenSession
+from proxy.sessions import OpenSession, SessionPort
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +30,17 @@ async def rule(
         ruling.text.encode()
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, the statement goes on as it came
         _log_failed_rewrite(connection, error)
-        return Ruling(statement)
+        return pass_on(session.port, statement)
     return ruling
+
+
+def pass_on(port: SessionPort, statement: str) -> Ruling:
+    """The ruling that a statement goes on as it came."""
+    try:
+        return port.untouched(statement)
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong, the statement goes on as it came
+        log.error("noting a statement failed with %s", type(error).__name__)  # noqa: TRY400
+        return Ruling(statement)
 
 
 def tell(ruling: Ruling, ending: Ending, connection: str) -> None:

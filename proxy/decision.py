@@ -20,10 +20,13 @@ from proxy.catalog import (
     view_text_query,
 )
 from proxy.config import RewriteSection
+from proxy.gate import Fact, Opinion, Run, Subject, Way
+from proxy.knobs import Knobs
 from proxy.partition_lists import PartitionLists
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.shared import Shared
 from proxy.store import ListKey
+from proxy.writes import Fence
 from rewriter import (
     VIEW_NESTING_MAX,
     Keys,
@@ -41,6 +44,7 @@ from rewriter import (
     read,
 )
 from rewriter.partition_index import PartitionIndex
+from rewriter.shape import shape
 from rewriter.statement import depends_on_quoting
 
 T = TypeVar("T")
@@ -55,6 +59,7 @@ _QUOTING_SETTINGS = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser
 
 _FAILURES = {
     FailureKind.DEADLINE: SkipReason.KEY_QUERY_DEADLINE,
+    FailureKind.BUSY: SkipReason.KEY_QUERY_DEADLINE,
     FailureKind.TOO_MANY_ROWS: SkipReason.TOO_MANY_KEYS,
     FailureKind.TOO_MANY_BYTES: SkipReason.TOO_MANY_KEYS,
 }
@@ -70,6 +75,20 @@ class Timings:
 
 
 @dataclass(frozen=True)
+class Terms:
+    """On which terms a statement is decided about."""
+
+    knobs: Knobs
+    # Whose statements share what the cost gate and the quarantine learn.
+    scope: str
+    # The state of the session, for keys that are remembered; None where they are not.
+    state: bytes | None = None
+    run_key_queries: bool = True
+    # Whether the user asks what would be done: then what is left alone is looked into all the same.
+    is_explained: bool = False
+
+
+@dataclass(frozen=True)
 class Decision:
     """What was decided about a statement. `plan` and `rewrite` are None where it was not even parsed."""
 
@@ -80,11 +99,32 @@ class Decision:
     # The partitions of facts that have reducers, where they could be listed. Only explain asks for all of them.
     partitions: Mapping[TableName, PartitionIndex] = field(default_factory=dict)
     timings: Timings = field(default_factory=Timings)
+    # What the cost gate learns from, and what it said.
+    subject: Subject | None = None
+    facts: tuple[Fact, ...] = ()
+    opinion: Opinion | None = None
 
     @property
     def text(self) -> str:
         """The statement to send."""
-        return self.rewrite.text if self.rewrite is not None else self.original
+        return self.rewrite.text if self.rewrite is not None and self.skip is None else self.original
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether anything is inserted."""
+        return self.text != self.original
+
+    @property
+    def run(self) -> Run | None:
+        """What the cost gate learns from the statement's end, once that is known; None where there is nothing."""
+        if self.subject is None or self.plan is None:
+            # It was left alone: by the gate itself, or for a while.
+            return Run(self.subject, Way.DIRECT) if self.subject is not None else None
+        asked_s = self.timings.catalog_s + self.timings.key_queries_s
+        if not self.is_narrowed and asked_s == 0.0:
+            return Run(self.subject, Way.DIRECT, facts=self.facts) if self.facts else None
+        way = Way.NARROWED if self.is_narrowed else Way.IN_VAIN
+        return Run(self.subject, way, self.timings.total_s, self.facts)
 
 
 class Decider:
@@ -93,8 +133,7 @@ class Decider:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._clock = shared.clock
-        catalog = shared.config.catalog
-        self._catalog = catalog
+        self._catalog = catalog = shared.config.catalog
         self._facts = FactsCache(catalog, shared.clock)
         self._lists = PartitionLists(shared.lists, catalog, shared.clock)
         self._default_quoting: bool | None = None
@@ -102,47 +141,98 @@ class Decider:
     def forget(self, sql: str) -> None:
         """A statement passes that may change what names and settings mean, and which partitions there are."""
         self._facts.clear()
-        self._shared.lists.forget_named_in(sql)
+        self._shared.gate.cold(self._shared.lists.forget_named_in(sql))
         self._default_quoting = None
 
-    def decide(self, sql: str) -> Queries[Decision]:
+    def decide(self, sql: str, terms: Terms) -> Queries[Decision]:
         """Decide what to send for a statement."""
-        return (yield from self._decide(sql, Timings(), run_key_queries=True))
-
-    def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
-        """Decide as `decide` does, and list the partitions; without key queries nothing is inserted."""
-        timings = Timings()
-        start = self._clock()
-        decision = yield from self._decide(sql, timings, run_key_queries=run_key_queries)
-        scans = decision.plan.scans if decision.plan is not None else ()
-        reduced = dict.fromkeys(scan.reference.name for scan in scans if scan.reducers and scan.partition_columns)
-        # Some were listed already, to say many keys in few ranges.
-        listed = yield from self._list_partitions(reduced.keys() - decision.partitions.keys(), timings)
+        start, timings = self._clock(), Timings()
+        decision = yield from self._decide(sql, terms, timings)
         timings.total_s = self._clock() - start
-        return replace(decision, partitions={**decision.partitions, **_indexes(listed)}, timings=timings)
+        return decision
 
-    def _decide(self, sql: str, timings: Timings, *, run_key_queries: bool) -> Queries[Decision]:
-        settings = self._shared.config.rewrite
-        statement = yield from self._read(sql, settings)
+    def explain(self, sql: str, terms: Terms) -> Queries[Decision]:
+        """Decide as `decide` does, and list the partitions; without key queries nothing is inserted."""
+        start, timings = self._clock(), Timings()
+        decision = yield from self._decide(sql, terms, timings)
+        # Some were listed already, to say many keys in few ranges.
+        missing = _reduced(decision.plan).keys() - decision.partitions.keys()
+        listed = yield from self._list_partitions(missing, timings)
+        timings.total_s = self._clock() - start
+        return replace(decision, partitions={**decision.partitions, **_indexes(listed)})
+
+    def _decide(self, sql: str, terms: Terms, timings: Timings) -> Queries[Decision]:
+        statement = yield from self._read(sql, self._shared.config.rewrite)
         if isinstance(statement, SkipReason):
-            return Decision(sql, skip=statement)
-        limits = Limits(
-            key_rows_max=settings.key_rows_max,
-            key_ranges_max=settings.key_ranges_max,
-            key_queries_max=settings.key_queries_max,
-            metastore=self._shared.metastore.consumer,
-            predicate_chars_max=settings.predicate_chars_max,
-        )
+            return Decision(sql, skip=statement, timings=timings)
+        subject = Subject(terms.scope, shape(statement))
+        skip, opinion = self._left_alone(subject, terms)
+        known = Decision(sql, skip, timings=timings, subject=subject, opinion=opinion)
+        if skip is not None and not terms.is_explained:
+            return known
+        limits = self._limits(terms)
         planned = yield from self._plan(statement, limits, timings)
         if isinstance(planned, SkipReason):
-            return Decision(sql, skip=planned)
+            return replace(known, skip=planned)
+        if terms.knobs.cost_gate and self._shared.gate.lacks_counts(subject):
+            _ = yield from self._list_partitions(_reduced(planned), timings)
+        known = replace(known, plan=planned, facts=self._reduced_facts(planned))
+        estimate = self._shared.gate.estimate(known.facts) if known.facts and terms.knobs.cost_gate else None
+        if skip is None and estimate is not None and estimate.leaves:
+            skip, known = SkipReason.NOT_WORTH_IT, replace(known, opinion=estimate)
+            if not terms.is_explained:
+                return replace(known, skip=skip)
+        return (yield from self._narrow(known, skip, limits, terms))
+
+    def _narrow(self, known: Decision, skip: SkipReason | None, limits: Limits, terms: Terms) -> Queries[Decision]:
+        """Ask for keys, and insert what they come to."""
+        planned, timings = known.plan, known.timings
+        assert planned is not None  # noqa: S101 - the caller has just made it
+        fence = self._shared.writes.open()
         answers: KeyAnswers = {}
-        if run_key_queries:
-            answers = yield from self._ask_keys(planned, timings)
+        if terms.run_key_queries:
+            answers = yield from self._ask_keys(planned, terms, fence, timings)
         listed = yield from self._list_partitions(planned.wants_partitions(answers), timings)
         costs = {name: self._lists.costs(key, index) for name, (key, index) in listed.items()}
         result = apply(planned, answers, limits, costs)
-        return Decision(sql, result.skip, planned, result, _indexes(listed), timings)
+        if skip is None and not fence.holds({name for question in answers for name in question.tables}):
+            skip = SkipReason.SMALL_SIDE_WRITTEN
+        return replace(known, skip=skip or result.skip, rewrite=result, partitions=_indexes(listed))
+
+    def _left_alone(self, subject: Subject, terms: Terms) -> tuple[SkipReason | None, Opinion | None]:
+        """Why a statement is left alone before anything is asked of the backend, and what the cost gate says."""
+        if self._shared.quarantine.is_shape_off(subject.name):
+            return SkipReason.QUARANTINED, None
+        if not terms.knobs.cost_gate:
+            return None, None
+        gate = self._shared.gate
+        opinion = gate.opinion(subject) if terms.is_explained else gate.decide(subject)
+        if not terms.is_explained:
+            self._shared.metrics.gate_decided(opinion.verdict)
+        return SkipReason.NOT_WORTH_IT if opinion.leaves else None, opinion
+
+    def _limits(self, terms: Terms) -> Limits:
+        settings, off = self._shared.config.rewrite, self._shared.quarantine.off()
+        tables_off = (TableName(tuple(pattern.split("."))) for pattern in settings.tables_off)
+        return Limits(
+            key_rows_max=settings.key_rows_max,
+            key_ranges_max=settings.key_ranges_max,
+            key_queries_max=settings.key_queries_max,
+            small_side_bytes_max=settings.small_side_bytes_max,
+            metastore=self._shared.metastore.consumer,
+            predicate_chars_max=settings.predicate_chars_max,
+            rules_off=off.rules.union(settings.rules_off),
+            tables_off=off.tables.union(tables_off),
+            strict=terms.knobs.consistency == "strict",
+        )
+
+    def _reduced_facts(self, planned: Plan) -> tuple[Fact, ...]:
+        """The facts that could be narrowed, and what is known of their size without asking."""
+        described = [self._facts.described(name) for name in _reduced(planned)]
+        return tuple(
+            Fact(table.name.parts[-1], self._lists.count(table), table.facts.size_bytes if table.facts else None)
+            for table in described
+        )
 
     def _read(self, sql: str, settings: RewriteSection) -> Queries[Statement | SkipReason]:
         if depends_on_quoting(sql) and len(sql) <= settings.statement_chars_max and may_have_a_join(sql):
@@ -184,20 +274,41 @@ class Decider:
         timings.catalog_s += answer.seconds
         return Described(name, replace(facts, view=read_view_text(answer)))
 
-    def _ask_keys(self, planned: Plan, timings: Timings) -> Queries[KeyAnswers]:
-        settings = self._shared.config.rewrite
+    def _ask_keys(self, planned: Plan, terms: Terms, fence: Fence, timings: Timings) -> Queries[KeyAnswers]:
         answers: KeyAnswers = {}
         while pending := planned.pending(answers):
-            for key_query in pending:
-                answer = yield Query(
-                    key_query.sql,
-                    rows_max=key_query.answer_rows_max,
-                    bytes_max=settings.key_query_bytes_max,
-                    deadline_s=settings.key_query_deadline_s,
+            for question in pending:
+                known = self._remembered(question, terms)
+                answers[question] = (
+                    known if known is not None else (yield from self._asked(question, terms, fence, timings))
                 )
-                timings.key_queries_s += answer.seconds
-                answers[key_query] = _keys(key_query, answer)
         return answers
+
+    def _remembered(self, question: Question, terms: Terms) -> Keys | None:
+        staleness_s = terms.knobs.key_staleness_s
+        if terms.state is None or not staleness_s:
+            return None
+        return self._shared.keys.get(terms.state, question, asked_since=self._clock() - staleness_s)
+
+    def _asked(
+        self, question: Question, terms: Terms, fence: Fence, timings: Timings
+    ) -> Queries[Keys | SkipReason]:
+        settings, asked_at = self._shared.config.rewrite, self._clock()
+        answer = yield Query(
+            question.sql,
+            rows_max=question.answer_rows_max,
+            bytes_max=settings.key_query_bytes_max,
+            deadline_s=settings.key_query_deadline_s,
+            needs_slot=True,
+        )
+        timings.key_queries_s += answer.seconds
+        self._shared.metrics.key_query_answered(answer)
+        keys = _keys(question, answer)
+        if terms.state is not None and terms.knobs.key_staleness_s and not isinstance(keys, SkipReason):
+            self._shared.keys.put(
+                terms.state, question, keys, tables=question.tables, asked_at=asked_at, fence=fence
+            )
+        return keys
 
     def _list_partitions(self, names: Iterable[TableName], timings: Timings) -> Queries[_Listed]:
         lists: _Listed = {}
@@ -208,6 +319,12 @@ class Decider:
             if found is not None:
                 lists[name] = found
         return lists
+
+
+def _reduced(planned: Plan | None) -> dict[TableName, None]:
+    """The facts that have reducers, in their order, with partition columns of their own."""
+    scans = planned.scans if planned is not None else ()
+    return dict.fromkeys(scan.reference.name for scan in scans if scan.reducers and scan.partition_columns)
 
 
 def _indexes(listed: _Listed) -> dict[TableName, PartitionIndex]:

@@ -53,6 +53,8 @@ class ExplainView(msgspec.Struct):
     scans: list[ScanView]
     skip_reason: str | None
     skip_sentence: str | None
+    # What the cost gate knows of statements like this one, in words; null where it was not asked.
+    reckoning: str | None
     timings_ms: dict[str, float]
 
 
@@ -66,6 +68,7 @@ def view(decision: Decision) -> ExplainView:
         scans=[_scan(outcome, decision) for outcome in outcomes],
         skip_reason=_code(decision.skip),
         skip_sentence=_sentence(decision.skip),
+        reckoning=decision.opinion.reckoning.sentence if decision.opinion is not None else None,
         timings_ms=_timings(decision.timings),
     )
 
@@ -128,6 +131,8 @@ def text(explained: ExplainView) -> str:
     lines = ["Rewritten:" if explained.changed else "Left as it is:", f"  {explained.rewritten}"]
     if explained.skip_sentence is not None:
         lines.append(f"  {explained.skip_sentence}")
+    if explained.reckoning is not None:
+        lines.append(f"  {explained.reckoning}")
     for scan in explained.scans:
         lines += ["", *_scan_lines(scan)]
     timings = ", ".join(f"{name.replace('_', ' ')} {ms:g} ms" for name, ms in explained.timings_ms.items())

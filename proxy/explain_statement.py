@@ -27,6 +27,10 @@ class Deciding(Protocol):
         """Decide as `rewrite` does, and tell everything."""
         ...
 
+    def untouched(self, sql: str) -> Ruling:
+        """The statement goes on as it came."""
+        ...
+
     def closed(self) -> None:
         """The session has ended."""
         ...
@@ -45,6 +49,10 @@ class ExplainingSession:
             return (yield from self._session.rewrite(sql))
         decision = yield from self._session.explain(sql[found.end() :], run_key_queries=True)
         return Ruling(lines_query(text(view(decision)).splitlines()))
+
+    def untouched(self, sql: str) -> Ruling:
+        """The statement goes on as it came."""
+        return self._session.untouched(sql)
 
     def closed(self) -> None:
         """The session has ended."""

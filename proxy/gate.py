@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from hashlib import blake2b
 from math import inf
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ FACTS_MAX = 10_000
 
 # What Spark takes to list the files of one partition that it does not have in its cache (18 s for 10,000).
 _PARTITION_LISTED_S = 0.0018
+# To list partitions costs as much as some key queries, and tells nothing of a statement that is not seen again.
+_RUNS_BEFORE_COUNTING = 2
 # A fact whose partitions were never counted is taken for a large one.
 _PARTITIONS_UNKNOWN = 10_000
 # What one core reads of Parquet at least. Only a fact that even one core reads at once is not worth a key query.
@@ -35,6 +38,9 @@ _BYTES_READ_PER_S = 100e6
 # A description and a key query on an idle server; how much one more run changes what is known instead.
 _ASKING_S = 0.2
 _ASKING_WEIGHT = 0.125
+
+# Enough that two subjects of a process never have one name.
+_NAME_BYTES = 12
 
 # After so long without a run as it came, a fact may have been written by another way, or have left Spark's cache.
 _IDLE_S = 3_600.0
@@ -45,6 +51,11 @@ class Subject(NamedTuple):
 
     scope: str
     shape: str
+
+    @property
+    def name(self) -> str:
+        """What it is called in a log: nothing can be read from it, and nobody else has a subject of that name."""
+        return blake2b(f"{self.scope} {self.shape}".encode(), digest_size=_NAME_BYTES).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -92,7 +103,8 @@ class CostGate:
 
     def __init__(self, clock: Callable[[], float], retry_s: float = 600.0) -> None:
         self._clock = clock
-        self._retry_s = retry_s
+        # May be changed at any time.
+        self.retry_s = retry_s
         self._records: OrderedDict[Subject, Record] = OrderedDict()
         self._written_at: OrderedDict[str, float] = OrderedDict()
         self._asking_s = _ASKING_S
@@ -110,6 +122,11 @@ class CostGate:
         if choice.is_trial:
             self._keep(subject, record.trying(choice.verdict, self._clock()))
         return Opinion(choice.verdict, record.reckoning(choice.why))
+
+    def lacks_counts(self, subject: Subject) -> bool:
+        """Whether a statement comes often enough that the partitions of its facts are worth being counted."""
+        record = self._record(subject)
+        return record.narrowed_count >= _RUNS_BEFORE_COUNTING and not record.is_counted
 
     def estimate(self, facts: Iterable[Fact]) -> Opinion:
         """What the facts tell about a statement that was planned but not asked for: what is unknown is large."""
@@ -155,7 +172,7 @@ class CostGate:
                 self._written_at[name] = now
 
     def _choice(self, record: Record) -> Choice:
-        return record.choice(self._clock(), asking_s=self._asking_s, retry_s=self._retry_s)
+        return record.choice(self._clock(), asking_s=self._asking_s, retry_s=self.retry_s)
 
     def _record(self, subject: Subject) -> Record:
         """What is known of a statement now: since its last run its facts may have become cold."""
@@ -185,7 +202,10 @@ def _about(record: Record, facts: tuple[Fact, ...]) -> Record:
     if not facts:
         return record
     names = frozenset(fact.name.lower() for fact in facts)
-    return replace(record, facts=names, listing_s=sum(map(_listing_s, facts)))
+    is_counted = all(fact.partitions is not None for fact in facts)
+    if record.is_counted and not is_counted and names == record.facts:
+        return record
+    return replace(record, facts=names, listing_s=sum(map(_listing_s, facts)), is_counted=is_counted)
 
 
 def _listing_s(fact: Fact) -> float:

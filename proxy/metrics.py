@@ -126,10 +126,6 @@ class Metrics:
         """From now on, `count` tells how many clients are connected."""
         self._watch("starpruner_connections_open", "Clients that are connected.", count)
 
-    def watch_key_query_slots(self, in_use: Callable[[], float]) -> None:
-        """From now on, `in_use` tells how many key queries are running."""
-        self._watch("starpruner_key_query_slots_in_use", "Key queries that are running on the backend.", in_use)
-
     def watch_metastore(self, metastore: Callable[[], Metastore]) -> None:
         """From now on, the metastore tells how far its limits have come down; a reload may replace it."""
         text = "How often the limits of what the metastore is sent are halved now, because it refused a filter."

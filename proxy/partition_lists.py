@@ -46,10 +46,15 @@ class SharedLists:
             self._costs[key, generation] = found
         return found
 
-    def forget_named_in(self, statement: str) -> None:
-        """Drop everyone's lists of tables that a statement names, since it may change their partitions."""
+    def forget_named_in(self, statement: str) -> set[str]:
+        """Drop everyone's lists of tables that a statement names, since it may change their partitions.
+
+        Returns its words, in lower case, which may be names of tables.
+        """
+        words = {word.lower() for word in _WORD.findall(statement[:_CHARS_LOOKED_AT])}
         if self.store is not None:
-            self.store.forget({word.lower() for word in _WORD.findall(statement[:_CHARS_LOOKED_AT])})
+            self.store.forget(words)
+        return words
 
 
 class PartitionLists:

@@ -106,6 +106,8 @@ class Record:
     # The facts' names, and what it takes to list their files where Spark does not have them.
     facts: frozenset[str] = frozenset()
     listing_s: float = inf
+    # Whether that rests on counted partitions, or the facts were taken for large ones.
+    is_counted: bool = False
     narrowed: tuple[NarrowedRun, ...] = ()
     direct: tuple[float, ...] = ()
     narrowed_count: int = 0

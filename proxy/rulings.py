@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import Enum
+
+from proxy.queries import Query, QueryResult
 
 
 class End(Enum):
@@ -44,3 +46,5 @@ class Ruling:
     rerun_on: str = ""
     # Told once how it ended, from the event loop: to be quick, and not to raise.
     ended: Callable[[Ending], None] = _nobody
+    # What is asked in the same session meanwhile, on a connection of our own and only where there is room for it.
+    beside: Generator[Query, QueryResult, object] | None = None

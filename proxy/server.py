@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from proxy.beside import Beside, BesideSettings
 from proxy.connection import Common, Connection
 from proxy.executions import Executions
-from proxy.sessions import SessionPort, Sessions
+from proxy.sessions import Opened, SessionPort, Sessions
 from proxy.settings import ServerSettings
 from proxy.sockets import Side
 
@@ -27,15 +28,17 @@ DRAIN_UNUSED_S: Final = 2.0
 class Proxy:
     """Relays HiveServer2 connections to one backend, and offers their statements for rewriting."""
 
-    def __init__(self, settings: ServerSettings, open_session: Callable[[Mapping[str, str]], SessionPort]) -> None:
-        """`open_session` is given the settings that the client opened its session with."""
+    def __init__(self, settings: ServerSettings, open_session: Callable[[Opened], SessionPort]) -> None:
+        """`open_session` is told how the client opened its session."""
         self._settings = settings
+        pool = ThreadPoolExecutor(settings.rewrite_threads, thread_name_prefix="rewrite")
         self._common = Common(
             settings,
             Sessions(open_session),
             Executions(),
-            ThreadPoolExecutor(settings.rewrite_threads, thread_name_prefix="rewrite"),
+            pool,
             asyncio.Semaphore(settings.key_queries_at_once_max),
+            Beside(_beside_settings(settings), pool),
         )
         self._connections: set[Connection] = set()
         self._accepted = 0
@@ -86,6 +89,7 @@ class Proxy:
         self._stop_listening()
         for connection in list(self._connections):
             connection.close("the proxy is shutting down")
+        await self._common.beside.close()
         self._common.pool.shutdown(wait=False, cancel_futures=True)
         # One turn of the loop, so that the ends of streams are on their way before it stops.
         await asyncio.sleep(0)
@@ -103,3 +107,7 @@ class Proxy:
     def _stop_listening(self) -> None:
         if self._server is not None:
             self._server.close()
+
+
+def _beside_settings(settings: ServerSettings) -> BesideSettings:
+    return BesideSettings(settings.backend, settings.connect_timeout_s, at_once_max=settings.shadows_at_once_max)

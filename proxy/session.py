@@ -7,31 +7,51 @@ what to send. Whoever holds the connection drives it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from uuid import uuid4
 
-from proxy.decision import Decider, Decision, Queries
+from proxy.decision import Decider, Decision, Queries, Terms
+from proxy.differences import watch
+from proxy.executions import RERUN_CALL_BYTES_MAX
 from proxy.knobs import Knobs, Turned, of_session, turned
 from proxy.metastore import FILTER_REFUSED
-from proxy.rulings import End, Ending, Ruling
+from proxy.quarantine import learn
+from proxy.rulings import Ending, Ruling
+from proxy.session_state import SessionState
+from proxy.sessions import Opened
+from proxy.shadow import Comparison, Pair, ShadowLimits
 from proxy.shared import Shared
+from proxy.ward import Cause
+from proxy.writes import SessionWrites
+from rewriter import Rewrite
 from rewriter.keys import literal
 from rewriter.statement import first_word
+from rewriter.strict import KEYS_CHANGED
 
 _log = logging.getLogger(__name__)
 
 # Statements that leave the meaning of names and settings as it was. After any other, facts are asked again.
 _READING_WORDS = frozenset({"select", "with", "from", "values", "show", "describe", "desc", "explain"})
 
+# What a call holds beside the statement: a handle, settings and the fields' own bytes.
+_CALL_BYTES = 1024
+
 
 class Session:
     """The rewriting side of one client session: what it has set for itself, and what becomes of its statements."""
 
-    def __init__(self, shared: Shared, configuration: Mapping[str, str] | None = None) -> None:
+    def __init__(self, shared: Shared, opened: Opened | None = None) -> None:
+        opened = opened or Opened(owner=uuid4().hex)
         self._shared = shared
         self._decider = Decider(shared)
+        self._state = SessionState((opened.owner,), opened.configuration)
+        self._writes = SessionWrites(shared.writes)
+        # Whose statements are told apart where the state of the session is like that of no other.
+        self._private_scope = uuid4().hex
         # What the client has set for itself, by the knobs' names.
         self._own: Mapping[str, str]
-        self._own, errors = of_session(configuration or {})
+        self._own, errors = of_session(opened.configuration)
         for error in errors:
             _log.warning("a client opened a session with a setting that is not understood: %s", error)
 
@@ -42,30 +62,99 @@ class Session:
             return self._turn(sql, turn)
         if first_word(sql) not in _READING_WORDS:
             self._decider.forget(sql)
-        knobs = self._knobs
-        if not knobs.enabled:
-            return Ruling(sql)
-        decision = yield from self._decider.decide(sql)
-        _log_decision(decision)
-        if decision.text == sql or decision.plan is None:
-            return Ruling(sql)
-        return Ruling(decision.text, may_rerun=decision.plan.statement.only_reads, ended=self._ended)
+        if not self._knobs.enabled:
+            return self.untouched(sql)
+        decision = yield from self._decider.decide(sql, self._terms)
+        self._note(decision)
+        # Only now: the keys of a statement that writes are not out of date by its own doing.
+        return self._ruling(decision, self._begin(sql))
 
-    def closed(self) -> None:
-        """The session has ended."""
-
-    def _ended(self, ending: Ending) -> None:
-        """A rewritten statement has ended. One that fails as it came too has failed by no doing of ours."""
-        if FILTER_REFUSED in ending.message and ending.end is not End.FAILED_TWICE:
-            self._shared.metastore.refused()
+    def untouched(self, sql: str) -> Ruling:
+        """Let a statement go on as it came, which may write, or change the session."""
+        return Ruling(sql, ended=_Told(self._begin(sql)))
 
     def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
         """Decide as `rewrite` does, and tell everything; without key queries nothing is inserted."""
-        return (yield from self._decider.explain(sql, run_key_queries=run_key_queries))
+        terms = Terms(
+            self._knobs, self._scope, self._state.digest, run_key_queries=run_key_queries, is_explained=True
+        )
+        return (yield from self._decider.explain(sql, terms))
+
+    def closed(self) -> None:
+        """The session has ended."""
+        self._writes.closed()
 
     @property
     def _knobs(self) -> Knobs:
         return Knobs.configured(self._shared.config, self._own)
+
+    @property
+    def _scope(self) -> str:
+        digest = self._state.digest
+        return self._private_scope if digest is None else digest.hex()
+
+    @property
+    def _terms(self) -> Terms:
+        return Terms(self._knobs, self._scope, self._state.digest)
+
+    def _begin(self, sql: str) -> tuple[Callable[[Ending], None], ...]:
+        """A statement is about to be released. Returns whom to tell of its end."""
+        told = (begin(sql) for begin in (self._state.begin, self._writes.begin))
+        return tuple(listener for listener in told if listener is not None)
+
+    def _ruling(self, decision: Decision, told: tuple[Callable[[Ending], None], ...]) -> Ruling:
+        sql, rewrite = decision.original, decision.rewrite
+        reads = decision.plan is not None and decision.plan.statement.only_reads
+        ended = self._learning(decision)
+        if not decision.is_narrowed or rewrite is None:
+            return Ruling(sql, ended=_Told((*told, ended)))
+        if reads and self._in_shadow():
+            # It is the original that runs: the rewritten text has not shown what it takes.
+            return Ruling(sql, ended=_Told(told), beside=self._shadow(decision, rewrite))
+        if self._knobs.consistency == "strict" and len(sql.encode()) + _CALL_BYTES > RERUN_CALL_BYTES_MAX:
+            # Too long to be kept until it has ended; and with strict consistency it may have to be run again.
+            return Ruling(sql, ended=_Told(told))
+        rerun_on = KEYS_CHANGED if self._knobs.consistency == "strict" else ""
+        return Ruling(decision.text, may_rerun=reads, rerun_on=rerun_on, ended=_Told((*told, ended)))
+
+    def _note(self, decision: Decision) -> None:
+        self._shared.metrics.decided(decision.rewrite, decision.skip, decision.timings.total_s)
+        _log_decision(decision)
+
+    # --- what is learned from a statement's end
+
+    def _learning(self, decision: Decision) -> Callable[[Ending], None]:
+        shared = self._shared
+        subject, run, rewrite = decision.subject, decision.run, decision.rewrite
+
+        def ended(ending: Ending) -> None:
+            shared.metrics.ended(ending.end, ending.seconds, rewritten=decision.is_narrowed)
+            # Neither says that to narrow does not pay: keys had changed, or a filter was longer than it will be.
+            expected = any(words in ending.message for words in (KEYS_CHANGED, FILTER_REFUSED))
+            if decision.is_narrowed and rewrite is not None and subject is not None:
+                learn(ending, rewrite, subject.name, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
+            if run is not None and not expected:
+                shared.gate.ended(run, ending)
+
+        return ended
+
+    # --- shadow mode
+
+    def _in_shadow(self) -> bool:
+        return self._knobs.mode == "shadow" or self._shared.chance() < self._shared.config.shadow.fraction
+
+    def _shadow(self, decision: Decision, rewrite: Rewrite) -> Queries[None]:
+        shared, settings = self._shared, self._shared.config.shadow
+
+        def told(comparison: Comparison) -> None:
+            shared.metrics.shadow_compared(comparison.verdict)
+            if comparison.blames_us and decision.subject is not None:
+                shared.quarantine.blame(rewrite.rules, rewrite.tables, decision.subject.name, Cause.DIFFERENT)
+
+        limits = ShadowLimits(settings.statement_s, settings.total_s, shared.config.rewrite.key_query_bytes_max)
+        return watch(Pair.of(decision.original, rewrite), limits, shared.clock, shared.differences, told)
+
+    # --- knobs
 
     def _turn(self, sql: str, turn: Turned) -> Ruling:
         """A knob is turned here and in Spark, which keeps any setting; what it cannot tell is said by a query."""
@@ -73,10 +162,21 @@ class Session:
         if turn.error:
             return Ruling(f"SELECT raise_error({literal('string', turn.error)})")
         if turn.verb != "show":
-            return Ruling(sql)
+            return self.untouched(sql)
         key = literal("string", f"starpruner.{turn.name}")
         value = literal("string", _shown(getattr(self._knobs, turn.name)))
         return Ruling(f"SELECT {key} AS key, {value} AS value")
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Tells several of a statement's end."""
+
+    listeners: tuple[Callable[[Ending], None], ...]
+
+    def __call__(self, ending: Ending) -> None:
+        for listener in self.listeners:
+            listener(ending)
 
 
 def _shown(value: object) -> str:
@@ -90,7 +190,7 @@ def _log_decision(decision: Decision) -> None:
         return
     _log.info(
         "narrowed %d of %d scans; key queries took %.3f s, table descriptions %.3f s",
-        sum(outcome.predicate is not None for outcome in decision.rewrite.scans),
+        sum(outcome.predicate is not None for outcome in decision.rewrite.scans) if decision.is_narrowed else 0,
         len(decision.rewrite.scans),
         decision.timings.key_queries_s,
         decision.timings.catalog_s,

@@ -12,11 +12,25 @@ from proxy.rulings import Ruling
 from proxy.wire.hs2 import PROTOCOL_V6, SessionHandle
 
 
+@dataclass(frozen=True)
+class Opened:
+    """How a client opened its session."""
+
+    # What it set for it. It may hold passwords.
+    configuration: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # A digest of whom it logged in as: equal for equal credentials, for as long as the process lives.
+    owner: str = field(default="", repr=False)
+
+
 class SessionPort(Protocol):
     """What decides about the statements of one session."""
 
     def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
         """Yield queries for the session, be sent their results, return what to send on."""
+        ...
+
+    def untouched(self, sql: str) -> Ruling:
+        """The statement goes on as it came, and nothing is asked."""
         ...
 
     def closed(self) -> None:
@@ -35,19 +49,19 @@ class OpenSession:
 class Sessions:
     """Sessions by handle. Each lives until CloseSession, or until the connection that opened it ends."""
 
-    def __init__(self, open_port: Callable[[Mapping[str, str]], SessionPort]) -> None:
+    def __init__(self, open_port: Callable[[Opened], SessionPort]) -> None:
         self._open_port = open_port
+        # Stands for sessions that are not offered rewriting: that they write has to be known all the same.
+        self.stranger = open_port(Opened())
         self._sessions: dict[SessionHandle, OpenSession] = {}
 
-    def opened(
-        self, handle: SessionHandle, protocol_version: int, configuration: Mapping[str, str] | None
-    ) -> None:
-        """A session has been opened, with settings of the client's unless they were too long to be read.
+    def opened(self, handle: SessionHandle, protocol_version: int, opened: Opened | None) -> None:
+        """A session has been opened; None says that its settings were too long to be read.
 
         Before V6 results come row by row, which we do not read; and settings that were not read may say anything.
         """
-        if protocol_version >= PROTOCOL_V6 and configuration is not None:
-            self._sessions[handle] = OpenSession(self._open_port(configuration))
+        if protocol_version >= PROTOCOL_V6 and opened is not None:
+            self._sessions[handle] = OpenSession(self._open_port(opened))
 
     def find(self, handle: SessionHandle) -> OpenSession | None:
         """The session, unless it is unknown or not offered rewriting."""

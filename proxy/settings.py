@@ -32,6 +32,8 @@ class ServerSettings:
 
     # A rewritten statement that fails later than this after it was sent is not run again as it came.
     rerun_within_s: float = RERUN_WITHIN_S
+    # Each takes one of the backend's threads, and as many cores as the client's own statement.
+    shadows_at_once_max: int = 2
     # Key queries take a tenth of a second each, so these serve a hundred statements a second. More at once would
     # only take turns on the backend's cores, and take them from the statements themselves.
     key_queries_at_once_max: int = 16

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from proxy.config import Config
+from proxy.differences import Differences
+from proxy.gate import CostGate
+from proxy.key_cache import KeyCache
 from proxy.metastore import Metastore
+from proxy.metrics import Metrics
 from proxy.partition_lists import SharedLists
+from proxy.quarantine import Quarantine
 from proxy.store import PartitionStore
+from proxy.writes import Writes
 
-# Sections that are read as the proxy starts. [rewrite] counts from the next statement of every session on,
-# [catalog] from the next session on, but for where the store is.
+# Sections that are read as the proxy starts. [rewrite] and [shadow] count from the next statement of every session
+# on, [catalog] from the next session on, but for where the store is.
 _AT_START = ("proxy", "admin", "log")
+# Keys of the other sections that are.
+_KEYS_AT_START = (
+    ("rewrite", "rerun_within_s"),
+    ("rewrite", "key_queries_at_once_max"),
+    ("rewrite", "key_cache_bytes_max"),
+    ("shadow", "at_once_max"),
+    ("shadow", "differences_path"),
+)
 
 
 @dataclass
@@ -24,17 +40,48 @@ class Shared:
     clock: Callable[[], float]
     lists: SharedLists
     metastore: Metastore
+    gate: CostGate
+    quarantine: Quarantine
+    keys: KeyCache
+    differences: Differences
+    writes: Writes = field(default_factory=Writes)
+    metrics: Metrics = field(default_factory=Metrics)
+    # Which statements are sampled for shadow mode: a number from 0 to 1 for each.
+    chance: Callable[[], float] = random.random
 
     @classmethod
     def of(
         cls, config: Config, clock: Callable[[], float] = time.monotonic, store: PartitionStore | None = None
     ) -> Shared:
         """As the configuration has it, with a store of partition lists or without."""
-        return cls(config, clock, SharedLists(store), Metastore(config.rewrite.metastore))
+        rewrite, shadow = config.rewrite, config.shadow
+        path = Path(shadow.differences_path) if shadow.differences_path else None
+        shared = cls(
+            config=config,
+            clock=clock,
+            lists=SharedLists(store),
+            metastore=Metastore(rewrite.metastore, rewrite.quarantine_s, clock),
+            gate=CostGate(clock, rewrite.gate_retry_s),
+            quarantine=Quarantine(rewrite.quarantine_s, clock),
+            keys=KeyCache(bytes_max=rewrite.key_cache_bytes_max),
+            differences=Differences(path, shadow.differences_bytes_max),
+        )
+        shared.metrics.watch_metastore(lambda: shared.metastore)
+        shared.metrics.watch_quarantine(shared.quarantine)
+        return shared
 
     def reload(self, config: Config) -> tuple[str, ...]:
-        """Go on with another configuration. Returns the sections that differ and count only after a restart."""
+        """Go on with another configuration. Returns what differs in it and counts only after a restart."""
         before, self.config = self.config, config
-        if config.rewrite.metastore != before.rewrite.metastore:
-            self.metastore = Metastore(config.rewrite.metastore)
-        return tuple(name for name in _AT_START if getattr(config, name) != getattr(before, name))
+        rewrite = config.rewrite
+        if rewrite.metastore != before.rewrite.metastore:
+            self.metastore = Metastore(rewrite.metastore, rewrite.quarantine_s, self.clock)
+        self.metastore.period_s = self.quarantine.period_s = rewrite.quarantine_s
+        self.gate.retry_s = rewrite.gate_retry_s
+        sections = [f"[{name}]" for name in _AT_START if getattr(config, name) != getattr(before, name)]
+        keys = [
+            f"{section}.{key}"
+            for section, key in _KEYS_AT_START
+            if getattr(getattr(config, section), key) != getattr(getattr(before, section), key)
+        ]
+        return (*sections, *keys)

@@ -25,6 +25,7 @@ class SkipReason(Enum):
     NOT_VERIFIED = "The rewritten text did not prove equal to the original plus the narrowed scans."
     TABLES_UNSETTLED = "The tables changed while they were being looked up."
     QUARANTINED = "A statement like this one did worse than as it came, so it is left alone for a while."
+    SMALL_SIDE_WRITTEN = "A table that the keys were read from was written in the meantime."
     NOT_WORTH_IT = "To ask for keys is expected to take longer than it saves."
 
     # The block (one SELECT with its FROM) that the scan stands in.

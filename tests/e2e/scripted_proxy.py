@@ -32,6 +32,9 @@ class Script:
         text = self.texts.get(sql, sql)
         return Ruling(text, may_rerun=True, ended=lambda ending: self.endings.append((sql, ending)))
 
+    def untouched(self, sql: str) -> Ruling:
+        return Ruling(sql)
+
     def closed(self) -> None:
         """Nothing is kept by session."""
 
@@ -40,7 +43,7 @@ class Script:
 def scripted_proxy(backend: Endpoint, script: Script) -> Iterator[Endpoint]:
     """A proxy that listens as long as the context lasts, on the event loop that users run it on."""
     settings = ServerSettings("127.0.0.1", 0, backend.host, backend.port)
-    proxy = Proxy(settings, lambda _configuration: script)
+    proxy = Proxy(settings, lambda _opened: script)
     started, stop = threading.Event(), asyncio.Event()
     loop = uvloop.new_event_loop()
 

@@ -76,4 +76,4 @@ def test_a_list_is_set_as_toml_has_it() -> None:
     with pytest.raises(ConfigError, match="is not a list as TOML has it"):
         load(None, ("rewrite.tables_off=[shop]",))
     with pytest.raises(ConfigError, match=r"rewrite\.tables_off"):
-        load(None, ('rewrite.tables_off=["a.b.c"]',))
+        load(None, ('rewrite.tables_off=["a.b.c.d"]',))

@@ -29,6 +29,9 @@ class Inner:
         yield from ()
         return Decision(sql)
 
+    def untouched(self, sql: str) -> Ruling:
+        return Ruling(sql)
+
     def closed(self) -> None:
         self.has_closed = True
 

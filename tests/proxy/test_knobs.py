@@ -6,6 +6,7 @@ from proxy.config import Config, RewriteSection
 from proxy.knobs import Knobs, of_session, turned
 from proxy.rulings import Ruling
 from proxy.session import Session
+from proxy.sessions import Opened
 from proxy.shared import Shared
 
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
@@ -31,7 +32,7 @@ def asks(session: Session, sql: str) -> bool:
 
 
 def opened(configuration: dict[str, str] | None = None) -> Session:
-    return Session(Shared.of(Config(), lambda: 0.0), configuration)
+    return Session(Shared.of(Config(), lambda: 0.0), Opened(configuration or {}))
 
 
 @pytest.mark.parametrize(

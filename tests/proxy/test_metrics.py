@@ -128,13 +128,11 @@ def test_the_gate_and_shadow_runs_count_by_what_they_said(metrics: Metrics, valu
 
 
 def test_what_is_watched_is_read_anew_each_time(metrics: Metrics, value: Value) -> None:
-    counts = {"connections": 3, "slots": 1}
+    counts = {"connections": 3}
     metrics.watch_connections(lambda: counts["connections"])
-    metrics.watch_key_query_slots(lambda: counts["slots"])
     assert value("connections_open") == 3
     counts["connections"] = 2
     assert value("connections_open") == 2
-    assert value("key_query_slots_in_use") == 1
 
 
 def test_what_is_put_aside_counts_by_its_kind_and_names_nothing(metrics: Metrics, value: Value) -> None:

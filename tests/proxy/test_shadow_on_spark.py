@@ -10,7 +10,8 @@ from demo.hive import connect, run
 from demo.thrift_server import ThriftServer
 from proxy.client import BackendClient
 from proxy.config import CatalogSection, Config, RewriteSection
-from proxy.decision import Decider, Queries
+from proxy.decision import Decider, Queries, Terms
+from proxy.knobs import Knobs
 from proxy.queries import Query, QueryResult
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict, compare
 from proxy.shared import Shared
@@ -61,7 +62,8 @@ def asking(sql: str) -> Queries[QueryResult]:
 
 
 async def rewritten(client: BackendClient, sql: str) -> Pair:
-    decision = await client.drive(Decider(Shared.of(PATIENT)).decide(sql))
+    terms = Terms(Knobs.configured(PATIENT, {}), scope="")
+    decision = await client.drive(Decider(Shared.of(PATIENT)).decide(sql, terms))
     assert decision.rewrite is not None
     pair = Pair.of(sql, decision.rewrite)
     assert pair.rewritten != sql, decision.rewrite.scans

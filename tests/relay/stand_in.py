@@ -1,7 +1,7 @@
 """A scripted backend and a client on real sockets, for what only sockets can show."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, suppress
 
 from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
@@ -9,6 +9,7 @@ from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ending, Ruling
 from proxy.server import Proxy, ServerSettings, SessionPort
+from proxy.sessions import Opened
 
 HOST = "127.0.0.1"
 # Far above what any step here takes, so that only a hang reaches it.
@@ -79,6 +80,9 @@ class Rewriter:
             self.results.append((yield query))
         return Ruling(sql if self.text is None else self.text, self.may_rerun, ended=self.ended)
 
+    def untouched(self, sql: str) -> Ruling:
+        return Ruling(sql, ended=self.ended)
+
     def ended(self, ending: Ending) -> None:
         if self.fails_at_the_end:
             raise RuntimeError(ending.message)
@@ -137,7 +141,7 @@ async def eventually(holds: Callable[[], bool]) -> None:
 async def stage(
     rewriter: Rewriter | None = None,
     *,
-    open_port: Callable[[Mapping[str, str]], SessionPort] | None = None,
+    open_port: Callable[[Opened], SessionPort] | None = None,
     **settings: float,
 ) -> AsyncIterator[Stage]:
     backends: asyncio.Queue[Peer] = asyncio.Queue()
@@ -150,7 +154,7 @@ async def stage(
     server = await asyncio.start_server(accept, HOST, 0, limit=1024)
     port = server.sockets[0].getsockname()[1]
     chosen = ServerSettings(HOST, 0, HOST, port, **settings)  # type: ignore[arg-type]
-    proxy = Proxy(chosen, open_port or (lambda _configuration: rewriter or Rewriter()))
+    proxy = Proxy(chosen, open_port or (lambda _opened: rewriter or Rewriter()))
     await proxy.start()
     on = Stage(proxy, backends, server.close)
     try:

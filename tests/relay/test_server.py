@@ -24,6 +24,7 @@ from stand_in import Peer, Rewriter, eventually, stage
 
 from proxy.queries import Column, FailureKind, Query, QueryFailed, Rows
 from proxy.rulings import End
+from proxy.sessions import Opened
 from proxy.wire.frames import frame
 from proxy.wire.hs2 import CONFIGURATION_ENTRIES_MAX, OperationState, encode_open_session
 from proxy.wire.kinds import Kind
@@ -412,8 +413,8 @@ async def test_a_session_is_opened_with_its_settings_and_told_its_end() -> None:
     seen: list[Mapping[str, str]] = []
     rewriter = Rewriter()
 
-    def open_port(configuration: Mapping[str, str]) -> Rewriter:
-        seen.append(configuration)
+    def open_port(opened: Opened) -> Rewriter:
+        seen.append(opened.configuration)
         return rewriter
 
     async with stage(open_port=open_port) as on:
@@ -423,7 +424,8 @@ async def test_a_session_is_opened_with_its_settings_and_told_its_end() -> None:
         await backend.expect(opening)
         backend.send(session_opened())
         await client.expect(session_opened())
-        assert (seen, rewriter.has_closed) == ([{"use:database": "other"}], False)
+        # The first one stands for sessions that are not known.
+        assert (seen, rewriter.has_closed) == ([{}, {"use:database": "other"}], False)
         client.close()
         await on.all_gone()
         assert rewriter.has_closed
@@ -482,7 +484,8 @@ COSTLY = replace(QUERY, needs_slot=True)
 
 async def test_a_costly_query_waits_for_a_slot_and_others_do_not() -> None:
     first, second = Rewriter(queries=(COSTLY,)), Rewriter(queries=(COSTLY, QUERY))
-    rewriters = iter((first, second))
+    # The first one stands for sessions that are not known.
+    rewriters = iter((Rewriter(), first, second))
     async with stage(open_port=lambda _: next(rewriters), key_queries_at_once_max=1) as on:
         one, one_backend = await on.open_session()
         one.send(execute("SELECT 1", 2))

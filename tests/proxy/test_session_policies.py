@@ -1,0 +1,230 @@
+"""When a session does not narrow, what it asks for anew, and what it learns from a statement's end."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from test_session import DESCRIBE, KEY_QUERY, KEYS, NARROWED, SQL, failed, played, rows, sent
+
+from proxy.config import Config, RewriteSection, ShadowSection
+from proxy.explain import view
+from proxy.queries import FailureKind, QueryResult
+from proxy.rulings import End, Ending, Ruling
+from proxy.session import Session
+from proxy.sessions import Opened
+from proxy.shared import Shared
+from rewriter import Rule
+
+FINISHED = Ending(End.FINISHED, 1.0)
+
+
+@dataclass
+class Stage:
+    """A process with a clock that the test sets."""
+
+    now: float = 0.0
+    rewrite: RewriteSection = field(default_factory=RewriteSection)
+    shadow: ShadowSection = field(default_factory=ShadowSection)
+
+    def __post_init__(self) -> None:
+        self.shared = Shared.of(Config(rewrite=self.rewrite, shadow=self.shadow), lambda: self.now)
+
+    def session(self, owner: str = "ann") -> Session:
+        return Session(self.shared, Opened(owner=owner))
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+# --- the write fence
+
+
+@pytest.mark.parametrize("write", ["INSERT INTO d VALUES ('b', 1)", "DELETE FROM shop.d", "CALL anything()"])
+def test_a_small_side_that_is_written_while_its_keys_are_read_leaves_the_statement_as_it_is(
+    stage: Stage, write: str
+) -> None:
+    one, other = stage.session(), stage.session("bob")
+    queries = one.rewrite(SQL)
+    next(queries)
+    for _, answer in DESCRIBE:
+        asked = queries.send(answer)
+    assert asked.sql == KEY_QUERY
+    ruling = sent(other.rewrite(write), [])
+    assert ruling == write
+    with pytest.raises(StopIteration) as end:
+        queries.send(KEYS[1])
+    assert end.value.value.text == SQL
+
+
+def test_a_write_that_has_ended_before_the_keys_are_read_is_no_reason(stage: Stage) -> None:
+    one, other = stage.session(), stage.session("bob")
+    writing = played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == SQL
+    writing.ended(FINISHED)
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+def test_a_write_of_a_session_that_has_closed_is_over(stage: Stage) -> None:
+    one, other = stage.session(), stage.session("bob")
+    _ = played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
+    other.closed()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_a_session_that_is_switched_off_writes_all_the_same(stage: Stage) -> None:
+    one, other = stage.session(), stage.session("bob")
+    _ = played(other.rewrite("SET starpruner.enabled=false"), [])
+    _ = played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == SQL
+
+
+def test_a_statement_that_inserts_what_it_selects_is_narrowed(stage: Stage) -> None:
+    assert sent(stage.session().rewrite(f"INSERT INTO other {SQL}"), [*DESCRIBE, KEYS]) == (
+        f"INSERT INTO other {NARROWED}"
+    )
+
+
+# --- remembered keys
+
+
+def test_keys_are_asked_for_each_time_unless_the_user_allows_a_staleness(stage: Stage) -> None:
+    one = stage.session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+    played(one.rewrite("SET starpruner.key_staleness_s=60"), []).ended(FINISHED)
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+    assert sent(one.rewrite(SQL), []) == NARROWED
+    stage.now = 59.0
+    assert sent(one.rewrite(SQL), []) == NARROWED
+
+
+def test_remembered_keys_are_asked_for_again_once_they_are_too_old() -> None:
+    stage = Stage(rewrite=RewriteSection(key_staleness_s=10))
+    one = stage.session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    stage.now = 11.0
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+def test_remembered_keys_serve_other_sessions_of_the_same_user_alone() -> None:
+    stage = Stage(rewrite=RewriteSection(key_staleness_s=60))
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(stage.session().rewrite(SQL), DESCRIBE) == NARROWED
+    assert sent(stage.session("bob").rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_remembered_keys_do_not_outlive_a_write_to_their_table() -> None:
+    stage = Stage(rewrite=RewriteSection(key_staleness_s=60))
+    one, other = stage.session(), stage.session("bob")
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), []).ended(FINISHED)
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+# --- the cost gate
+
+
+LISTED = ("SHOW PARTITIONS `f`", rows(("ds=a",), ("ds=b",)))
+
+
+def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything_is_asked(stage: Stage) -> None:
+    one = stage.session()
+    # Of 0.8 s narrowed, 0.3 s go to the key query. The third time its fact's partitions are counted.
+    scripts = [[*DESCRIBE, KEYS], [KEYS], [OWNER, LISTED, KEYS], [KEYS], [KEYS]]
+    for script in scripts:
+        ruling = _slowly(stage, one, script)
+        assert ruling.text == NARROWED
+        ruling.ended(Ending(End.FINISHED, 0.5))
+    # As it came it takes no longer.
+    for _ in range(3):
+        ruling = played(one.rewrite(SQL), [])
+        assert ruling.text == SQL
+        ruling.ended(Ending(End.FINISHED, 0.5))
+    played(one.rewrite("SET starpruner.cost_gate=false"), []).ended(FINISHED)
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+def _slowly(stage: Stage, session: Session, script: list[tuple[str, QueryResult]]) -> Ruling:
+    """The ruling after a script in which each answer takes a while."""
+    queries, answers = session.rewrite(SQL), list(script)
+    asked = next(queries)
+    while True:
+        expected, answer = answers.pop(0)
+        assert asked.sql == expected
+        stage.now += 0.3
+        try:
+            asked = queries.send(answer)
+        except StopIteration as end:
+            assert not answers
+            ruling: Ruling = end.value
+            return ruling
+
+
+def test_explain_shows_the_reckoning_and_what_would_be_done(stage: Stage) -> None:
+    one = stage.session()
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).ended(Ending(End.FINISHED, 2.0))
+    found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
+    assert found.reckoning is not None
+    assert found.reckoning.startswith("It ran once narrowed in 2.00 s")
+
+
+OWNER = ("SELECT current_user()", rows(("ann",)))
+UNLISTED = ("SHOW PARTITIONS `f`", failed(FailureKind.REJECTED))
+
+
+# --- what failed, and what is switched off
+
+
+def test_a_statement_that_was_rescued_is_left_alone_for_a_while(stage: Stage) -> None:
+    one = stage.session()
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).ended(Ending(End.RESCUED, 1.0, "no such column"))
+    assert sent(one.rewrite(SQL), []) == SQL
+    found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
+    assert (found.changed, found.skip_reason) == (False, "QUARANTINED")
+    # It is left alone for another user's statement neither longer nor at all.
+    assert sent(stage.session("bob").rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    stage.now = 601.0
+    played(one.rewrite("SET starpruner.cost_gate=false"), []).ended(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [RewriteSection(rules_off=(Rule.INNER_JOIN,)), RewriteSection(tables_off=("f",))],
+    ids=["a rule", "a table"],
+)
+def test_what_is_switched_off_is_not_asked_for(rewrite: RewriteSection) -> None:
+    assert sent(Stage(rewrite=rewrite).session().rewrite(SQL), DESCRIBE) == SQL
+
+
+# --- strict, and shadow
+
+
+def test_with_strict_consistency_the_statement_checks_its_keys_and_is_run_again_whenever_they_changed() -> None:
+    stage = Stage(rewrite=RewriteSection(consistency="strict"))
+    ruling = played(stage.session().rewrite(SQL), [*DESCRIBE, KEYS])
+    assert "raise_error" in ruling.text
+    assert ruling.may_rerun
+    assert ruling.rerun_on
+    assert ruling.rerun_on not in ruling.text
+    ruling.ended(Ending(End.RESCUED, 1.0, f"[USER_RAISED_EXCEPTION] {ruling.rerun_on}"))
+    assert "raise_error" in sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS])
+
+
+def test_in_shadow_mode_the_original_is_sent_and_the_rewritten_text_runs_beside_it(stage: Stage) -> None:
+    one = stage.session()
+    played(one.rewrite("SET starpruner.mode=shadow"), []).ended(FINISHED)
+    ruling = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    assert ruling.text == SQL
+    assert ruling.beside is not None
+    assert next(ruling.beside).sql == f"DESCRIBE QUERY {SQL}"
+
+
+def test_a_part_of_the_statements_can_be_sampled_for_shadow_mode() -> None:
+    stage = Stage(shadow=ShadowSection(fraction=0.25))
+    one, chances = stage.session(), iter([0.24, 0.26])
+    stage.shared.chance = lambda: next(chances)
+    assert played(one.rewrite(SQL), [*DESCRIBE, KEYS]).beside is not None
+    ruling = played(one.rewrite(SQL), [KEYS])
+    assert (ruling.beside, ruling.text) == (None, NARROWED)
