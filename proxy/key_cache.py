@@ -1,9 +1,9 @@
 """Keys that were read a moment ago, for users who allow a small side to be as old as that.
 
 An entry belongs to a session's state (`SessionState.digest`: user, settings, database), so nobody is given keys
-that the backend might have refused or answered otherwise. It is worth nothing any more once it is too old, or a write
-through the proxy may have touched a table that it was read from. Each keeps the fence that was opened before it was
-read, so that no order of reading, writing and keeping lets a stale one through.
+that the backend might have refused or answered otherwise. It is worth nothing any more once it is too old, or a
+write through the proxy may have touched a table that it was read from. Each keeps the fence that was opened before
+it was read, so that no order of reading, writing and keeping lets a stale one through.
 """
 
 from __future__ import annotations
