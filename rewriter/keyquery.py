@@ -46,6 +46,8 @@ class KeyQuery:
     assumes: tuple[str, ...] = ()
     # The tables and views that it names, and all that stand behind those: what its answer depends on.
     tables: frozenset[TableName] = field(default=frozenset(), compare=False)
+    # The same keys as `key1`, `key2`, .., without their types, however many and as often as they come.
+    unbounded: str = field(default="", compare=False)
 
     @property
     def answer_rows_max(self) -> int:
@@ -121,14 +123,24 @@ def key_query(  # noqa: PLR0913 - the parts of a query
     numbers = [""] if len(keys) == 1 else [str(number) for number in range(1, len(keys) + 1)]
     shown = [f"{key} AS key{n}, typeof({key}) AS type{n}" for key, n in zip(keys, numbers, strict=True)]
     where = f" WHERE {' AND '.join(f'({text})' for text in filters)}" if filters else ""
-    rest = f" FROM {source}{where} LIMIT {rows_max + 1}"
-    assumes = session_functions(f"{' '.join(keys)}{rest}")
+    unbounded = unbounded_query(source, keys, where)
+    assumes = session_functions(unbounded)
     shown += [f"{name}() AS {name}_assumed" for name in assumes]
-    sql = f"SELECT DISTINCT {', '.join(shown)}{rest}"
+    sql = f"SELECT DISTINCT {', '.join(shown)} FROM {source}{where} LIMIT {rows_max + 1}"
     if assumes:
         nothing = ", ".join([*("NULL, NULL" for _ in keys), *(f"{name}()" for name in assumes)])
         sql = f"({sql}) UNION ALL SELECT {nothing}"
-    return KeyQuery(sql, tuple(columns), rows_max, assumes, tables)
+    return KeyQuery(sql, tuple(columns), rows_max, assumes, tables, unbounded)
+
+
+def unbounded_query(source: str, keys: Sequence[str], where: str) -> str:
+    """The query for all keys, as `key1`, `key2`, ..
+
+    >>> unbounded_query("dates d", ["d.`ds`"], " WHERE (d.y = 2026)")
+    'SELECT d.`ds` AS key1 FROM dates d WHERE (d.y = 2026)'
+    """
+    shown = ", ".join(f"{key} AS key{number}" for number, key in enumerate(keys, 1))
+    return f"SELECT {shown} FROM {source}{where}"
 
 
 def session_functions(text: str) -> tuple[str, ...]:

@@ -26,3 +26,5 @@ class Limits:
     # tables of a database.
     rules_off: frozenset[Rule] = frozenset()
     tables_off: frozenset[TableName] = frozenset()
+    # Whether the statement itself is to look if the keys have changed since they were read (`rewriter.strict`).
+    strict: bool = False

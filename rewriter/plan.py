@@ -21,6 +21,7 @@ from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
 from rewriter.splice import Narrowing, narrowed
 from rewriter.statement import Statement
+from rewriter.strict import check
 from rewriter.views import see_through
 
 # What became of a question: the keys, or why there are none.
@@ -92,6 +93,8 @@ class ScanOutcome:
     # What the predicate lets through, or more where it is exact.
     cover: Cover | None = None
     skip: SkipReason | None = None
+    # With strict consistency: what stands beside the predicate, and fails the statement where the keys changed.
+    checks: tuple[str, ...] = ()
     # The reducers that were asked last, and the keys of each; None where they are not known.
     reducers: tuple[tuple[Reducer, Keys | None], ...] = ()
 
@@ -144,6 +147,8 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
         scopes = Scopes(statement, seen.catalog)
     if statement.target in {name.parts[-1].lower() for name in seen.names}:
         return Plan(statement, refused(scopes, SkipReason.WRITES_WHAT_IT_READS))
+    if limits.strict and statement.target is not None:
+        return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     return Plan(statement, scans(scopes, limits))
 
 
@@ -179,12 +184,21 @@ def _outcome(
     if not restrictions:
         return ScanOutcome(scan, skip=skip, reducers=tuple(reducers))
     try:
-        predicate = _predicate(scan, restrictions, _budget(statement, restrictions, limits), partitions)
+        checks = _checks(reducers) if limits.strict else ()
+        budget = _budget(statement, restrictions, limits, sum(map(len, checks)))
+        predicate = _predicate(scan, restrictions, budget, partitions) if budget.chars_max > 0 else None
     except UnreadableKeyError:
         return ScanOutcome(scan, skip=SkipReason.UNREADABLE_KEY, reducers=tuple(reducers))
     if predicate is None:
         return ScanOutcome(scan, skip=SkipReason.PREDICATE_TOO_LARGE, reducers=tuple(reducers))
-    return ScanOutcome(scan, predicate.sql, predicate.exact, predicate.cover, reducers=tuple(reducers))
+    return ScanOutcome(
+        scan, predicate.sql, predicate.exact, predicate.cover, checks=checks, reducers=tuple(reducers)
+    )
+
+
+def _checks(reducers: Sequence[tuple[Reducer, Keys | None]]) -> tuple[str, ...]:
+    """One for each key query, each once. Raises UnreadableKeyError."""
+    return tuple(dict.fromkeys(check(r.key_query, keys) for r, keys in reducers if keys is not None))
 
 
 def _usable(reducer: Reducer, answer: KeyAnswer) -> KeyAnswer:
@@ -202,11 +216,12 @@ def _restriction(reducer: Reducer, keys: Keys) -> Restriction:
     return Restriction(tuple(Column(name, type_name) for name, type_name in pairs), keys)
 
 
-def _budget(statement: Statement, restrictions: Sequence[Restriction], limits: Limits) -> Budget:
+def _budget(statement: Statement, restrictions: Sequence[Restriction], limits: Limits, chars_spent: int) -> Budget:
     """What is left of the metastore's patience beside the comparisons of the statement itself."""
+    chars_max = limits.predicate_chars_max - chars_spent
     if sum(_length(restriction.keys) for restriction in restrictions) <= _FEW_KEYS:
-        return Budget(limits.metastore, limits.predicate_chars_max)
-    return Budget(beside(limits.metastore, statement.comparisons_on_join_columns), limits.predicate_chars_max)
+        return Budget(limits.metastore, chars_max)
+    return Budget(beside(limits.metastore, statement.comparisons_on_join_columns), chars_max)
 
 
 def _predicate(
@@ -220,4 +235,4 @@ def _predicate(
 def _narrowing(statement: Statement, outcome: ScanOutcome) -> Narrowing:
     reference = outcome.scan.reference
     alias = None if reference.has_alias else reference.alias_text(statement)
-    return Narrowing(reference.start, reference.stop, alias, outcome.predicate or "")
+    return Narrowing(reference.start, reference.stop, alias, outcome.predicate or "", outcome.checks)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rewriter.catalog import TableName
-from rewriter.keyquery import KeyColumn, Row, plain, read_assumptions, session_functions
+from rewriter.keyquery import KeyColumn, Row, plain, read_assumptions, session_functions, unbounded_query
 from rewriter.keys import Key, UnreadableKeyError, compares_exactly, narrowest_fit
 from rewriter.keyset import KeyRanges
 from rewriter.skip import SkipReason
@@ -34,6 +34,8 @@ class RangeQuery:
     assumes: tuple[str, ...] = ()
     # The tables and views that it names, and all that stand behind those: what its answer depends on.
     tables: frozenset[TableName] = field(default=frozenset(), compare=False)
+    # The keys themselves as `key1`, as often as they come.
+    unbounded: str = field(default="", compare=False)
 
     @property
     def columns(self) -> tuple[KeyColumn, ...]:
@@ -93,7 +95,7 @@ def range_query(  # noqa: PLR0913 - the parts of a query
         f" (SELECT key, lag(key) OVER (ORDER BY key) AS previous FROM ({asked}) WHERE key IS NOT NULL)))"
         f" GROUP BY part"
     )
-    return RangeQuery(sql, column, ranges_max, assumes, tables)
+    return RangeQuery(sql, column, ranges_max, assumes, tables, unbounded_query(source, [key], where))
 
 
 def _key(value: object) -> Key:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rewriter.catalog import TableName
 from rewriter.jointree import Leaf, Reference
@@ -16,6 +16,7 @@ from rewriter.rule import Rule
 from rewriter.scopes import Block, Scopes
 from rewriter.skip import SkipReason
 from rewriter.strengthen import strengthen
+from rewriter.strict import can_be_checked
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,22 @@ class PlannedScan:
 def scans(scopes: Scopes, limits: Limits) -> tuple[PlannedScan, ...]:
     """One for each table reference in a FROM, outer blocks before inner ones."""
     found = _capped(_findings(scopes, limits), limits.key_queries_max)
-    return tuple(
+    planned = tuple(
         _scan(scopes, block, leaf, leaf.reference, found[leaf.reference])
         for block in scopes.blocks
         for leaf in block.tree.leaves
         if leaf.reference is not None
     )
+    return tuple(_if_checked(scopes, scan) for scan in planned) if limits.strict else planned
+
+
+def _if_checked(scopes: Scopes, scan: PlannedScan) -> PlannedScan:
+    """The scan, to be narrowed only where it can carry a check of its keys."""
+    # Only of a table are these known: neither a view nor a CTE with the name of a table has them.
+    is_table = bool(scan.partition_columns)
+    if not scan.reducers or (is_table and can_be_checked(scopes.catalog.get(scan.reference.name))):
+        return scan
+    return replace(scan, reducers=(), skip=SkipReason.STRICT_TABLE)
 
 
 def refused(scopes: Scopes, reason: SkipReason) -> tuple[PlannedScan, ...]:

@@ -11,6 +11,7 @@ class SkipReason(Enum):
     # The statement as a whole.
     NOT_A_QUERY = "Only SELECT, INSERT .. SELECT and CREATE TABLE .. AS SELECT are rewritten."
     WRITES_WHAT_IT_READS = "The statement writes a table that it also reads."
+    STRICT_WRITES = "With strict consistency a statement that writes is left alone: it could not be run again."
     NO_JOIN_IN_TEXT = "The statement has no join and no subquery."
     DOES_NOT_PARSE = "The statement could not be parsed as Spark SQL, so it is forwarded as it is."
     TOO_LARGE = "The statement is longer than rewrite.statement_chars_max."
@@ -42,6 +43,7 @@ class SkipReason(Enum):
     VIEW_NOT_FOLLOWED = "The view's text is not known, or it is not certain what its names and quotes mean."
     NOT_PARTITIONED = "The table is not partitioned."
     PROVIDER = "The table's format is not one whose partition pruning is known."
+    STRICT_TABLE = "With strict consistency only tables are narrowed, in formats whose files Spark lists itself."
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
     TABLE_OFF = "The table is switched off in rewrite.tables_off, or for a while because narrowing it did harm."
 

@@ -3,6 +3,7 @@
 The proof has two parts. With a stand-in for each predicate the text must parse to the original's tree plus the
 narrowed scans. And each predicate must be a condition that nothing around it can break up, by its tokens: so what
 parses with the stand-in parses with the predicate in its place. Parsing thousands of literals takes half a second.
+A check is proven likewise: it stands in parentheses that nothing within it closes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from rewriter.statement import Statement, parsed, tokenize
+from rewriter.strict import UNSEEN
 
 # What may stand for any condition.
 _STAND_IN = "TRUE"
@@ -48,6 +50,8 @@ class Narrowing:
     stop: int
     alias: str | None
     predicate: str
+    # What must hold beside it, each an expression in parentheses that runs a query (`rewriter.strict`).
+    checks: tuple[str, ...] = ()
 
     @property
     def before(self) -> str:
@@ -58,7 +62,13 @@ class Narrowing:
     def after(self) -> str:
         """What is inserted behind it."""
         alias = f" AS {self.alias}" if self.alias is not None else ""
-        return f" WHERE {self.predicate}){alias}"
+        return f" WHERE {self._condition}){alias}"
+
+    @property
+    def _condition(self) -> str:
+        if not self.checks:
+            return self.predicate
+        return " AND ".join([f"({self.predicate} OR {UNSEEN})", *self.checks])
 
 
 def narrowed(statement: Statement, narrowings: Sequence[Narrowing]) -> str | None:
@@ -68,7 +78,9 @@ def narrowed(statement: Statement, narrowings: Sequence[Narrowing]) -> str | Non
         return None
     if not all(map(is_one_condition, {narrowing.predicate for narrowing in ordered})):
         return None
-    outline = [replace(narrowing, predicate=_STAND_IN) for narrowing in ordered]
+    if not all(map(is_enclosed, {check for narrowing in ordered for check in narrowing.checks})):
+        return None
+    outline = [replace(narrowing, predicate=_STAND_IN, checks=()) for narrowing in ordered]
     proven = _is_original_plus(statement, outline, _inserted(statement, outline))
     return _inserted(statement, ordered) if proven else None
 
@@ -92,6 +104,19 @@ def is_one_condition(predicate: str) -> bool:
         return True
     groups, between = outermost[::2], outermost[1::2]
     return {*groups} == {TokenType.L_PAREN} and {*between} <= {TokenType.AND} and len(outermost) % 2 == 1
+
+
+def is_enclosed(text: str) -> bool:
+    """Whether the text is one pair of parentheses with what is between them, and within one statement.
+
+    >>> is_enclosed("(SELECT max(k) FROM d)"), is_enclosed("(SELECT 1) OR (TRUE)")
+    (True, False)
+    """
+    try:
+        kinds = [token.token_type for token in tokenize(text)]
+    except SqlglotError:
+        return False
+    return _outermost(kinds) == [TokenType.L_PAREN] and TokenType.SEMICOLON not in kinds
 
 
 def _outermost(kinds: Sequence[TokenType]) -> list[TokenType]:

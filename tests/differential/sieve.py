@@ -246,6 +246,10 @@ def _variants(planned: Plan, answers: Answers, rng: Random) -> dict[str, str]:
     every = (True,) * len(more)
     wider = replace(keys, rows=KeySet.of(keys.type_names, [*keys.rows, more], null_safe=every).rows)
     texts[f"rewritten with more keys for {grown.sql}"] = apply(planned, {**answers, grown: wider}, LIMITS).text
+    strict = replace(LIMITS, strict=True)
+    texts["rewritten with a check"] = apply(planned, answers, strict).text
+    hulls = {question: _hull(answer) for question, answer in answers.items()}
+    texts["rewritten by ranges with a check"] = apply(planned, hulls, strict).text
     texts |= _tight_variants(planned, answers, rng)
     return texts
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 import golden_cases
 import pytest
 from golden_cases import DATABASE, Expected, Refusal, Take, refusals, takes
+from golden_tables import make_golden_tables
 from pyhive import hive
 
 from demo.hive import connect, run
@@ -31,11 +32,7 @@ Sessions = tuple[hive.Connection, hive.Connection]
 @pytest.fixture(scope="module")
 def sessions(spark: ThriftServer, proxy: ProxyProcess) -> Iterator[Sessions]:
     """A direct and a proxied session in the database of the golden tables, which are made here."""
-    with closing(connect(spark.endpoint)) as connection:
-        run(connection, f"CREATE DATABASE {DATABASE}")
-        run(connection, f"USE {DATABASE}")
-        for statement in golden_cases.table_statements():
-            run(connection, statement)
+    make_golden_tables(spark)
     with (
         closing(connect(spark.endpoint, database=DATABASE)) as direct,
         closing(connect(proxy.endpoint, database=DATABASE)) as proxied,

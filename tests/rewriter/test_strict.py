@@ -1,0 +1,139 @@
+"""The check beside a predicate, without a server: what it says, and what is left alone."""
+
+import pytest
+
+from rewriter import (
+    Catalog,
+    Column,
+    KeyRanges,
+    Keys,
+    KeySet,
+    Limits,
+    Plan,
+    SkipReason,
+    TableFacts,
+    TableKind,
+    TableName,
+    ViewText,
+    apply,
+    plan,
+    read,
+)
+from rewriter.keyquery import KeyColumn, key_query
+from rewriter.splice import is_enclosed
+from rewriter.strict import KEYS_CHANGED, check
+
+STRICT = Limits(strict=True)
+FACT = TableFacts((Column("id", "int"), Column("ds", "string")), ("ds",))
+SMALL = TableFacts((Column("ds", "string"), Column("g", "int")))
+CATALOG: Catalog = {
+    TableName(("f",)): FACT,
+    TableName(("d",)): SMALL,
+    TableName(("h",)): TableFacts(FACT.columns, ("ds",), provider="hive"),
+    TableName(("m",)): TableFacts((Column("_metadata", "int"), Column("ds", "string")), ("ds",)),
+    TableName(("v",)): TableFacts(
+        FACT.columns,
+        kind=TableKind.VIEW,
+        view=ViewText("SELECT id, ds FROM f", ("spark_catalog", "default"), ("id", "ds")),
+    ),
+    TableName(("spark_catalog", "default", "f")): FACT,
+    TableName(("e",)): TableFacts((Column("id", "int"),)),
+}
+SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
+
+
+def planned(sql: str, limits: Limits = STRICT) -> Plan:
+    statement = read(sql, chars_max=10_000)
+    assert not isinstance(statement, SkipReason)
+    return plan(statement, CATALOG, limits)
+
+
+def test_beside_the_predicate_stands_a_check_that_spark_cannot_tell_from_one_that_is_needed() -> None:
+    found = planned(SQL)
+    (question,) = found.key_queries
+    outcome = apply(found, {question: KeySet(("string",), (("a",),))}, STRICT)
+    assert outcome.text == (
+        "SELECT f.id FROM (SELECT * FROM f WHERE"
+        " ((`ds` IN ('a') OR typeof(`ds`) <> 'string')"
+        " OR (forall(array(TRUE), held -> FALSE) AND _metadata.file_size < 0)) AND"
+        " (SELECT if(count(*) = 0, TRUE, raise_error(concat('starpruner: ', 'the keys have changed since they were"
+        " read'))) FROM (SELECT d.`ds` AS key1 FROM d WHERE (d.g = 1)) AS keys_now WHERE typeof(key1) NOT IN"
+        " ('string') OR (key1 IS NOT NULL AND (`key1` IN ('a')) IS NOT TRUE))) AS f"
+        " JOIN d ON f.ds = d.ds WHERE d.g = 1"
+    )
+    assert KEYS_CHANGED not in outcome.text
+
+
+@pytest.mark.parametrize(
+    ("column", "keys", "condition"),
+    [
+        (KeyColumn("date"), KeySet(("date",), ()), "key1 IS NOT NULL AND (FALSE) IS NOT TRUE"),
+        (
+            KeyColumn("string", null_safe=True),
+            KeySet(("string",), ((None,), ("a",))),
+            "((`key1` IN ('a') OR `key1` IS NULL)) IS NOT TRUE",
+        ),
+        (
+            KeyColumn("tinyint"),
+            KeySet(("tinyint",), ((1,),)),
+            "key1 BETWEEN -128Y AND 127Y AND (`key1` IN (1Y)) IS NOT TRUE",
+        ),
+        (
+            KeyColumn("int", null_safe=True),
+            KeyRanges("int", ((1, 5),), nullable=True),
+            (
+                "(key1 IS NULL OR key1 BETWEEN -2147483648 AND 2147483647)"
+                " AND ((`key1` BETWEEN 1 AND 5 OR `key1` IS NULL)) IS NOT TRUE"
+            ),
+        ),
+        (KeyColumn("bigint"), KeyRanges("bigint", ()), "key1 IS NOT NULL AND (FALSE) IS NOT TRUE"),
+        (
+            KeyColumn("boolean", null_safe=True),
+            KeySet(("boolean",), ((None,), (False,), (True,))),
+            "(TRUE) IS NOT TRUE",
+        ),
+    ],
+)
+def test_what_counts_as_a_new_key_is_what_could_match(column: KeyColumn, keys: Keys, condition: str) -> None:
+    question = key_query(source="d", keys=["d.k"], columns=[column], rows_max=10)
+    assert f" OR ({condition}))" in check(question, keys)
+
+
+def test_pairs_are_looked_for_as_pairs() -> None:
+    columns = [KeyColumn("int"), KeyColumn("string", null_safe=True)]
+    question = key_query(source="d", keys=["d.a", "d.b"], columns=columns, rows_max=10)
+    text = check(question, KeySet(("int", "string"), ((1, "x"), (2, None))))
+    assert "(`key1` IN (1) AND `key2` IN ('x')) OR (`key1` IN (2) AND `key2` IS NULL)" in text
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("INSERT INTO e SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1", SkipReason.STRICT_WRITES),
+        ("CREATE TABLE x AS SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1", SkipReason.STRICT_WRITES),
+        (SQL.replace("FROM f JOIN", "FROM h AS f JOIN"), SkipReason.STRICT_TABLE),
+        (SQL.replace("f.id FROM f JOIN", "1 FROM m AS f JOIN"), SkipReason.STRICT_TABLE),
+        (SQL.replace("FROM f JOIN", "FROM v AS f JOIN"), SkipReason.STRICT_TABLE),
+    ],
+)
+def test_what_cannot_be_checked_or_run_again_is_left_alone(sql: str, reason: SkipReason) -> None:
+    assert planned(sql, Limits()).key_queries, "without strict consistency it is narrowed"
+    found = planned(sql)
+    assert found.key_queries == ()
+    assert found.scans[0].skip is reason
+
+
+def test_a_check_counts_in_the_length_of_what_is_inserted() -> None:
+    found = planned(SQL)
+    answers = {question: KeySet(("string",), (("a",),)) for question in found.key_queries}
+    assert apply(found, answers, Limits(strict=True, predicate_chars_max=500)).text != SQL
+    short = apply(found, answers, Limits(strict=True, predicate_chars_max=300))
+    assert short.text == SQL
+    assert short.scans[0].skip is SkipReason.PREDICATE_TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    "text", ["(SELECT 1) OR (TRUE)", "(SELECT 1", "SELECT 1", "(SELECT 1; SELECT 2)", "(1))", "(')"]
+)
+def test_a_check_that_something_around_it_could_break_up_is_not_taken(text: str) -> None:
+    assert not is_enclosed(text)

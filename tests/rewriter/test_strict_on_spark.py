@@ -1,0 +1,248 @@
+"""Strict consistency on the real server: the same rows while the keys hold, an error before any row otherwise."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import pytest
+from golden_cases import DATABASE, Take, pure_catalog, takes
+from golden_tables import make_golden_tables
+from pyhive import hive
+
+from demo.hive import connect, run
+from demo.metrics import SparkUi
+from demo.thrift_server import ThriftServer
+from rewriter import (
+    Catalog,
+    Column,
+    Keys,
+    KeySet,
+    Limits,
+    Plan,
+    Question,
+    SkipReason,
+    TableFacts,
+    TableName,
+    apply,
+    plan,
+    read,
+)
+from rewriter.strict import KEYS_CHANGED
+
+STRICT = Limits(strict=True)
+# One key at most, so that ranges around them are asked for.
+BY_RANGES = Limits(strict=True, key_rows_max=1)
+
+
+@pytest.fixture(scope="module")
+def golden(spark: ThriftServer) -> Iterator[hive.Connection]:
+    """A session in the database of the golden tables."""
+    make_golden_tables(spark)
+    with closing(connect(spark.endpoint, database=DATABASE)) as connection:
+        yield connection
+
+
+def planned(sql: str, limits: Limits, facts: Catalog | None = None) -> Plan:
+    statement = read(sql, chars_max=100_000)
+    assert not isinstance(statement, SkipReason), statement.sentence
+    names: frozenset[TableName] = frozenset()
+    while (found := plan(statement, facts or pure_catalog(names), limits)).missing:
+        names |= found.missing
+    return found
+
+
+def asked(session: hive.Connection, found: Plan) -> dict[Question, Keys | SkipReason]:
+    answers: dict[Question, Keys | SkipReason] = {}
+    while pending := found.pending(answers):
+        for question in pending:
+            rows = [tuple(map(plain, row)) for row in run(session, question.sql)]
+            answers[question] = question.read(rows)
+    return answers
+
+
+def rewritten(session: hive.Connection, sql: str, limits: Limits, facts: Catalog | None = None) -> str:
+    """The statement with its keys and their check, as the session answers now."""
+    found = planned(sql, limits, facts)
+    result = apply(found, asked(session, found), limits)
+    assert result.skip is None
+    return result.text
+
+
+def plain(value: object) -> object:
+    return value if value is None or isinstance(value, int | bool) else str(value)
+
+
+def answer(session: hive.Connection, sql: str) -> Counter[str]:
+    return Counter(map(repr, run(session, sql)))
+
+
+@pytest.mark.parametrize("limits", [STRICT, BY_RANGES], ids=["keys", "ranges"])
+@pytest.mark.parametrize("case", takes(), ids=str)
+def test_a_statement_with_its_check_answers_as_it_does_without(
+    case: Take, limits: Limits, golden: hive.Connection
+) -> None:
+    text = rewritten(golden, case.sql, limits)
+    if text != case.sql:
+        assert "raise_error" in text
+        assert answer(golden, text) == answer(golden, case.sql), text
+
+
+@pytest.mark.parametrize("case", takes(), ids=str)
+def test_a_statement_whose_keys_are_all_new_fails_or_has_no_use_for_them(
+    case: Take, golden: hive.Connection
+) -> None:
+    found = planned(case.sql, STRICT)
+    none = {question: forgotten(keys) for question, keys in asked(golden, found).items()}
+    text = apply(found, none, STRICT).text
+    try:
+        assert answer(golden, text) == answer(golden, case.sql), text
+    except hive.Error as failed:
+        assert KEYS_CHANGED in str(failed), text  # noqa: PT017 - either end is a good one
+
+
+def forgotten(keys: Keys | SkipReason) -> Keys | SkipReason:
+    return replace(keys, rows=()) if isinstance(keys, KeySet) else keys
+
+
+FACT = TableName(("strict_fact",))
+SMALL = TableName(("strict_small",))
+FACTS: Catalog = {
+    FACT: TableFacts((Column("v", "int"), Column("ds", "string"), Column("n", "tinyint")), ("ds", "n")),
+    SMALL: TableFacts((Column("ds", "string"), Column("n", "int"), Column("g", "int"))),
+}
+SMALL_ROWS = "('a', 1, 1), ('b', 2, 1), ('c', 3, 2), (NULL, 4, 2)"
+
+
+@dataclass(frozen=True)
+class Change:
+    """Rows that come to the small side, or take its rows' place, and a statement that reads it."""
+
+    name: str
+    statement: str
+    rows: str
+    raises: bool
+    instead: bool = False
+    # Where ranges were asked for, which hold null for `<=>`, and of several columns are those of each by itself.
+    raises_by_ranges: bool | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+ONE_KEY = "SELECT v FROM strict_fact f JOIN strict_small s ON f.ds = s.ds WHERE s.g = 1"
+NULL_SAFE = "SELECT v FROM strict_fact f JOIN strict_small s ON f.ds <=> s.ds WHERE s.g = 1"
+TWO_COLUMNS = "SELECT v FROM strict_fact f JOIN strict_small s ON f.ds = s.ds AND f.n = s.n WHERE s.g = 1"
+TWO_COLUMNS_NULL_SAFE = TWO_COLUMNS.replace("f.n = s.n", "f.n <=> s.n")
+NO_KEY = "SELECT count(*) FROM strict_fact f JOIN strict_small s ON f.ds = s.ds WHERE s.g = 9"
+OTHER_TYPE = "SELECT v FROM strict_fact f JOIN strict_small s ON f.n = s.n WHERE s.g = 1"
+TWO_SIDES = """SELECT f.v FROM strict_fact f JOIN strict_small s ON f.ds = s.ds JOIN strict_small t ON f.n = t.n
+WHERE s.g = 1 AND t.g = 2"""
+BROADCAST = ONE_KEY.replace("SELECT", "SELECT /*+ BROADCAST(s) */")
+
+CHANGES = [
+    Change("a further key", ONE_KEY, "('d', 1, 1)", raises=True),
+    Change("a key that there was", ONE_KEY, "('a', 7, 1)", raises=False),
+    Change("a key that the filter keeps out", ONE_KEY, "('d', 1, 2)", raises=False),
+    Change("null, which = never matches", ONE_KEY, "(NULL, 1, 1)", raises=False),
+    Change("null, which <=> matches", NULL_SAFE, "(NULL, 1, 1)", raises=True, raises_by_ranges=False),
+    Change("a further key beside <=>", NULL_SAFE, "('d', 1, 1)", raises=True),
+    Change("another pair of the same values", TWO_COLUMNS, "('a', 2, 1)", raises=True, raises_by_ranges=False),
+    Change("a pair that there was", TWO_COLUMNS, "('a', 1, 1)", raises=False),
+    Change("a pair with a null", TWO_COLUMNS, "('d', NULL, 1)", raises=False, raises_by_ranges=True),
+    Change(
+        "a pair with a null that <=> matches",
+        TWO_COLUMNS_NULL_SAFE,
+        "('a', NULL, 1)",
+        raises=True,
+        raises_by_ranges=False,
+    ),
+    Change("the first key", NO_KEY, "('a', 1, 9)", raises=True),
+    Change("a key too large for the column", OTHER_TYPE, "('d', 1000, 1)", raises=False),
+    Change("a key of a wider type", OTHER_TYPE, "('d', 4, 1)", raises=True),
+    Change("a key of the first of two small sides", TWO_SIDES, "('d', 1, 1)", raises=True),
+    Change("a key of the second of two small sides", TWO_SIDES, "('d', 9, 2)", raises=True),
+    # Without care, Spark takes these for empty before it looks for further keys.
+    Change("what the statement asks for alone", f"{ONE_KEY} AND f.ds = 'd'", "('d', 1, 1)", raises=True),
+    Change("all that is left", f"{BROADCAST} AND f.v > 0", "('d', 1, 1)", raises=True, instead=True),
+    Change("no row is left", ONE_KEY, "('a', 1, 2)", raises=False, instead=True),
+    Change("fewer keys", ONE_KEY, "('a', 1, 1)", raises=False, instead=True),
+]
+
+
+@pytest.fixture(scope="module")
+def tables(spark: ThriftServer) -> None:
+    with closing(connect(spark.endpoint)) as connection:
+        for statement in (
+            "DROP TABLE IF EXISTS strict_fact",
+            "DROP TABLE IF EXISTS strict_small",
+            "CREATE TABLE strict_fact (v INT, ds STRING, n TINYINT) USING parquet PARTITIONED BY (ds, n)",
+            """INSERT INTO strict_fact VALUES
+            (1, 'a', 1Y), (2, 'b', 2Y), (3, 'c', 3Y), (4, 'd', 4Y), (5, NULL, 1Y), (6, 'a', NULL), (7, 'a', 2Y)""",
+            "CREATE TABLE strict_small (ds STRING, n INT, g INT) USING parquet",
+        ):
+            run(connection, statement)
+
+
+def write(spark: ThriftServer, what: str) -> None:
+    """Write to the small side in another session."""
+    with closing(connect(spark.endpoint)) as connection:
+        run(connection, f"INSERT {what}")
+
+
+@pytest.fixture
+def unchanged(spark: ThriftServer, tables: None) -> None:  # noqa: ARG001 - the tables are there
+    write(spark, f"OVERWRITE strict_small VALUES {SMALL_ROWS}")
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("limits", [STRICT, BY_RANGES], ids=["keys", "ranges"])
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_keys_that_came_after_they_were_read_fail_the_statement_and_nothing_else_does(
+    change: Change, limits: Limits, spark: ThriftServer
+) -> None:
+    with closing(connect(spark.endpoint)) as session:
+        text = rewritten(session, change.statement, limits, FACTS)
+        assert text != change.statement
+        assert answer(session, text) == answer(session, change.statement)
+    write(spark, f"{'OVERWRITE' if change.instead else 'INTO'} strict_small VALUES {change.rows}")
+    # A session of its own: one that has read a table goes on with the files that it knew.
+    with closing(connect(spark.endpoint)) as session:
+        if change.raises if limits is STRICT or change.raises_by_ranges is None else change.raises_by_ranges:
+            with pytest.raises(hive.Error) as failed:
+                run(session, text)
+            assert KEYS_CHANGED in str(failed.value)
+            assert KEYS_CHANGED not in text, "an error that quotes the statement would hold the words"
+        else:
+            assert answer(session, text) == answer(session, change.statement)
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("incremental", ["true", "false"])
+def test_no_row_comes_before_the_error(spark: ThriftServer, incremental: str, adaptive: str) -> None:
+    branches = f"SELECT 1 AS v FROM range(1000) UNION ALL {ONE_KEY}"
+    with closing(connect(spark.endpoint)) as session:
+        text = rewritten(session, branches, STRICT, FACTS)
+    write(spark, "INTO strict_small VALUES ('d', 1, 1)")
+    with closing(connect(spark.endpoint)) as session, session.cursor() as cursor:
+        run(session, f"SET spark.sql.thriftServer.incrementalCollect={incremental}")
+        run(session, f"SET spark.sql.adaptive.enabled={adaptive}")
+        # PyHive waits for the end of the statement, which here it does not reach.
+        with pytest.raises(hive.Error, match=KEYS_CHANGED):
+            cursor.execute(text)
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_partitions_are_pruned_before_they_are_listed_and_the_check_runs_once(
+    spark: ThriftServer, spark_ui: SparkUi
+) -> None:
+    with closing(connect(spark.endpoint)) as session:
+        text = rewritten(session, ONE_KEY, STRICT, FACTS)
+        before = spark_ui.last_execution()
+        direct = answer(session, ONE_KEY)
+        alone = spark_ui.scans_of("strict_small", after=before)
+        before = spark_ui.last_execution()
+        assert answer(session, text) == direct
+        assert spark_ui.scans_of("strict_fact", after=before).files_listed == 4
+        assert spark_ui.scans_of("strict_small", after=before).files_read == 2 * alone.files_read
