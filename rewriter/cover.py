@@ -123,6 +123,14 @@ class Cover:
         return cls(tuple(sorted(found, key=_sort_key)))
 
     @classmethod
+    def of_apart(cls, boxes: Iterable[Box]) -> Cover:
+        """The rows of boxes of which no two hold a value of some column both: none is inside another one.
+
+        To be one box they must differ in that column alone, so one round finds all of them.
+        """
+        return cls(tuple(sorted(_merged(list(boxes)), key=_sort_key)))
+
+    @classmethod
     def of_domain(cls, column: str, domain: Domain) -> Cover:
         """The rows whose one column is in the domain."""
         box = Box.of({column: domain})

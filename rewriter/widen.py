@@ -170,7 +170,7 @@ class _Widening:
             if domain.nullable:
                 members[len(starts)].append(box)
         joined = (Box.of({**_column_by_column(boxes), column: segments[n]}) for n, boxes in members.items())
-        return Cover.of(box for box in joined if box is not None)
+        return Cover.of_apart(box for box in joined if box is not None)
 
     def _segments(self, domain: Domain, column: str, segments_max: int) -> list[Domain]:
         """The domain cut into pieces at its most costly gaps; null, if it is in it, comes last, by itself."""
