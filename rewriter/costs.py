@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import sub
 from typing import Protocol
 
 from rewriter.domain import Domain
@@ -88,25 +89,39 @@ class Distance:
         return [_prefix(text) + index for index, text in enumerate(positions)]
 
 
-def gap_costs(domain: Domain, costs: Costs) -> list[int]:
-    """What lies in the gap behind each range of the domain; behind the last one, all that is outside of them.
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """What lies outside of a column's domain: in front of each of its ranges, and behind the last one."""
 
-    >>> gap_costs(Domain.of("int", [3, 7]), PartitionCosts.of("int", [1, 3, 4, 5, 7, 8]))
-    [2, 2]
-    """
-    on = line(domain.type_name)
-    below = costs.below((on.bottom, *domain.cuts, on.top))
-    entered, left = below[1:-1:2], below[2:-1:2]
-    inner = [high - low for low, high in zip(left, entered[1:], strict=False)]
-    return [*inner, entered[0] - below[0] + below[-1] - left[-1]] if left else []
+    lengths: list[int]
+    # What lies anywhere, in the domain too. Null is not counted.
+    total: int
 
+    @classmethod
+    def of(cls, domain: Domain, costs: Costs) -> Gaps:
+        """The gaps of a domain.
 
-def share(domain: Domain, costs: Costs) -> float:
-    """The part of the fact that lies in the domain, from 0 to 1. Null is not counted."""
-    on = line(domain.type_name)
-    bottom, *below, top = costs.below((on.bottom, *domain.cuts, on.top))
-    inside = sum(below[1::2]) - sum(below[::2])
-    return inside / (top - bottom) if top > bottom else 0.0
+        >>> Gaps.of(Domain.of("int", [3, 7]), PartitionCosts.of("int", [1, 3, 4, 5, 7, 8]))
+        Gaps(lengths=[1, 2, 1], total=6)
+        """
+        on = line(domain.type_name)
+        below = costs.below((on.bottom, *domain.cuts, on.top))
+        return cls(list(map(sub, below[1::2], below[::2])), below[-1] - below[0])
+
+    @property
+    def inner(self) -> list[int]:
+        """What lies behind each range but the last one."""
+        return self.lengths[1:-1]
+
+    @property
+    def outside(self) -> int:
+        """What lies in front of the first range and behind the last one."""
+        return self.lengths[0] + self.lengths[-1]
+
+    @property
+    def share(self) -> float:
+        """The part of the fact that lies in the domain, from 0 to 1."""
+        return (self.total - sum(self.lengths)) / self.total if self.total else 0.0
 
 
 def adds_to(wider: Domain, domain: Domain, costs: Costs) -> bool:

@@ -39,7 +39,7 @@ class Box:
         """The box of some domains, or None if it is empty."""
         if any(domain.is_none for domain in domains.values()):
             return None
-        return cls(tuple(sorted((c, d) for c, d in domains.items() if not d.is_all)))
+        return cls(tuple(pair for pair in sorted(domains.items()) if not pair[1].is_all))
 
     def domain(self, column: str) -> Domain | None:
         """What the column may hold; None for anything."""
@@ -123,6 +123,14 @@ class Cover:
         return cls(tuple(sorted(found, key=_sort_key)))
 
     @classmethod
+    def of_apart(cls, boxes: Iterable[Box]) -> Cover:
+        """The rows of boxes of which no two hold a value of some column both: none is inside another one.
+
+        To be one box they must differ in that column alone, so one round finds all of them.
+        """
+        return cls(tuple(sorted(_merged(list(boxes)), key=_sort_key)))
+
+    @classmethod
     def of_domain(cls, column: str, domain: Domain) -> Cover:
         """The rows whose one column is in the domain."""
         box = Box.of({column: domain})
@@ -140,8 +148,9 @@ class Cover:
         if len(columns) == 1:
             (column,) = columns
             # One box in any case, and many keys: they need not be put into rows of positions and back.
-            held = _domain(column.type_name, _positions(column, [value for (value,) in given]))
-            return cls.of_domain(column.name, held)
+            values = [value for (value,) in given if value is not None]
+            nullable = len(values) < len(given)
+            return cls.of_domain(column.name, Domain.of(column.type_name, values, nullable=nullable))
         transposed = zip(columns, zip(*given, strict=True), strict=bool(given))
         by_column = [_positions(column, values) for column, values in transposed]
         parts: list[tuple[tuple[Position, ...], tuple[Domain, ...]]]

@@ -53,11 +53,6 @@ class KeySet:
                 matching = {row for row in matching if row[index] is not None}
         return cls(type_names, _ascending(type_names, matching))
 
-    def column(self, index: int) -> KeySet:
-        """The distinct keys of one column alone."""
-        type_names = (self.type_names[index],)
-        return KeySet(type_names, _ascending(type_names, {(row[index],) for row in self.rows}))
-
     @property
     def is_none(self) -> bool:
         """Whether there is no key."""

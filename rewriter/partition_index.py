@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
 
-from rewriter.byte_ranges import successor
 from rewriter.keys import Key
 from rewriter.partition_filter import Filter, PartitionTest
 from rewriter.partition_keys import END, PartitionKeys
@@ -94,14 +93,6 @@ class PartitionIndex:
             yield self.keys.spec(entry)
         yield from self.unreadable
 
-    def between(self, low: Key, high: Key) -> int:
-        """How many partitions have a value of the leading column strictly between two.
-
-        Partitions that cannot be read are not among them: none, or all, might be. Raises NotIndexableError.
-        """
-        start, stop = successor(self.keys.encode_field(0, low)), self.keys.encode_field(0, high)
-        return sum(1 for _ in self.entries.scan(start, stop))
-
     @property
     def count(self) -> int:
         """How many partitions there are."""
@@ -116,20 +107,3 @@ class PartitionIndex:
         fields = self.keys.fields(self.entries.scan(b"", END), position)
         for field, same in groupby(sorted(fields) if position else fields):
             yield self.keys.decode_field(position, field), len(list(same))
-
-    def distinct(self, column: str) -> tuple[Key | None, ...]:
-        """The values of a column that partitions have, ascending, null first. Raises NotIndexableError."""
-        position = self.keys.position(column)
-        fields = self._leading_fields() if position == 0 else self._fields(position)
-        return tuple(self.keys.decode_field(position, field) for field in fields)
-
-    def _leading_fields(self) -> Iterator[bytes]:
-        """Goes from each value straight to the next one, past all the partitions that share it."""
-        start = b""
-        while (entry := next(self.entries.scan(start, END), None)) is not None:
-            field = self.keys.field(entry, 0)
-            yield field
-            start = successor(field)
-
-    def _fields(self, position: int) -> list[bytes]:
-        return sorted(set(self.keys.fields(self.entries.scan(b"", END), position)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -26,6 +26,7 @@ _LINES_MAX = 64
 _DECIMAL_TYPE = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 _DECIMAL = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DIGITS_ALIKE = bytes.maketrans(b"0123456789", b"0000000000")
 # Spark counts 32 bits of days from 1970. Python's ordinals count from the year 1, so the ends lie farther out.
 _DAYS_MAX = 1 << 32
 # Above every string: no UTF-8 text, and no text that Spark makes of other bytes, reaches it as a key.
@@ -51,11 +52,12 @@ class Line(Protocol):
     def top(self) -> Position:
         """The end of the line: above every position."""
 
+    @property
+    def step(self) -> Position:
+        """What is added to a position to get to the next one: nothing lies between."""
+
     def positions(self, values: Iterable[Key]) -> list[Position]:
         """The positions of values, in their order. Raises UnreadableKeyError."""
-
-    def after(self, position: Position) -> Position:
-        """The next position: nothing lies between."""
 
     def width(self, low: Position, high: Position) -> float:
         """How many values lie from `low` up to but not including `high`; infinity if there is no end of them."""
@@ -101,6 +103,7 @@ class _Numbers:
     top: int
     _count: Callable[[list[Key]], list[int]]
     _value: Callable[[int], Key]
+    step: int = 1
 
     def positions(self, values: Iterable[Key]) -> list[Position]:
         given = list(values)
@@ -111,9 +114,6 @@ class _Numbers:
         if counted and not self.bottom <= min(counted) <= max(counted) < self.top:
             raise UnreadableKeyError(f"a key does not fit its type {self.type_name}")
         return counted
-
-    def after(self, position: Position) -> Position:
-        return position + 1
 
     def width(self, low: Position, high: Position) -> float:
         return float(high - low)
@@ -141,6 +141,7 @@ class _Text:
 
     bottom: Position = b""
     top: Position = _ABOVE_ALL_TEXT
+    step: Position = b"\0"
 
     def positions(self, values: Iterable[Key]) -> list[Position]:
         given: list[Any] = list(values)
@@ -152,9 +153,6 @@ class _Text:
         if "\ufffd" in "".join(given):
             raise UnreadableKeyError("a key of type string has bytes that are not known")
         return encoded
-
-    def after(self, position: Position) -> Position:
-        return position + b"\0"
 
     def width(self, low: Position, high: Position) -> float:
         is_finite = high == low.ljust(len(high), b"\0")
@@ -172,6 +170,20 @@ class _Text:
         if position.endswith(b"\0"):
             return Bound(self.value(position[:-1]), inclusive=True)
         return Bound(self.value(position), inclusive=False)
+
+
+def differ_in_digits_only(texts: Sequence[str]) -> bool:
+    """Whether the texts are as long as one another and differ in nothing but their digits, as dates do.
+
+    >>> differ_in_digits_only(["2024-01-02", "1999-12-31"]), differ_in_digits_only(["a1", "b1"])
+    (True, False)
+    """
+    if len(set(map(len, texts))) > 1:
+        return False
+    # A hundred thousand keys are common, so they are looked at as one text; it says the same, as all are as long.
+    # As bytes, in which a digit is never a part of another character.
+    form = "".join(texts[:1]).encode().translate(_DIGITS_ALIKE)
+    return "".join(texts).encode().translate(_DIGITS_ALIKE) == form * len(texts)
 
 
 def _only(expected: type[Key], values: list[Any]) -> None:
@@ -192,7 +204,7 @@ def _booleans(values: list[Any]) -> list[int]:
 
 def _days(values: list[Any]) -> list[int]:
     _only(str, values)
-    if not all(map(_DATE.fullmatch, values)):
+    if not (all(map(_DATE.fullmatch, values[:1])) and differ_in_digits_only(values)):
         raise ValueError(_DATE.pattern)
     return list(map(date.toordinal, map(date.fromisoformat, values)))
 

@@ -47,11 +47,6 @@ class ScanPlan:
 
     scans: tuple[Scan, ...]
 
-    @property
-    def is_full(self) -> bool:
-        """Whether every partition is looked at."""
-        return any(scan.start == b"" and scan.stop == END for scan in self.scans)
-
 
 @dataclass(frozen=True)
 class _Part:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
 
-from rewriter.costs import Costs, Distance, gap_costs, share
+from rewriter.costs import Costs, Distance, Gaps
 from rewriter.cover import Box, Cover
 from rewriter.domain import Domain
 
@@ -55,7 +55,7 @@ class Consumer:
 
 def _points(domains: Sequence[tuple[str, Domain]], most: int) -> float:
     """How many values the domains hold, or more than `most`."""
-    ranges = sum(len(domain.cuts) // 2 for _, domain in domains)
+    ranges = sum(len(domain.cuts) for _, domain in domains) // 2
     return math.inf if ranges > most else sum(domain.width for _, domain in domains)
 
 
@@ -127,10 +127,11 @@ class _Widening:
         """The gaps in which something lies, and the outside of every domain: closed last, it drops the column."""
         found: list[_Gap] = []
         for number, box in enumerate(cover.boxes if self._may_fit(cover) else ()):
+            gaps = {column: self._gaps_of(column, domain) for column, domain in box.domains}
             for column, domain in box.domains:
                 if domain.cuts and self._is_ordered(column):
-                    others = self._kept_by(box.without(column))
-                    *inner, outside = gap_costs(domain, self._costs_of(column, domain))
+                    inner, outside = gaps[column].inner, gaps[column].outside
+                    others = math.prod(gaps[other].share for other in gaps if other != column)
                     # A domain's own least costly gaps are closed in any case: most of a hundred thousand.
                     most = heapq.nlargest(self._consumer.ranges_max + 1, range(len(inner)), key=inner.__getitem__)
                     found += [(inner[i] * others, number, column, i) for i in most if inner[i]]
@@ -169,13 +170,12 @@ class _Widening:
             if domain.nullable:
                 members[len(starts)].append(box)
         joined = (Box.of({**_column_by_column(boxes), column: segments[n]}) for n, boxes in members.items())
-        return Cover.of(box for box in joined if box is not None)
+        return Cover.of_apart(box for box in joined if box is not None)
 
     def _segments(self, domain: Domain, column: str, segments_max: int) -> list[Domain]:
         """The domain cut into pieces at its most costly gaps; null, if it is in it, comes last, by itself."""
-        costs = gap_costs(domain, self._costs_of(column, domain))
-        between = range(len(costs) - 1)
-        cut_at = heapq.nlargest(segments_max - 1 - domain.nullable, between, key=costs.__getitem__)
+        gaps = self._gaps_of(column, domain).inner
+        cut_at = heapq.nlargest(segments_max - 1 - domain.nullable, range(len(gaps)), key=gaps.__getitem__)
         ends = [*(2 * gap + 2 for gap in sorted(cut_at)), len(domain.cuts)]
         pieces = [domain.cuts[a:b] for a, b in zip([0, *ends], ends, strict=False)]
         null = [Domain(domain.type_name, (), nullable=True)] if domain.nullable else []
@@ -186,11 +186,13 @@ class _Widening:
         return sum(map(self._kept_by, cover.boxes))
 
     def _kept_by(self, box: Box) -> float:
-        return math.prod(share(domain, self._costs_of(column, domain)) for column, domain in box.domains)
+        return math.prod(self._gaps_of(column, domain).share for column, domain in box.domains)
 
-    def _costs_of(self, column: str, domain: Domain) -> Costs:
+    def _gaps_of(self, column: str, domain: Domain) -> Gaps:
         known = self._costs.get(column)
-        return known if known is not None and known.type_name == domain.type_name else Distance(domain.type_name)
+        if known is None or known.type_name != domain.type_name:
+            return Gaps.of(domain, Distance(domain.type_name))
+        return Gaps.of(domain, known)
 
     def _is_ordered(self, column: str) -> bool:
         return column not in self._consumer.unordered

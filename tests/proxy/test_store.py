@@ -62,8 +62,7 @@ def test_the_store_answers_filters_as_the_index_in_memory_does(opened: Opened) -
     assert stored is not None
     assert set(stored.unreadable) == {specs[60], specs[62]}
     assert set(stored.matching(condition)) - {specs[62]} == set(memory.matching(condition))
-    assert stored.between("2026-01-01", "2026-01-05") == memory.between("2026-01-01", "2026-01-05") == 6
-    assert stored.distinct("ds") == memory.distinct("ds")
+    assert dict(stored.counts("ds")).keys() == dict(memory.counts("ds")).keys()
 
 
 @settings(max_examples=20)

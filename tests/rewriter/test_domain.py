@@ -4,13 +4,13 @@ from itertools import pairwise
 
 import pytest
 from cover_strategies import WORLDS, laws, members, order, several_domains, types
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rewriter import KeySet, UnreadableKeyError
 from rewriter.domain import Domain
 from rewriter.keys import Key, is_key_type
-from rewriter.positions import Bound, line
+from rewriter.positions import Bound, differ_in_digits_only, line
 
 TYPE_NAMES = sorted(WORLDS)
 EVERY_TYPE_WITH_KEYS = [
@@ -183,6 +183,21 @@ def test_a_type_without_keys_has_no_line(type_name: str) -> None:
 def test_a_value_that_is_not_of_its_type_is_refused(type_name: str, value: Key) -> None:
     with pytest.raises(UnreadableKeyError):
         Domain.of(type_name, [value])
+
+
+@pytest.mark.parametrize("odd", ["2026-1-1", "2026-W01-1", "2026-01-011", "\uff12\uff10\uff12\uff16-01-01", ""])
+def test_a_date_of_another_form_is_refused_among_others_too(odd: str) -> None:
+    for dates in (["2026-01-01", odd], [odd, "2026-01-01"]):
+        with pytest.raises(UnreadableKeyError):
+            Domain.of("date", dates)
+
+
+@example(["a,a", "a", "a,a,a"])
+@example(["1-12", "12-1"])
+@given(st.lists(st.text("0189a-\u0663\u00e9", max_size=3), max_size=3))
+def test_texts_differ_in_digits_only_if_they_are_one_text_with_every_digit_as_a_zero(texts: list[str]) -> None:
+    zeros = str.maketrans("0123456789", "0000000000")
+    assert differ_in_digits_only(texts) == (len({text.translate(zeros) for text in texts}) <= 1)
 
 
 def test_one_decimal_has_one_place_however_it_is_written() -> None:

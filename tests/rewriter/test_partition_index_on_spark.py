@@ -61,7 +61,7 @@ def test_the_index_reads_orders_and_filters_partitions_as_spark_does(
     asked = conditions(type_name)
     columns = ", ".join(f"({sql}) AS c{position}" for position, (sql, _) in enumerate(asked))
     rows = run(direct, f"SELECT DISTINCT k, {columns} FROM {table} ORDER BY k NULLS FIRST")
-    assert [shown(value) for value in index.distinct("k")] == [shown(row[0]) for row in rows]
+    assert [shown(value) for value, _ in index.counts("k")] == [shown(row[0]) for row in rows]
     for position, (sql, condition) in enumerate(asked, start=1):
         expected = [shown(row[0]) for row in rows if row[position]]
         entries = [index.keys.entry(spec) for spec in index.matching(condition)]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewriter.catalog import Column
-from rewriter.costs import Costs, Distance, PartitionCosts, adds_to, gap_costs, share
+from rewriter.costs import Costs, Distance, Gaps, PartitionCosts, adds_to
 from rewriter.cover import Box, Cover
 from rewriter.domain import Domain
 from rewriter.keys import Key
@@ -257,25 +257,26 @@ def test_with_two_columns_little_more_is_kept_than_the_best_cover_keeps(ranges_m
 def test_what_lies_between_and_around_ranges_is_counted_once() -> None:
     costs = PartitionCosts.of("int", [1, 3, 4, 5, 7, 8])
     domain = Domain.of("int", [3, 7, 20])
-    assert gap_costs(domain, costs) == [2, 1, 1]
-    assert share(domain, costs) == pytest.approx(2 / 6)
-    assert share(domain.complement(), costs) == pytest.approx(4 / 6)
+    gaps = Gaps.of(domain, costs)
+    assert (gaps.inner, gaps.outside) == ([2, 1], 1)
+    assert gaps.share == pytest.approx(2 / 6)
+    assert Gaps.of(domain.complement(), costs).share == pytest.approx(4 / 6)
 
 
 def test_values_that_are_far_apart_among_a_million_are_found() -> None:
     costs = PartitionCosts.of("int", range(0, 10_000, 2))
     domain = Domain.of("int", [0, 1, 2, 500, 9_001])
-    assert gap_costs(domain, costs) == [248, 4250, 499]
+    assert Gaps.of(domain, costs).lengths == [0, 248, 4250, 499]
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffd")), max_size=9))
 def test_no_distance_is_free(values: list[str]) -> None:
-    assert all(cost > 0 for cost in gap_costs(Domain.of("string", values), Distance("string"))[:-1])
+    assert all(cost > 0 for cost in Gaps.of(Domain.of("string", values), Distance("string")).inner)
 
 
 def test_costs_of_nothing_are_nothing() -> None:
-    assert gap_costs(Domain.none("int"), Distance("int")) == []
-    assert share(Domain.of("int", [1]), PartitionCosts.of("int", [])) == 0.0
+    assert Gaps.of(Domain.none("int"), Distance("int")).inner == []
+    assert Gaps.of(Domain.of("int", [1]), PartitionCosts.of("int", [])).share == 0.0
 
 
 def test_a_box_of_all_columns_is_said_in_ranges_of_each() -> None:
