@@ -174,9 +174,10 @@ class Decider:
         planned = yield from self._plan(statement, limits, timings)
         if isinstance(planned, SkipReason):
             return replace(known, skip=planned)
+        counted: Mapping[TableName, PartitionIndex] = {}
         if terms.knobs.cost_gate and self._shared.gate.lacks_counts(subject):
-            _ = yield from self._list_partitions(_reduced(planned), timings)
-        known = replace(known, plan=planned, facts=self._reduced_facts(planned))
+            counted = _indexes((yield from self._list_partitions(_reduced(planned), timings)))
+        known = replace(known, plan=planned, facts=self._reduced_facts(planned, counted))
         estimate = self._shared.gate.estimate(known.facts) if known.facts and terms.knobs.cost_gate else None
         if skip is None and estimate is not None and estimate.leaves:
             skip, known = SkipReason.NOT_WORTH_IT, replace(known, opinion=estimate)
@@ -226,13 +227,14 @@ class Decider:
             strict=terms.knobs.consistency == "strict",
         )
 
-    def _reduced_facts(self, planned: Plan) -> tuple[Fact, ...]:
-        """The facts that could be narrowed, and what is known of their size without asking."""
-        described = [self._facts.described(name) for name in _reduced(planned)]
-        return tuple(
-            Fact(table.name.parts[-1], self._lists.count(table), table.facts.size_bytes if table.facts else None)
-            for table in described
-        )
+    def _reduced_facts(self, planned: Plan, counted: Mapping[TableName, PartitionIndex]) -> tuple[Fact, ...]:
+        """The facts that could be narrowed, and what is known of their size."""
+        facts = []
+        for name in _reduced(planned):
+            table = self._facts.described(name)
+            partitions = counted[name].count if name in counted else self._lists.count(table)
+            facts.append(Fact(name.parts[-1], partitions, table.facts.size_bytes if table.facts else None))
+        return tuple(facts)
 
     def _read(self, sql: str, settings: RewriteSection) -> Queries[Statement | SkipReason]:
         if depends_on_quoting(sql) and len(sql) <= settings.statement_chars_max and may_have_a_join(sql):

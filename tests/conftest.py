@@ -53,8 +53,11 @@ def sample(spark: ThriftServer) -> Sample:
 @pytest.fixture(scope="session")
 def proxy(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
     """`starpruner serve` in front of the server for the whole session."""
-    # A busy machine makes a rewrite slow, not absent: what is tested here is what it says.
-    patient = ("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120")
+    # A busy machine makes a rewrite slow, not absent: what is tested here is what it says, whether it pays or not.
+    patient = (
+        *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
+        *("--set", "rewrite.cost_gate=false"),
+    )
     with proxy_process(spark.endpoint, tmp_path_factory.mktemp("proxy"), options=patient) as process:
         yield process
 

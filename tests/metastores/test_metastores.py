@@ -32,7 +32,10 @@ KEY_COUNTS = (20, 100, 500, 5_000) if DEEP else (20, 100, 200)
 SHAPES = tuple(KeyShape(size, clustered) for size in KEY_COUNTS for clustered in (False, True))
 
 # A busy machine makes a rewrite slow, not absent.
-PATIENT = ("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120")
+PATIENT = (
+    *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
+    *("--set", "rewrite.cost_gate=false"),
+)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """When a session does not narrow, what it asks for anew, and what it learns from a statement's end."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -131,8 +132,7 @@ LISTED = ("SHOW PARTITIONS `f`", rows(("ds=a",), ("ds=b",)))
 def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything_is_asked(stage: Stage) -> None:
     one = stage.session()
     # Of 0.8 s narrowed, 0.3 s go to the key query. The third time its fact's partitions are counted.
-    scripts = [[*DESCRIBE, KEYS], [KEYS], [OWNER, LISTED, KEYS], [KEYS], [KEYS]]
-    for script in scripts:
+    for script in ([*DESCRIBE, KEYS], [KEYS], [OWNER, LISTED, KEYS]):
         ruling = _slowly(stage, one, script)
         assert ruling.text == NARROWED
         ruling.ended(Ending(End.FINISHED, 0.5))
@@ -145,7 +145,7 @@ def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
-def _slowly(stage: Stage, session: Session, script: list[tuple[str, QueryResult]]) -> Ruling:
+def _slowly(stage: Stage, session: Session, script: Sequence[tuple[str, QueryResult]]) -> Ruling:
     """The ruling after a script in which each answer takes a while."""
     queries, answers = session.rewrite(SQL), list(script)
     asked = next(queries)
