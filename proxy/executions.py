@@ -62,7 +62,7 @@ class Execution:
     @property
     def may_fail_yet(self) -> bool:
         """Whether a failure that shows now could still be kept from the client."""
-        return self.own_call is not None and not self.is_stopped and not self.is_over
+        return self.own_call is not None
 
     @property
     def ends_with_rows(self) -> bool:

@@ -23,6 +23,7 @@ from relay_dialogue import (
 from proxy.commands import Close, Command, StatementEnded, TurnedTransparent
 from proxy.executions import EXECUTIONS_MAX, RERUN_CALL_BYTES_MAX, Executions
 from proxy.intake import WAITING_BYTES_MAX
+from proxy.operation import Call
 from proxy.phases import Phase
 from proxy.relay import RERUN_WITHIN_S
 from proxy.rulings import End, Ending, Ruling
@@ -453,6 +454,18 @@ def test_a_client_that_leaves_during_a_rerun_leaves_no_operation_behind(play: Pl
     last_words = operation_call("CancelOperation", 1, AGAIN) + own_close(AGAIN)
     play.answers(executed(5, AGAIN), back=last_words)
     assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+
+
+def test_replies_to_a_client_that_has_left_are_nobodys_though_ours_are_still_awaited() -> None:
+    dialogue = Dialogue().open_session()
+    dialogue.client(get_status(5) + execute("SELECT 1", 6))
+    ours = Call("ExecuteStatement", 7, execute("SELECT 2", 7)[4:], reply_bytes_max=1000)
+    dialogue.carry_out(dialogue.relay.ask(ours))
+    dialogue.carry_out(dialogue.relay.close("the client closed"))
+    dialogue.backend_got()
+    dialogue.backend(status_is(RUNNING, 5) + executed(7, AGAIN))
+    assert dialogue.client_got() == b""
+    assert dialogue.backend_got() == operation_call("CancelOperation", 1, AGAIN) + own_close(AGAIN)
 
 
 # --- a reply stream that is not what the calls explain

@@ -463,6 +463,20 @@ async def test_a_statement_that_fails_is_run_again_and_its_session_is_told(
     assert "private" not in caplog.text
 
 
+async def test_statements_end_with_the_connection_that_opened_their_session() -> None:
+    rewriter = Rewriter()
+    async with stage(rewriter) as on:
+        client, backend = await on.open_session()
+        client.send(execute("SELECT 1", 2))
+        await backend.expect(execute("SELECT 1", 2))
+        backend.send(executed(2))
+        await client.expect(executed(2))
+        assert rewriter.endings == []
+        client.close()
+        await on.all_gone()
+    assert [ending.end for ending in rewriter.endings] == [End.UNKNOWN]
+
+
 async def test_whoever_cannot_be_told_a_statements_end_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
     async with stage(Rewriter("SELECT 2", fails_at_the_end=True)) as on:
         client, backend = await on.open_session()
