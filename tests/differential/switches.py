@@ -197,7 +197,7 @@ def every_condition_holds_in_a_snowflake(*methods: str) -> Switch:
             def unsound(filters: Any, *arguments: Any, sound: Any = sound) -> Any:
                 with pytest.MonkeyPatch.context() as within:
                     within.setattr(filters_module, "condition_holds", lambda *_: True)
-                    return iter(list(sound(filters, *arguments)))
+                    return tuple(sound(filters, *arguments))
 
             patch.setattr(Filters, method, unsound)
 
