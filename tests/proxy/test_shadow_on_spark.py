@@ -27,8 +27,8 @@ TABLES = (
     """CREATE TABLE fact USING parquet PARTITIONED BY (day) AS
 SELECT id, CAST(id % 7 AS DECIMAL(9, 2)) AS price, rand(1) * 1e6 AS weight, map('k', id) AS tags,
   array(id, id + 1) AS pair, named_struct('a', id, 'b', CAST(id AS STRING)) AS both,
-  concat('d', id DIV 1000) AS day
-FROM range(0, 20000, 1, 3)""",
+  concat('d', id DIV 100) AS day
+FROM range(0, 2000, 1, 1)""",
     """CREATE TABLE days USING parquet AS
 SELECT concat('d', id) AS day, id % 4 AS quarter FROM range(20)""",
 )
@@ -93,13 +93,11 @@ STATEMENTS = {
 UNUSUAL_TEXTS = {
     "no rows": f"SELECT f.id, f.weight {JOIN} AND f.id < 0",
     "a semicolon and comments": f"-- first\nSELECT /* all */ f.id {JOIN} -- last\n ; ",
-    "a comment at the end": f"SELECT f.id {JOIN} -- last",
-    "ORDER BY": f"SELECT f.id {JOIN} ORDER BY f.id DESC",
+    "ORDER BY and a comment": f"SELECT f.id {JOIN} ORDER BY f.id DESC -- last",
     "CTE": f"WITH wanted AS (SELECT f.id, f.price {JOIN}) SELECT price, count(*) FROM wanted GROUP BY price",
     "UNION": f"SELECT f.id {JOIN} UNION ALL SELECT -1",
     "in parentheses": f"(SELECT f.id {JOIN})",
     "FROM first": f"{JOIN.replace(' WHERE', ' SELECT f.id WHERE')}",
-    "everything": f"SELECT * {JOIN}",
 }
 
 
@@ -109,16 +107,16 @@ async def test_a_sound_rewrite_is_equal(client: BackendClient, sql: str) -> None
     assert comparison.verdict is Verdict.EQUAL, comparison
 
 
-@pytest.mark.parametrize("sql", STATEMENTS.values(), ids=STATEMENTS)
-async def test_a_missing_key_is_different(client: BackendClient, sql: str) -> None:
-    comparison = await compared(client, broken(await rewritten(client, sql)))
+@pytest.mark.parametrize("name", ["groups", "doubles", "complex types", "LIMIT with ties"])
+async def test_a_missing_key_is_different(client: BackendClient, name: str) -> None:
+    comparison = await compared(client, broken(await rewritten(client, STATEMENTS[name])))
     assert comparison.verdict is Verdict.DIFFERENT, comparison
     assert comparison.blames_us
 
 
 async def test_a_missing_key_is_seen_where_only_few_doubles_of_many_tell(client: BackendClient) -> None:
-    # One row of 5,000, in a column that is never the same to the last digit.
-    pair = Pair(f"SELECT sum(f.weight) {JOIN}", f"SELECT sum(f.weight) {JOIN} AND f.id <> 6001")
+    # One row of 500, in a column that is never the same to the last digit.
+    pair = Pair(f"SELECT sum(f.weight) {JOIN}", f"SELECT sum(f.weight) {JOIN} AND f.id <> 601")
     assert (await compared(client, pair)).verdict is Verdict.DIFFERENT
 
 
@@ -132,7 +130,7 @@ async def test_doubles_that_were_added_in_another_order_are_equal_each_time(clie
 
 NOT_OUR_FAULT = {
     "chance": (f"SELECT f.id, rand() AS luck {JOIN}", "changed"),
-    "rows that an inner LIMIT chose": (f"SELECT id FROM (SELECT f.id {JOIN} LIMIT 4500)", "chosen"),
+    "rows that an inner LIMIT chose": (f"SELECT id FROM (SELECT f.id {JOIN} LIMIT 450)", "chosen"),
     "rows that a window numbered": (f"SELECT f.id, row_number() OVER (ORDER BY f.price) {JOIN}", "chosen"),
     "the first of a group, in a view": (f"SELECT f.id, f.one {JOIN.replace('fact', 'firsts')}", "chosen"),
 }
