@@ -45,7 +45,7 @@ class Sides:
     processes: Sequence[int] = ()
 
     def measure(self, sql: str, facts: Sequence[str], listings: Sequence[str], runs: int) -> dict[str, Pair]:
-        """Run a query so many times on each side with the listing in each state, of which cold comes first."""
+        """Run a query so many times on each side, each time with the listing in one state after the other."""
         pairs = {listing: Pair() for listing in listings}
         for number in range(runs):
             # Neither side always finds what the other one left in the machine's caches.

@@ -5,6 +5,7 @@ two cores. The proxied times have all in them that the proxy does: descriptions 
 """
 
 import re
+import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -216,8 +217,12 @@ def main(  # noqa: PLR0913 - one parameter per option
     resume: bool,
 ) -> None:
     """Measure TPC-DS on Spark, directly and through the proxy."""
+    # Whatever ends it, the server and the proxy end with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     until = time.monotonic() + 60 * minutes
-    settings = Settings(scale, days_per_partition, list(listings), runs, list(proxy_settings))
+    # In this order: what a query lists with a cold listing is then warm.
+    states = [state for state in (COLD, WARM) if state in listings]
+    settings = Settings(scale, days_per_partition, states, runs, list(proxy_settings))
     report = _begun(json_path, settings) if resume else Report(settings)
     endpoint = Endpoint.parse(backend) if backend is not None else None
     with (
@@ -227,8 +232,9 @@ def main(  # noqa: PLR0913 - one parameter per option
         for grown in measure(bench, queries, report, until, progress):
             write_json(json_path, report := grown)
     show(Console(), report.queries, report.summaries)
-    if not all(one.same_answer for one in report.queries):
-        raise click.ClickException("a query gave another answer through the proxy than directly")
+    failed = [one.query for one in report.queries if one.error is not None or not one.same_answer]
+    if failed:
+        raise click.ClickException(f"failed, or answered otherwise through the proxy: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ class Verdict:
     ratio: float
     # The same of processor time, which tells more on a busy machine; None where it is not known.
     cpu_ratio: float | None
-    # How far the middle half of the direct runs is spread, as a part of their median.
+    # How far the middle half of the direct runs is spread, as a part of their median. One run tells nothing of it.
     noise: float
     # Whether the proxied runs take longer by more than is tolerated and by more than the noise.
     slower: bool
