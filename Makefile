@@ -2,7 +2,9 @@
 # make demo    Spark Thrift Server, a sample star schema and the proxy; the same queries with and without it
 # make test    everything that is tested
 # make test-deep   the differential tests by the hundred thousand; an hour or more
-# make bench   what planning costs, per phase on the TPC-DS texts and as statements grow; what covers of keys cost
+# make bench   what planning costs, per phase on the TPC-DS texts and as statements grow; what covers of keys cost;
+#              some of TPC-DS on little data, directly and through the proxy: ten minutes or so, the tables included
+# make bench-tpcds   all of TPC-DS at scale 1, which takes hours; goes on where it was stopped
 # make check   format, lint, types, directions of imports
 # make wheel-demo  the wheel in an empty environment, and the demo run once from it
 
@@ -10,7 +12,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
 
-.PHONY: setup demo test test-deep bench wheel-demo check clean
+# One fact and several, a week and years of it, and two that are left alone.
+QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
+
+.PHONY: setup demo test test-deep bench bench-tpcds wheel-demo check clean
 
 setup: $(READY)
 
@@ -45,6 +50,12 @@ test-deep: setup
 bench: setup
 	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/planning.py --json .starpruner/bench/planning.json
 	$(BIN)/python benchmarks/covers.py --json .starpruner/bench/covers.json
+	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/tpcds_on_spark.py --scale 0.1 --days 10 --minutes 15 \
+	  $(QUICK_QUERIES:%=--query %) --json .starpruner/bench/tpcds_quick.json
+
+bench-tpcds: setup
+	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/tpcds_on_spark.py --resume \
+	  --json .starpruner/bench/tpcds.json
 
 # What users install: the wheel alone, in an empty environment, from another folder.
 wheel-demo: setup

@@ -1,0 +1,241 @@
+"""TPC-DS on one Spark Thrift Server, directly and through the proxy: what is gained and what is slower.
+
+`make bench` runs some of the queries on little data. Without options all 99 run at scale 1, which takes hours on
+two cores. The proxied times have all in them that the proxy does: descriptions of tables, planning, key queries.
+"""
+
+import re
+import signal
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+import msgspec
+from answers import same_rows
+from explaining import explained
+from pairs import COLD, WARM, Sides
+from pyhive import exc
+from reports import json_option, write_json
+from rich.console import Console
+from star_benchmark import StarBenchmark
+from tpcds import tpcds
+from tpcds_tables import TpcdsTables
+from verdict_table import show
+from verdicts import Measured, Summary, summary, verdict
+
+from demo.hive import Endpoint, connect, run
+from demo.java import find_java
+from demo.progress import Progress, shown_progress
+from demo.proxy_process import proxy_process
+from demo.thrift_server import ServerSettings, thrift_server
+
+# Planning over the 12,000 partitions of scale 1, and joins of its larger tables.
+_MEMORY = "4g"
+QUERIES = tuple(f"q{number}" for number in range(1, 100))
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is alike for all queries of a report."""
+
+    scale: float
+    days_per_partition: int
+    listings: Sequence[str]
+    runs: int
+    # Of the proxy, other than by default.
+    proxy: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was measured so far."""
+
+    settings: Settings
+    queries: Sequence[Measured] = ()
+    summaries: Mapping[str, Summary] = field(default_factory=dict)
+
+    def with_query(self, measured: Measured) -> "Report":
+        """The report with one more query in it."""
+        queries = [*self.queries, measured]
+        found = {listing: summary(queries, listing) for listing in self.settings.listings}
+        return Report(self.settings, queries, {listing: one for listing, one in found.items() if one is not None})
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The sessions to measure on, the queries, and where to ask what the proxy did."""
+
+    sides: Sides
+    benchmark: StarBenchmark
+    database: str
+    admin_url: str
+
+    def measured(self, query: str, settings: Settings) -> Measured:
+        """Compare a query's answers, which also warms both sides up, then take its time."""
+        try:
+            return self._measured(query, settings)
+        except exc.Error as error:
+            return Measured(query, error=str(error).partition("\n")[0][:_ERROR_CHARS_MAX])
+
+    def _measured(self, query: str, settings: Settings) -> Measured:
+        sql, unlimited = self.benchmark.queries[query], self.benchmark.unlimited(query)
+        direct, proxied = run(self.sides.direct, unlimited), run(self.sides.proxied, unlimited)
+        facts = _named(sql, self.benchmark.partition_columns)
+        pairs = self.sides.measure(sql, facts, settings.listings, settings.runs)
+        # Last: to explain also lists partitions, which the proxied runs do by themselves if they need to.
+        told = explained(self.admin_url, self.database, sql)
+        return Measured(
+            query,
+            rows=len(direct),
+            same_answer=same_rows(direct, proxied),
+            narrowed=told.narrowed,
+            key_queries_s=told.key_queries_s,
+            pairs=pairs,
+            verdicts={listing: verdict(pair) for listing, pair in pairs.items()},
+        )
+
+
+# Spark's messages go on with the plan.
+_ERROR_CHARS_MAX = 300
+
+
+def _named(sql: str, tables: Iterable[str]) -> list[str]:
+    """The tables whose names stand in the text, and perhaps one that is no more than a word there."""
+    return sorted(set(_WORD.findall(sql.lower())).intersection(tables))
+
+
+@contextmanager
+def running(
+    queries: Sequence[str], directory: Path, backend: Endpoint | None, settings: Settings, progress: Progress
+) -> Iterator[Bench]:
+    """A server with the tables of the queries, started unless one is named, and the proxy in front of it."""
+    tables = TpcdsTables(directory / "tables", settings.scale, settings.days_per_partition)
+    benchmark = tpcds(scale=0)
+    texts = " ".join(benchmark.queries[query] for query in queries)
+    processes = []
+    with ExitStack() as stack:
+        if backend is None:
+            server = stack.enter_context(
+                thrift_server(ServerSettings(directory / "server", memory=_MEMORY), find_java(), progress)
+            )
+            backend = server.endpoint
+            processes.append(server.child.process.pid)
+        direct = stack.enter_context(closing(connect(backend)))
+        tables.ensure(direct, _named(texts, benchmark.tables), progress)
+        options = tuple(word for setting in settings.proxy for word in ("--set", setting))
+        proxy = stack.enter_context(proxy_process(backend, directory / "proxy", options=options))
+        processes.append(proxy.child.process.pid)
+        proxied = stack.enter_context(closing(connect(proxy.endpoint, database=tables.database)))
+        yield Bench(Sides(direct, proxied, processes), benchmark, tables.database, proxy.admin_url)
+
+
+def measure(
+    bench: Bench, queries: Sequence[str], report: Report, until: float, progress: Progress
+) -> Iterator[Report]:
+    """The report after each query, until the time is up."""
+    measured = {one.query for one in report.queries}
+    left = [query for query in queries if query not in measured]
+    for number, query in enumerate(left, start=1):
+        if time.monotonic() >= until:
+            progress(f"The time is up; not measured: {', '.join(left[number - 1 :])}")
+            return
+        progress(f"Measuring {query}, {number} of {len(left)}")
+        report = report.with_query(bench.measured(query, report.settings))
+        yield report
+
+
+def _begun(path: Path | None, settings: Settings) -> Report:
+    """The report that an earlier run left, if it was made with the same settings."""
+    if path is None or not path.exists():
+        return Report(settings)
+    report = msgspec.json.decode(path.read_bytes(), type=Report)
+    if report.settings != settings:
+        raise click.UsageError(
+            f"{path} was measured with {report.settings}, not {settings}; remove it or name another"
+        )
+    return report
+
+
+@click.command()
+@json_option
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".starpruner/bench/tpcds"),
+    show_default=True,
+    help="Where the tables are kept, made once for each scale, and the logs.",
+)
+@click.option("--scale", default=1.0, show_default=True, help="About as many gigabytes of text.")
+@click.option(
+    "--days",
+    "days_per_partition",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="That share a partition.",
+)
+@click.option(
+    "--query",
+    "queries",
+    multiple=True,
+    type=click.Choice(QUERIES),
+    default=QUERIES,
+    show_default="all",
+    metavar="qN",
+    help="May be repeated.",
+)
+@click.option(
+    "--listing",
+    "listings",
+    type=click.Choice([COLD, WARM]),
+    multiple=True,
+    default=[COLD, WARM],
+    show_default=True,
+)
+@click.option("--runs", type=click.IntRange(min=1), default=3, show_default=True, help="On each side.")
+@click.option("--minutes", default=600.0, show_default=True, help="After which no other query is begun.")
+@click.option("--resume", is_flag=True, help="Go on with the report that --json names.")
+@click.option("--set", "proxy_settings", multiple=True, metavar="KEY=VALUE", help="A setting of the proxy.")
+@click.option("--backend", metavar="HOST:PORT", show_default="one is started", help="A server on this machine.")
+def main(  # noqa: PLR0913 - one parameter per option
+    *,
+    json_path: Path | None,
+    directory: Path,
+    scale: float,
+    days_per_partition: int,
+    queries: tuple[str, ...],
+    listings: tuple[str, ...],
+    runs: int,
+    minutes: float,
+    proxy_settings: tuple[str, ...],
+    backend: str | None,
+    resume: bool,
+) -> None:
+    """Measure TPC-DS on Spark, directly and through the proxy."""
+    # Whatever ends it, the server and the proxy end with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    until = time.monotonic() + 60 * minutes
+    # In this order: what a query lists with a cold listing is then warm.
+    states = [state for state in (COLD, WARM) if state in listings]
+    settings = Settings(scale, days_per_partition, states, runs, list(proxy_settings))
+    report = _begun(json_path, settings) if resume else Report(settings)
+    endpoint = Endpoint.parse(backend) if backend is not None else None
+    with (
+        shown_progress(Console(stderr=True)) as progress,
+        running(queries, directory, endpoint, settings, progress) as bench,
+    ):
+        for grown in measure(bench, queries, report, until, progress):
+            write_json(json_path, report := grown)
+    show(Console(), report.queries, report.summaries)
+    failed = [one.query for one in report.queries if one.error is not None or not one.same_answer]
+    if failed:
+        raise click.ClickException(f"failed, or answered otherwise through the proxy: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
