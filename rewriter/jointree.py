@@ -256,10 +256,11 @@ def _kind(join: exp.Join) -> JoinKind:
 def reference_of(node: exp.Expr, statement: Statement) -> Reference | None:
     """The table that a leaf names, or None where its name has no certain place in the text."""
     parts = name_parts(node)
-    if not all(isinstance(part, exp.Identifier) and "start" in part.meta for part in parts):
-        return None
     alias = node.args.get("alias")
     named = alias.this if alias is not None and alias.this is not None else parts[-1]
+    # An alias may be none that stands in the text: sqlglot takes the `@a` in `FROM t @a` for a parameter.
+    if not all(isinstance(part, exp.Identifier) and "start" in part.meta for part in (*parts, named)):
+        return None
     return Reference(
         name=table_name(node),
         start=parts[0].meta["start"],

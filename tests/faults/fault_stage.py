@@ -1,0 +1,109 @@
+"""A proxy whose backend is the real server behind a man in the middle, and small tables to ask about."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from clients import answer
+from middle import Middle
+from pyhive import hive
+from server_state import ServerState
+
+from demo.hive import connect, run
+from demo.proxy_process import ProxyProcess, proxy_process
+from demo.thrift_server import ThriftServer
+
+DATABASE: Final = "faults"
+
+# More days than are said to the metastore without a look at the partitions, so that these are listed too.
+WANTED_DAYS: Final = 18
+DAYS: Final = 24
+
+_TABLES: Final = (
+    "CREATE TABLE fact (v INT, ds STRING) USING parquet PARTITIONED BY (ds)",
+    f"INSERT INTO fact SELECT CAST(id AS INT), concat('d', id + 10) FROM range({DAYS})",
+    "CREATE TABLE dim (ds STRING, name STRING, n INT) USING parquet",
+    f"INSERT INTO dim SELECT concat('d', id + 10), if(id < {WANTED_DAYS}, 'wanted', ''), 1 FROM range({DAYS})",
+)
+
+# Two lines for each day: an answer in which a lost partition, or one too many, shows.
+JOIN: Final = "SELECT f.ds, f.v FROM fact f JOIN dim d ON f.ds = d.ds WHERE d.name = 'wanted'"
+# With a string in double quotes, about which the session's settings are asked.
+QUOTING_JOIN: Final = JOIN.replace("'wanted'", '"wanted"')
+# What its text has in it once it is narrowed.
+NARROWED: Final = r"FROM \(SELECT"
+KEY_QUERY: Final = r"^SELECT DISTINCT"
+
+Seen = tuple[str, Any]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the tests of faults play on."""
+
+    middle: Middle
+    proxy: ProxyProcess
+    server: ThriftServer
+
+    @property
+    def state(self) -> ServerState:
+        """What the server holds."""
+        return ServerState(self.server.ui_url)
+
+    @contextmanager
+    def proxied(self, user: str = "demo") -> Iterator[hive.Connection]:
+        """A session through proxy and middle, in the database of the tables."""
+        with closing(connect(self.proxy.endpoint, database=DATABASE, user=user)) as session:
+            yield session
+
+    @contextmanager
+    def direct(self) -> Iterator[hive.Connection]:
+        """A session on the server itself, in the database of the tables."""
+        with closing(connect(self.server.endpoint, database=DATABASE)) as session:
+            yield session
+
+    def directly(self, sql: str) -> Seen:
+        """What a client of the server itself sees of a statement."""
+        with self.direct() as session:
+            return seen(session, sql)
+
+    def forget(self, session: hive.Connection) -> None:
+        """Make the proxy ask again for everything that it knows of the tables."""
+        run(session, "REFRESH TABLE fact")
+
+    def serves_the_next_client(self) -> bool:
+        """Whether the proxy lives: another client has the right answer."""
+        with self.proxied() as session:
+            return seen(session, JOIN) == self.directly(JOIN)
+
+
+@contextmanager
+def fault_stage(server: ThriftServer, directory: Path, *options: str) -> Iterator[Stage]:
+    """A proxy of its own, with the options, in front of a middle of its own."""
+    with closing(Middle(server.endpoint)) as middle:
+        threading.Thread(target=middle.serve, daemon=True).start()
+        with proxy_process(middle.endpoint, directory, options=options) as proxy:
+            yield Stage(middle, proxy, server)
+
+
+def make_tables(server: ThriftServer) -> None:
+    """Make the tables anew."""
+    with closing(connect(server.endpoint)) as session:
+        run(session, f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")
+        run(session, f"CREATE DATABASE {DATABASE}")
+        run(session, f"USE {DATABASE}")
+        for statement in _TABLES:
+            run(session, statement)
+
+
+def seen(session: hive.Connection, sql: str) -> Seen:
+    """What a client sees of a statement, whatever the order of its rows."""
+    kind, *rest = answer(session, sql)
+    if kind == "error":
+        return kind, tuple(rest)
+    description, rows = rest
+    return kind, (description, None if rows is None else Counter(map(repr, rows)))

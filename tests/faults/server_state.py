@@ -1,0 +1,89 @@
+"""What the real server still holds: its sessions and operations, as its own page says.
+
+The page is Spark's; its events arrive there a moment after the client has its answer.
+"""
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import unescape
+from typing import Final
+from urllib.request import urlopen
+
+SETTLE_SECONDS_MAX: Final = 20
+_POLL_SECONDS: Final = 0.1
+_ANSWER_SECONDS_MAX: Final = 30
+
+# As many rows as Spark keeps by default.
+_PAGE: Final = "/sqlserver/?sessionstat.pageSize=200&sqlstat.pageSize=200"
+_ROW: Final = re.compile(r"<tr>(.*?)</tr>", re.DOTALL)
+_CELL: Final = re.compile(r"<td[^>]*>(.*?)</td>", re.DOTALL)
+_TAG: Final = re.compile(r"<[^>]+>")
+_SESSION_CELLS: Final = 7
+_STATEMENT_CELLS: Final = 11
+_CLOSED: Final = "CLOSED"
+
+
+@dataclass(frozen=True)
+class Held:
+    """Sessions that are online, and operations that are not closed with how they stand and what they execute."""
+
+    sessions: frozenset[str]
+    operations: frozenset[tuple[str, str, str]]
+
+    def beyond(self, other: "Held") -> "Held":
+        """What is held here and was not there."""
+        known = {operation[0] for operation in other.operations}
+        new = frozenset(operation for operation in self.operations if operation[0] not in known)
+        return Held(self.sessions - other.sessions, new)
+
+    def __bool__(self) -> bool:
+        return bool(self.sessions or self.operations)
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """The page of a server."""
+
+    ui_url: str
+
+    def held(self) -> Held:
+        """What the server holds now."""
+        with urlopen(self.ui_url + _PAGE, timeout=_ANSWER_SECONDS_MAX) as answer:
+            return read_page(answer.read().decode())
+
+    def left_over(self, since: Held) -> Held:
+        """What the server still holds that it did not hold then, once it had the time to clear up."""
+        # What was left a moment ago may not stand on the page yet.
+        time.sleep(_POLL_SECONDS)
+        deadline = time.monotonic() + SETTLE_SECONDS_MAX
+        while (left := self.held().beyond(since)) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        return left
+
+
+def read_page(page: str) -> Held:
+    """The tables of sessions and of statements."""
+    sessions, operations = page.split('id="aggregated-sqlstat"')
+    return Held(
+        frozenset(cells[2] for cells in _rows(sessions, _SESSION_CELLS) if not cells[4]),
+        frozenset((c[2], c[9], c[8]) for c in _rows(operations, _STATEMENT_CELLS) if c[9] != _CLOSED),
+    )
+
+
+def _rows(table: str, width: int) -> list[list[str]]:
+    found = [[_text(cell) for cell in _CELL.findall(row)] for row in _ROW.findall(table)]
+    return [cells for cells in found if len(cells) == width]
+
+
+def _text(cell: str) -> str:
+    return unescape(" ".join(_TAG.sub(" ", cell).split()))
+
+
+def promptly(condition: Callable[[], bool], seconds: float = SETTLE_SECONDS_MAX) -> bool:
+    """Whether something becomes true within a time that is far more than it takes."""
+    deadline = time.monotonic() + seconds
+    while not (met := condition()) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+    return met

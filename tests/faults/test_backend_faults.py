@@ -1,0 +1,151 @@
+"""Whatever the backend does, a client sees what it would see without us, or its connection ends as it would."""
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pytest
+from acts import Cut, Moment, Refuse, Replace, Throw
+from clients import breakable_session
+from fault_stage import DATABASE, QUOTING_JOIN, Seen, Stage, fault_stage, make_tables, seen
+from middle import Act, Fault
+from middle import Seen as SeenCall
+from replies_made import batch, doubles, strings
+from thrift.Thrift import TException
+
+from demo.hive import run
+from demo.thrift_server import ThriftServer
+
+DEEP = bool(os.environ.get("STARPRUNER_DEEP"))
+
+# Far more than any of this takes, far less than a user would wait.
+PROMPTLY_S = 15
+# In the quick run, one of so many calls of a conversation.
+QUICK_EVERY = 9
+# What tells the statements of a conversation apart.
+STATEMENT_CHARS_MATCHED = 20
+
+
+@pytest.fixture(scope="module")
+def stage(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    make_tables(spark)
+    # A busy machine makes a query slow: only the slow ones of these tests may come past their deadline.
+    patient = ("--set", "rewrite.key_query_deadline_s=60", "--set", "catalog.query_deadline_s=60")
+    with fault_stage(spark, tmp_path_factory.mktemp("faults"), *patient) as stage:
+        yield stage
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind(stage: Stage) -> Iterator[None]:
+    """After each fault: no session and no operation on the server, and a proxy that serves."""
+    before = stage.state.held()
+    yield
+    stage.middle.faults = []
+    assert not stage.state.left_over(before)
+    assert stage.serves_the_next_client()
+    assert stage.proxy.child.exit_code is None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call of a conversation: its name, the statement that it is about, and the how manieth such it is."""
+
+    name: str
+    pattern: str
+    skip: int
+
+    def fault(self, act: Act) -> Fault:
+        return Fault(act, self.name, self.pattern, skip=self.skip, times=1)
+
+
+def conversation(stage: Stage) -> list[SeenCall]:
+    """Every call of a session that asks for everything, in order."""
+    stage.middle.calls.clear()
+    with stage.proxied() as session:
+        stage.forget(session)
+        stage.middle.calls.clear()
+        assert seen(session, QUOTING_JOIN) == stage.directly(QUOTING_JOIN)
+        return list(stage.middle.calls)
+
+
+def steps(calls: list[SeenCall]) -> list[Step]:
+    """The calls of a conversation, each as a fault finds it again: the first or the second of its kind."""
+    found: list[Step] = []
+    for call in calls:
+        pattern = "^" + re.escape(call.statement[:STATEMENT_CHARS_MATCHED])
+        skip = sum((step.name, step.pattern) == (call.name, pattern) for step in found)
+        found.append(Step(call.name, pattern, skip))
+    return found
+
+
+def some(found: list[Step], offset: int) -> list[Step]:
+    """All of them in the deep run, else a few: each offset has others."""
+    return found if DEEP else found[offset::QUICK_EVERY]
+
+
+@pytest.fixture(scope="module")
+def script(stage: Stage) -> list[Step]:
+    """A conversation from its first statement on; what comes before it is PyHive choosing the database."""
+    return steps(conversation(stage))
+
+
+@pytest.fixture(scope="module")
+def own(script: list[Step]) -> list[Step]:
+    """The calls that the proxy makes on its own account."""
+    clients = "^" + re.escape(QUOTING_JOIN[:STATEMENT_CHARS_MATCHED])
+    return [step for step in script if step.pattern not in ("^", clients)]
+
+
+@pytest.fixture(scope="module")
+def expected(stage: Stage) -> Seen:
+    return stage.directly(QUOTING_JOIN)
+
+
+OWN_FAULTS: dict[str, Act] = {
+    "is refused": Refuse("[INTERNAL_ERROR] the metastore is not there"),
+    "throws": Throw(),
+    "is refused at length": Refuse("at length " * 1_000_000),
+    "answers no rows and columns": Replace(batch),
+    "answers with a column of another type": Replace(lambda call: batch(call, doubles([b"\x7f\xf8" + bytes(6)]))),
+    "answers with more than was asked": Replace(lambda call: batch(call, *[strings([b"d10"] * 20_000)] * 3)),
+    "answers with text that is no text": Replace(lambda call: batch(call, strings([b"\xff\xfe"]))),
+}
+
+
+@pytest.mark.parametrize("what", OWN_FAULTS)
+def test_a_call_of_the_proxys_own_that_goes_wrong_is_not_seen_by_the_client(
+    stage: Stage, own: list[Step], expected: Seen, what: str
+) -> None:
+    act, wrong = OWN_FAULTS[what], []
+    with stage.proxied() as session:
+        for step in some(own, list(OWN_FAULTS).index(what)):
+            stage.forget(session)
+            fault = step.fault(act)
+            with stage.middle.faulty(fault):
+                found = seen(session, QUOTING_JOIN)
+            if found != expected or not fault.done:
+                wrong.append((step, fault.done, found))
+    assert not wrong
+
+
+@pytest.mark.parametrize("moment", Moment)
+def test_a_backend_that_is_gone_ends_the_connection_with_no_answer_or_the_right_one(
+    stage: Stage, script: list[Step], expected: Seen, moment: Moment
+) -> None:
+    wrong: list[object] = []
+    for step in some(script, list(Moment).index(moment)):
+        fault = step.fault(Cut(moment))
+        started = time.monotonic()
+        with breakable_session(stage.proxy.endpoint) as session:
+            run(session, f"USE {DATABASE}")
+            stage.forget(session)
+            with stage.middle.faulty(fault), suppress(TException, OSError):
+                found = seen(session, QUOTING_JOIN)
+                if found != expected:
+                    wrong.append((step, found))
+        if not fault.done or time.monotonic() - started > PROMPTLY_S:
+            wrong.append((step, fault.done, time.monotonic() - started))
+    assert not wrong

@@ -1,0 +1,125 @@
+"""Mutated statements without a server: planning never fails, never takes long, and only ever inserts."""
+
+import re
+import time
+from contextlib import closing
+from random import Random
+
+import pytest
+from golden_cases import pure_catalog, refusals, takes
+from grammar import Query, random_query
+from mutants import Mutator
+from seeding import seeded, seeds
+from sieve import Sieve, check
+from star_tables import VALUES, random_star
+from tally import Tally
+
+from rewriter import Keys, Limits, Plan, Question, Rewrite, SkipReason, TableName, apply, plan, read
+from rewriter.rangequery import RangeQuery
+from rewriter.views import VIEW_NESTING_MAX
+
+LIMITS = Limits()
+CHARS_MAX = 100_000
+# A second of processor time is a hundred times what the slowest of the seeds takes.
+SECONDS_MAX = 1.0
+
+GOLDEN = Mutator([*(case.sql for case in takes()), *(case.sql for case in refusals())])
+GOLDEN_SEEDS = seeds(quick=20, deep=1_000)
+MUTANTS_PER_SEED = 100
+
+STAR_SEEDS = seeds(quick=6, deep=1_000)
+STATEMENTS_PER_STAR = 20
+MUTANTS_PER_STAR = 60
+
+# Of these words' statements, one answer is as good as another.
+UNCERTAIN = ("limit", "rand", "first", "any_value", "row_number", "offset", "sample")
+
+
+def planned(sql: str) -> Plan | SkipReason:
+    statement = read(sql, chars_max=CHARS_MAX)
+    if isinstance(statement, SkipReason):
+        return statement
+    names: frozenset[TableName] = frozenset()
+    for _ in range(VIEW_NESTING_MAX + 2):
+        found = plan(statement, pure_catalog(names), LIMITS)
+        if not found.missing:
+            return found
+        names |= found.missing
+    return SkipReason.TABLES_UNSETTLED
+
+
+def answered(question: Question, rng: Random) -> Keys | SkipReason:
+    """What some rows of the types that were asked for come to."""
+    width = 2 if isinstance(question, RangeQuery) else 1
+    return question.read([_row(question, width, rng) for _ in range(rng.choice((0, 1, 3, 40)))])
+
+
+def _row(question: Question, width: int, rng: Random) -> list[object]:
+    row: list[object] = []
+    for column in question.columns:
+        key = rng.choice(VALUES.get(column.type_name, ("a",)))
+        row += [key if isinstance(key, int) else str(key), column.type_name] * width
+    return [*row, *("2026-01-01" for _ in question.assumes)]
+
+
+def rewritten(sql: str, rng: Random) -> Rewrite | None:
+    """What becomes of a statement, if anything may."""
+    found = planned(sql)
+    if isinstance(found, SkipReason):
+        return None
+    answers: dict[Question, Keys | SkipReason] = {}
+    while pending := found.pending(answers):
+        answers |= {question: answered(question, rng) for question in pending}
+    return apply(found, answers, LIMITS)
+
+
+def is_original_with_insertions(rewrite: Rewrite, original: str) -> bool:
+    """Whether the text is, byte for byte, the original with nothing but narrowed scans around its references."""
+    narrowed = sorted(
+        (outcome.scan.reference.start, outcome.scan.reference.stop, outcome.predicate)
+        for outcome in rewrite.scans
+        if outcome.predicate is not None
+    )
+    pattern, copied = "", 0
+    for start, stop, predicate in narrowed:
+        before, name = re.escape(original[copied:start]), re.escape(original[start:stop])
+        pattern += rf"{before}\(SELECT \* FROM {name} WHERE {re.escape(predicate)}\)(?: AS (?:\w+|`[^`]+`))?"
+        copied = stop
+    return re.fullmatch(pattern + re.escape(original[copied:]), rewrite.text) is not None
+
+
+@pytest.mark.parametrize("seed", GOLDEN_SEEDS)
+def test_a_mutant_is_left_alone_or_gains_narrowed_scans_and_nothing_else(seed: int) -> None:
+    narrowed = 0
+    for index in range(MUTANTS_PER_SEED):
+        rng = seeded(seed, index)
+        sql = GOLDEN.mutant(rng)
+        started = time.thread_time()
+        try:
+            result = rewritten(sql, rng)
+        except Exception as error:  # noqa: BLE001 - no text may make the rewriter raise
+            pytest.fail(f"seed {seed}, mutant {index}: {error!r}\n{sql!r}")
+        seconds = time.thread_time() - started
+        assert seconds < SECONDS_MAX, f"seed {seed}, mutant {index} takes {seconds} s:\n{sql!r}"
+        if result is not None and result.text != sql:
+            narrowed += 1
+            assert is_original_with_insertions(result, sql), (
+                f"seed {seed}, mutant {index}:\n{sql!r}\n{result.text!r}"
+            )
+    assert narrowed, f"seed {seed} has no mutant that is narrowed: it proves nothing"
+
+
+@pytest.mark.parametrize("seed", STAR_SEEDS)
+def test_a_mutant_that_still_is_sql_answers_the_same_once_it_is_narrowed(seed: int) -> None:
+    tally = Tally()
+    star = random_star(seeded(seed))
+    statements = [random_query(star, seeded(seed, index)) for index in range(STATEMENTS_PER_STAR)]
+    mutator = Mutator([query.sql for query in statements if query.comparable and query.read_back is None])
+    with closing(Sieve(star)) as sieve:
+        for index in range(MUTANTS_PER_STAR):
+            rng = seeded(seed, index)
+            sql = mutator.mutant(rng)
+            comparable = not any(word in sql.lower() for word in UNCERTAIN)
+            failure = next(check(sieve, Query(sql, frozenset(), comparable), rng, tally), None)
+            assert failure is None, f"seed {seed}, mutant {index}:\n{failure}\n\n{star}"
+    assert tally.outcomes["compared"], f"seed {seed} compares no answers: {tally.outcomes}"

@@ -1,0 +1,159 @@
+"""Mutated statements on the real server: through the proxy they answer, or fail, as they do directly.
+
+STARPRUNER_DEEP=1 tries 100,000 of them, or as many as STARPRUNER_FUZZ_SECONDS allow, and says how far it is.
+STARPRUNER_SEED=7 makes another run of it.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from itertools import count, islice
+from threading import Lock
+
+from fault_stage import Seen, seen
+from grammar import random_query
+from mutants import Mutator
+from pyhive import hive
+from seeding import DEEP, seeded
+from star_tables import Star, random_star
+
+from demo.hive import connect, run
+from demo.proxy_process import ProxyProcess
+from demo.thrift_server import ThriftServer
+
+SEED = int(os.environ.get("STARPRUNER_SEED", "0"))
+MUTANTS = 100_000 if DEEP else 240
+SECONDS_MAX = float(os.environ.get("STARPRUNER_FUZZ_SECONDS", "10800" if DEEP else "300"))
+# A server of two cores is busy with these; most mutants do not come as far as a job.
+SESSIONS = 4
+STATEMENTS_PER_STAR = 100
+# Another set of tables now and then: their types and rows decide what a statement comes to.
+MUTANTS_PER_STAR = 5_000
+SETTINGS = (
+    # A mutant may ask for more than a server can do: then both ways say so.
+    "spark.sql.thriftServer.queryTimeout=20",
+    # With a dozen rows, to compile a plan and to shuffle takes longer than to run it.
+    "spark.sql.shuffle.partitions=1",
+    "spark.sql.codegen.wholeStage=false",
+    "spark.sql.codegen.factoryMode=NO_CODEGEN",
+)
+PROGRESS_EVERY = 1_000
+FAILURES_MAX = 5
+
+# Of these words' statements, one answer is as good as another.
+UNCERTAIN = ("limit", "rand", "first", "last", "any_value", "row_number", "offset", "sample", "uuid", "monoton")
+# What depends on the rows that are read, and on which of them comes first: data exceptions and cardinality.
+DATA_ERRORS = ("22", "21")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same session twice: on the server, and through the proxy."""
+
+    direct: hive.Connection
+    proxied: hive.Connection
+
+    def difference(self, sql: str) -> str | None:
+        """What a client sees differently through the proxy, if anything."""
+        direct, proxied = seen(self.direct, sql), seen(self.proxied, sql)
+        if proxied == direct or is_excused(sql, direct, proxied):
+            return None
+        if seen(self.direct, sql) != direct:
+            return None
+        return f"{sql}\n--- as text: {sql!r}\n--- direct:  {direct}\n--- proxied: {proxied}"
+
+
+def is_excused(sql: str, direct: Seen, proxied: Seen) -> bool:
+    """Whether the statement promises no more than that: any rows, or an error from whichever row is read."""
+    if "timed out" in str(direct[1]) or "timed out" in str(proxied[1]):
+        return True
+    if direct[0] == "error":
+        return str(direct[1][0]).startswith(DATA_ERRORS) and (
+            proxied[0] == "rows" or str(proxied[1][0]).startswith(DATA_ERRORS)
+        )
+    return proxied[0] == "rows" and any(word in sql.lower() for word in UNCERTAIN)
+
+
+@dataclass
+class Run:
+    """How far the mutants are, and what went wrong."""
+
+    started: float = field(default_factory=time.monotonic)
+    done: int = 0
+    failures: list[str] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
+
+    def note(self, index: int, difference: str | None) -> None:
+        with self.lock:
+            self.done += 1
+            if difference is not None:
+                self.failures.append(f"STARPRUNER_SEED={SEED}, mutant {index}:\n{difference}")
+            if self.done % PROGRESS_EVERY == 0:
+                rate = self.done / (time.monotonic() - self.started)
+                sys.stderr.write(f"{self.done} mutants, {rate:.1f} a second, {len(self.failures)} differ\n")
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.failures) >= FAILURES_MAX or time.monotonic() - self.started > SECONDS_MAX
+
+
+def pairs(spark: ThriftServer, proxy: ProxyProcess, database: str, stack: ExitStack) -> Iterator[Pair]:
+    for number in range(SESSIONS):
+        sessions = [
+            stack.enter_context(closing(connect(endpoint, database=database)))
+            for endpoint in (spark.endpoint, proxy.endpoint)
+        ]
+        for session in sessions:
+            for setting in (*SETTINGS, f"spark.sql.ansi.enabled={str(number % 2 == 0).lower()}"):
+                run(session, f"SET {setting}")
+        yield Pair(*sessions)
+
+
+def seeds_on(star: Star, number: int) -> Sequence[str]:
+    queries = (random_query(star, seeded(SEED, number, index)) for index in count())
+    return [
+        query.sql
+        for query in islice((q for q in queries if q.comparable and q.read_back is None), STATEMENTS_PER_STAR)
+    ]
+
+
+def try_mutants(pair: Pair, mutator: Mutator, indexes: Sequence[int], outcome: Run) -> None:
+    for index in indexes:
+        if outcome.is_over:
+            return
+        sql = mutator.mutant(seeded(SEED, index))
+        try:
+            difference = pair.difference(sql)
+        except Exception as error:  # noqa: BLE001 - whatever breaks a session, the mutant is to be seen
+            difference = f"{sql!r}\nbreaks the session: {error!r}"
+        outcome.note(index, difference)
+
+
+def test_mutants_are_answered_as_they_are_directly(spark: ThriftServer, proxy: ProxyProcess) -> None:
+    outcome = Run()
+    for number, first in enumerate(range(0, MUTANTS, MUTANTS_PER_STAR)):
+        star, database = random_star(seeded(SEED, number)), f"fuzzed_{SEED}_{number}"
+        mutator = Mutator(seeds_on(star, number))
+        indexes = range(first, min(first + MUTANTS_PER_STAR, MUTANTS))
+        with ExitStack() as stack, ThreadPoolExecutor(SESSIONS) as pool:
+            make_database(spark, star, database)
+            for worker, pair in enumerate(pairs(spark, proxy, database, stack)):
+                pool.submit(try_mutants, pair, mutator, indexes[worker::SESSIONS], outcome)
+            pool.shutdown()
+        if outcome.is_over:
+            break
+    assert not outcome.failures, "\n\n".join(outcome.failures)
+    assert outcome.done >= MUTANTS / 10
+
+
+def make_database(spark: ThriftServer, star: Star, database: str) -> None:
+    with closing(connect(spark.endpoint)) as session:
+        run(session, f"CREATE DATABASE {database}")
+        run(session, f"USE {database}")
+        for table in star.tables:
+            for statement in table.spark_statements():
+                run(session, statement)

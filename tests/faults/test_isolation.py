@@ -1,0 +1,100 @@
+"""What one user may see, another learns nothing of: not from an error, an explanation, a cache or a log.
+
+The embedded server lets everybody see everything, so the man in the middle plays the authorizer: to bob it
+answers what it would answer had bob no rights on the tables.
+"""
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from acts import Refuse
+from fault_stage import DATABASE, JOIN, Stage, fault_stage, make_tables, seen
+from middle import Fault
+
+from demo.hive import run
+from demo.thrift_server import ThriftServer
+
+# What the tables hold that bob must not learn of. The keys are d10 to d27.
+SECRETS = re.compile(r"\bd[12]\d\b|wanted|\b18\b|\b24\b")
+DENIED = "[INSUFFICIENT_PERMISSIONS] User bob has no SELECT on it"
+BOBS_JOIN = JOIN.replace("wanted", "guess")
+
+SECONDS_MAX = 60
+
+
+@pytest.fixture(scope="module")
+def stage(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    make_tables(spark)
+    with fault_stage(spark, tmp_path_factory.mktemp("isolation"), "--set", "log.level=debug") as stage:
+        stage.middle.faults = [denied("fact|dim")]
+        with stage.proxied("ann") as ann:
+            assert seen(ann, JOIN) == stage.directly(JOIN)
+            assert "'d10'" in str(run(ann, f"EXPLAIN REWRITE {JOIN}")), "ann may know"
+        assert "d10" in explained(stage, "ann", JOIN)
+        yield stage
+
+
+def denied(tables: str) -> Fault:
+    """Bob may not read, describe or list the tables. An explanation may name them: he did so himself."""
+    pattern = rf"^(?!SELECT rewrite FROM VALUES).*\b(?:{tables})\b"
+    return Fault(Refuse(DENIED, "42501"), "ExecuteStatement", pattern, user="bob")
+
+
+def explained(stage: Stage, user: str, sql: str) -> str:
+    """What POST /explain answers a user."""
+    request = Request(
+        f"{stage.proxy.admin_url}/explain",
+        data=json.dumps({"sql": sql, "database": DATABASE}).encode(),
+        headers={"Authorization": f"Basic {b64encode(f'{user}:x'.encode()).decode()}"},
+    )
+    with urlopen(request, timeout=SECONDS_MAX) as reply:
+        return str(reply.read().decode())
+
+
+def log_of(stage: Stage) -> str:
+    log: Path = stage.proxy.child.log
+    return log.read_text()
+
+
+def test_a_statement_of_a_user_without_rights_fails_as_it_does_directly(stage: Stage) -> None:
+    with stage.proxied("bob") as bob:
+        kind, about = seen(bob, BOBS_JOIN)
+    assert kind == "error"
+    assert DENIED in about[-1]
+    assert SECRETS.search(str(about)) is None
+
+
+@pytest.mark.parametrize(
+    "sql", [BOBS_JOIN, f"SELECT * FROM {DATABASE}.fact f, {DATABASE}.dim d WHERE f.ds = d.ds"]
+)
+def test_explanations_tell_a_user_without_rights_nothing(stage: Stage, sql: str) -> None:
+    with stage.proxied("bob") as bob:
+        lines = str(run(bob, f"EXPLAIN REWRITE {sql}"))
+    for told in (lines, explained(stage, "bob", sql)):
+        assert SECRETS.search(re.sub(r'"timings_ms":.*|Time: .*', "", told)) is None
+        assert "narrow" not in told.lower()
+
+
+def test_asking_for_rights_on_the_facts_alone_is_not_enough_for_the_keys(stage: Stage) -> None:
+    with stage.middle.faulty(denied("dim")), stage.proxied("bob") as bob:
+        lines = str(run(bob, f"EXPLAIN REWRITE {JOIN}")).replace("wanted", "")
+        assert SECRETS.search(re.sub(r"Time: .*", "", lines)) is None
+
+
+def test_the_log_and_the_metrics_hold_no_key_and_no_text_of_a_statement(stage: Stage) -> None:
+    told = log_of(stage)
+    assert "narrowed 1 of 2 scans" in told, "the log is the one of ann's statements"
+    for secret in ("d10", "wanted", "SELECT"):
+        assert secret not in told
+    for page in ("/metrics", "/queries", "/"):
+        try:
+            with urlopen(stage.proxy.admin_url + page, timeout=SECONDS_MAX) as reply:
+                assert re.search(r"\bd1\d\b|wanted|SELECT", reply.read().decode()) is None
+        except HTTPError as missing:
+            missing.close()
