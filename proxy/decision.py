@@ -115,6 +115,11 @@ class Decision:
         return self.text != self.original
 
     @property
+    def only_reads(self) -> bool:
+        """Whether the statement is known to write nothing."""
+        return self.plan is not None and self.plan.statement.only_reads
+
+    @property
     def run(self) -> Run | None:
         """What the cost gate learns from the statement's end, once that is known; None where there is nothing."""
         if self.subject is None or self.plan is None:

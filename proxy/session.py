@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
+
+import msgspec
 
 from proxy.decision import Decider, Decision, Queries, Terms
 from proxy.differences import watch
@@ -20,11 +22,11 @@ from proxy.quarantine import learn
 from proxy.rulings import Ending, Ruling
 from proxy.session_state import SessionState
 from proxy.sessions import Opened
-from proxy.shadow import Comparison, Pair, ShadowLimits
+from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict
 from proxy.shared import Shared
 from proxy.ward import Cause
 from proxy.writes import SessionWrites
-from rewriter import Rewrite
+from rewriter import may_have_a_join
 from rewriter.keys import literal
 from rewriter.statement import first_word
 from rewriter.strict import KEYS_CHANGED
@@ -64,6 +66,8 @@ class Session:
             self._decider.forget(sql)
         if not self._knobs.enabled:
             return self.untouched(sql)
+        if may_have_a_join(sql) and self._in_shadow():
+            return replace(self.untouched(sql), beside=self._shadow(sql))
         decision = yield from self._decider.decide(sql, self._terms)
         self._note(decision)
         # Only now: the keys of a statement that writes are not out of date by its own doing.
@@ -104,18 +108,14 @@ class Session:
 
     def _ruling(self, decision: Decision, told: tuple[Callable[[Ending], None], ...]) -> Ruling:
         sql, rewrite = decision.original, decision.rewrite
-        reads = decision.plan is not None and decision.plan.statement.only_reads
         ended = self._learning(decision)
         if not decision.is_narrowed or rewrite is None:
             return Ruling(sql, ended=_Told((*told, ended)))
-        if reads and self._in_shadow():
-            # It is the original that runs: the rewritten text has not shown what it takes.
-            return Ruling(sql, ended=_Told(told), beside=self._shadow(decision, rewrite))
         if self._knobs.consistency == "strict" and len(sql.encode()) + _CALL_BYTES > RERUN_CALL_BYTES_MAX:
             # Too long to be kept until it has ended; and with strict consistency it may have to be run again.
             return Ruling(sql, ended=_Told(told))
         rerun_on = KEYS_CHANGED if self._knobs.consistency == "strict" else ""
-        return Ruling(decision.text, may_rerun=reads, rerun_on=rerun_on, ended=_Told((*told, ended)))
+        return Ruling(decision.text, may_rerun=decision.only_reads, rerun_on=rerun_on, ended=_Told((*told, ended)))
 
     def _note(self, decision: Decision) -> None:
         self._shared.metrics.decided(decision.rewrite, decision.skip, decision.timings.total_s)
@@ -143,16 +143,25 @@ class Session:
     def _in_shadow(self) -> bool:
         return self._knobs.mode == "shadow" or self._shared.chance() < self._shared.config.shadow.fraction
 
-    def _shadow(self, decision: Decision, rewrite: Rewrite) -> Queries[None]:
+    def _shadow(self, sql: str) -> Queries[None]:
+        """Decide about a statement while it runs as it came, and compare the answers."""
         shared, settings = self._shared, self._shared.config.shadow
+        # What is sound is compared, whether it pays or not. Other statements of the session go on meanwhile, so what
+        # it knows of its tables is left to them.
+        knobs = msgspec.structs.replace(self._knobs, cost_gate=False)
+        decision = yield from Decider(shared).decide(sql, Terms(knobs, self._scope))
+        subject, rewrite = decision.subject, decision.rewrite
+        if not (decision.is_narrowed and decision.only_reads) or rewrite is None or subject is None:
+            return
 
         def told(comparison: Comparison) -> None:
             shared.metrics.shadow_compared(comparison.verdict)
-            if comparison.blames_us and decision.subject is not None:
-                shared.quarantine.blame(rewrite.rules, rewrite.tables, decision.subject.name, Cause.DIFFERENT)
+            if comparison.blames_us:
+                cause = Cause.DIFFERENT if comparison.verdict is Verdict.DIFFERENT else Cause.FAILED
+                shared.quarantine.blame(rewrite.rules, rewrite.tables, subject.name, cause)
 
         limits = ShadowLimits(settings.statement_s, settings.total_s, shared.config.rewrite.key_query_bytes_max)
-        return watch(Pair.of(decision.original, rewrite), limits, shared.clock, shared.differences, told)
+        yield from watch(Pair.of(sql, rewrite), limits, shared.clock, shared.differences, told)
 
     # --- knobs
 

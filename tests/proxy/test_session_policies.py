@@ -212,19 +212,38 @@ def test_with_strict_consistency_the_statement_checks_its_keys_and_is_run_again_
     assert "raise_error" in sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS])
 
 
-def test_in_shadow_mode_the_original_is_sent_and_the_rewritten_text_runs_beside_it(stage: Stage) -> None:
+def test_in_shadow_mode_the_original_is_sent_before_anything_is_asked(stage: Stage) -> None:
     one = stage.session()
     played(one.rewrite("SET starpruner.mode=shadow"), []).ended(FINISHED)
-    ruling = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    ruling = played(one.rewrite(SQL), [])
     assert ruling.text == SQL
-    assert ruling.beside is not None
-    assert next(ruling.beside).sql == f"DESCRIBE QUERY {SQL}"
+    assert beside(ruling) == [*(sql for sql, _ in DESCRIBE), KEY_QUERY, f"DESCRIBE QUERY {SQL}"]
+    assert played(one.rewrite("SELECT 1"), []).beside is None
+
+
+def test_a_statement_that_writes_is_no_shadow() -> None:
+    stage = Stage(rewrite=RewriteSection(mode="shadow"))
+    ruling = played(stage.session().rewrite(f"INSERT INTO other {SQL}"), [])
+    assert beside(ruling)[-1] == KEY_QUERY
 
 
 def test_a_part_of_the_statements_can_be_sampled_for_shadow_mode() -> None:
     stage = Stage(shadow=ShadowSection(fraction=0.25))
     one, chances = stage.session(), iter([0.24, 0.26])
     stage.shared.chance = lambda: next(chances)
-    assert played(one.rewrite(SQL), [*DESCRIBE, KEYS]).beside is not None
-    ruling = played(one.rewrite(SQL), [KEYS])
+    assert played(one.rewrite(SQL), []).beside is not None
+    ruling = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
     assert (ruling.beside, ruling.text) == (None, NARROWED)
+
+
+def beside(ruling: Ruling) -> list[str]:
+    """What is asked beside a statement, up to the comparison."""
+    assert ruling.beside is not None
+    answers, asked = dict([*DESCRIBE, KEYS]), []
+    try:
+        asked.append(next(ruling.beside).sql)
+        while asked[-1] in answers:
+            asked.append(ruling.beside.send(answers[asked[-1]]).sql)
+    except StopIteration:
+        pass
+    return asked
