@@ -146,8 +146,8 @@ class Session:
     def _shadow(self, sql: str) -> Queries[None]:
         """Decide about a statement while it runs as it came, and compare the answers."""
         shared, settings = self._shared, self._shared.config.shadow
-        # What is sound is compared, whether it pays or not. Other statements of the session go on meanwhile, so what
-        # it knows of its tables is left to them.
+        # What is sound is compared, whether it pays or not. Other statements of the session go on meanwhile, so
+        # what it knows of its tables is left to them.
         knobs = msgspec.structs.replace(self._knobs, cost_gate=False)
         decision = yield from Decider(shared).decide(sql, Terms(knobs, self._scope))
         subject, rewrite = decision.subject, decision.rewrite
