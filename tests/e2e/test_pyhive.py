@@ -34,7 +34,7 @@ SCRIPTS = {
         "SET spark.sql.session.timeZone=Asia/Tokyo",
         "SET spark.sql.session.timeZone",
         "SELECT current_timezone(), TIMESTAMP'2024-01-01 00:00:00Z'",
-        "SET starpruner.test=${hiveconf:none}",
+        "SET demo.test=${hiveconf:none}",
     ],
     "temporary views": [
         "CREATE TEMPORARY VIEW e2e_view AS SELECT id AS k FROM range(3)",
