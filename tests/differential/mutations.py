@@ -294,6 +294,29 @@ _WRITES = (
         _golden("writes: a statement that writes what it reads"),
     ),
 )
+_STRICT_TESTS = "rewriter/test_strict.py::test_"
+_STRICT = (
+    Mutation(
+        "Spark cannot fold or infer what stands beside a check",
+        becomes("rewriter.splice.UNSEEN", "FALSE"),
+        f"{_STRICT_TESTS}beside_the_predicate_stands_a_check_that_spark_cannot_drop",
+    ),
+    Mutation(
+        "every key that could match counts as new",
+        answers("rewriter.strict._can_match", answer="FALSE"),
+        f"{_STRICT_TESTS}what_counts_as_a_new_key_is_what_could_match",
+    ),
+    Mutation(
+        "what cannot carry a check is left alone",
+        answers("rewriter.scans.can_be_checked", answer=True),
+        f"{_STRICT_TESTS}what_cannot_be_checked_or_run_again_is_left_alone",
+    ),
+    Mutation(
+        "nothing in a check can break up what is around it",
+        answers("rewriter.splice.is_enclosed", answer=True),
+        f"{_STRICT_TESTS}a_check_that_could_break_up_what_is_around_it_is_not_taken",
+    ),
+)
 
 MUTATIONS = (
     *_JOINS,
@@ -308,4 +331,5 @@ MUTATIONS = (
     *_KEYS,
     *_TEXT,
     *_WRITES,
+    *_STRICT,
 )

@@ -20,7 +20,7 @@ from rewriter import (
     read,
 )
 from rewriter.keyquery import KeyColumn, key_query
-from rewriter.splice import is_enclosed
+from rewriter.splice import Narrowing, narrowed
 from rewriter.strict import KEYS_CHANGED, check
 
 STRICT = Limits(strict=True)
@@ -48,7 +48,7 @@ def planned(sql: str, limits: Limits = STRICT) -> Plan:
     return plan(statement, CATALOG, limits)
 
 
-def test_beside_the_predicate_stands_a_check_that_spark_cannot_tell_from_one_that_is_needed() -> None:
+def test_beside_the_predicate_stands_a_check_that_spark_cannot_drop() -> None:
     found = planned(SQL)
     (question,) = found.key_queries
     outcome = apply(found, {question: KeySet(("string",), (("a",),))}, STRICT)
@@ -135,5 +135,9 @@ def test_a_check_counts_in_the_length_of_what_is_inserted() -> None:
 @pytest.mark.parametrize(
     "text", ["(SELECT 1) OR (TRUE)", "(SELECT 1", "SELECT 1", "(SELECT 1; SELECT 2)", "(1))", "(')"]
 )
-def test_a_check_that_something_around_it_could_break_up_is_not_taken(text: str) -> None:
-    assert not is_enclosed(text)
+def test_a_check_that_could_break_up_what_is_around_it_is_not_taken(text: str) -> None:
+    statement = read(SQL, chars_max=10_000)
+    assert not isinstance(statement, SkipReason)
+    start = SQL.index("f JOIN")
+    assert narrowed(statement, [Narrowing(start, start + 1, "f", "TRUE", ("(SELECT 1)",))]) is not None
+    assert narrowed(statement, [Narrowing(start, start + 1, "f", "TRUE", (text,))]) is None
