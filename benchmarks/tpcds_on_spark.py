@@ -116,19 +116,19 @@ def running(
     tables = TpcdsTables(directory / "tables", settings.scale, settings.days_per_partition)
     benchmark = tpcds(scale=0)
     texts = " ".join(benchmark.queries[query] for query in queries)
-    processes = []
+    server = None
     with ExitStack() as stack:
         if backend is None:
             server = stack.enter_context(
                 thrift_server(ServerSettings(directory / "server", memory=_MEMORY), find_java(), progress)
             )
             backend = server.endpoint
-            processes.append(server.child.process.pid)
         direct = stack.enter_context(closing(connect(backend)))
         tables.ensure(direct, _named(texts, benchmark.tables), progress)
         options = tuple(word for setting in settings.proxy for word in ("--set", setting))
         proxy = stack.enter_context(proxy_process(backend, directory / "proxy", options=options))
-        processes.append(proxy.child.process.pid)
+        # Of a server that was started elsewhere it is not known which process it is.
+        processes = (server.child.process.pid, proxy.child.process.pid) if server is not None else ()
         proxied = stack.enter_context(closing(connect(proxy.endpoint, database=tables.database)))
         yield Bench(Sides(direct, proxied, processes), benchmark, tables.database, proxy.admin_url)
 
