@@ -6,72 +6,18 @@ returns what came of it. Whoever holds the connection drives it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeVar
 
-from proxy.catalog import (
-    Described,
-    FactsCache,
-    describe_query,
-    read_description,
-    read_identity,
-    read_view_text,
-    view_text_query,
-)
+from proxy.asking import Asking, KeyAnswers, Listed, Memory, Queries, Timings
 from proxy.config import RewriteSection
 from proxy.gate import Fact, Opinion, Run, Subject, Way
 from proxy.knobs import Knobs
-from proxy.partition_lists import PartitionLists
-from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.shared import Shared
-from proxy.store import ListKey
-from proxy.writes import Fence
-from rewriter import (
-    VIEW_NESTING_MAX,
-    Keys,
-    Limits,
-    Plan,
-    Question,
-    Rewrite,
-    SkipReason,
-    Statement,
-    TableKind,
-    TableName,
-    apply,
-    may_have_a_join,
-    plan,
-    read,
-)
+from rewriter import Limits, Plan, Rewrite, SkipReason, Statement, TableName, apply, may_have_a_join, read
 from rewriter.partition_index import PartitionIndex
 from rewriter.shape import shape
 from rewriter.statement import depends_on_quoting
-
-T = TypeVar("T")
-Queries: TypeAlias = Generator[Query, QueryResult, T]
-KeyAnswers: TypeAlias = dict[Question, Keys | SkipReason]
-_Listed: TypeAlias = dict[TableName, tuple[ListKey, PartitionIndex]]
-
-# A statement's plan names its tables, then those behind its views, then those behind these.
-_PLANNING_ROUNDS_MAX = VIEW_NESTING_MAX + 2
-
-_QUOTING_SETTINGS = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
-
-_FAILURES = {
-    FailureKind.DEADLINE: SkipReason.KEY_QUERY_DEADLINE,
-    FailureKind.BUSY: SkipReason.KEY_QUERY_DEADLINE,
-    FailureKind.TOO_MANY_ROWS: SkipReason.TOO_MANY_KEYS,
-    FailureKind.TOO_MANY_BYTES: SkipReason.TOO_MANY_KEYS,
-}
-
-
-@dataclass
-class Timings:
-    """Where the time of a decision went, in seconds. Parsing and planning are what is left of the total."""
-
-    catalog_s: float = 0.0
-    key_queries_s: float = 0.0
-    total_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +32,13 @@ class Terms:
     run_key_queries: bool = True
     # Whether the user asks what would be done: then what is left alone is looked into all the same.
     is_explained: bool = False
+
+    @property
+    def memory(self) -> Memory | None:
+        """The remembered keys that may be used."""
+        if self.state is None or not self.knobs.key_staleness_s:
+            return None
+        return Memory(self.state, self.knobs.key_staleness_s)
 
 
 @dataclass(frozen=True)
@@ -138,16 +91,12 @@ class Decider:
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._clock = shared.clock
-        self._catalog = catalog = shared.config.catalog
-        self._facts = FactsCache(catalog, shared.clock)
-        self._lists = PartitionLists(shared.lists, catalog, shared.clock)
-        self._default_quoting: bool | None = None
+        self._asking = Asking(shared)
 
     def forget(self, sql: str) -> None:
         """A statement passes that may change what names and settings mean, and which partitions there are."""
-        self._facts.clear()
+        self._asking.forget()
         self._shared.gate.cold(self._shared.lists.forget_named_in(sql))
-        self._default_quoting = None
 
     def decide(self, sql: str, terms: Terms) -> Queries[Decision]:
         """Decide what to send for a statement."""
@@ -162,7 +111,7 @@ class Decider:
         decision = yield from self._decide(sql, terms, timings)
         # Some were listed already, to say many keys in few ranges.
         missing = _reduced(decision.plan).keys() - decision.partitions.keys()
-        listed = yield from self._list_partitions(missing, timings)
+        listed = yield from self._asking.partitions(missing, timings)
         timings.total_s = self._clock() - start
         return replace(decision, partitions={**decision.partitions, **_indexes(listed)})
 
@@ -176,12 +125,12 @@ class Decider:
         if skip is not None and not terms.is_explained:
             return known
         limits = self._limits(terms)
-        planned = yield from self._plan(statement, limits, timings)
+        planned = yield from self._asking.plan(statement, limits, timings)
         if isinstance(planned, SkipReason):
             return replace(known, skip=planned)
         counted: Mapping[TableName, PartitionIndex] = {}
         if terms.knobs.cost_gate and self._shared.gate.lacks_counts(subject):
-            counted = _indexes((yield from self._list_partitions(_reduced(planned), timings)))
+            counted = _indexes((yield from self._asking.partitions(_reduced(planned), timings)))
         known = replace(known, plan=planned, facts=self._reduced_facts(planned, counted))
         estimate = self._shared.gate.estimate(known.facts) if known.facts and terms.knobs.cost_gate else None
         if skip is None and estimate is not None and estimate.leaves:
@@ -197,10 +146,9 @@ class Decider:
         fence = self._shared.writes.open()
         answers: KeyAnswers = {}
         if terms.run_key_queries:
-            answers = yield from self._ask_keys(planned, terms, fence, timings)
-        listed = yield from self._list_partitions(planned.wants_partitions(answers), timings)
-        costs = {name: self._lists.costs(key, index) for name, (key, index) in listed.items()}
-        result = apply(planned, answers, limits, costs)
+            answers = yield from self._asking.keys(planned, terms.memory, fence, timings)
+        listed = yield from self._asking.partitions(planned.wants_partitions(answers), timings)
+        result = apply(planned, answers, limits, self._asking.costs(listed))
         if skip is None and not fence.holds({name for question in answers for name in question.tables}):
             skip = SkipReason.SMALL_SIDE_WRITTEN
         return replace(known, skip=skip or result.skip, rewrite=result, partitions=_indexes(listed))
@@ -236,96 +184,17 @@ class Decider:
         """The facts that could be narrowed, and what is known of their size."""
         facts = []
         for name in _reduced(planned):
-            table = self._facts.described(name)
-            partitions = counted[name].count if name in counted else self._lists.count(table)
-            facts.append(Fact(name.parts[-1], partitions, table.facts.size_bytes if table.facts else None))
+            described = self._asking.described(name).facts
+            partitions = counted[name].count if name in counted else self._asking.partition_count(name)
+            facts.append(Fact(name.parts[-1], partitions, described.size_bytes if described else None))
         return tuple(facts)
 
     def _read(self, sql: str, settings: RewriteSection) -> Queries[Statement | SkipReason]:
         if depends_on_quoting(sql) and len(sql) <= settings.statement_chars_max and may_have_a_join(sql):
-            default = yield from self._quoting_is_default()
+            default = yield from self._asking.quoting_is_default()
             if not default:
                 return SkipReason.QUOTING_SETTINGS
         return read(sql, chars_max=settings.statement_chars_max)
-
-    def _quoting_is_default(self) -> Queries[bool]:
-        if self._default_quoting is None:
-            values = []
-            for setting in _QUOTING_SETTINGS:
-                answer = yield Query(f"SET {setting}", rows_max=1, bytes_max=65_536, deadline_s=5.0)
-                values.append(answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None)
-            self._default_quoting = all(value == "false" for value in values)
-        return self._default_quoting
-
-    def _plan(self, statement: Statement, limits: Limits, timings: Timings) -> Queries[Plan | SkipReason]:
-        asked: set[TableName] = set()
-        for _ in range(_PLANNING_ROUNDS_MAX):
-            planned = plan(statement, self._facts.current(), limits)
-            if not planned.missing:
-                return planned
-            if planned.missing <= asked:
-                break  # they change under us, or are more than the session may keep
-            for name in sorted(planned.missing, key=str):
-                described = yield from self._describe(name, timings)
-                self._facts.add(described)
-            asked |= planned.missing
-        return SkipReason.TABLES_UNSETTLED
-
-    def _describe(self, name: TableName, timings: Timings) -> Queries[Described]:
-        answer = yield describe_query(name, self._catalog)
-        timings.catalog_s += answer.seconds
-        facts = read_description(answer)
-        if facts is None or facts.kind is TableKind.TABLE or facts.view is not None:
-            return Described(name, facts, read_identity(answer))
-        answer = yield view_text_query(name, self._catalog)
-        timings.catalog_s += answer.seconds
-        return Described(name, replace(facts, view=read_view_text(answer)))
-
-    def _ask_keys(self, planned: Plan, terms: Terms, fence: Fence, timings: Timings) -> Queries[KeyAnswers]:
-        answers: KeyAnswers = {}
-        while pending := planned.pending(answers):
-            for question in pending:
-                known = self._remembered(question, terms)
-                answers[question] = (
-                    known if known is not None else (yield from self._asked(question, terms, fence, timings))
-                )
-        return answers
-
-    def _remembered(self, question: Question, terms: Terms) -> Keys | None:
-        staleness_s = terms.knobs.key_staleness_s
-        if terms.state is None or not staleness_s:
-            return None
-        return self._shared.keys.get(terms.state, question, asked_since=self._clock() - staleness_s)
-
-    def _asked(
-        self, question: Question, terms: Terms, fence: Fence, timings: Timings
-    ) -> Queries[Keys | SkipReason]:
-        settings, asked_at = self._shared.config.rewrite, self._clock()
-        answer = yield Query(
-            question.sql,
-            rows_max=question.answer_rows_max,
-            bytes_max=settings.key_query_bytes_max,
-            deadline_s=settings.key_query_deadline_s,
-            needs_slot=True,
-        )
-        timings.key_queries_s += answer.seconds
-        self._shared.metrics.key_query_answered(answer)
-        keys = _keys(question, answer)
-        if terms.state is not None and terms.knobs.key_staleness_s and not isinstance(keys, SkipReason):
-            self._shared.keys.put(
-                terms.state, question, keys, tables=question.tables, asked_at=asked_at, fence=fence
-            )
-        return keys
-
-    def _list_partitions(self, names: Iterable[TableName], timings: Timings) -> Queries[_Listed]:
-        lists: _Listed = {}
-        for name in sorted(names, key=str):
-            start = self._clock()
-            found = yield from self._lists.find(self._facts.described(name))
-            timings.catalog_s += self._clock() - start
-            if found is not None:
-                lists[name] = found
-        return lists
 
 
 def _reduced(planned: Plan | None) -> dict[TableName, None]:
@@ -334,12 +203,5 @@ def _reduced(planned: Plan | None) -> dict[TableName, None]:
     return dict.fromkeys(scan.reference.name for scan in scans if scan.reducers and scan.partition_columns)
 
 
-def _indexes(listed: _Listed) -> dict[TableName, PartitionIndex]:
-    return {name: index for name, (_, index) in listed.items()}
-
-
-def _keys(question: Question, answer: QueryResult) -> Keys | SkipReason:
-    """The keys in an answer, or why there are none that can be used."""
-    if isinstance(answer, QueryFailed):
-        return _FAILURES.get(answer.kind, SkipReason.KEY_QUERY_FAILED)
-    return question.read(answer.rows)
+def _indexes(listed: Mapping[TableName, Listed]) -> dict[TableName, PartitionIndex]:
+    return {name: one.index for name, one in listed.items()}

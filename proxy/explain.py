@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from proxy.decision import Decision, Timings
+from proxy.asking import Timings
+from proxy.decision import Decision
 from rewriter import Keys, KeySet, ScanOutcome, SkipReason
 from rewriter.partition_index import PartitionIndex
 from rewriter.partition_values import NotIndexableError

@@ -13,7 +13,8 @@ from uuid import uuid4
 
 import msgspec
 
-from proxy.decision import Decider, Decision, Queries, Terms
+from proxy.asking import Queries
+from proxy.decision import Decider, Decision, Terms
 from proxy.differences import watch
 from proxy.executions import RERUN_CALL_BYTES_MAX
 from proxy.knobs import Knobs, Turned, of_session, turned

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from proxy.asking import Queries, T
 from proxy.config import CatalogSection, Config, RewriteSection
-from proxy.decision import Decision, Queries, T
+from proxy.decision import Decision
 from proxy.explain import text, view
 from proxy.metastore import FILTER_REFUSED
 from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows, Value

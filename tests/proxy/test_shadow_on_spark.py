@@ -8,9 +8,10 @@ import pytest
 
 from demo.hive import connect, run
 from demo.thrift_server import ThriftServer
+from proxy.asking import Queries
 from proxy.client import BackendClient
 from proxy.config import CatalogSection, Config, RewriteSection
-from proxy.decision import Decider, Queries, Terms
+from proxy.decision import Decider, Terms
 from proxy.knobs import Knobs
 from proxy.queries import Query, QueryResult
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict, compare
