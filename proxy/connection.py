@@ -249,9 +249,9 @@ class Connection:
             self._execute(self._relay.backend_failed(why_unreachable(error)))
 
     def _offer(self, handle: SessionHandle, statement: str) -> list[Command]:
-        session = self._sessions.find(handle)
-        if session is None:
-            return self._relay.release(pass_on(self._sessions.stranger, statement))
+        session = self._sessions.of(handle)
+        if not session.is_offered:
+            return self._relay.release(pass_on(session.port, statement))
         self._statements_held += 1
         self._task = self._loop.create_task(self._decide(session, handle, statement))
         return []

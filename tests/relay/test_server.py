@@ -23,7 +23,7 @@ from relay_dialogue import (
 from stand_in import Peer, Rewriter, eventually, stage
 
 from proxy.queries import Column, FailureKind, Query, QueryFailed, Rows
-from proxy.rulings import End
+from proxy.rulings import End, Ruling
 from proxy.sessions import Opened
 from proxy.wire.frames import frame
 from proxy.wire.hs2 import CONFIGURATION_ENTRIES_MAX, OperationState, encode_open_session
@@ -424,8 +424,7 @@ async def test_a_session_is_opened_with_its_settings_and_told_its_end() -> None:
         await backend.expect(opening)
         backend.send(session_opened())
         await client.expect(session_opened())
-        # The first one stands for sessions that are not known.
-        assert (seen, rewriter.has_closed) == ([{}, {"use:database": "other"}], False)
+        assert (seen, rewriter.has_closed) == ([{"use:database": "other"}], False)
         client.close()
         await on.all_gone()
         assert rewriter.has_closed
@@ -498,8 +497,7 @@ COSTLY = replace(QUERY, needs_slot=True)
 
 async def test_a_costly_query_waits_for_a_slot_and_others_do_not() -> None:
     first, second = Rewriter(queries=(COSTLY,)), Rewriter(queries=(COSTLY, QUERY))
-    # The first one stands for sessions that are not known.
-    rewriters = iter((Rewriter(), first, second))
+    rewriters = iter((first, second))
     async with stage(open_port=lambda _: next(rewriters), key_queries_at_once_max=1) as on:
         one, one_backend = await on.open_session()
         one.send(execute("SELECT 1", 2))
@@ -562,3 +560,22 @@ async def test_draining_ends_when_its_time_is_up() -> None:
         await on.proxy.close()
         assert await client.rest() == b""
         assert await backend.rest() == b""
+
+
+# --- sessions that were opened elsewhere
+
+
+async def test_statements_of_a_session_that_was_opened_elsewhere_pass_and_its_writes_are_known() -> None:
+    known: list[str] = []
+
+    class Noting(Rewriter):
+        def untouched(self, sql: str) -> Ruling:
+            known.append(sql)
+            return super().untouched(sql)
+
+    async with stage(Noting("SELECT 2")) as on:
+        client, backend = await on.log_in()
+        client.send(execute("INSERT INTO t SELECT 1", 2))
+        await backend.expect(execute("INSERT INTO t SELECT 1", 2))
+        assert known == ["INSERT INTO t SELECT 1"]
+        client.close()
