@@ -197,7 +197,8 @@ def _begun(path: Path | None, settings: Settings) -> Report:
     default=[COLD, WARM],
     show_default=True,
 )
-@click.option("--runs", type=click.IntRange(min=1), default=3, show_default=True, help="On each side.")
+# One run tells nothing of the noise.
+@click.option("--runs", type=click.IntRange(min=2), default=3, show_default=True, help="On each side.")
 @click.option("--minutes", default=600.0, show_default=True, help="After which no other query is begun.")
 @click.option("--resume", is_flag=True, help="Go on with the report that --json names.")
 @click.option("--set", "proxy_settings", multiple=True, metavar="KEY=VALUE", help="A setting of the proxy.")

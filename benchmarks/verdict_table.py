@@ -9,8 +9,9 @@ from verdicts import TOLERATED, Measured, Summary, Verdict
 
 
 def show(console: Console, measured: Sequence[Measured], summaries: Mapping[str, Summary]) -> None:
-    """A line for each query, and what they come to."""
-    console.print(_queries(measured, list(summaries)))
+    """A table for each state of the listing, and what they come to."""
+    for listing in summaries:
+        console.print(_table(measured, listing))
     console.print(
         "Seconds are medians; the proxied ones have the key queries in them. Ratio: proxied to direct, in time "
         "and in processor time. Noise: the middle half of the direct runs. Narrowed: partitions kept, of all.\n",
@@ -23,18 +24,14 @@ def show(console: Console, measured: Sequence[Measured], summaries: Mapping[str,
         console.print(f"[bold red]OTHER ANSWERS through the proxy: {', '.join(wrong)}[/]")
 
 
-def _queries(measured: Sequence[Measured], listings: Sequence[str]) -> Table:
-    table = Table("query", box=SIMPLE)
-    for listing in listings:
-        for name in (f"{listing}: direct s", "proxied s", "ratio", "cpu", "noise"):
-            table.add_column(name, justify="right")
-    for name in ("keys s", "rows"):
-        table.add_column(name, justify="right")
+def _table(measured: Sequence[Measured], listing: str) -> Table:
+    table = Table("query", title=f"Listing {listing}", title_justify="left", box=SIMPLE)
+    for name in ("direct s", "proxied s", "ratio", "cpu", "noise", "keys s"):
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("narrowed")
     for one in measured:
-        cells = (cell for listing in listings for cell in _cells(one.verdicts.get(listing)))
-        last = one.error or _narrowed(one)
-        table.add_row(one.query, *cells, f"{one.key_queries_s:.2f}", f"{one.rows:,}", last)
+        cells = _cells(one.verdicts.get(listing))
+        table.add_row(one.query, *cells, f"{one.key_queries_s:.2f}", one.error or _narrowed(one))
     return table
 
 

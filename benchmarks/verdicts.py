@@ -20,7 +20,7 @@ class Verdict:
     ratio: float
     # The same of processor time, which tells more on a busy machine; None where it is not known.
     cpu_ratio: float | None
-    # How far the middle half of the direct runs is spread, as a part of their median. One run tells nothing of it.
+    # How far the middle half of the direct runs is spread, as a part of their median.
     noise: float
     # Whether the proxied runs take longer by more than is tolerated and by more than the noise.
     slower: bool
@@ -41,8 +41,6 @@ def _cpu_ratio(pair: Pair) -> float | None:
 
 
 def _spread(seconds: Sequence[float]) -> float:
-    if len(seconds) == 1:
-        return 0.0
     low, _, high = quantiles(seconds, n=4, method="inclusive")
     return high - low
 

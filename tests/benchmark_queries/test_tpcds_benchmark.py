@@ -16,8 +16,10 @@ def test_the_tpcds_benchmark_compares_both_sides_and_goes_on_where_it_ended(
     spark: ThriftServer, tmp_path: Path
 ) -> None:
     path = tmp_path / "tpcds.json"
-    small = ("--scale", "0.01", "--days", "90", "--runs", "1", "--backend", str(spark.endpoint))
-    places = ("--dir", str(tmp_path), "--json", str(path))
+    small = ("--scale", "0.01", "--days", "90", "--runs", "2", "--backend", str(spark.endpoint))
+    # A busy machine makes a rewrite slow, not absent.
+    patient = ("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120")
+    places = (*patient, "--dir", str(tmp_path), "--json", str(path))
     first = measured(*small, *places, "--query", "q3")
     assert [one["query"] for one in json.loads(path.read_text(encoding="utf-8"))["queries"]] == ["q3"]
     second = measured(*small, *places, "--resume", "--query", "q3", "--query", "q96")
@@ -40,7 +42,7 @@ def assert_compared(query: dict[str, Any]) -> None:
     assert query["same_answer"]
     assert set(query["pairs"]) == set(query["verdicts"]) == {"cold", "warm"}
     for pair in query["pairs"].values():
-        assert len(pair["direct"]["wall_s"]) == len(pair["proxied"]["wall_s"]) == 1
+        assert len(pair["direct"]["wall_s"]) == len(pair["proxied"]["wall_s"]) == 2
     for verdict in query["verdicts"].values():
         assert verdict["ratio"] > 0
         # Of the server that the tests share, nobody says which process it is.
