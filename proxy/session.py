@@ -169,6 +169,9 @@ class Session:
     def _turn(self, sql: str, turn: Turned) -> Ruling:
         """A knob is turned here and in Spark, which keeps any setting; what it cannot tell is said by a query."""
         self._own = turn.own
+        if turn.verb == "reset":
+            # It may reset the settings of Spark too.
+            self._decider.forget(sql)
         if turn.error:
             return Ruling(f"SELECT raise_error({literal('string', turn.error)})")
         if turn.verb != "show":

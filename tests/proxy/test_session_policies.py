@@ -123,6 +123,19 @@ def test_remembered_keys_do_not_outlive_a_write_to_their_table() -> None:
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
+# --- knobs
+
+
+def test_a_reset_of_everything_resets_what_is_known_of_the_session_too() -> None:
+    stage = Stage(rewrite=RewriteSection(cost_gate=False))
+    one = stage.session()
+    played(one.rewrite("SET starpruner.consistency=window"), []).ended(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+    played(one.rewrite("RESET"), []).ended(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
 # --- the cost gate
 
 
