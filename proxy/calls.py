@@ -19,8 +19,9 @@ from proxy.wire.kinds import MessageType
 from proxy.wire.messages import Message
 from proxy.wire.replies import expect_reply
 
-# Replies that are read are small: handles, a state, an error with its stack trace.
-WATCHED_REPLY_BYTES_MAX: Final = 1024 * 1024
+# Replies that are read are small: handles, a state, an error with its stack trace. But Spark says the text of a
+# statement three times in an error, and what may be run again is up to 256 KB long and 128 KB more once rewritten.
+WATCHED_REPLY_BYTES_MAX: Final = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True)
