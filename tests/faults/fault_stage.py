@@ -86,7 +86,9 @@ def fault_stage(server: ThriftServer, directory: Path, *options: str) -> Iterato
     """A proxy of its own, with the options, in front of a middle of its own."""
     with closing(Middle(server.endpoint)) as middle:
         threading.Thread(target=middle.serve, daemon=True).start()
-        with proxy_process(middle.endpoint, directory, options=options) as proxy:
+        # Faults are to be seen in rewritten statements, whether these pay or not.
+        every = ("--set", "rewrite.cost_gate=false", *options)
+        with proxy_process(middle.endpoint, directory, options=every) as proxy:
             yield Stage(middle, proxy, server)
 
 

@@ -3,14 +3,15 @@
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 import pytest
 from acts import Cut, Moment, Refuse, Replace, Throw
 from clients import breakable_session
-from fault_stage import DATABASE, QUOTING_JOIN, Seen, Stage, fault_stage, make_tables, seen
+from fault_stage import DATABASE, JOIN, NARROWED, QUOTING_JOIN, Seen, Stage, fault_stage, make_tables, seen
 from middle import Act, Fault
 from middle import Seen as SeenCall
 from replies_made import batch, doubles, strings
@@ -23,6 +24,8 @@ DEEP = bool(os.environ.get("STARPRUNER_DEEP"))
 
 # Far more than any of this takes, far less than a user would wait.
 PROMPTLY_S = 15
+# INITIALIZED, RUNNING and PENDING.
+RUNNING_STATES = (0, 1, 7)
 # In the quick run, one of so many calls of a conversation.
 QUICK_EVERY = 9
 # What tells the statements of a conversation apart.
@@ -34,7 +37,9 @@ def stage(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
     make_tables(spark)
     # A busy machine makes a query slow: only the slow ones of these tests may come past their deadline.
     patient = ("--set", "rewrite.key_query_deadline_s=60", "--set", "catalog.query_deadline_s=60")
-    with fault_stage(spark, tmp_path_factory.mktemp("faults"), *patient) as stage:
+    # What fails in one test is not to be left alone in the next.
+    forgiving = ("--set", "rewrite.quarantine_s=0.001")
+    with fault_stage(spark, tmp_path_factory.mktemp("faults"), *patient, *forgiving) as stage:
         yield stage
 
 
@@ -120,15 +125,45 @@ def test_a_call_of_the_proxys_own_that_goes_wrong_is_not_seen_by_the_client(
     stage: Stage, own: list[Step], expected: Seen, what: str
 ) -> None:
     act, wrong = OWN_FAULTS[what], []
-    with stage.proxied() as session:
-        for step in some(own, list(OWN_FAULTS).index(what)):
+    for step in some(own, list(OWN_FAULTS).index(what)):
+        fault = step.fault(act)
+        # A session asks who it is once, and asks no more for a list that it was refused.
+        with stage.proxied() as session:
             stage.forget(session)
-            fault = step.fault(act)
             with stage.middle.faulty(fault):
                 found = seen(session, QUOTING_JOIN)
-            if found != expected or not fault.done:
-                wrong.append((step, fault.done, found))
+        if found != expected or not fault.done:
+            wrong.append((step, fault.done, found))
     assert not wrong
+
+
+REFUSALS = {
+    "a partition filter that is too much for the metastore": Refuse(
+        "MetaException: INTERNAL_ERROR_HIVE_METASTORE_PARTITION_FILTER Statement too complex"
+    ),
+    "the text of the statement three times, which is long": Refuse("as it was sent " * 80_000),
+}
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+@pytest.mark.parametrize("name", ["ExecuteStatement", "GetOperationStatus", "FetchResults"])
+def test_a_rewritten_statement_that_fails_is_answered_all_the_same(
+    stage: Stage, expected: Seen, name: str, what: str
+) -> None:
+    fault = Fault(REFUSALS[what], name, NARROWED, times=1)
+    with stage.proxied() as session, stage.middle.faulty(fault), closing(session.cursor()) as cursor:
+        cursor.execute(QUOTING_JOIN, async_=name == "GetOperationStatus")
+        while name == "GetOperationStatus" and cursor.poll().operationState in RUNNING_STATES:
+            pass
+        rows = Counter(map(repr, cursor.fetchall()))
+    assert fault.done
+    assert rows == expected[1][1]
+
+
+def test_a_users_own_mistake_is_the_error_that_it_is_directly(stage: Stage) -> None:
+    mistaken = JOIN.replace("f.v", "f.no_such_column")
+    with stage.proxied() as session:
+        assert seen(session, mistaken) == stage.directly(mistaken)
 
 
 @pytest.mark.parametrize("moment", Moment)

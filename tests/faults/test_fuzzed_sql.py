@@ -5,6 +5,7 @@ STARPRUNER_SEED=7 makes another run of it.
 """
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -47,7 +48,10 @@ FAILURES_MAX = 5
 # Of these words' statements, one answer is as good as another.
 UNCERTAIN = ("limit", "rand", "first", "last", "any_value", "row_number", "offset", "sample", "uuid", "monoton")
 # What depends on the rows that are read, and on which of them comes first: data exceptions and cardinality.
-DATA_ERRORS = ("22", "21")
+# Several of them come as one error of another kind, which quotes them.
+DATA_ERROR = re.compile("SQLSTATE: 2[12]")
+# Names that would be as good stand in any order.
+SUGGESTIONS = re.compile(r"Did you mean one of the following\? \[.*?\]")
 
 
 @dataclass(frozen=True)
@@ -60,11 +64,17 @@ class Pair:
     def difference(self, sql: str) -> str | None:
         """What a client sees differently through the proxy, if anything."""
         direct, proxied = seen(self.direct, sql), seen(self.proxied, sql)
-        if proxied == direct or is_excused(sql, direct, proxied):
+        if comparable(proxied) == comparable(direct) or is_excused(sql, direct, proxied):
             return None
-        if seen(self.direct, sql) != direct:
+        if comparable(seen(self.direct, sql)) != comparable(direct):
             return None
         return f"{sql}\n--- as text: {sql!r}\n--- direct:  {direct}\n--- proxied: {proxied}"
+
+
+def comparable(found: Seen) -> Seen:
+    """What was seen, but for the names that an error suggests."""
+    kind, about = found
+    return kind, SUGGESTIONS.sub("", str(about)) if kind == "error" else about
 
 
 def is_excused(sql: str, direct: Seen, proxied: Seen) -> bool:
@@ -72,10 +82,12 @@ def is_excused(sql: str, direct: Seen, proxied: Seen) -> bool:
     if "timed out" in str(direct[1]) or "timed out" in str(proxied[1]):
         return True
     if direct[0] == "error":
-        return str(direct[1][0]).startswith(DATA_ERRORS) and (
-            proxied[0] == "rows" or str(proxied[1][0]).startswith(DATA_ERRORS)
-        )
+        return is_data_error(direct) and (proxied[0] == "rows" or is_data_error(proxied))
     return proxied[0] == "rows" and any(word in sql.lower() for word in UNCERTAIN)
+
+
+def is_data_error(found: Seen) -> bool:
+    return DATA_ERROR.search(str(found[1][-1])) is not None
 
 
 @dataclass
@@ -92,6 +104,7 @@ class Run:
             self.done += 1
             if difference is not None:
                 self.failures.append(f"STARPRUNER_SEED={SEED}, mutant {index}:\n{difference}")
+                sys.stderr.write(f"{self.failures[-1]}\n")
             if self.done % PROGRESS_EVERY == 0:
                 rate = self.done / (time.monotonic() - self.started)
                 sys.stderr.write(f"{self.done} mutants, {rate:.1f} a second, {len(self.failures)} differ\n")

@@ -1,0 +1,91 @@
+"""A small side that changes after its keys were read and before the statement reads it again."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+from acts import First
+from fault_stage import DATABASE, JOIN, KEY_QUERY, NARROWED, Seen, Stage, fault_stage, make_tables, seen
+from middle import Fault
+
+from demo.hive import connect, run
+from demo.thrift_server import ThriftServer
+
+# A table whose files Spark lists for each statement anew: of others it would not see the change either.
+LATE = (
+    "CREATE TABLE late (ds STRING, name STRING) STORED AS TEXTFILE",
+    "INSERT INTO late VALUES ('d10', 'wanted'), ('d11', 'wanted'), ('d12', '')",
+)
+STATEMENT = JOIN.replace("dim d", "late d")
+WRITE = "INSERT INTO late VALUES ('d20', 'wanted')"
+UNDO = "INSERT OVERWRITE late VALUES ('d10', 'wanted'), ('d11', 'wanted'), ('d12', '')"
+
+# The last call of the key query, before the fence is looked at; and the statement itself, after it.
+WHILE_KEYS_ARE_READ = ("CloseOperation", KEY_QUERY)
+BEFORE_THE_STATEMENT = ("ExecuteStatement", NARROWED)
+
+
+@pytest.fixture(scope="module")
+def stage(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    make_tables(spark)
+    patient = ("rewrite.key_query_deadline_s=60", "catalog.query_deadline_s=60", "rewrite.quarantine_s=0.001")
+    settings = [word for option in patient for word in ("--set", option)]
+    with fault_stage(spark, tmp_path_factory.mktemp("keys"), *settings) as stage:
+        with stage.direct() as session:
+            for sql in LATE:
+                run(session, sql)
+        yield stage
+
+
+@pytest.fixture
+def before(stage: Stage) -> Seen:
+    with stage.direct() as session:
+        run(session, UNDO)
+        return seen(session, STATEMENT)
+
+
+def through_proxy(stage: Stage) -> None:
+    with closing(connect(stage.proxy.endpoint, database=DATABASE)) as session:
+        run(session, WRITE)
+
+
+def behind_its_back(stage: Stage) -> None:
+    with stage.direct() as session:
+        run(session, WRITE)
+
+
+def answer_with_a_write(
+    stage: Stage, moment: tuple[str, str], write: Callable[[Stage], None], consistency: str
+) -> Seen:
+    """What the statement answers if the write comes at the moment."""
+    name, pattern = moment
+    fault = Fault(First(lambda: write(stage)), name, pattern, times=1)
+    with stage.proxied() as session:
+        run(session, f"SET starpruner.consistency={consistency}")
+        with stage.middle.faulty(fault):
+            found = seen(session, STATEMENT)
+    assert fault.done
+    return found
+
+
+@pytest.mark.parametrize("write", [through_proxy, behind_its_back])
+@pytest.mark.parametrize("moment", [WHILE_KEYS_ARE_READ, BEFORE_THE_STATEMENT])
+def test_a_strict_session_sees_every_write_before_its_statement(
+    stage: Stage, before: Seen, moment: tuple[str, str], write: Callable[[Stage], None]
+) -> None:
+    found = answer_with_a_write(stage, moment, write, "strict")
+    assert found == stage.directly(STATEMENT)
+    assert found != before
+
+
+def test_a_session_sees_a_write_through_the_proxy_while_its_keys_are_read(stage: Stage, before: Seen) -> None:
+    found = answer_with_a_write(stage, WHILE_KEYS_ARE_READ, through_proxy, "window")
+    assert found == stage.directly(STATEMENT)
+    assert found != before
+
+
+@pytest.mark.parametrize("write", [through_proxy, behind_its_back])
+def test_a_session_sees_the_rows_as_of_the_moment_just_before_its_statement(
+    stage: Stage, before: Seen, write: Callable[[Stage], None]
+) -> None:
+    assert answer_with_a_write(stage, BEFORE_THE_STATEMENT, write, "window") == before

@@ -1,0 +1,81 @@
+"""Answers to the proxy's own queries that come late or are too much: given up in time, and without memory."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from acts import Refuse, Replace, Slow
+from fault_stage import JOIN, KEY_QUERY, Stage, fault_stage, make_tables, seen
+from middle import Act, Fault
+from replies_made import batch, strings
+
+from demo.thrift_server import ThriftServer
+
+DEADLINE_S = 1
+LATE_S = 4.0
+# A reply that is late once is waited for; what would follow it is not asked any more.
+PROMPTLY_S = 30
+
+MANY_KEYS = [b"x" * 1_000] * 100_000
+# Less than a third of what the answers hold.
+GROWTH_BYTES_MAX = 32 * 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def stage(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    make_tables(spark)
+    options = (f"rewrite.key_query_deadline_s={DEADLINE_S}", f"catalog.query_deadline_s={DEADLINE_S}")
+    settings = [word for option in (*options, "rewrite.quarantine_s=0.001") for word in ("--set", option)]
+    with fault_stage(spark, tmp_path_factory.mktemp("slow"), *settings) as stage:
+        yield stage
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind(stage: Stage) -> Iterator[None]:
+    before = stage.state.held()
+    yield
+    assert not stage.state.left_over(before)
+    assert stage.serves_the_next_client()
+
+
+@pytest.mark.parametrize("pattern", ["^DESCRIBE", KEY_QUERY, "^SHOW PARTITIONS"])
+@pytest.mark.parametrize("name", ["ExecuteStatement", "GetOperationStatus", "FetchResults"])
+def test_a_query_of_the_proxys_own_that_is_late_is_given_up(stage: Stage, pattern: str, name: str) -> None:
+    expected = stage.directly(JOIN)
+    slow = Fault(Slow(LATE_S), name, pattern, times=1)
+    with stage.proxied() as session:
+        stage.forget(session)
+        started = time.monotonic()
+        with stage.middle.faulty(slow):
+            assert seen(session, JOIN) == expected
+        assert time.monotonic() - started < PROMPTLY_S
+
+
+def peak_bytes(stage: Stage) -> int:
+    """The most memory that the proxy has ever had."""
+    status = Path(f"/proc/{stage.proxy.child.process.pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "act"),
+    [
+        ("FetchResults", Replace(lambda call: batch(call, strings(MANY_KEYS), strings(MANY_KEYS)))),
+        ("ExecuteStatement", Refuse("x" * 100_000_000)),
+    ],
+    ids=["rows", "an error"],
+)
+def test_an_answer_of_a_hundred_megabytes_is_not_held(stage: Stage, name: str, act: Act) -> None:
+    expected = stage.directly(JOIN)
+    large = Fault(act, name, KEY_QUERY, times=1)
+    with stage.proxied() as session:
+        assert seen(session, JOIN) == expected
+        before = peak_bytes(stage)
+        with stage.middle.faulty(large):
+            assert seen(session, JOIN) == expected
+    assert large.done
+    assert peak_bytes(stage) - before < GROWTH_BYTES_MAX
