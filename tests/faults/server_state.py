@@ -68,7 +68,9 @@ def read_page(page: str) -> Held:
     sessions, operations = page.split('id="aggregated-sqlstat"')
     return Held(
         frozenset(cells[2] for cells in _rows(sessions, _SESSION_CELLS) if not cells[4]),
-        frozenset((c[2], c[9], c[8]) for c in _rows(operations, _STATEMENT_CELLS) if c[9] != _CLOSED),
+        # A job that begins after its statement was closed makes Spark write the row anew: as one that has just
+        # begun, without a group (updateJobDetails in HiveThriftServer2Listener.scala).
+        frozenset((c[2], c[9], c[8]) for c in _rows(operations, _STATEMENT_CELLS) if c[2] and c[9] != _CLOSED),
     )
 
 
