@@ -30,13 +30,9 @@ def java() -> Java:
 @pytest.fixture(scope="session")
 def spark(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThriftServer]:
     """The server for the whole session, reachable at `spark.endpoint`."""
-    conf = {
-        # To cancel a statement interrupts its thread, and Derby loses the connection that an interrupt meets: from
-        # a pool of ten, the eleventh statement would wait for ever.
-        "spark.hadoop.datanucleus.connectionPoolingType": "None",
-        # Else the page of sessions and statements never shows the end of a statement that comes within 100 ms.
-        "spark.ui.liveUpdate.period": "0",
-    }
+    # To cancel a statement interrupts its thread, and Derby loses the connection that an interrupt meets: from a
+    # pool of ten, the eleventh statement would wait for ever.
+    conf = {"spark.hadoop.datanucleus.connectionPoolingType": "None"}
     # Two cores everywhere, so that a plan does not depend on the machine.
     settings = ServerSettings(tmp_path_factory.mktemp("spark"), cores=2, conf=conf)
     with thrift_server(settings, java, progress=lambda _: None) as server:
