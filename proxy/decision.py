@@ -14,6 +14,7 @@ from proxy.config import RewriteSection
 from proxy.gate import Fact, Opinion, Run, Subject, Way
 from proxy.knobs import Knobs
 from proxy.shared import Shared
+from proxy.ward import Kind, PutAside
 from rewriter import Limits, Plan, Rewrite, SkipReason, Statement, TableName, apply, may_have_a_join, read
 from rewriter.partition_index import PartitionIndex
 from rewriter.shape import shape
@@ -56,6 +57,8 @@ class Decision:
     subject: Subject | None = None
     facts: tuple[Fact, ...] = ()
     opinion: Opinion | None = None
+    # What of it was put aside because it did harm; for explain.
+    put_aside: tuple[PutAside, ...] = ()
 
     @property
     def text(self) -> str:
@@ -113,7 +116,18 @@ class Decider:
         missing = _reduced(decision.plan).keys() - decision.partitions.keys()
         listed = yield from self._asking.partitions(missing, timings)
         timings.total_s = self._clock() - start
-        return replace(decision, partitions={**decision.partitions, **_indexes(listed)})
+        partitions = {**decision.partitions, **_indexes(listed)}
+        return replace(decision, partitions=partitions, put_aside=self._put_aside(decision))
+
+    def _put_aside(self, decision: Decision) -> tuple[PutAside, ...]:
+        """What is put aside of a statement. Other tables and shapes are nobody's business here."""
+        own = {(Kind.SHAPE, decision.subject.name)} if decision.subject is not None else set()
+        for scan in decision.plan.scans if decision.plan is not None else ():
+            described = self._asking.described(scan.reference.name).facts
+            if described is not None and described.full_name is not None:
+                own.add((Kind.TABLE, str(described.full_name)))
+        current = self._shared.quarantine.current()
+        return tuple(one for one in current if one.kind is Kind.RULE or (one.kind, one.name) in own)
 
     def _decide(self, sql: str, terms: Terms, timings: Timings) -> Queries[Decision]:
         statement = yield from self._read(sql, self._shared.config.rewrite)

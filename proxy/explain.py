@@ -56,6 +56,8 @@ class ExplainView(msgspec.Struct):
     skip_sentence: str | None
     # What the cost gate knows of statements like this one, in words; null where it was not asked.
     reckoning: str | None
+    # What is put aside for a while, of this statement and of the rules, in words.
+    put_aside: list[str]
     timings_ms: dict[str, float]
 
 
@@ -70,6 +72,7 @@ def view(decision: Decision) -> ExplainView:
         skip_reason=_code(decision.skip),
         skip_sentence=_sentence(decision.skip),
         reckoning=decision.opinion.reckoning.sentence if decision.opinion is not None else None,
+        put_aside=[one.sentence for one in decision.put_aside],
         timings_ms=_timings(decision.timings),
     )
 
@@ -134,6 +137,7 @@ def text(explained: ExplainView) -> str:
         lines.append(f"  {explained.skip_sentence}")
     if explained.reckoning is not None:
         lines.append(f"  {explained.reckoning}")
+    lines += [f"  {sentence}" for sentence in explained.put_aside]
     for scan in explained.scans:
         lines += ["", *_scan_lines(scan)]
     timings = ", ".join(f"{name.replace('_', ' ')} {ms:g} ms" for name, ms in explained.timings_ms.items())

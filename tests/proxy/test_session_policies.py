@@ -7,7 +7,7 @@ import pytest
 from test_session import DESCRIBE, KEY_QUERY, KEYS, NARROWED, SQL, failed, played, rows, sent
 
 from proxy.config import Config, RewriteSection, ShadowSection
-from proxy.explain import view
+from proxy.explain import text, view
 from proxy.queries import FailureKind, QueryResult
 from proxy.rulings import End, Ending, Ruling
 from proxy.session import Session
@@ -195,8 +195,15 @@ def test_a_statement_that_was_rescued_is_left_alone_for_a_while(stage: Stage) ->
     assert sent(one.rewrite(SQL), []) == SQL
     found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
     assert (found.changed, found.skip_reason) == (False, "QUARANTINED")
+    assert len(found.put_aside) == 1
+    assert found.put_aside[0].endswith(
+        "is put aside for another 600 s: a statement failed with it, and worked as it came."
+    )
+    assert found.put_aside[0] in text(found)
     # It is left alone for another user's statement neither longer nor at all.
-    assert sent(stage.session("bob").rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    bob = stage.session("bob")
+    assert sent(bob.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert view(played(bob.explain(SQL, run_key_queries=False), [OWNER, UNLISTED])).put_aside == []
     stage.now = 601.0
     played(one.rewrite("SET starpruner.cost_gate=false"), []).ended(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
