@@ -35,6 +35,10 @@ class StatementPage:
         """Whether those statements come to these states before long."""
         return _before_long(lambda: self.states(words) == states)
 
+    def runs(self, words: str) -> bool:
+        """Whether the one statement that holds the words is at work before long; its steps are not all shown."""
+        return _before_long(lambda: self.states(words) in (["STARTED"], ["COMPILED"]))
+
     def becomes_idle(self) -> bool:
         """Whether Spark has no job under way before long."""
         return _before_long(lambda: self._running_jobs() == 0)
