@@ -65,14 +65,16 @@ class Session:
             return self._turn(sql, turn)
         if first_word(sql) not in _READING_WORDS:
             self._decider.forget(sql)
-        if not self._knobs.enabled:
+        # Once for the statement: the configuration may be read anew while its keys are asked for.
+        knobs = self._knobs
+        if not knobs.enabled:
             return self.untouched(sql)
-        if may_have_a_join(sql) and self._in_shadow():
-            return replace(self.untouched(sql), beside=self._shadow(sql))
-        decision = yield from self._decider.decide(sql, self._terms)
+        if may_have_a_join(sql) and self._in_shadow(knobs):
+            return replace(self.untouched(sql), beside=self._shadow(sql, knobs))
+        decision = yield from self._decider.decide(sql, Terms(knobs, self._scope, self._state.digest))
         self._note(decision)
         # Only now: the keys of a statement that writes are not out of date by its own doing.
-        return self._ruling(decision, self._begin(sql))
+        return self._ruling(decision, knobs, self._begin(sql))
 
     def untouched(self, sql: str) -> Ruling:
         """Let a statement go on as it came, which may write, or change the session."""
@@ -98,24 +100,21 @@ class Session:
         digest = self._state.digest
         return self._private_scope if digest is None else digest.hex()
 
-    @property
-    def _terms(self) -> Terms:
-        return Terms(self._knobs, self._scope, self._state.digest)
-
     def _begin(self, sql: str) -> tuple[Callable[[Ending], None], ...]:
         """A statement is about to be released. Returns whom to tell of its end."""
         told = (begin(sql) for begin in (self._state.begin, self._writes.begin))
         return tuple(listener for listener in told if listener is not None)
 
-    def _ruling(self, decision: Decision, told: tuple[Callable[[Ending], None], ...]) -> Ruling:
+    def _ruling(self, decision: Decision, knobs: Knobs, told: tuple[Callable[[Ending], None], ...]) -> Ruling:
         sql, rewrite = decision.original, decision.rewrite
         ended = self._learning(decision)
         if not decision.is_narrowed or rewrite is None:
             return Ruling(sql, ended=_Told((*told, ended)))
-        if self._knobs.consistency == "strict" and len(sql.encode()) + _CALL_BYTES > RERUN_CALL_BYTES_MAX:
+        is_strict = knobs.consistency == "strict"
+        if is_strict and len(sql.encode()) + _CALL_BYTES > RERUN_CALL_BYTES_MAX:
             # Too long to be kept until it has ended; and with strict consistency it may have to be run again.
             return Ruling(sql, ended=_Told(told))
-        rerun_on = KEYS_CHANGED if self._knobs.consistency == "strict" else ""
+        rerun_on = KEYS_CHANGED if is_strict else ""
         return Ruling(decision.text, may_rerun=decision.only_reads, rerun_on=rerun_on, ended=_Told((*told, ended)))
 
     def _note(self, decision: Decision) -> None:
@@ -141,16 +140,16 @@ class Session:
 
     # --- shadow mode
 
-    def _in_shadow(self) -> bool:
-        return self._knobs.mode == "shadow" or self._shared.chance() < self._shared.config.shadow.fraction
+    def _in_shadow(self, knobs: Knobs) -> bool:
+        return knobs.mode == "shadow" or self._shared.chance() < self._shared.config.shadow.fraction
 
-    def _shadow(self, sql: str) -> Queries[None]:
+    def _shadow(self, sql: str, knobs: Knobs) -> Queries[None]:
         """Decide about a statement while it runs as it came, and compare the answers."""
         shared, settings = self._shared, self._shared.config.shadow
         # What is sound is compared, whether it pays or not. Other statements of the session go on meanwhile, so
         # what it knows of its tables is left to them.
-        knobs = msgspec.structs.replace(self._knobs, cost_gate=False)
-        decision = yield from Decider(shared).decide(sql, Terms(knobs, self._scope))
+        sound = msgspec.structs.replace(knobs, cost_gate=False)
+        decision = yield from Decider(shared).decide(sql, Terms(sound, self._scope))
         subject, rewrite = decision.subject, decision.rewrite
         if not (decision.is_narrowed and decision.only_reads) or rewrite is None or subject is None:
             return

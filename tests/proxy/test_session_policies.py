@@ -232,6 +232,19 @@ def test_with_strict_consistency_the_statement_checks_its_keys_and_is_run_again_
     assert "raise_error" in sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS])
 
 
+def test_a_statement_keeps_the_consistency_that_it_was_decided_by_while_the_configuration_is_read_anew() -> None:
+    stage = Stage(rewrite=RewriteSection(consistency="strict"))
+    queries = stage.session().rewrite(SQL)
+    next(queries)
+    stage.shared.reload(Config())
+    for _, answer in DESCRIBE:
+        queries.send(answer)
+    with pytest.raises(StopIteration) as end:
+        queries.send(KEYS[1])
+    assert "raise_error" in end.value.value.text
+    assert end.value.value.rerun_on
+
+
 def test_in_shadow_mode_the_original_is_sent_before_anything_is_asked(stage: Stage) -> None:
     one = stage.session()
     played(one.rewrite("SET starpruner.mode=shadow"), []).ended(FINISHED)
