@@ -29,7 +29,7 @@ class OwnOperation:
         if call.name == EXECUTE_STATEMENT:
             self.is_awaited = True
         elif call.name == CLOSE_OPERATION:
-            self.is_the_clients()
+            self._handle = None
 
     def answered(self, name: str, seqid: int, raw: Reply) -> None:
         """The reply to a call of ours has come."""
@@ -37,10 +37,6 @@ class OwnOperation:
             self.is_awaited = False
             reply = read_operation(raw, seqid)
             self._handle = None if reply is None else reply.operation
-
-    def is_the_clients(self) -> None:
-        """From here on somebody else sees to it."""
-        self._handle = None
 
     def last_words(self) -> bytes:
         """What ends it, where it is known. To close it cancels it too, but not on every server."""

@@ -30,7 +30,7 @@ class Ending:
     message: str = field(default="", repr=False)
 
 
-def _nobody(_: Ending) -> None:
+def nobody(_: Ending) -> None:
     """Who is told where nobody wants to know."""
 
 
@@ -45,6 +45,6 @@ class Ruling:
     # then the statement is run as it came, however long the first run took.
     rerun_on: str = ""
     # Told once how it ended, from the event loop: to be quick, and not to raise.
-    ended: Callable[[Ending], None] = _nobody
+    ended: Callable[[Ending], None] = nobody
     # What is asked in the same session meanwhile, on a connection of our own and only where there is room for it.
     beside: Generator[Query, QueryResult, object] | None = None

@@ -25,7 +25,6 @@ class Cause(Enum):
     """What a rewritten statement did."""
 
     FAILED = "a statement failed with it, and worked as it came"
-    SLOWER = "a statement took longer with it than as it came"
     DIFFERENT = "a statement gave another answer with it than as it came"
 
 

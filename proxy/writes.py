@@ -21,7 +21,7 @@ from itertools import takewhile
 from threading import Lock
 from typing import Final
 
-from proxy.rulings import End, Ending
+from proxy.rulings import End, Ending, nobody
 from proxy.writing import AnyTable, Tables, tables_written
 from rewriter import TableName
 
@@ -114,7 +114,7 @@ class SessionWrites:
             return None
         if len(self._running) >= _RUNNING_PER_SESSION_MAX:
             self._begin_any()
-            return _nobody
+            return nobody
         write = self._begin(tables)
         return partial(self._ended, write)
 
@@ -141,7 +141,3 @@ class SessionWrites:
         self._is_closed = True
         for write in tuple(self._running):
             self._writes.end(write)
-
-
-def _nobody(_: Ending) -> None:
-    """Who is told where nobody wants to know."""
