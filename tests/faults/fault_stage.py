@@ -75,6 +75,15 @@ class Stage:
         """Make the proxy ask again for everything that it knows of the tables."""
         run(session, "REFRESH TABLE fact")
 
+    @contextmanager
+    def nothing_left_behind(self) -> Iterator[None]:
+        """What goes on within leaves no session and no operation on the server, and a proxy that serves."""
+        before = self.state.held()
+        yield
+        assert not self.state.left_over(before)
+        assert self.serves_the_next_client()
+        assert self.proxy.child.exit_code is None
+
     def serves_the_next_client(self) -> bool:
         """Whether the proxy lives: another client has the right answer."""
         with self.proxied() as session:

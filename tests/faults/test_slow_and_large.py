@@ -34,10 +34,8 @@ def stage(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind(stage: Stage) -> Iterator[None]:
-    before = stage.state.held()
-    yield
-    assert not stage.state.left_over(before)
-    assert stage.serves_the_next_client()
+    with stage.nothing_left_behind():
+        yield
 
 
 @pytest.mark.parametrize("pattern", ["^DESCRIBE", KEY_QUERY, "^SHOW PARTITIONS"])
