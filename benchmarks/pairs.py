@@ -44,18 +44,21 @@ class Sides:
     # The server and the proxy, where they run here: a busy machine stretches the clock, hardly their time.
     processes: Sequence[int] = ()
 
-    def measure(self, sql: str, facts: Sequence[str], listings: Sequence[str], runs: int) -> dict[str, Pair]:
-        """Run a query so many times on each side, each time with the listing in one state after the other."""
-        pairs = {listing: Pair() for listing in listings}
-        for number in range(runs):
+    def measure(self, sql: str, facts: Sequence[str], listing: str, *, runs: int, warm_ups: int) -> Pair:
+        """Run a query so many times on each side, the sides in turns, after runs that do not count.
+
+        The proxy's cost gate learns from each run, so the first ones are not what a user sees of a dashboard.
+        """
+        counted, uncounted = Pair(), Pair()
+        for number in range(-warm_ups, runs):
+            pair = counted if number >= 0 else uncounted
             # Neither side always finds what the other one left in the machine's caches.
             for is_proxied in (False, True) if number % 2 == 0 else (True, False):
-                for listing, pair in pairs.items():
-                    session = self.proxied if is_proxied else self.direct
-                    if listing == COLD:
-                        self._forget_listing(session, facts)
-                    self._timed(session, sql, pair.proxied if is_proxied else pair.direct)
-        return pairs
+                session = self.proxied if is_proxied else self.direct
+                if listing == COLD:
+                    self._forget_listing(session, facts)
+                self._timed(session, sql, pair.proxied if is_proxied else pair.direct)
+        return counted
 
     def _timed(self, session: hive.Connection, sql: str, runs: Runs) -> None:
         cpu_s, wall_s = self._cpu_s(), time.perf_counter()

@@ -46,6 +46,8 @@ class Settings:
     days_per_partition: int
     listings: Sequence[str]
     runs: int
+    # Before those with a warm listing.
+    warm_ups: int
     # Of the proxy, other than by default.
     proxy: Sequence[str]
 
@@ -85,7 +87,12 @@ class Bench:
         sql, unlimited = self.benchmark.queries[query], self.benchmark.unlimited(query)
         direct, proxied = run(self.sides.direct, unlimited), run(self.sides.proxied, unlimited)
         facts = _named(sql, self.benchmark.partition_columns)
-        pairs = self.sides.measure(sql, facts, settings.listings, settings.runs)
+        pairs = {
+            listing: self.sides.measure(
+                sql, facts, listing, runs=settings.runs, warm_ups=settings.warm_ups if listing == WARM else 0
+            )
+            for listing in settings.listings
+        }
         # Last: to explain also lists partitions, which the proxied runs do by themselves if they need to.
         told = explained(self.admin_url, self.database, sql)
         return Measured(
@@ -199,6 +206,13 @@ def _begun(path: Path | None, settings: Settings) -> Report:
 )
 # One run tells nothing of the noise.
 @click.option("--runs", type=click.IntRange(min=2), default=3, show_default=True, help="On each side.")
+@click.option(
+    "--warm-ups",
+    type=click.IntRange(min=0),
+    default=4,
+    show_default=True,
+    help="Runs on each side before those with a warm listing, while the cost gate learns.",
+)
 @click.option("--minutes", default=600.0, show_default=True, help="After which no other query is begun.")
 @click.option("--resume", is_flag=True, help="Go on with the report that --json names.")
 @click.option("--set", "proxy_settings", multiple=True, metavar="KEY=VALUE", help="A setting of the proxy.")
@@ -212,6 +226,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     queries: tuple[str, ...],
     listings: tuple[str, ...],
     runs: int,
+    warm_ups: int,
     minutes: float,
     proxy_settings: tuple[str, ...],
     backend: str | None,
@@ -223,7 +238,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     until = time.monotonic() + 60 * minutes
     # In this order: what a query lists with a cold listing is then warm.
     states = [state for state in (COLD, WARM) if state in listings]
-    settings = Settings(scale, days_per_partition, states, runs, list(proxy_settings))
+    settings = Settings(scale, days_per_partition, states, runs, warm_ups, list(proxy_settings))
     report = _begun(json_path, settings) if resume else Report(settings)
     endpoint = Endpoint.parse(backend) if backend is not None else None
     with (
