@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,10 +37,12 @@ class Pair:
 
 @dataclass(frozen=True)
 class Sides:
-    """A session on the server and one through the proxy, both in the database of the tables."""
+    """A session on the server and some through the proxy, all in the database of the tables."""
 
     direct: hive.Connection
-    proxied: hive.Connection
+    # For each state of the listing: what the cost gate learns of one user's statements it does not use for
+    # another's, and with a cold listing they take other times.
+    proxied: Mapping[str, hive.Connection]
     # The server and the proxy, where they run here: a busy machine stretches the clock, hardly their time.
     processes: Sequence[int] = ()
 
@@ -54,7 +56,7 @@ class Sides:
             pair = counted if number >= 0 else uncounted
             # Neither side always finds what the other one left in the machine's caches.
             for is_proxied in (False, True) if number % 2 == 0 else (True, False):
-                session = self.proxied if is_proxied else self.direct
+                session = self.proxied[listing] if is_proxied else self.direct
                 if listing == COLD:
                     self._forget_listing(session, facts)
                 self._timed(session, sql, pair.proxied if is_proxied else pair.direct)

@@ -85,7 +85,8 @@ class Bench:
 
     def _measured(self, query: str, settings: Settings) -> Measured:
         sql, unlimited = self.benchmark.queries[query], self.benchmark.unlimited(query)
-        direct, proxied = run(self.sides.direct, unlimited), run(self.sides.proxied, unlimited)
+        proxied_session = next(iter(self.sides.proxied.values()))
+        direct, proxied = run(self.sides.direct, unlimited), run(proxied_session, unlimited)
         facts = _named(sql, self.benchmark.partition_columns)
         pairs = {
             listing: self.sides.measure(
@@ -136,7 +137,10 @@ def running(
         proxy = stack.enter_context(proxy_process(backend, directory / "proxy", options=options))
         # Of a server that was started elsewhere it is not known which process it is.
         processes = (server.child.process.pid, proxy.child.process.pid) if server is not None else ()
-        proxied = stack.enter_context(closing(connect(proxy.endpoint, database=tables.database)))
+        proxied = {
+            listing: stack.enter_context(closing(connect(proxy.endpoint, database=tables.database, user=listing)))
+            for listing in settings.listings
+        }
         yield Bench(Sides(direct, proxied, processes), benchmark, tables.database, proxy.admin_url)
 
 

@@ -11,13 +11,13 @@ from typing import TypeAlias, TypeVar
 
 from proxy.catalog import (
     Described,
-    FactsCache,
     describe_query,
     read_description,
     read_identity,
     read_view_text,
     view_text_query,
 )
+from proxy.known import Known
 from proxy.partition_lists import PartitionLists
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.shared import Shared
@@ -44,6 +44,9 @@ KeyAnswers: TypeAlias = dict[Question, Keys | SkipReason]
 
 # A statement's plan names its tables, then those behind its views, then those behind these.
 _PLANNING_ROUNDS_MAX = VIEW_NESTING_MAX + 2
+
+# What is left to a question's second form where the first has taken all of its time: to be counted as late.
+_DEADLINE_MIN_S = 0.1
 
 _QUOTING_SETTINGS = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
 
@@ -87,45 +90,52 @@ class Asking:
         self._shared = shared
         self._clock = shared.clock
         self._catalog = catalog = shared.config.catalog
-        self._facts = FactsCache(catalog, shared.clock)
         self._lists = PartitionLists(shared.lists, catalog, shared.clock)
-        self._default_quoting: bool | None = None
+        self._own = shared.knowledge.of_nobody_else()
+        self._known: Known = self._own
+
+    def enter(self, state: bytes | None) -> None:
+        """The session is in this state now (`SessionState.digest`)."""
+        self._known = self._own if state is None else self._shared.knowledge.of(state)
 
     def forget(self) -> None:
-        """Names and settings may mean something else from here on."""
-        self._facts.clear()
-        self._default_quoting = None
+        """Names and settings may mean something else from here on, for all sessions of this state."""
+        self._own.forget()
+        self._known.forget()
 
     def described(self, name: TableName) -> Described:
         """What is known of a table that a plan names."""
-        return self._facts.described(name)
+        return self._known.facts.described(name)
 
     def partition_count(self, name: TableName) -> int | None:
         """How many partitions a table has, where its list is at hand."""
-        return self._lists.count(self._facts.described(name))
+        return self._lists.count(self.described(name), self._known)
 
     def quoting_is_default(self) -> Queries[bool]:
         """Whether the session's quotes and backslashes mean what they mean by default."""
-        if self._default_quoting is None:
+        known = self._known
+        if known.default_quoting is None:
             values = []
             for setting in _QUOTING_SETTINGS:
                 answer = yield Query(f"SET {setting}", rows_max=1, bytes_max=65_536, deadline_s=5.0)
                 values.append(answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None)
-            self._default_quoting = all(value == "false" for value in values)
-        return self._default_quoting
+            known.default_quoting = all(value == "false" for value in values)
+        return known.default_quoting
 
     def plan(self, statement: Statement, limits: Limits, timings: Timings) -> Queries[Plan | SkipReason]:
         """Plan a statement, with whatever has to be known of its tables."""
         asked: set[TableName] = set()
+        facts = self._known.facts
         for _ in range(_PLANNING_ROUNDS_MAX):
-            planned = plan(statement, self._facts.current(), limits)
+            planned = plan(statement, facts.current(), limits)
             if not planned.missing:
                 return planned
             if planned.missing <= asked:
                 break  # they change under us, or are more than the session may keep
             for name in sorted(planned.missing, key=str):
+                generation = facts.generation
                 described = yield from self._describe(name, timings)
-                self._facts.add(described)
+                facts.add(described, generation)
             asked |= planned.missing
         return SkipReason.TABLES_UNSETTLED
 
@@ -158,29 +168,42 @@ class Asking:
     def _asked(
         self, question: Question, memory: Memory | None, fence: Fence, timings: Timings
     ) -> Queries[Keys | SkipReason]:
-        settings, asked_at = self._shared.config.rewrite, self._clock()
-        answer = yield Query(
-            question.sql,
-            rows_max=question.answer_rows_max,
-            bytes_max=settings.key_query_bytes_max,
-            deadline_s=settings.key_query_deadline_s,
-            needs_slot=True,
-        )
-        timings.key_queries_s += answer.seconds
-        self._shared.metrics.key_query_answered(answer)
-        keys = _keys(question, answer)
+        asked_at = self._clock()
+        keys = yield from self._answer(question, timings)
         if memory is not None and not isinstance(keys, SkipReason):
             self._shared.keys.put(
                 memory.state, question, keys, tables=question.tables, asked_at=asked_at, fence=fence
             )
         return keys
 
+    def _answer(self, question: Question, timings: Timings) -> Queries[Keys | SkipReason]:
+        """The keys, asked for in the cheapest form whose answer is not known to be too long."""
+        settings, too_long = self._shared.config.rewrite, self._known.too_long
+        deadline = self._clock() + settings.key_query_deadline_s
+        for sql in filter(None, (question.repeating, question.sql)):
+            if too_long.holds(sql):
+                continue
+            answer = yield Query(
+                sql,
+                rows_max=question.answer_rows_max,
+                bytes_max=settings.key_query_bytes_max,
+                deadline_s=max(_DEADLINE_MIN_S, deadline - self._clock()),
+                needs_slot=True,
+            )
+            timings.key_queries_s += answer.seconds
+            self._shared.metrics.key_query_answered(answer)
+            keys = _keys(question, answer)
+            if keys is not SkipReason.TOO_MANY_KEYS:
+                return keys
+            too_long.add(sql)
+        return SkipReason.TOO_MANY_KEYS
+
     def partitions(self, names: Iterable[TableName], timings: Timings) -> Queries[dict[TableName, Listed]]:
         """The partition lists of tables, of those that can be listed."""
         lists = {}
         for name in sorted(names, key=str):
             start = self._clock()
-            found = yield from self._lists.find(self._facts.described(name))
+            found = yield from self._lists.find(self.described(name), self._known)
             timings.catalog_s += self._clock() - start
             if found is not None:
                 lists[name] = Listed(*found)

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from threading import Lock
 
 from proxy.config import CatalogSection
 from proxy.queries import Query, QueryResult, Rows
@@ -179,31 +180,40 @@ _IDENTITY = ("Table", "Database", "Catalog", "Location", "Created Time")
 
 @dataclass
 class FactsCache:
-    """What one session was told about tables, each fact with the time until which it is believed."""
+    """What was said about tables, each fact with the time until which it is believed. Any thread may use it."""
 
     settings: CatalogSection
     clock: Callable[[], float]
 
     def __post_init__(self) -> None:
+        self._lock = Lock()
         self._entries: dict[TableName, tuple[float, Described]] = {}
+        # How often everything was forgotten: what was asked before must not be remembered after.
+        self.generation = 0
 
     def current(self) -> dict[TableName, TableFacts | None]:
         """The facts that are not older than the configuration allows."""
         now = self.clock()
-        self._entries = {name: entry for name, entry in self._entries.items() if entry[0] > now}
-        return {name: described.facts for name, (_, described) in self._entries.items()}
+        with self._lock:
+            self._entries = {name: entry for name, entry in self._entries.items() if entry[0] > now}
+            return {name: described.facts for name, (_, described) in self._entries.items()}
 
     def described(self, name: TableName) -> Described:
         """What is known of a name, whatever its age: it was current when the statement was planned."""
         _, described = self._entries.get(name, (0.0, Described(name, None)))
         return described
 
-    def add(self, described: Described) -> None:
-        """Remember a fact; the oldest one goes where there are too many."""
-        if len(self._entries) >= self.settings.tables_max:
-            del self._entries[next(iter(self._entries))]
-        self._entries[described.name] = (self.clock() + self.settings.facts_ttl_s, described)
+    def add(self, described: Described, generation: int) -> None:
+        """Remember a fact that was asked for in this generation; the oldest one goes where there are too many."""
+        with self._lock:
+            if generation != self.generation:
+                return
+            if len(self._entries) >= self.settings.tables_max:
+                del self._entries[next(iter(self._entries))]
+            self._entries[described.name] = (self.clock() + self.settings.facts_ttl_s, described)
 
     def clear(self) -> None:
-        """Forget everything: the session ran a statement that may have changed what names mean."""
-        self._entries.clear()
+        """Forget everything: a session ran a statement that may have changed what names mean."""
+        with self._lock:
+            self._entries.clear()
+            self.generation += 1

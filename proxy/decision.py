@@ -28,7 +28,7 @@ class Terms:
     knobs: Knobs
     # Whose statements share what the cost gate and the quarantine learn.
     scope: str
-    # The state of the session, for keys that are remembered; None where they are not.
+    # The state of the session, for what sessions of one state know in common; None where it is like no other's.
     state: bytes | None = None
     run_key_queries: bool = True
     # Whether the user asks what would be done: then what is left alone is looked into all the same.
@@ -96,14 +96,16 @@ class Decider:
         self._clock = shared.clock
         self._asking = Asking(shared)
 
-    def forget(self, sql: str) -> None:
+    def forget(self, sql: str, state: bytes | None) -> None:
         """A statement passes that may change what names and settings mean, and which partitions there are."""
+        self._asking.enter(state)
         self._asking.forget()
         self._shared.gate.cold(self._shared.lists.forget_named_in(sql))
 
     def decide(self, sql: str, terms: Terms) -> Queries[Decision]:
         """Decide what to send for a statement."""
         start, timings = self._clock(), Timings()
+        self._asking.enter(terms.state)
         decision = yield from self._decide(sql, terms, timings)
         timings.total_s = self._clock() - start
         return decision
@@ -111,6 +113,7 @@ class Decider:
     def explain(self, sql: str, terms: Terms) -> Queries[Decision]:
         """Decide as `decide` does, and list the partitions; without key queries nothing is inserted."""
         start, timings = self._clock(), Timings()
+        self._asking.enter(terms.state)
         decision = yield from self._decide(sql, terms, timings)
         # Some were listed already, to say many keys in few ranges.
         missing = _reduced(decision.plan).keys() - decision.partitions.keys()

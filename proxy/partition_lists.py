@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Mapping
 
 from proxy.catalog import Described, partitions_query, read_partitions
 from proxy.config import CatalogSection
+from proxy.known import Known
 from proxy.queries import Query, QueryResult, Rows
 from proxy.store import ListKey, PartitionStore
 from rewriter import TableKind
@@ -64,16 +65,17 @@ class PartitionLists:
         self._shared = shared
         self._settings = settings
         self._clock = clock
-        self._owner: tuple[str, ...] | None = None
         # Tables that could not be listed, each with the time until which it is not tried again.
         self._unlisted: dict[ListKey, float] = {}
 
-    def find(self, table: Described) -> Generator[Query, QueryResult, tuple[ListKey, PartitionIndex] | None]:
+    def find(
+        self, table: Described, known: Known
+    ) -> Generator[Query, QueryResult, tuple[ListKey, PartitionIndex] | None]:
         """The list of a table, or None where there is none that can be used."""
         facts = table.facts
         if facts is None or facts.kind is not TableKind.TABLE or not facts.partition_columns or not table.identity:
             return None
-        owner = yield from self._who()
+        owner = yield from _owner(known)
         if not owner:
             return None
         key = ListKey(owner, table.identity)
@@ -86,25 +88,18 @@ class PartitionLists:
         """Where the partitions of a list lie."""
         return self._shared.costs(key, index)
 
-    def count(self, table: Described) -> int | None:
+    def count(self, table: Described, known: Known) -> int | None:
         """How many partitions a table has, where its list is at hand: nothing is asked.
 
         Those that lie nowhere, such as the default partition, are not counted.
         """
-        if self._shared.store is None or not self._owner or not table.identity:
+        if self._shared.store is None or not known.owner or not table.identity:
             return None
-        key = ListKey(self._owner, table.identity)
+        key = ListKey(known.owner, table.identity)
         index = self._shared.store.get(key)
         if index is None:
             return None
         return max((costs.totals[-1] for costs in self.costs(key, index).values()), default=None)
-
-    def _who(self) -> Generator[Query, QueryResult, tuple[str, ...]]:
-        """Whom the backend takes the session for; empty where it does not say."""
-        if self._owner is None:
-            answer = yield _OWNER_QUERY
-            self._owner = tuple(map(str, answer.rows[0])) if isinstance(answer, Rows) and answer.rows else ()
-        return self._owner
 
     def _asked(self, key: ListKey, table: Described) -> Generator[Query, QueryResult, PartitionIndex | None]:
         answer = yield partitions_query(table.name, self._settings)
@@ -125,3 +120,11 @@ class PartitionLists:
         if self._shared.store is not None and self._shared.store.put(key, names, types, specs):
             return self._shared.store.get(key) or index
         return index
+
+
+def _owner(known: Known) -> Generator[Query, QueryResult, tuple[str, ...]]:
+    """Whom the backend takes the session for; empty where it does not say."""
+    if known.owner is None:
+        answer = yield _OWNER_QUERY
+        known.owner = tuple(map(str, answer.rows[0])) if isinstance(answer, Rows) and answer.rows else ()
+    return known.owner

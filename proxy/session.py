@@ -64,7 +64,7 @@ class Session:
         if turn is not None:
             return self._turn(sql, turn)
         if first_word(sql) not in _READING_WORDS:
-            self._decider.forget(sql)
+            self._decider.forget(sql, self._state.digest)
         # Once for the statement: the configuration may be read anew while its keys are asked for.
         knobs = self._knobs
         if not knobs.enabled:
@@ -170,7 +170,7 @@ class Session:
         self._own = turn.own
         if turn.verb == "reset":
             # It may reset the settings of Spark too.
-            self._decider.forget(sql)
+            self._decider.forget(sql, self._state.digest)
         if turn.error:
             return Ruling(f"SELECT raise_error({literal('string', turn.error)})")
         if turn.verb != "show":

@@ -12,6 +12,7 @@ from proxy.config import Config
 from proxy.differences import Differences
 from proxy.gate import CostGate
 from proxy.key_cache import KeyCache
+from proxy.known import Knowledge
 from proxy.metastore import Metastore
 from proxy.metrics import Metrics
 from proxy.partition_lists import SharedLists
@@ -43,6 +44,7 @@ class Shared:
     gate: CostGate
     quarantine: Quarantine
     keys: KeyCache
+    knowledge: Knowledge
     differences: Differences
     writes: Writes = field(default_factory=Writes)
     metrics: Metrics = field(default_factory=Metrics)
@@ -64,6 +66,7 @@ class Shared:
             gate=CostGate(clock, rewrite.gate_retry_s),
             quarantine=Quarantine(rewrite.quarantine_s, clock),
             keys=KeyCache(bytes_max=rewrite.key_cache_bytes_max),
+            knowledge=Knowledge(config.catalog, clock),
             differences=Differences(path, shadow.differences_bytes_max),
         )
         shared.metrics.watch_metastore(lambda: shared.metastore)
@@ -78,6 +81,8 @@ class Shared:
             self.metastore = Metastore(rewrite.metastore, rewrite.quarantine_s, self.clock)
         self.metastore.period_s = self.quarantine.period_s = rewrite.quarantine_s
         self.gate.retry_s = rewrite.gate_retry_s
+        if config.catalog != before.catalog:
+            self.knowledge = Knowledge(config.catalog, self.clock)
         sections = [f"[{name}]" for name in _AT_START if getattr(config, name) != getattr(before, name)]
         keys = [
             f"{section}.{key}"

@@ -36,6 +36,8 @@ class RangeQuery:
     tables: frozenset[TableName] = field(default=frozenset(), compare=False)
     # The keys themselves as `key1`, as often as they come.
     unbounded: str = field(default="", compare=False)
+    # It has no other form.
+    repeating: str = ""
 
     @property
     def columns(self) -> tuple[KeyColumn, ...]:

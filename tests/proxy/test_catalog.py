@@ -147,7 +147,7 @@ def test_a_failed_description_says_nothing() -> None:
 def test_facts_are_believed_until_they_expire() -> None:
     now = [100.0]
     cache = FactsCache(CatalogSection(facts_ttl_s=10), lambda: now[0])
-    cache.add(Described(TableName(("f",)), FACTS))
+    cache.add(Described(TableName(("f",)), FACTS), cache.generation)
     now[0] = 109.9
     assert cache.current() == {TableName(("f",)): FACTS}
     now[0] = 110.0
@@ -157,7 +157,7 @@ def test_facts_are_believed_until_they_expire() -> None:
 def test_the_oldest_fact_goes_where_there_are_too_many() -> None:
     cache = FactsCache(CatalogSection(tables_max=2), lambda: 0.0)
     for name in "abc":
-        cache.add(Described(TableName((name,)), None))
+        cache.add(Described(TableName((name,)), None), cache.generation)
     assert list(cache.current()) == [TableName(("b",)), TableName(("c",))]
 
 
@@ -178,3 +178,11 @@ def test_the_size_of_a_table_is_read_where_the_server_has_statistics(
     )
     assert described is not None
     assert described.size_bytes == expected
+
+
+def test_a_fact_that_was_asked_for_before_all_were_forgotten_is_not_remembered() -> None:
+    cache = FactsCache(CatalogSection(), lambda: 0.0)
+    before = cache.generation
+    cache.clear()
+    cache.add(Described(TableName(("t",)), None), before)
+    assert not cache.current()

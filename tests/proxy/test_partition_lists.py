@@ -6,6 +6,7 @@ import pytest
 
 from proxy.catalog import Described
 from proxy.config import CatalogSection
+from proxy.known import Knowledge, Known
 from proxy.partition_lists import PartitionLists, SharedLists
 from proxy.queries import Column, Rows
 from proxy.store import open_store
@@ -20,14 +21,19 @@ SALES = Described(
 
 
 @pytest.fixture
+def known() -> Known:
+    return Knowledge(CatalogSection(), lambda: 0.0).of_nobody_else()
+
+
+@pytest.fixture
 def lists() -> Iterator[PartitionLists]:
     settings = CatalogSection()
     with open_store(settings) as store:
         yield PartitionLists(SharedLists(store), settings, lambda: 0.0)
 
 
-def listed(lists: PartitionLists, *partitions: str) -> None:
-    asking = lists.find(SALES)
+def listed(lists: PartitionLists, known: Known, *partitions: str) -> None:
+    asking = lists.find(SALES, known)
     assert next(asking).sql == "SELECT current_user()"
     asking.send(rows("someone"))
     with pytest.raises(StopIteration):
@@ -38,12 +44,12 @@ def rows(*values: str) -> Rows:
     return Rows((Column("value", "string"),), tuple((value,) for value in values), 0.1)
 
 
-def test_the_partitions_of_a_table_are_counted_once_it_was_listed(lists: PartitionLists) -> None:
-    assert lists.count(SALES) is None
-    listed(lists, "ds=2026-01-01", "ds=2026-01-02", "ds=2026-01-03")
-    assert lists.count(SALES) == 3
+def test_the_partitions_of_a_table_are_counted_once_it_was_listed(lists: PartitionLists, known: Known) -> None:
+    assert lists.count(SALES, known) is None
+    listed(lists, known, "ds=2026-01-01", "ds=2026-01-02", "ds=2026-01-03")
+    assert lists.count(SALES, known) == 3
 
 
-def test_a_name_that_is_no_table_has_no_count(lists: PartitionLists) -> None:
-    listed(lists, "ds=2026-01-01")
-    assert lists.count(Described(TableName(("sales",)), None)) is None
+def test_a_name_that_is_no_table_has_no_count(lists: PartitionLists, known: Known) -> None:
+    listed(lists, known, "ds=2026-01-01")
+    assert lists.count(Described(TableName(("sales",)), None), known) is None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from test_session import DESCRIBE, KEY_QUERY, KEYS, NARROWED, SQL, failed, played, rows, sent
 
-from proxy.config import Config, RewriteSection, ShadowSection
+from proxy.config import CatalogSection, Config, RewriteSection, ShadowSection
 from proxy.explain import text, view
 from proxy.queries import FailureKind, QueryResult
 from proxy.rulings import End, Ending, Ruling
@@ -94,7 +94,8 @@ def test_keys_are_asked_for_each_time_unless_the_user_allows_a_staleness(stage: 
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
     played(one.rewrite("SET starpruner.key_staleness_s=60"), []).ended(FINISHED)
-    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+    # No other session was in that state.
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     assert sent(one.rewrite(SQL), []) == NARROWED
     stage.now = 59.0
     assert sent(one.rewrite(SQL), []) == NARROWED
@@ -111,7 +112,7 @@ def test_remembered_keys_are_asked_for_again_once_they_are_too_old() -> None:
 def test_remembered_keys_serve_other_sessions_of_the_same_user_alone() -> None:
     stage = Stage(rewrite=RewriteSection(key_staleness_s=60))
     assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-    assert sent(stage.session().rewrite(SQL), DESCRIBE) == NARROWED
+    assert sent(stage.session().rewrite(SQL), []) == NARROWED
     assert sent(stage.session("bob").rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -121,6 +122,57 @@ def test_remembered_keys_do_not_outlive_a_write_to_their_table() -> None:
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), []).ended(FINISHED)
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+# --- what sessions of one state know in common
+
+
+def test_what_a_session_was_told_serves_the_next_one_of_the_same_user_alone(stage: Stage) -> None:
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(stage.session().rewrite(SQL), [KEYS]) == NARROWED
+    assert sent(stage.session("bob").rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_a_session_that_has_set_something_is_told_anew(stage: Stage) -> None:
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    other = stage.session()
+    played(other.rewrite("USE shop"), []).ended(FINISHED)
+    assert sent(other.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_a_session_with_something_of_its_own_shares_nothing(stage: Stage) -> None:
+    one, other = stage.session(), stage.session()
+    played(one.rewrite("CREATE TEMP VIEW d AS SELECT 'x' AS ds, 1 AS g"), []).ended(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(other.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_a_table_that_one_session_may_have_changed_is_described_anew_for_all(stage: Stage) -> None:
+    one, other = stage.session(), stage.session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    played(other.rewrite("ALTER TABLE d ADD COLUMN extra INT"), []).ended(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_what_a_session_is_told_while_another_one_changes_a_table_is_not_believed(stage: Stage) -> None:
+    one, other = stage.session(), stage.session()
+    queries = one.rewrite(SQL)
+    next(queries)
+    played(other.rewrite("ALTER TABLE d ADD COLUMN extra INT"), []).ended(FINISHED)
+    queries.send(DESCRIBE[0][1])
+    with pytest.raises(StopIteration) as end:
+        queries.send(DESCRIBE[1][1])
+    assert end.value.value.text == SQL
+    # The second table was described after the change.
+    assert sent(other.rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
+
+
+def test_a_configuration_with_another_catalog_section_forgets_what_was_told(stage: Stage) -> None:
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    stage.shared.reload(Config(catalog=CatalogSection(facts_ttl_s=1)))
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    stage.now = 2.0
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
 # --- knobs
@@ -155,7 +207,7 @@ def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything
         assert ruling.text == SQL
         ruling.ended(Ending(End.FINISHED, 0.5))
     played(one.rewrite("SET starpruner.cost_gate=false"), []).ended(FINISHED)
-    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
 def _slowly(stage: Stage, session: Session, script: Sequence[tuple[str, QueryResult]]) -> Ruling:
@@ -229,7 +281,7 @@ def test_with_strict_consistency_the_statement_checks_its_keys_and_is_run_again_
     assert ruling.rerun_on
     assert ruling.rerun_on not in ruling.text
     ruling.ended(Ending(End.RESCUED, 1.0, f"[USER_RAISED_EXCEPTION] {ruling.rerun_on}"))
-    assert "raise_error" in sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS])
+    assert "raise_error" in sent(stage.session().rewrite(SQL), [KEYS])
 
 
 def test_a_statement_keeps_the_consistency_that_it_was_decided_by_while_the_configuration_is_read_anew() -> None:
