@@ -85,6 +85,9 @@ def _submit_arguments(settings: ServerSettings, endpoint: Endpoint, ui_port: int
         "spark.log.level": "WARN",
         # One machine, small data: 200 shuffle partitions would cost more than they help, proxied or not.
         "spark.sql.shuffle.partitions": str(2 * settings.cores),
+        # To cancel a statement interrupts its thread, and Derby loses the connection that an interrupt meets: from
+        # a pool of ten, the eleventh statement would wait for ever.
+        "spark.hadoop.datanucleus.connectionPoolingType": "None",
         **settings.conf,
     }
     hiveconf = {

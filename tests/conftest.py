@@ -30,11 +30,8 @@ def java() -> Java:
 @pytest.fixture(scope="session")
 def spark(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThriftServer]:
     """The server for the whole session, reachable at `spark.endpoint`."""
-    # To cancel a statement interrupts its thread, and Derby loses the connection that an interrupt meets: from a
-    # pool of ten, the eleventh statement would wait for ever.
-    conf = {"spark.hadoop.datanucleus.connectionPoolingType": "None"}
     # Two cores everywhere, so that a plan does not depend on the machine.
-    settings = ServerSettings(tmp_path_factory.mktemp("spark"), cores=2, conf=conf)
+    settings = ServerSettings(tmp_path_factory.mktemp("spark"), cores=2)
     with thrift_server(settings, java, progress=lambda _: None) as server:
         yield server
 
