@@ -24,9 +24,11 @@ _EVEN = 1.1
 # A run as it came that takes this many times as long as a narrowed one is not explained by chance.
 _SURPRISE = 2.0
 
-# Asking that takes this part of a narrowed run, or more, may well be worth sparing. Where it takes less, this part
-# is taken for too much all the same: literals can slow a plan down, by a factor of four at the worst seen.
-_LARGE_PART = 0.2
+# Asking that takes this part of a narrowed run, or more, may well be worth sparing.
+_LARGE_PART = 0.1
+# This part of a narrowed run is taken for too much while nothing better is known, even where asking takes less:
+# literals can slow a plan down, by a factor of four at the worst seen.
+_SUSPECTED_PART = 0.2
 # What a run as it came is taken to need where asking is a small part, in narrowed runs.
 _DEARER = 4.0
 
@@ -219,6 +221,9 @@ class Record:
         confirmed = 0 if verdict is not self.verdict else self.confirmed + is_trial
         found = replace(self, verdict=verdict, confirmed=confirmed)
         price_s = max(self.direct[-1], self.direct_s) - self.narrowed_s
+        if self.direct_count == 1:
+            # The first one may have listed the facts' files for all that follow in its session.
+            return replace(found, price_s=max(0.0, price_s - _BORNE_S))
         return replace(found, price_s=price_s * found.patience)
 
     def _better(self) -> Verdict:
@@ -242,7 +247,7 @@ class Record:
         if known_s > 0.0 and not self.is_cold:
             return known_s
         # Runs as it came are unknown, or were slower, or tell little of one that would list files again.
-        return max(known_s, run.overhead_s, run.seconds * _LARGE_PART)
+        return max(known_s, run.overhead_s, run.seconds * _SUSPECTED_PART)
 
     @property
     def first_price_s(self) -> float:

@@ -116,6 +116,8 @@ def test_each_trial_that_changes_nothing_doubles_the_runs_to_the_next(gate: Gate
 
 def test_a_trial_that_does_not_pay_doubles_what_the_next_must_have_earned(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2)
+    gate.runs_directly(run_s=1.4)
+    gate.narrows(asking_s=0.2, run_s=0.2)
     trials_after = []
     for _ in range(3):
         gate.runs_directly(run_s=1.4)
@@ -124,12 +126,26 @@ def test_a_trial_that_does_not_pay_doubles_what_the_next_must_have_earned(gate: 
             gate.narrows(asking_s=0.2, run_s=0.2)
             count += 1
         trials_after.append(count)
-    assert trials_after == [5, 10, 20]
+    assert trials_after == [10, 20, 40]
+
+
+@pytest.mark.parametrize(("listing_s", "more_runs"), [(4.0, 1), (8.0, 19)])
+def test_the_first_run_as_it_came_may_have_listed_all_files_and_is_not_the_last(
+    gate: Gate, listing_s: float, more_runs: int
+) -> None:
+    gate.narrows(asking_s=0.2, run_s=0.3)
+    gate.runs_directly(run_s=0.3 + listing_s)
+    gate.narrows(more_runs - 1, asking_s=0.2, run_s=0.3)
+    assert not gate.leaves_it()
+    gate.narrows(asking_s=0.2, run_s=0.3)
+    assert gate.leaves_it()
+    gate.runs_directly(run_s=0.3)
+    assert gate.leaves_it()
 
 
 def test_what_runs_faster_narrowed_is_narrowed(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2)
-    gate.runs_directly(run_s=3.0)
+    gate.runs_directly(2, run_s=3.0)
     assert not gate.leaves_it()
     gate.narrows(3, asking_s=0.2, run_s=0.2)
     assert not gate.leaves_it()
