@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rewriter.widen import Consumer
 
 # Databases behind a Hive metastore. Measured on Spark 4.3 with 10,000 partitions, as tests/metastores does again:
@@ -11,9 +13,12 @@ from rewriter.widen import Consumer
 # * PostgreSQL took all that was tried. From 1,000 values on, Hive turns an IN into min and max.
 #
 # A database that is not listed is treated as the least able one.
+#
+# Of a table of 1,800 partitions Derby took about 0.2 ms for each partition that was asked for, and 10 ms for each
+# range; PostgreSQL took 0.2 ms and 2 ms.
 METASTORES = {
-    "derby": Consumer(points_max=100, ranges_max=40),
-    "postgresql": Consumer(points_max=900, ranges_max=200),
+    "derby": Consumer(points_max=100, ranges_max=40, range_partitions=40),
+    "postgresql": Consumer(points_max=900, ranges_max=200, range_partitions=10),
 }
 
 # Parquet's row group filter takes an IN of more than 10 (parquet.pushdown.inFilterThreshold) for its min and max;
@@ -30,10 +35,11 @@ LEAST = Consumer(points_max=1, ranges_max=1)
 def beside(consumer: Consumer, comparisons: int) -> Consumer:
     """What the consumer digests beside so many comparisons that it is sent anyway."""
     points = max(0, consumer.points_max - comparisons)
-    return Consumer(points, max(0, consumer.ranges_max - (comparisons + 1) // 2), consumer.unordered)
+    ranges = max(0, consumer.ranges_max - (comparisons + 1) // 2)
+    return replace(consumer, points_max=points, ranges_max=ranges)
 
 
 def halved(consumer: Consumer) -> Consumer:
     """Half of what the consumer was taken to digest, after it has failed."""
     points = max(LEAST.points_max, consumer.points_max // 2)
-    return Consumer(points, max(LEAST.ranges_max, consumer.ranges_max // 2), consumer.unordered)
+    return replace(consumer, points_max=points, ranges_max=max(LEAST.ranges_max, consumer.ranges_max // 2))

@@ -3,8 +3,9 @@
 A wider cover holds every row of the narrower one; that is all that soundness asks of this module. Where to widen
 is a matter of cost, which `rewriter.costs` knows or guesses:
 
-1. Gaps in which no partition lies are closed: in `ds IN (1, 5, 9)` over partitions 1, 5, 6 and 9, 1 to 5 is one
-   range. A partition 3 that appears later is read in vain; a range never stops short of a key.
+1. Gaps in which no partition lies are closed, or so few that to fetch them costs the consumer less than one more
+   range: in `ds IN (1, 5, 9)` over partitions 1, 5, 6 and 9, 1 to 5 is one range. A partition 3 that appears later
+   is read in vain; a range never stops short of a key.
 2. The gaps that cost least are closed, wherever they are. What is outside of a column's ranges is a gap too: when
    it is closed, the column no longer restricts its box.
 3. Where that costs much, or boxes are too many, neighbours along one column are joined to one box each.
@@ -42,6 +43,8 @@ class Consumer:
     points_max: int
     ranges_max: int
     unordered: frozenset[str] = frozenset()
+    # To fetch so many partitions takes it as long as to be asked for one more range.
+    range_partitions: int = 0
 
     def digests(self, cover: Cover) -> bool:
         """Whether the cover can be said within the limits. Null is one short test, and not counted."""
@@ -134,7 +137,10 @@ class _Widening:
                     others = math.prod(gaps[other].share for other in gaps if other != column)
                     # A domain's own least costly gaps are closed in any case: most of a hundred thousand.
                     most = heapq.nlargest(self._consumer.ranges_max + 1, range(len(inner)), key=inner.__getitem__)
-                    found += [(inner[i] * others, number, column, i) for i in most if inner[i]]
+                    costly = [
+                        i for i in most if inner[i] and not self._is_cheap(inner[i] * others, column, domain)
+                    ]
+                    found += [(inner[i] * others, number, column, i) for i in costly]
                     found.append((max(outside, max(inner, default=0)) * others, number, column, len(inner)))
         return found
 
@@ -189,10 +195,16 @@ class _Widening:
         return math.prod(self._gaps_of(column, domain).share for column, domain in box.domains)
 
     def _gaps_of(self, column: str, domain: Domain) -> Gaps:
+        return Gaps.of(domain, self._known(column, domain) or Distance(domain.type_name))
+
+    def _is_cheap(self, cost: float, column: str, domain: Domain) -> bool:
+        """Whether what lies in a gap is fetched sooner than another range is looked up. Distances tell nothing."""
+        return self._known(column, domain) is not None and cost < self._consumer.range_partitions
+
+    def _known(self, column: str, domain: Domain) -> Costs | None:
+        """The costs of the column, unless they are of another type than the domain."""
         known = self._costs.get(column)
-        if known is None or known.type_name != domain.type_name:
-            return Gaps.of(domain, Distance(domain.type_name))
-        return Gaps.of(domain, known)
+        return known if known is not None and known.type_name == domain.type_name else None
 
     def _is_ordered(self, column: str) -> bool:
         return column not in self._consumer.unordered

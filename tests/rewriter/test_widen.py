@@ -137,6 +137,17 @@ def test_the_gap_with_the_fewest_partitions_is_closed_first() -> None:
     assert widened(keys, Consumer(0, 1), costs) == days_between(0, 30)
 
 
+@pytest.mark.parametrize(
+    ("range_partitions", "expected"), [(3, days(0).union(days(4))), (4, days_between(0, 4))], ids=["dear", "cheap"]
+)
+def test_a_gap_is_closed_where_its_partitions_cost_less_than_one_more_range(
+    range_partitions: int, expected: Cover
+) -> None:
+    consumer = Consumer(points_max=9, ranges_max=9, range_partitions=range_partitions)
+    assert widened(days(0, 4), consumer, day_costs(*range(5))) == expected
+    assert widened(days(0, 4), consumer) == days(0, 4)
+
+
 def test_a_gap_of_one_large_partition_costs_more_than_one_of_many_small_ones() -> None:
     sizes = {0: 1, 5: 1_000, 10: 1, 12: 1, 14: 1, 16: 1, 20: 1}
     costs = {"day": PartitionCosts.of("int", sizes.keys(), sizes.values())}
