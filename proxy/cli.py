@@ -205,12 +205,12 @@ def _admin_site(runner: web.AppRunner, config: Config) -> web.TCPSite:
 
 
 def _server_settings(config: Config) -> ServerSettings:
-    listen, backend = address(config.proxy.listen), address(config.proxy.backend)
+    backend = address(config.proxy.backend)
     return ServerSettings(
-        listen_host=listen.host,
-        listen_port=listen.port,
+        listeners=config.listeners(),
         backend_host=backend.host,
         backend_port=backend.port,
+        upstream=config.backend.to_upstream(),
         request_bytes_max=config.proxy.request_bytes_max,
         connections_max=config.proxy.connections_max,
         connect_timeout_s=config.proxy.connect_timeout_s,
@@ -223,9 +223,11 @@ def _server_settings(config: Config) -> ServerSettings:
 
 
 def _ready_line(config: Config, proxy: Proxy, runner: web.AppRunner) -> str:
-    listen = Address(address(config.proxy.listen).host, proxy.port)
+    listeners = zip(config.listeners(), proxy.ports, strict=True)
+    listen, *others = (Address(listener.address.host, port) for listener, port in listeners)
     admin = Address(address(config.admin.listen).host, runner.addresses[0][1])
-    return f"starpruner: listening on {listen}, admin http://{admin}, backend {config.proxy.backend}"
+    line = f"starpruner: listening on {listen}, admin http://{admin}, backend {config.proxy.backend}"
+    return f"{line}, also on {' '.join(map(str, others))}" if others else line
 
 
 def _run(main_coroutine: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from proxy.address import Address
+from proxy.transports import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from rewriter import Rule
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
@@ -19,6 +20,7 @@ Bytes = Annotated[int, Meta(ge=1024)]
 StoreBytes = Annotated[int, Meta(ge=64 * 1024, multiple_of=4096)]
 # An IPv6 host stands in brackets. Port 0 takes a free one.
 HostAndPort = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5}$")]
+HostAndPortOrNothing = Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5})?$")]
 
 # Also set by a client for its session (proxy/knobs.py).
 Mode = Literal["rewrite", "shadow"]
@@ -42,8 +44,8 @@ class ProxySection(_Section, frozen=True):
     """Where clients connect and what stands behind."""
 
     # Loopback until told otherwise: whoever opens it to a network decides so knowingly. 10000 may be held
-    # by the backend on the same machine.
-    listen: HostAndPort = "127.0.0.1:10001"
+    # by the backend on the same machine. SASL without TLS; "" where each [[listener]] says what it wants.
+    listen: HostAndPortOrNothing = "127.0.0.1:10001"
     backend: HostAndPort = "127.0.0.1:10000"
     # A backend on the same network answers in milliseconds; one that is down should not hold a client long.
     connect_timeout_s: Seconds = 10.0
@@ -57,6 +59,64 @@ class ProxySection(_Section, frozen=True):
     connections_max: Count = 500
     # Long enough for a slow directory service behind the login; bounds clients that never speak.
     handshake_timeout_s: Seconds = 60.0
+
+
+class ListenerSection(_Section, frozen=True):
+    """One more place where clients connect, and what they speak there."""
+
+    listen: HostAndPort
+    # Which one a client speaks cannot be told before it has spoken, so each has a port of its own.
+    transport: Literal["sasl", "nosasl", "http"] = "sasl"
+    # PEM files. With a certificate clients have to speak TLS.
+    tls_certificate: str = ""
+    tls_key: str = ""
+    # The authority that has signed the certificates of those who may connect. Empty: nobody is asked for one.
+    tls_client_ca: str = ""
+
+    def to_listener(self) -> Listener:
+        """The same as the server takes it. Raises ConfigError."""
+        return Listener(address(self.listen), Transport(self.transport), self._tls())
+
+    def _tls(self) -> ListenerTls | None:
+        _expect_both(f"listener {self.listen}", self.tls_certificate, self.tls_key)
+        if self.tls_certificate:
+            return ListenerTls(Path(self.tls_certificate), Path(self.tls_key), _path(self.tls_client_ca))
+        if self.tls_client_ca:
+            raise ConfigError(f"listener {self.listen}: tls_client_ca needs tls_certificate and tls_key beside it")
+        return None
+
+
+class BackendSection(_Section, frozen=True):
+    """What the backend speaks; where it is says proxy.backend."""
+
+    transport: Literal["sasl", "nosasl", "http"] = "sasl"
+    tls: bool = False
+    # A PEM file of the authorities that may have signed the backend's certificate. Empty: those of the system.
+    tls_ca: str = ""
+    # The name in the backend's certificate. Empty: the host of its address.
+    tls_server_name: str = ""
+    # PEM files of a certificate to show to the backend.
+    tls_certificate: str = ""
+    tls_key: str = ""
+    # Who clients without credentials are to a backend that asks for some: PyHive's and beeline's own default.
+    user: str = "anonymous"
+    password: str = "anonymous"  # noqa: S105 - known to everybody, as the clients' own default
+
+    def __repr__(self) -> str:
+        return f"BackendSection({self.transport}, tls={self.tls})"
+
+    def to_upstream(self) -> Upstream:
+        """The same as the server takes it. Raises ConfigError."""
+        return Upstream(Transport(self.transport), self._tls(), self.user, self.password)
+
+    def _tls(self) -> UpstreamTls | None:
+        _expect_both("backend", self.tls_certificate, self.tls_key)
+        if self.tls:
+            own = _path(self.tls_certificate), _path(self.tls_key)
+            return UpstreamTls(_path(self.tls_ca), self.tls_server_name or None, *own)
+        if self.tls_ca or self.tls_server_name or self.tls_certificate:
+            raise ConfigError("backend: tls_ca, tls_server_name and tls_certificate need tls = true beside them")
+        return None
 
 
 class AdminSection(_Section, frozen=True):
@@ -168,11 +228,23 @@ class Config(_Section, frozen=True):
     """All of it."""
 
     proxy: ProxySection = ProxySection()
+    listener: tuple[ListenerSection, ...] = ()
+    backend: BackendSection = BackendSection()
+    # Whom a login may act for (proxy/proxy_users.py); `*` stands for everybody on either side.
+    proxy_users: dict[str, tuple[str, ...]] = {}
     admin: AdminSection = AdminSection()
     rewrite: RewriteSection = RewriteSection()
     shadow: ShadowSection = ShadowSection()
     catalog: CatalogSection = CatalogSection()
     log: LogSection = LogSection()
+
+    def listeners(self) -> tuple[Listener, ...]:
+        """Where clients connect, proxy.listen first. Raises ConfigError."""
+        first = (Listener(address(self.proxy.listen)),) if self.proxy.listen else ()
+        listeners = (*first, *(section.to_listener() for section in self.listener))
+        if not listeners:
+            raise ConfigError("proxy.listen is empty and there is no [[listener]]: nobody could connect")
+        return listeners
 
 
 def load(path: Path | None, overrides: tuple[str, ...] = ()) -> Config:
@@ -225,9 +297,20 @@ def _convert(tree: dict[str, Any], origin: str, *, strict: bool) -> Config:
         config = msgspec.convert(tree, Config, strict=strict)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{origin}: {_sentence(str(error))}") from error
-    for text in (config.proxy.listen, config.proxy.backend, config.admin.listen):
+    for text in (config.proxy.backend, config.admin.listen):
         address(text)
+    config.listeners()
+    config.backend.to_upstream()
     return config
+
+
+def _expect_both(where: str, certificate: str, key: str) -> None:
+    if bool(certificate) != bool(key):
+        raise ConfigError(f"{where}: tls_certificate and tls_key go together, one of them is missing")
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None
 
 
 def _sentence(message: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 from proxy.beside import Beside, BesideSettings
@@ -14,6 +15,7 @@ from proxy.executions import Executions
 from proxy.sessions import Opened, SessionPort, Sessions
 from proxy.settings import ServerSettings
 from proxy.sockets import Side
+from proxy.transports import Listener
 
 __all__ = ["Proxy", "ServerSettings", "SessionPort"]
 
@@ -42,15 +44,19 @@ class Proxy:
         )
         self._connections: set[Connection] = set()
         self._accepted = 0
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
-        if self._server is None or not self._server.sockets:
+        """The port of the first listener."""
+        return self.ports[0]
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """The ports that are listened on, one for each listener."""
+        if not self._servers:
             raise RuntimeError("the proxy is not listening; await start() first")
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+        return tuple(server.sockets[0].getsockname()[1] for server in self._servers)
 
     @property
     def connection_count(self) -> int:
@@ -64,9 +70,13 @@ class Proxy:
 
     async def start(self) -> None:
         """Listen. Raises OSError where the address cannot be had."""
-        host, port = self._settings.listen_host, self._settings.listen_port
-        self._server = await asyncio.get_running_loop().create_server(self._accept, host, port)
-        log.info("listening on %s:%d, backend %s", host, self.port, self._settings.backend)
+        loop = asyncio.get_running_loop()
+        for listener in self._settings.listeners:
+            host, port = listener.address.host, listener.address.port
+            accept = partial(self._accept, listener)
+            self._servers.append(await loop.create_server(accept, host, port))
+            port = self.ports[-1]
+            log.info("listening on %s:%d, backend %s", host, port, self._settings.backend)
 
     async def drain(self, seconds: float) -> None:
         """Accept no more clients, and wait for statements in flight, up to `seconds`."""
@@ -97,7 +107,7 @@ class Proxy:
         while self._common.farewells:  # noqa: ASYNC110 - it happens once, at the very end
             await asyncio.sleep(DRAIN_LOOK_S)
 
-    def _accept(self) -> Side:
+    def _accept(self, _listener: Listener) -> Side:
         self._accepted += 1
         full = len(self._connections) >= self._settings.connections_max
         connection = Connection(self._accepted, self._common, self._connections.discard)
@@ -105,8 +115,8 @@ class Proxy:
         return connection.client_side(full=full)
 
     def _stop_listening(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
 
 
 def _beside_settings(settings: ServerSettings) -> BesideSettings:

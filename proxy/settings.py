@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from proxy.address import Address
 from proxy.relay import REQUEST_BYTES_MAX, RERUN_WITHIN_S
+from proxy.transports import UPSTREAM, Listener, Upstream
 
 
 @dataclass(frozen=True)
 class ServerSettings:
     """Where to listen, where to send, and the server's limits."""
 
-    listen_host: str
-    # Port 0 takes a free one; `Proxy.port` says which.
-    listen_port: int
+    listeners: tuple[Listener, ...]
     backend_host: str
     backend_port: int
+    upstream: Upstream = UPSTREAM
     request_bytes_max: int = REQUEST_BYTES_MAX
     # Spark Thrift Server's own default (hive.server2.thrift.max.worker.threads): each connection of ours
     # takes one of its threads, and past the last one it does not answer at all.

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 import uvloop
 
 from demo.hive import Endpoint
+from proxy.address import Address
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ending, Ruling
 from proxy.server import Proxy, ServerSettings
+from proxy.transports import Listener
 
 START_SECONDS_MAX = 10
 
@@ -42,7 +44,7 @@ class Script:
 @contextmanager
 def scripted_proxy(backend: Endpoint, script: Script) -> Iterator[Endpoint]:
     """A proxy that listens as long as the context lasts, on the event loop that users run it on."""
-    settings = ServerSettings("127.0.0.1", 0, backend.host, backend.port)
+    settings = ServerSettings((Listener(Address("127.0.0.1", 0)),), backend.host, backend.port)
     proxy = Proxy(settings, lambda _opened: script)
     started, stop = threading.Event(), asyncio.Event()
     loop = uvloop.new_event_loop()

@@ -6,10 +6,12 @@ from contextlib import asynccontextmanager, suppress
 
 from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
 
+from proxy.address import Address
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ending, Ruling
 from proxy.server import Proxy, ServerSettings, SessionPort
 from proxy.sessions import Opened
+from proxy.transports import Listener
 
 HOST = "127.0.0.1"
 # Far above what any step here takes, so that only a hang reaches it.
@@ -153,7 +155,7 @@ async def stage(
 
     server = await asyncio.start_server(accept, HOST, 0, limit=1024)
     port = server.sockets[0].getsockname()[1]
-    chosen = ServerSettings(HOST, 0, HOST, port, **settings)  # type: ignore[arg-type]
+    chosen = ServerSettings((Listener(Address(HOST, 0)),), HOST, port, **settings)  # type: ignore[arg-type]
     proxy = Proxy(chosen, open_port or (lambda _opened: rewriter or Rewriter()))
     await proxy.start()
     on = Stage(proxy, backends, server.close)
