@@ -1,11 +1,13 @@
 """Follows the backend's reply stream frame by frame, without decoding it.
 
 A queue of the calls made says what the next frame is. Most bytes are only counted; the few replies that
-are read are copied while they pass; replies to the proxy's own calls are taken out.
+are read are copied while they pass; replies to the proxy's own calls are taken out. For a backend that sends no
+frames, `proxy.wire.follow_plain` does the same.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
 from enum import Enum
@@ -35,6 +37,10 @@ class PendingCall:
     name: str
     seqid: int
     copy_bytes_max: int = 0
+
+
+# What a follower follows while it follows nothing.
+NO_CALL: Final = PendingCall(Handling.RELAY, "", 0)
 
 
 @dataclass(frozen=True)
@@ -67,20 +73,11 @@ class Lost:
 ReplyEvent: TypeAlias = Forward | ReplyEnd | Lost
 
 
-class ReplyFollower:
-    """Reply bytes in, events out. Holds a frame header at most, and the one reply being copied."""
+class Follower(ABC):
+    """Reply bytes in, events out."""
 
     def __init__(self) -> None:
         self._pending: deque[PendingCall] = deque()
-        self._partial_header = b""
-        # Of the frame on its way, header included.
-        self._remaining = 0
-        self._frame_is_empty = True
-        self._current = _NO_CALL
-        self._copy: bytearray | None = None
-        # Whether the frame on its way goes to the client as it comes.
-        self._forwards = True
-        self._lost = False
 
     @property
     def pending_count(self) -> int:
@@ -97,15 +94,45 @@ class ReplyFollower:
             raise RemoteProtocolError(f"{PENDING_CALLS_MAX} calls are waiting for their replies")
         self._pending.append(call)
 
+    @abstractmethod
     def passes(self, count: int) -> bool:
-        """The fast path: whether the next `count` bytes lie within one frame that is only forwarded."""
+        """The fast path: whether the next `count` bytes go on as they are, and nothing of interest ends there."""
+
+    @abstractmethod
+    def give_up(self) -> bytes:
+        """Follow no longer. Returns what has come for the client and not been forwarded yet."""
+
+    @abstractmethod
+    def feed(self, data: bytes) -> list[ReplyEvent]:
+        """Take in bytes in whatever pieces they came."""
+
+
+class ReplyFollower(Follower):
+    """Follows frames. Holds a frame header at most, and the one reply being copied."""
+
+    def __init__(self, *, strips_headers: bool = False) -> None:
+        """With `strips_headers` the client gets the frames' bodies, one right behind the other."""
+        super().__init__()
+        self._strips_headers = strips_headers
+        self._partial_header = b""
+        # Of the frame on its way, header included.
+        self._remaining = 0
+        self._frame_is_empty = True
+        self._current = NO_CALL
+        self._copy: bytearray | None = None
+        # Whether the frame on its way goes to the client as it comes.
+        self._forwards = True
+        self._lost = False
+
+    def passes(self, count: int) -> bool:
+        """Whether they lie within one frame that is only forwarded."""
         if self._remaining <= count or self._current.handling is not Handling.RELAY:
             return False
         self._remaining -= count
         return True
 
     def give_up(self) -> bytes:
-        """Follow no longer. Returns what has come for the client and not been forwarded yet."""
+        """A frame's header, or the reply that was kept back."""
         self._lost = True
         kept, self._partial_header = self._partial_header, b""
         if self._copy is not None and not self._forwards and self._current.handling is Handling.KEEP:
@@ -113,14 +140,18 @@ class ReplyFollower:
         return kept
 
     def feed(self, data: bytes) -> list[ReplyEvent]:
-        """Take in bytes in whatever pieces they came."""
+        """Cut them into frames."""
         if self._partial_header:
             data, self._partial_header = self._partial_header + data, b""
         view = memoryview(data)
         events: list[ReplyEvent] = []
         while view:
-            if not self._remaining and not self._begin(view, events):
-                break
+            if not self._remaining:
+                if not self._begin(view, events):
+                    break
+                if self._strips_headers:
+                    view = view[HEADER_BYTES:]
+                    continue
             segment, view = view[: self._remaining], view[self._remaining :]
             self._take(segment, events)
         return events
@@ -144,7 +175,7 @@ class ReplyFollower:
         wanted = handling is not Handling.RELAY and length <= self._current.copy_bytes_max
         self._copy = bytearray() if wanted else None
         self._forwards = handling is not Handling.OURS and not (handling is Handling.KEEP and wanted and length)
-        self._remaining = HEADER_BYTES + length
+        self._remaining = length if self._strips_headers else HEADER_BYTES + length
         self._frame_is_empty = length == 0
         return True
 
@@ -153,7 +184,7 @@ class ReplyFollower:
         if self._pending:
             return self._pending[0]
         if length == 0:
-            return _NO_CALL
+            return NO_CALL
         raise RemoteProtocolError(f"the backend sent a frame of {length} bytes that answers no call")
 
     def _take(self, segment: memoryview, events: list[ReplyEvent]) -> None:
@@ -170,9 +201,6 @@ class ReplyFollower:
             return
         call = self._pending.popleft()
         if call.handling is not Handling.RELAY:
-            raw = None if self._copy is None else bytes(self._copy[HEADER_BYTES:])
+            raw = None if self._copy is None else bytes(self._copy[0 if self._strips_headers else HEADER_BYTES :])
             events.append(ReplyEnd(call, raw, len(self._pending)))
         self._copy = None
-
-
-_NO_CALL: Final = PendingCall(Handling.RELAY, "", 0)

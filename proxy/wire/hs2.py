@@ -42,6 +42,8 @@ CONFIGURATION_BYTES_MAX: Final = 64 * 1024
 _FETCH_NEXT: Final = 0
 _STATUS_SUCCESS: Final = 0
 _STATUS_ERROR: Final = 3
+# TApplicationException's.
+_INTERNAL_ERROR: Final = 6
 _LENGTH = struct.Struct(">i")
 
 
@@ -242,6 +244,12 @@ def encode_still_running(seqid: int) -> bytes:
     status = Writer().i32(1, _STATUS_SUCCESS).stop().to_bytes()
     reply = Writer().header(GET_OPERATION_STATUS, MessageType.REPLY, seqid).struct(0)
     return _finish(reply.raw(1, Kind.STRUCT, status).i32(2, OperationState.RUNNING))
+
+
+def encode_refusal(sentence: str) -> bytes:
+    """An exception that clients show with its sentence, whichever call they wait for: they look at no name."""
+    reply = Writer().header(OPEN_SESSION, MessageType.EXCEPTION, 0)
+    return reply.binary(1, sentence.encode()).i32(2, _INTERNAL_ERROR).stop().to_bytes()
 
 
 def encode_operation_call(name: str, seqid: int, operation: OperationHandle) -> bytes:

@@ -7,6 +7,7 @@ a sentence. After COMPLETE both sides speak frames.
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
@@ -17,6 +18,19 @@ from proxy.wire.errors import RemoteProtocolError
 # A PLAIN response is a name and a password. Kerberos tickets with many groups reach 64 KiB, and their
 # START message passes here before the relay turns transparent.
 SASL_BODY_BYTES_MAX: Final = 64 * 1024
+
+# The mechanism's name: user and password in clear.
+PLAIN: Final = b"PLAIN"
+
+# What else a client may begin with, so that the log says who should be told.
+_OTHER_BEGINNINGS: Final = {
+    0x16: ", as TLS has it",
+    0x80: ", as NOSASL has it",
+    ord("P"): ", as HTTP has it",
+}
+
+# What RFC 4422 lets a mechanism be called.
+_MECHANISM: Final = re.compile(rb"[A-Z0-9_-]{1,20}")
 
 _HEADER = struct.Struct(">BI")
 
@@ -54,12 +68,28 @@ def refusal(sentence: str) -> bytes:
 
 def plain_start(user: str, password: str) -> bytes:
     """Both messages of a client that logs in with PLAIN: START and its response."""
-    return plain_start_with(b"\0".join((b"", user.encode(), password.encode())))
+    return plain_start_with(plain_response(user, password))
 
 
 def plain_start_with(response: bytes) -> bytes:
     """The same with a response that a client has given before."""
-    return encode_sasl(SaslStatus.START, b"PLAIN") + encode_sasl(SaslStatus.COMPLETE, response)
+    return encode_sasl(SaslStatus.START, PLAIN) + encode_sasl(SaslStatus.COMPLETE, response)
+
+
+def mechanism_name(body: bytes) -> str:
+    """The mechanism that a START names, fit for a log: a client may send anything."""
+    return body.decode("ascii") if _MECHANISM.fullmatch(body) else "an unknown mechanism"
+
+
+def plain_response(user: str, password: str) -> bytes:
+    """A PLAIN response: nobody else to act for, a name, a password."""
+    return b"\0".join((b"", user.encode(), password.encode()))
+
+
+def plain_user(response: bytes) -> str | None:
+    """Whom a PLAIN response logs in, as the server reads it: the last word but one of two or three."""
+    words = response.split(b"\0")
+    return words[-2].decode("utf-8", "replace") if len(words) in (2, 3) else None
 
 
 class SaslReader:
@@ -105,4 +135,5 @@ def _status(first_byte: int) -> SaslStatus:
     except ValueError:
         raise RemoteProtocolError(
             f"expected a SASL message (first byte 1 to 5), got a first byte of 0x{first_byte:02x}"
+            + _OTHER_BEGINNINGS.get(first_byte, "")
         ) from None

@@ -1,0 +1,45 @@
+"""Whether the messages of each side stand in frames, and what reads and writes them accordingly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.wire.follow import Follower, ReplyFollower
+from proxy.wire.follow_plain import PlainFollower
+from proxy.wire.frames import frame
+from proxy.wire.messages import MessageReader, PlainReader
+
+
+@dataclass(frozen=True)
+class Framing:
+    """With SASL messages stand in frames; with NOSASL they follow one another."""
+
+    client: bool = True
+    backend: bool = True
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the bytes of one side mean the same to the other."""
+        return self.client == self.backend
+
+    def to_client(self, message: bytes) -> bytes:
+        """A message as the client reads it."""
+        return frame(message) if self.client else message
+
+    def to_backend(self, message: bytes) -> bytes:
+        """A message as the backend reads it."""
+        return frame(message) if self.backend else message
+
+    def reader(self, message_bytes_max: int) -> MessageReader | PlainReader:
+        """Reads the client's messages."""
+        return MessageReader(message_bytes_max) if self.client else PlainReader(message_bytes_max)
+
+    def follower(self) -> Follower:
+        """Follows the backend's replies, and gives their bytes as the client reads them."""
+        if self.backend:
+            return ReplyFollower(strips_headers=not self.client)
+        return PlainFollower(frames_pieces=self.client)
+
+
+FRAMED: Final = Framing()
