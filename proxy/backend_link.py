@@ -6,11 +6,14 @@ import asyncio
 from contextlib import suppress
 from typing import Final, NoReturn
 
-from proxy.address import Address, why_unreachable
+from proxy.address import Address
+from proxy.dial import Dialer, UnreachableError
 from proxy.operation import Call, Reply
+from proxy.transports import Transport
 from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.frames import HEADER_BYTES, frame, frame_length
-from proxy.wire.sasl import SaslReader, SaslStatus
+from proxy.wire.follow import Handling, Lost, PendingCall, ReplyEnd
+from proxy.wire.framing import Framing
+from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
 
 _READ_BYTES: Final = 64 * 1024
 
@@ -20,71 +23,74 @@ class BackendError(Exception):
 
 
 class BackendLink:
-    """One socket and its login. A session is not opened: a handle works from any connection."""
+    """One socket and its login, if it takes one. A session is not opened: a handle works from any connection."""
 
-    def __init__(self, address: Address, connect_timeout_s: float, reply_timeout_s: float) -> None:
+    def __init__(self, address: Address, dialer: Dialer, reply_timeout_s: float) -> None:
         self._address = address
-        self._connect_s = connect_timeout_s
+        self._dialer = dialer
         self._reply_s = reply_timeout_s
+        self._asks_for_a_login = dialer.upstream.transport is not Transport.NOSASL
+        self._framing = Framing(backend=self._asks_for_a_login)
+        self._replies = self._framing.follower()
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
 
-    async def open(self, login: bytes, whose: str) -> None:
-        """Connect, and log in with these SASL messages. Raises BackendError, which says whose login is refused."""
+    async def open(self, credentials: bytes, whose: str) -> None:
+        """Connect, and log in with this PLAIN response where that is asked for.
+
+        Raises BackendError, which says whose login is refused.
+        """
         await self._dial()
+        if not self._asks_for_a_login:
+            return
         try:
-            await self._log_in(login, whose)
+            await self._log_in(plain_start_with(credentials), whose)
         except BaseException:
             self.hang_up()
             raise
 
     async def ask(self, call: Call) -> Reply:
         """Send a call and wait for its reply. Raises BackendError."""
-        self._writer.write(frame(call.message))
+        self._writer.write(self._framing.to_backend(call.message))
+        self._replies.expect(PendingCall(Handling.OURS, call.name, call.seqid, call.reply_bytes_max))
         try:
             async with asyncio.timeout(self._reply_s):
-                length = frame_length(await self._reader.readexactly(HEADER_BYTES))
-                if length > call.reply_bytes_max:
-                    await self._drop(length)
-                    return None
-                return await self._reader.readexactly(length)
+                while True:
+                    for event in self._replies.feed(await self._read_some(f"while {call.name} was under way")):
+                        if isinstance(event, Lost):
+                            self.not_hiveserver2(event.reason)
+                        if isinstance(event, ReplyEnd):
+                            return event.raw
         except TimeoutError:
             raise BackendError(
                 f"the backend {self._address} did not answer {call.name} within {self._reply_s:g} s"
             ) from None
-        except (asyncio.IncompleteReadError, OSError):
-            self._closed(f"while {call.name} was under way")
-        except RemoteProtocolError as error:
-            self.not_hiveserver2(str(error))
 
-    async def leave(self, last_words: bytes) -> None:
-        """Say these frames, and wait until the backend has read them: a socket closed at once loses them."""
-        self._writer.write(last_words)
-        self._writer.write_eof()
-        with suppress(OSError):
-            while await self._reader.read(_READ_BYTES):
-                pass
+    async def leave(self, last_words: tuple[Call, ...]) -> None:
+        """Make these calls and wait for their replies: a socket closed at once loses what was written."""
+        with suppress(BackendError):
+            for call in last_words:
+                await self.ask(call)
 
     def hang_up(self) -> None:
         """Close the socket."""
         self._writer.close()
 
+    @property
+    def _spoken(self) -> str:
+        return "SASL PLAIN" if self._asks_for_a_login else "TCP without SASL"
+
     def not_hiveserver2(self, what: str) -> NoReturn:
         """Raise the BackendError for a peer that speaks something else."""
         raise BackendError(
-            f"the backend {self._address} does not speak HiveServer2's binary protocol over SASL PLAIN: {what}"
+            f"the backend {self._address} does not speak HiveServer2's binary protocol over {self._spoken}: {what}"
         )
 
     async def _dial(self) -> None:
         try:
-            async with asyncio.timeout(self._connect_s):
-                self._reader, self._writer = await asyncio.open_connection(self._address.host, self._address.port)
-        except TimeoutError:
-            raise BackendError(
-                f"cannot reach the backend {self._address}: no connection within {self._connect_s:g} s"
-            ) from None
-        except OSError as error:
-            raise BackendError(f"cannot reach the backend {self._address}: {why_unreachable(error)}") from error
+            self._reader, self._writer = await self._dialer.streams(self._address)
+        except UnreachableError as error:
+            raise BackendError(f"cannot reach the backend {self._address}: {error}") from error
 
     async def _log_in(self, login: bytes, whose: str) -> None:
         self._writer.write(login)
@@ -92,7 +98,7 @@ class BackendLink:
         try:
             async with asyncio.timeout(self._reply_s):
                 while (message := sasl.next_message()) is None:
-                    sasl.feed(await self._read_some())
+                    sasl.feed(await self._read_some("during the login"))
         except TimeoutError:
             self.not_hiveserver2(f"no answer to the login within {self._reply_s:g} s")
         except RemoteProtocolError as error:
@@ -101,17 +107,12 @@ class BackendLink:
             words = message.body.decode("utf-8", "replace") or "no reason given"
             raise BackendError(f"the backend {self._address} refused the login of {whose}: {words}")
 
-    async def _drop(self, count: int) -> None:
-        """Read past a reply that is too long to keep."""
-        while count:
-            count -= len(await self._reader.readexactly(min(count, _READ_BYTES)))
-
-    async def _read_some(self) -> bytes:
+    async def _read_some(self, when: str) -> bytes:
         try:
             received = await self._reader.read(_READ_BYTES)
         except OSError:
             received = b""
-        return received or self._closed("during the login")
+        return received or self._closed(when)
 
     def _closed(self, when: str) -> NoReturn:
         raise BackendError(f"the backend {self._address} closed the connection {when}")

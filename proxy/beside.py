@@ -11,17 +11,17 @@ import logging
 from collections.abc import Collection, Generator
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from proxy.address import Address
 from proxy.backend_link import BackendError, BackendLink
+from proxy.dial import Dialer
 from proxy.drive import answer_query, drive
 from proxy.operation import Call, Reply
 from proxy.own_operation import OwnOperation
 from proxy.queries import Query, QueryResult
 from proxy.wire.hs2 import SessionHandle
-from proxy.wire.sasl import plain_start_with
 
 # What runs keeps its own result, since nobody waits for it.
 Work: TypeAlias = Generator[Query, QueryResult, object]
@@ -37,7 +37,7 @@ class BesideSettings:
     """Where the backend is, and what running beside may take of it."""
 
     backend: Address
-    connect_timeout_s: float = 10.0
+    dialer: Dialer = field(default_factory=Dialer)
     # Bounds each call; the server holds none back for more than a few seconds.
     reply_timeout_s: float = 60.0
     # Each takes one of the backend's threads, and as many cores as the client's own statement.
@@ -81,9 +81,9 @@ class Beside:
 
     async def _run(self, session: SessionHandle, credentials: bytes, work: Work) -> None:
         settings = self._settings
-        link = BackendLink(settings.backend, settings.connect_timeout_s, settings.reply_timeout_s)
+        link = BackendLink(settings.backend, settings.dialer, settings.reply_timeout_s)
         try:
-            await link.open(plain_start_with(credentials), "a client")
+            await link.open(credentials, "a client")
             await _drive(link, session, work, self._pool)
         except BackendError as error:
             log.warning("what ran beside a client's statement has ended early: %s", error)

@@ -12,8 +12,8 @@ from proxy.executions import Execution, Executions
 from proxy.observer import Observer, Watched, failure_of
 from proxy.operation import Call
 from proxy.own_operation import OwnOperation
-from proxy.wire.follow import Handling, PendingCall, ReplyEnd, ReplyFollower
-from proxy.wire.frames import frame
+from proxy.wire.follow import PENDING_CALLS_MAX, Handling, PendingCall, ReplyEnd
+from proxy.wire.framing import FRAMED, Framing
 from proxy.wire.hs2 import FETCH_RESULTS, GET_OPERATION_STATUS, asks_for_rows, encode_still_running
 from proxy.wire.kinds import MessageType
 from proxy.wire.messages import Message
@@ -38,9 +38,12 @@ class FirstFailure:
 class Calls:
     """One connection's calls, in the order that they went: a connection's replies come in the same."""
 
-    def __init__(self, executions: Executions, clock: Callable[[], float], rerun_within_s: float) -> None:
-        self.replies = ReplyFollower()
-        self.observer = Observer(executions, clock)
+    def __init__(
+        self, executions: Executions, clock: Callable[[], float], rerun_within_s: float, framing: Framing = FRAMED
+    ) -> None:
+        self.replies = framing.follower()
+        self.observer = Observer(executions, clock, framing)
+        self.framing = framing
         self.own = OwnOperation()
         self._executions = executions
         self._clock = clock
@@ -51,9 +54,9 @@ class Calls:
     def relay(self, message: Message) -> SendBackend:
         """Make a call of the client whose reply only passes."""
         header = message.header
-        if header.type is MessageType.CALL:
-            self.replies.expect(PendingCall(Handling.RELAY, header.name, header.seqid))
-        return SendBackend(frame(message.raw))
+        # Of whatever type: the server looks at none, and answers.
+        self.replies.expect(PendingCall(Handling.RELAY, header.name, header.seqid))
+        return self._send(message.raw)
 
     def watch(self, message: Message) -> SendBackend:
         """Make a call of the client that is about no statement."""
@@ -79,14 +82,20 @@ class Calls:
         """Make a call of our own."""
         self.replies.expect(PendingCall(Handling.OURS, call.name, call.seqid, call.reply_bytes_max))
         self.own.asked(call)
-        return SendBackend(frame(call.message))
+        return self._send(call.message)
+
+    def last_words(self) -> list[SendBackend]:
+        """End the operation of ours that is still open, if there is one and room to say so."""
+        calls = self.own.last_words()
+        room = self.replies.pending_count + len(calls) <= PENDING_CALLS_MAX
+        return [self.ask(call) for call in calls] if room else []
 
     def read(self, end: ReplyEnd, *, may_rerun: bool) -> list[Command] | FirstFailure:
         """The reply to a watched call has ended. Raises RemoteProtocolError or IncompleteError."""
         watched, name = self._watched.popleft(), end.call.name
         if end.raw is None:
             return self.observer.note_unread(watched, name)
-        rest = unforwarded(end)
+        rest = self.unforwarded(end)
         forward: list[Command] = [SendClient(rest)] if rest else []
         header = expect_reply(end.raw, name, end.call.seqid)
         if header.type is not MessageType.REPLY:
@@ -95,10 +104,16 @@ class Calls:
         failure = failure_of(end.raw, header) if end.call.handling is Handling.KEEP else None
         if failure is not None and execution is not None:
             if name == GET_OPERATION_STATUS and watched.is_superseded:
-                return [SendClient(frame(encode_still_running(header.seqid)))]
+                return [SendClient(self.framing.to_client(encode_still_running(header.seqid)))]
             if may_rerun and self._may_be_rerun(execution, failure):
                 return FirstFailure(execution, failure, watched.message, end.raw)
         return forward + self.observer.note_reply(watched, end.raw, header, end.calls_since)
+
+    def unforwarded(self, end: ReplyEnd) -> bytes:
+        """What the client has not been sent of a reply that was watched."""
+        if end.call.handling is not Handling.KEEP or end.raw is None:
+            return b""
+        return self.framing.to_client(end.raw)
 
     def forget(self) -> list[Command]:
         """No more replies are read."""
@@ -117,13 +132,11 @@ class Calls:
         header = sent.header
         self.replies.expect(PendingCall(handling, header.name, header.seqid, WATCHED_REPLY_BYTES_MAX))
         self._watched.append(watched)
-        return SendBackend(frame(sent.raw))
+        return self._send(sent.raw)
+
+    def _send(self, message: bytes) -> SendBackend:
+        return SendBackend(self.framing.to_backend(message))
 
 
 def _tells_an_end(fetch: Message, execution: Execution | None) -> bool:
     return execution is not None and execution.ends_with_rows and asks_for_rows(fetch)
-
-
-def unforwarded(end: ReplyEnd) -> bytes:
-    """What the client has not been sent of a reply that was watched."""
-    return b"" if end.call.handling is not Handling.KEEP or end.raw is None else frame(end.raw)

@@ -23,6 +23,7 @@ from proxy.client import BackendError
 from proxy.config import Config, ConfigError, address, load
 from proxy.explain import text
 from proxy.explain_statement import ExplainingSession
+from proxy.proxy_users import ProxyUsers
 from proxy.server import Proxy, ServerSettings
 from proxy.session import Session
 from proxy.sessions import Opened
@@ -166,7 +167,7 @@ async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config]
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, shared, read)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, proxy, shared, read)
     runner = web.AppRunner(application(config, shared, shared.metrics), handle_signals=False, access_log=None)
     await runner.setup()
     try:
@@ -183,8 +184,9 @@ async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config]
         await runner.cleanup()
 
 
-def _reload(shared: Shared, read: Callable[[], Config]) -> None:
-    """SIGHUP: read the configuration anew. One that cannot be used changes nothing."""
+def _reload(proxy: Proxy, shared: Shared, read: Callable[[], Config]) -> None:
+    """SIGHUP: read certificates and the configuration anew. What cannot be used changes nothing."""
+    proxy.renew_certificates()
     try:
         at_start = shared.reload(read())
     except click.ClickException as error:
@@ -211,6 +213,7 @@ def _server_settings(config: Config) -> ServerSettings:
         backend_host=backend.host,
         backend_port=backend.port,
         upstream=config.backend.to_upstream(),
+        proxy_users=ProxyUsers(config.proxy_users),
         request_bytes_max=config.proxy.request_bytes_max,
         connections_max=config.proxy.connections_max,
         connect_timeout_s=config.proxy.connect_timeout_s,
@@ -235,7 +238,7 @@ def _run(main_coroutine: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(main_coroutine())
-    except (BackendError, OSError) as error:
+    except (BackendError, ConfigError, OSError) as error:
         raise click.ClickException(str(error)) from error
 
 

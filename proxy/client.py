@@ -11,9 +11,11 @@ from typing import Final, Self, TypeVar
 
 from proxy.address import Address
 from proxy.backend_link import BackendError, BackendLink
+from proxy.dial import Dialer
 from proxy.drive import answer_query, drive
 from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.queries import Query, QueryResult
+from proxy.transports import UPSTREAM, Upstream
 from proxy.wire.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.hs2 import (
     CLOSE_SESSION,
@@ -24,7 +26,7 @@ from proxy.wire.hs2 import (
     encode_open_session,
 )
 from proxy.wire.replies import decode_session_reply, expect_reply, open_reply
-from proxy.wire.sasl import plain_start
+from proxy.wire.sasl import plain_response
 
 __all__ = ["BackendClient", "BackendError"]
 
@@ -42,7 +44,7 @@ class Login:
     user: str
     password: str = field(repr=False)
     database: str | None
-    connect_timeout_s: float
+    dialer: Dialer
     reply_timeout_s: float
 
 
@@ -51,7 +53,7 @@ class BackendClient:
 
     def __init__(self, login: Login) -> None:
         self._login = login
-        self._link = BackendLink(login.address, login.connect_timeout_s, login.reply_timeout_s)
+        self._link = BackendLink(login.address, login.dialer, login.reply_timeout_s)
         # It works from any connection, so it is a secret.
         self.session = SessionHandle(b"")
         # One session runs one statement at a time here, so one thread is enough.
@@ -66,19 +68,21 @@ class BackendClient:
         password: str,
         database: str | None = None,
         *,
+        upstream: Upstream = UPSTREAM,
         connect_timeout_s: float = 10.0,
         reply_timeout_s: float = 60.0,
     ) -> BackendClient:
-        """A client that, once entered, has logged in with PLAIN and opened a session, or raises BackendError.
+        """A client that, once entered, has logged in and opened a session, or raises BackendError.
 
         `reply_timeout_s` bounds each call; the server holds none back for more than a few seconds.
         """
         address = Address(host, port)
-        return cls(Login(address, user, password, database, connect_timeout_s, reply_timeout_s))
+        dialer = Dialer(upstream, connect_timeout_s)
+        return cls(Login(address, user, password, database, dialer, reply_timeout_s))
 
     async def __aenter__(self) -> Self:
         login = self._login
-        await self._link.open(plain_start(login.user, login.password), f"user {login.user!r}")
+        await self._link.open(plain_response(login.user, login.password), f"user {login.user!r}")
         try:
             await self._open_session()
         except BaseException:

@@ -47,6 +47,8 @@ class SessionOpened:
     protocol_version: int
     # What the client set for it, or None where that was too long to be read. It may hold passwords.
     configuration: Mapping[str, str] | None = field(default_factory=dict, repr=False)
+    # The name in the call, which a server that asks for no login believes.
+    user: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,13 @@ class SessionClosed:
     """The client asked for the session's end."""
 
     session: SessionHandle = field(repr=False)
+
+
+@dataclass(frozen=True)
+class SessionRefused:
+    """The client was not let open a session, and has been told why."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -101,6 +110,7 @@ Command: TypeAlias = (
     | ResumeClient
     | SessionOpened
     | SessionClosed
+    | SessionRefused
     | StatementHeld
     | BackendReply
     | StatementEnded

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 
-from proxy.address import why_unreachable
 from proxy.beside import Beside
 from proxy.commands import (
     BackendReply,
@@ -25,14 +24,17 @@ from proxy.commands import (
     SendClient,
     SessionClosed,
     SessionOpened,
+    SessionRefused,
     StatementEnded,
     StatementHeld,
     TurnedTransparent,
 )
 from proxy.deciding import pass_on, rule, tell
+from proxy.dial import Dialer, UnreachableError
 from proxy.drive import answer_in_slot, answer_query
 from proxy.executions import Executions
 from proxy.farewell import Farewell, linger
+from proxy.openings import Sides, refused
 from proxy.operation import Call, Reply
 from proxy.phases import Phase
 from proxy.queries import Query, QueryResult
@@ -41,8 +43,8 @@ from proxy.rulings import End, Ending, Ruling
 from proxy.sessions import Opened, OpenSession, Sessions
 from proxy.settings import ServerSettings
 from proxy.sockets import Side, peer_name, prepare
+from proxy.transports import Listener
 from proxy.wire.hs2 import SessionHandle
-from proxy.wire.sasl import refusal
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +65,7 @@ class Common:
     slots: asyncio.Semaphore
     # What runs in the sessions of clients on connections of ours.
     beside: Beside
+    dialer: Dialer
     # Makes digests of credentials of no use to anybody else.
     owner_key: bytes = field(default_factory=lambda: secrets.token_bytes(_OWNER_BYTES), repr=False)
     # Backend connections that outlive their clients', for a moment.
@@ -72,15 +75,18 @@ class Common:
 class Connection:
     """One client, its backend, and the relay between them. Ends exactly once, through `_end`."""
 
-    def __init__(self, number: int, common: Common, on_end: Callable[[Connection], None]) -> None:
+    def __init__(
+        self, number: int, listener: Listener, common: Common, on_end: Callable[[Connection], None]
+    ) -> None:
         self._name = f"connection {number}"
+        self._listener = listener
         self._common = common
         self._settings = settings = common.settings
         self._sessions = common.sessions
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._relay = Relay(
-            str(settings.backend),
+            Sides(str(settings.backend), listener.transport, settings.upstream, settings.proxy_users),
             common.executions,
             self._loop.time,
             request_bytes_max=settings.request_bytes_max,
@@ -125,7 +131,7 @@ class Connection:
         if full:
             limit = self._settings.connections_max
             sentence = f"Starpruner serves {limit} connections already (connections_max); try again later"
-            transport.write(refusal(sentence))
+            transport.write(refused(self._listener.transport, sentence))
             self.close(f"refused, {limit} connections are open")
             return
         timeout = self._settings.handshake_timeout_s
@@ -204,13 +210,15 @@ class Connection:
             case BackendReply(raw):
                 if self._reply is not None and not self._reply.done():
                     self._reply.set_result(raw)
-            case SessionOpened(session, version, configuration):
+            case SessionOpened(session, version, configuration, user):
                 self._own_sessions.add(session)
-                self._sessions.opened(session, version, self._opened(configuration))
+                self._sessions.opened(session, version, self._opened(configuration, user))
             case SessionClosed(session):
                 self._own_sessions.discard(session)
                 self._common.beside.sessions_closed([session])
                 self._sessions.closed([session])
+            case SessionRefused(reason):
+                log.warning("%s: no session is opened: %s", self._name, reason)
             case ConnectBackend():
                 self._task = self._loop.create_task(self._connect())
             case PauseClient() | ResumeClient():
@@ -238,15 +246,10 @@ class Connection:
     # --- tasks
 
     async def _connect(self) -> None:
-        address = self._settings.backend
         try:
-            async with asyncio.timeout(self._settings.connect_timeout_s):
-                await self._loop.create_connection(self._backend_side, address.host, address.port)
-        except TimeoutError:
-            seconds = self._settings.connect_timeout_s
-            self._execute(self._relay.backend_failed(f"no connection within {seconds:g} s"))
-        except OSError as error:
-            self._execute(self._relay.backend_failed(why_unreachable(error)))
+            await self._common.dialer.connect(self._backend_side, self._settings.backend)
+        except UnreachableError as error:
+            self._execute(self._relay.backend_failed(str(error)))
 
     def _offer(self, handle: SessionHandle, statement: str) -> list[Command]:
         session = self._sessions.of(handle)
@@ -278,11 +281,13 @@ class Connection:
         if ruling.beside is not None and credentials is not None:
             _ = self._common.beside.start(handle, credentials, ruling.beside)
 
-    def _opened(self, configuration: Mapping[str, str] | None) -> Opened | None:
+    def _opened(self, configuration: Mapping[str, str] | None, user: str | None) -> Opened | None:
         credentials = self._relay.credentials
         if configuration is None or credentials is None:
             return None
-        owner = blake2b(credentials, key=self._common.owner_key, digest_size=_OWNER_BYTES).hexdigest()
+        # A server that asks for no login goes by the name in the call.
+        who = b"\0".join((credentials, (user or "").encode()))
+        owner = blake2b(who, key=self._common.owner_key, digest_size=_OWNER_BYTES).hexdigest()
         return Opened(configuration, owner)
 
     async def _ask(self, call: Call) -> Reply:

@@ -23,6 +23,10 @@ def linger(client: asyncio.Transport, rounds_left: int = LINGER_ROUNDS_MAX) -> N
     """Deliver what is buffered and the end of the stream, then close."""
     if client.is_closing():
         return
+    if not client.can_write_eof():
+        # TLS ends no half of a connection. Its close delivers what is buffered, within proxy.tls.SHUTDOWN_S.
+        client.close()
+        return
     if rounds_left == LINGER_ROUNDS_MAX:
         client.write_eof()
     elif rounds_left == 0 or not client.get_write_buffer_size():
@@ -54,7 +58,13 @@ class Farewell:
         self._end_stream()
 
     def _end_stream(self) -> None:
-        if not self._said_all and not self._relay.own_operation.is_awaited:
+        if self._relay.own_operation.is_awaited:
+            return
+        if not self._backend.can_write_eof():
+            # Of TLS: a close now could cost the last words, so their replies are waited for.
+            if not self._relay.awaits_replies:
+                self._backend.close()
+        elif not self._said_all:
             self._said_all = True
             self._backend.write_eof()
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from proxy.wire.frames import HEADER, HEADER_BYTES, frame
+from proxy.wire.frames import HEADER, HEADER_BYTES
+from proxy.wire.framing import FRAMED, Framing
 from proxy.wire.hs2 import GET_OPERATION_STATUS
 from proxy.wire.messages import Message
 from proxy.wire.thrift import Header
@@ -17,10 +18,8 @@ STATUSES_MAX: Final = 16
 # A status carries counters and progress; one with more to say is not worth keeping.
 STATUS_BYTES_MAX: Final = 64 * 1024
 
-# Where the seqid stands in a frame that holds a call of GetOperationStatus: behind the frame's length, the
-# version, and the name with its length.
-_SEQID_START: Final = HEADER_BYTES + 4 + 4 + len(GET_OPERATION_STATUS)
-_SEQID_STOP: Final = _SEQID_START + 4
+# Where the seqid stands in a call of GetOperationStatus: behind the version, and the name with its length.
+_SEQID_OFFSET: Final = 4 + 4 + len(GET_OPERATION_STATUS)
 
 
 def key_of(message: Message) -> bytes:
@@ -30,9 +29,13 @@ def key_of(message: Message) -> bytes:
 
 
 class FinishedStatuses:
-    """Replies by call, at most STATUSES_MAX of them. Each is kept as a frame, cut where the seqid goes."""
+    """Replies by call, at most STATUSES_MAX of them. Each is kept as it is sent, cut where the seqid goes."""
 
-    def __init__(self) -> None:
+    def __init__(self, framing: Framing = FRAMED) -> None:
+        self._framing = framing
+        self._header_bytes = HEADER_BYTES if framing.client else 0
+        self._seqid_start = self._header_bytes + _SEQID_OFFSET
+        self._seqid_stop = self._seqid_start + 4
         self._replies: dict[bytes, tuple[bytes, bytes]] = {}
 
     def remember(self, key: bytes, raw: bytes, header: Header) -> None:
@@ -41,20 +44,21 @@ class FinishedStatuses:
             return
         if len(self._replies) >= STATUSES_MAX:
             self._replies.pop(next(iter(self._replies)))
-        framed, seqid_at = frame(raw), HEADER_BYTES + header.seqid_offset
-        self._replies[key] = (framed[:seqid_at], framed[seqid_at + 4 :])
+        sent, seqid_at = self._framing.to_client(raw), self._header_bytes + header.seqid_offset
+        self._replies[key] = (sent[:seqid_at], sent[seqid_at + 4 :])
 
     def answer(self, data: bytes) -> bytes | None:
-        """The frame that answers the call in a frame, or None if the bytes are anything else.
+        """What answers the call, or None if the bytes are anything but one that is remembered.
 
         Looked up by the very bytes, without parsing them: this is what hive-jdbc asks once per row.
         """
-        if len(data) < _SEQID_STOP:
+        header_bytes, start, stop = self._header_bytes, self._seqid_start, self._seqid_stop
+        if len(data) < stop:
             return None
-        if data[:HEADER_BYTES] != HEADER.pack(len(data) - HEADER_BYTES):
+        if header_bytes and data[:HEADER_BYTES] != HEADER.pack(len(data) - HEADER_BYTES):
             return None
-        found = self._replies.get(data[HEADER_BYTES:_SEQID_START] + data[_SEQID_STOP:])
-        return None if found is None else found[0] + data[_SEQID_START:_SEQID_STOP] + found[1]
+        found = self._replies.get(data[header_bytes:start] + data[stop:])
+        return None if found is None else found[0] + data[start:stop] + found[1]
 
     def forget(self) -> None:
         """Something happened that may end an operation."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from proxy.commands import Command, PauseClient, ResumeClient
-from proxy.wire.messages import Message, MessageReader
+from proxy.wire.messages import Message, MessageReader, PlainReader
 
 # A client waits for a reply before it sends its next call. What comes while nothing can be handled is kept up
 # to here (and one read more); reading on until then is how we notice that the client has left.
@@ -15,14 +15,14 @@ WAITING_BYTES_MAX: Final = 64 * 1024
 class Intake:
     """Bytes in, messages out. Says when the client is to be read no further, and when again."""
 
-    def __init__(self, message_bytes_max: int) -> None:
-        self._messages = MessageReader(message_bytes_max)
+    def __init__(self, messages: MessageReader | PlainReader) -> None:
+        self._messages = messages
         self._waiting_bytes = 0
         self._has_paused = False
 
     @property
     def is_between_messages(self) -> bool:
-        """Whether the next byte to come begins a frame and a message."""
+        """Whether the next byte to come begins a message, and its frame if it has one."""
         return self._messages.is_between_messages
 
     def feed(self, data: bytes) -> None:
@@ -55,5 +55,5 @@ class Intake:
         return self._messages.next_message()
 
     def leftover(self) -> bytes:
-        """The bytes not yet handed out, in frames."""
+        """The bytes not yet handed out, as the client sends them."""
         return self._messages.leftover()

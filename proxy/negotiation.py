@@ -7,13 +7,20 @@ port scan costs nothing. Mechanisms other than PLAIN may encrypt what follows: t
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
+from typing import Protocol
 
 from proxy.commands import Close, Command, ConnectBackend, SendBackend, SendClient
 from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.sasl import SaslMessage, SaslReader, SaslStatus, encode_sasl, refusal
-
-_PLAIN: Final = b"PLAIN"
+from proxy.wire.sasl import (
+    PLAIN,
+    SaslMessage,
+    SaslReader,
+    SaslStatus,
+    encode_sasl,
+    mechanism_name,
+    plain_user,
+    refusal,
+)
 
 
 class Turn(Enum):
@@ -28,8 +35,55 @@ class Turn(Enum):
     REFUSED = "nothing: the client has been told why"
 
 
-class Negotiation:
+class Opening(Protocol):
     """Bytes of either side in, commands out, until `turn` is one of the last three."""
+
+    turn: Turn
+    # What another connection in the client's name logs in with. A secret.
+    credentials: bytes | None
+
+    @property
+    def login(self) -> str | None:
+        """Whom the connection is logged in as, or None where nobody has asked."""
+        ...
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Client bytes that cannot be handled before something else has happened."""
+        ...
+
+    @property
+    def blind_reason(self) -> str:
+        """Why the rest is not ours to read, where it is not."""
+        ...
+
+    def client_data(self, data: bytes) -> list[Command]:
+        """The client sent bytes."""
+        ...
+
+    def backend_connected(self) -> list[Command]:
+        """The backend connection is open."""
+        ...
+
+    def backend_failed(self, reason: str) -> list[Command]:
+        """The backend connection could not be opened."""
+        ...
+
+    def backend_data(self, data: bytes) -> list[Command]:
+        """The backend sent bytes."""
+        ...
+
+    def client_leftover(self) -> bytes:
+        """Client bytes that came after the negotiation."""
+        ...
+
+    def backend_leftover(self) -> bytes:
+        """Backend bytes that came after the negotiation."""
+        ...
+
+
+class Negotiation:
+    """The opening where both sides speak SASL."""
 
     def __init__(self, backend_name: str) -> None:
         self.turn = Turn.GREETING
@@ -37,8 +91,19 @@ class Negotiation:
         self._client = SaslReader()
         self._server = SaslReader()
         self._start = SaslMessage(SaslStatus.START, b"")
-        # The client's PLAIN response, name and password: what another connection in its name logs in with.
+        # The client's PLAIN response, name and password.
         self.credentials: bytes | None = None
+
+    @property
+    def login(self) -> str | None:
+        """The name in the client's PLAIN response."""
+        return None if self.credentials is None else plain_user(self.credentials)
+
+    @property
+    def blind_reason(self) -> str:
+        """The login's mechanism, which may encrypt what follows."""
+        mechanism = mechanism_name(self._start.body)
+        return f"the login is by {mechanism}, not by PLAIN: it is passed on unread, and so is all that follows"
 
     @property
     def waiting_bytes(self) -> int:
@@ -57,7 +122,7 @@ class Negotiation:
 
     def backend_connected(self) -> list[Command]:
         """The backend connection is open."""
-        self.turn = Turn.CLIENT if self._start.body == _PLAIN else Turn.BLIND
+        self.turn = Turn.CLIENT if self._start.body == PLAIN else Turn.BLIND
         start: Command = SendBackend(encode_sasl(self._start.status, self._start.body))
         if self.turn is Turn.BLIND:
             return [start]

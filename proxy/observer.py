@@ -11,6 +11,7 @@ from proxy.executions import Execution, Executions
 from proxy.finished import FinishedStatuses, key_of
 from proxy.reruns import WAITING
 from proxy.wire import hs2
+from proxy.wire.framing import FRAMED, Framing
 from proxy.wire.hs2 import (
     CANCEL_OPERATION,
     CLOSE_OPERATION,
@@ -24,6 +25,7 @@ from proxy.wire.hs2 import (
     decode_session_of_call,
 )
 from proxy.wire.messages import Message
+from proxy.wire.open_session import user_of
 from proxy.wire.replies import (
     decode_operation_reply,
     decode_session_reply,
@@ -56,8 +58,8 @@ class Watched:
 class Observer:
     """Keeps what one connection's traffic says, and reports what others need to know as commands."""
 
-    def __init__(self, executions: Executions, clock: Callable[[], float]) -> None:
-        self.finished = FinishedStatuses()
+    def __init__(self, executions: Executions, clock: Callable[[], float], framing: Framing = FRAMED) -> None:
+        self.finished = FinishedStatuses(framing)
         self.open_operations = 0
         self._executions = executions
         self._clock = clock
@@ -164,5 +166,6 @@ def _opened(reader: Reader, call: Message | None) -> list[Command]:
     reply = decode_session_reply(reader)
     if not reply.status.ok or reply.session is None:
         return []
-    configuration = None if call is None else decode_configuration(call)
-    return [SessionOpened(reply.session, reply.protocol_version, configuration)]
+    if call is None:
+        return [SessionOpened(reply.session, reply.protocol_version, None)]
+    return [SessionOpened(reply.session, reply.protocol_version, decode_configuration(call), user_of(call))]

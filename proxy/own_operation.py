@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.operation import Call, Reply
+from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call, Reply
 from proxy.reruns import read_operation
-from proxy.wire.frames import frame
 from proxy.wire.hs2 import (
     CANCEL_OPERATION,
     CLOSE_OPERATION,
@@ -38,12 +37,13 @@ class OwnOperation:
             reply = read_operation(raw, seqid)
             self._handle = None if reply is None else reply.operation
 
-    def last_words(self) -> bytes:
+    def last_words(self) -> tuple[Call, ...]:
         """What ends it, where it is known. To close it cancels it too, but not on every server."""
         if self._handle is None:
-            return b""
+            return ()
         handle, self._handle = self._handle, None
         self.is_being_ended = True
-        return b"".join(
-            frame(encode_operation_call(name, 1, handle)) for name in (CANCEL_OPERATION, CLOSE_OPERATION)
+        return tuple(
+            Call(name, 1, encode_operation_call(name, 1, handle), CONTROL_REPLY_BYTES_MAX)
+            for name in (CANCEL_OPERATION, CLOSE_OPERATION)
         )

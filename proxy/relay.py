@@ -10,20 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from proxy.calls import Calls, FirstFailure, unforwarded
+from proxy.admission import Refusal
+from proxy.calls import Calls, FirstFailure
 from proxy.commands import (
     BackendReply,
     Close,
     Command,
     SendBackend,
     SendClient,
+    SessionRefused,
     StatementHeld,
     TurnedTransparent,
 )
 from proxy.executions import Execution, Executions
 from proxy.held import Held
 from proxy.intake import Intake
-from proxy.negotiation import Negotiation, Turn
+from proxy.negotiation import Turn
+from proxy.openings import Sides
 from proxy.operation import Call, Reply
 from proxy.own_operation import OwnOperation
 from proxy.phases import FOLLOWING, Phase
@@ -32,9 +35,9 @@ from proxy.rulings import Ruling
 from proxy.wire import hs2
 from proxy.wire.errors import IncompleteError, LocalProtocolError, RemoteProtocolError
 from proxy.wire.follow import Forward, Handling, Lost, ReplyEnd
-from proxy.wire.frames import frame
 from proxy.wire.hs2 import decode_statement_call
 from proxy.wire.messages import Message
+from proxy.wire.open_session import encode_open_session_refusal
 from proxy.wire.replies import expect_reply
 
 # Spark Thrift Server itself cuts a connection whose message is longer, so no larger one can be answered.
@@ -49,7 +52,7 @@ class Relay:
 
     def __init__(
         self,
-        backend_name: str,
+        sides: Sides,
         executions: Executions,
         clock: Callable[[], float],
         *,
@@ -60,9 +63,11 @@ class Relay:
         self._request_bytes_max = request_bytes_max
         self._executions = executions
         self._clock = clock
-        self._negotiation = Negotiation(backend_name)
-        self._intake = Intake(request_bytes_max)
-        self._calls = Calls(executions, clock, rerun_within_s)
+        self._framing = sides.framing
+        self._negotiation = sides.opening()
+        self._admission = sides.admission
+        self._intake = Intake(self._framing.reader(request_bytes_max))
+        self._calls = Calls(executions, clock, rerun_within_s, self._framing)
         self._held: Held | None = None
         self._rerun: Rerun | None = None
         self._commands: list[Command] = []
@@ -176,13 +181,24 @@ class Relay:
             self._commands += self._calls.observer.note_call(message, None)
             self._hold(message)
         elif name == hs2.OPEN_SESSION:
-            self._commands.append(self._calls.watch(message))
+            self._open_session(message)
         elif name in (hs2.GET_OPERATION_STATUS, hs2.FETCH_RESULTS):
             self._commands.append(self._calls.ask_about(message))
         else:
             actual, execution = self._executions.resolve(message)
             self._commands += self._calls.observer.note_call(message, execution)
             self._commands.append(self._calls.relay(actual))
+
+    def _open_session(self, message: Message) -> None:
+        admitted = self._admission.decide(message, self._negotiation.login)
+        if not isinstance(admitted, Refusal):
+            self._commands.append(self._calls.watch(admitted))
+        elif self._calls.replies.pending_count:
+            # An answer of ours would overtake the reply that the client waits for first.
+            self._close(f"client: {admitted.sentence}")
+        else:
+            answer = encode_open_session_refusal(message.header.seqid, admitted.sentence)
+            self._commands += [SendClient(self._framing.to_client(answer)), SessionRefused(admitted.sentence)]
 
     def _hold(self, message: Message) -> None:
         call = decode_statement_call(message)
@@ -213,11 +229,11 @@ class Relay:
             if ours:
                 self._read_own(end)
             elif self.phase is Phase.TRANSPARENT:
-                self._send_client(unforwarded(end))
+                self._send_client(self._calls.unforwarded(end))
             elif self.phase is not Phase.CLOSED:
                 self._read_clients(end)
         except (RemoteProtocolError, IncompleteError) as error:
-            self._send_client(unforwarded(end))
+            self._send_client(self._calls.unforwarded(end))
             self._lose(str(error) or f"the reply to {end.call.name} ends too early", ours=ours)
 
     def _read_own(self, end: ReplyEnd) -> None:
@@ -249,8 +265,12 @@ class Relay:
             return
         if self.phase in (Phase.TRANSPARENT, Phase.CLOSED):
             return
+        if not self._framing.is_same:
+            # Its bytes mean nothing to the client, and the other way round.
+            self._close(f"backend: {reason}")
+            return
         if self._held is not None:
-            self._commands.append(SendBackend(frame(self._held.message.raw)))
+            self._commands.append(SendBackend(self._framing.to_backend(self._held.message.raw)))
             self._held = None
         self._turn_transparent(self._intake.leftover(), reason)
 
@@ -277,7 +297,8 @@ class Relay:
         if run.answer is None:
             self._commands.append(self._calls.ask_about(run.call))
         else:
-            self._commands += [SendClient(frame(run.answer)), *run.told(self._clock())]
+            answer = self._framing.to_client(run.answer)
+            self._commands += [SendClient(answer), *run.told(self._clock())]
             self._executions.drop(run.execution)
         self._commands += self._intake.resume()
         self._handle_messages()
@@ -294,7 +315,7 @@ class Relay:
             case Turn.REFUSED:
                 self._enter(Phase.CLOSED)
             case Turn.BLIND:
-                self._turn_transparent(self._negotiation.client_leftover(), "the negotiation is not PLAIN")
+                self._turn_transparent(self._negotiation.client_leftover(), self._negotiation.blind_reason)
                 self._send_client(self._negotiation.backend_leftover())
             case Turn.FRAMES:
                 self._enter(Phase.OPEN)
@@ -327,9 +348,7 @@ class Relay:
         self._commands += execution.gone(self._clock())
 
     def _end_own_operation(self) -> None:
-        last_words = self._calls.own.last_words()
-        if last_words:
-            self._commands.append(SendBackend(last_words))
+        self._commands += self._calls.last_words()
 
     def _enter(self, phase: Phase) -> None:
         if phase not in FOLLOWING[self.phase]:

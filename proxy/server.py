@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,10 +12,12 @@ from typing import Final
 
 from proxy.beside import Beside, BesideSettings
 from proxy.connection import Common, Connection
+from proxy.dial import Dialer
 from proxy.executions import Executions
+from proxy.handshake import Handshake
 from proxy.sessions import Opened, SessionPort, Sessions
 from proxy.settings import ServerSettings
-from proxy.sockets import Side
+from proxy.tls import Certificates
 from proxy.transports import Listener
 
 __all__ = ["Proxy", "ServerSettings", "SessionPort"]
@@ -26,6 +29,11 @@ log = logging.getLogger(__name__)
 DRAIN_LOOK_S: Final = 0.05
 DRAIN_UNUSED_S: Final = 2.0
 
+_WHO_IS_READ: Final = (
+    "Statements of clients that log in by PLAIN or not at all are rewritten; Kerberos and delegation tokens are "
+    "not supported yet: such connections pass through unread"
+)
+
 
 class Proxy:
     """Relays HiveServer2 connections to one backend, and offers their statements for rewriting."""
@@ -33,6 +41,13 @@ class Proxy:
     def __init__(self, settings: ServerSettings, open_session: Callable[[Opened], SessionPort]) -> None:
         """`open_session` is told how the client opened its session."""
         self._settings = settings
+        # Raises ConfigError where a file of theirs cannot be used.
+        self._certificates = {
+            listener: Certificates.of_listener(f"listener {listener.address}", listener.tls, time.monotonic)
+            for listener in settings.listeners
+            if listener.tls is not None
+        }
+        dialer = Dialer(settings.upstream, settings.connect_timeout_s)
         pool = ThreadPoolExecutor(settings.rewrite_threads, thread_name_prefix="rewrite")
         self._common = Common(
             settings,
@@ -40,7 +55,8 @@ class Proxy:
             Executions(),
             pool,
             asyncio.Semaphore(settings.key_queries_at_once_max),
-            Beside(_beside_settings(settings), pool),
+            Beside(BesideSettings(settings.backend, dialer, at_once_max=settings.shadows_at_once_max), pool),
+            dialer,
         )
         self._connections: set[Connection] = set()
         self._accepted = 0
@@ -75,8 +91,8 @@ class Proxy:
             host, port = listener.address.host, listener.address.port
             accept = partial(self._accept, listener)
             self._servers.append(await loop.create_server(accept, host, port))
-            port = self.ports[-1]
-            log.info("listening on %s:%d, backend %s", host, port, self._settings.backend)
+            log.info("listening on %s:%d for %s", host, self.ports[-1], listener.spoken)
+        log.info("the backend is %s. %s", self._settings.backend, _WHO_IS_READ)
 
     async def drain(self, seconds: float) -> None:
         """Accept no more clients, and wait for statements in flight, up to `seconds`."""
@@ -107,17 +123,21 @@ class Proxy:
         while self._common.farewells:  # noqa: ASYNC110 - it happens once, at the very end
             await asyncio.sleep(DRAIN_LOOK_S)
 
-    def _accept(self, _listener: Listener) -> Side:
+    def _accept(self, listener: Listener) -> asyncio.Protocol:
         self._accepted += 1
         full = len(self._connections) >= self._settings.connections_max
-        connection = Connection(self._accepted, self._common, self._connections.discard)
+        connection = Connection(self._accepted, listener, self._common, self._connections.discard)
         self._connections.add(connection)
-        return connection.client_side(full=full)
+        side = connection.client_side(full=full)
+        certificates = self._certificates.get(listener)
+        return side if certificates is None else Handshake(side, certificates.context(), connection.close)
+
+    def renew_certificates(self) -> None:
+        """Read the files of TLS again, for the connections that come."""
+        for certificates in self._certificates.values():
+            certificates.renew()
+        self._common.dialer.renew_certificates()
 
     def _stop_listening(self) -> None:
         for server in self._servers:
             server.close()
-
-
-def _beside_settings(settings: ServerSettings) -> BesideSettings:
-    return BesideSettings(settings.backend, settings.connect_timeout_s, at_once_max=settings.shadows_at_once_max)

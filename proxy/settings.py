@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proxy.address import Address
+from proxy.proxy_users import NOBODY, ProxyUsers
 from proxy.relay import REQUEST_BYTES_MAX, RERUN_WITHIN_S
 from proxy.transports import UPSTREAM, Listener, Upstream
 
@@ -17,6 +18,7 @@ class ServerSettings:
     backend_host: str
     backend_port: int
     upstream: Upstream = UPSTREAM
+    proxy_users: ProxyUsers = NOBODY
     request_bytes_max: int = REQUEST_BYTES_MAX
     # Spark Thrift Server's own default (hive.server2.thrift.max.worker.threads): each connection of ours
     # takes one of its threads, and past the last one it does not answer at all.

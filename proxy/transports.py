@@ -48,6 +48,13 @@ class Listener:
     transport: Transport = Transport.SASL
     tls: ListenerTls | None = None
 
+    @property
+    def spoken(self) -> str:
+        """What clients speak there, for the log."""
+        if self.tls is None:
+            return self.transport.value
+        return f"{self.transport.value} over TLS{', with client certificates' if self.tls.client_ca else ''}"
+
 
 @dataclass(frozen=True)
 class Upstream:

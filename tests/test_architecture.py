@@ -18,6 +18,8 @@ SHELL = {
     "proxy.cli",
     "proxy.server",
     "proxy.connection",
+    "proxy.dial",
+    "proxy.handshake",
     "proxy.backend_link",
     "proxy.beside",
     "proxy.client",
@@ -26,6 +28,7 @@ SHELL = {
     "proxy.deciding",
     "proxy.sessions",
     "proxy.sockets",
+    "proxy.tls",
     "proxy.admin.app",
     "proxy.admin.explaining",
 }

@@ -33,6 +33,7 @@ async def ask(config: Config, request: ExplainRequest, user: str, password: str,
         user,
         password,
         database=request.database,
+        upstream=config.backend.to_upstream(),
         connect_timeout_s=config.proxy.connect_timeout_s,
     ) as client:
         decision = await client.drive(session.explain(request.sql, run_key_queries=request.run_key_queries))

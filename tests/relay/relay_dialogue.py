@@ -2,6 +2,7 @@
 
 from proxy.commands import Command, SendBackend, SendClient
 from proxy.executions import Executions
+from proxy.openings import Sides
 from proxy.operation import Call
 from proxy.relay import Relay
 from proxy.wire.frames import frame
@@ -97,6 +98,9 @@ def status_is(state: OperationState, seqid: int = 1, message: str | None = None)
 OUR_CALL = Call("GetInfo", 77, encode_operation_call("GetInfo", 77, OPERATION), reply_bytes_max=1000)
 
 
+SIDES = Sides("backend:10000")
+
+
 class Dialogue:
     """Plays both sides against a relay, and collects what it says."""
 
@@ -105,11 +109,12 @@ class Dialogue:
         request_bytes_max: int = 10_000,
         executions: Executions | None = None,
         chunk_bytes: int | None = None,
+        sides: Sides = SIDES,
     ) -> None:
         self._chunk_bytes = chunk_bytes
         self.now = 0.0
         self.executions = executions or Executions()
-        self.relay = Relay("backend:10000", self.executions, lambda: self.now, request_bytes_max=request_bytes_max)
+        self.relay = Relay(sides, self.executions, lambda: self.now, request_bytes_max=request_bytes_max)
         self._to_client = b""
         self._to_backend = b""
 

@@ -130,7 +130,7 @@ def test_calls_and_replies_pass_verbatim_in_order() -> None:
 def test_sessions_are_announced_when_they_open_and_close() -> None:
     dialogue = Dialogue().log_in()
     assert dialogue.client(open_session()) == []
-    assert dialogue.backend(session_opened(version=5)) == [SessionOpened(SESSION, 5, {})]
+    assert dialogue.backend(session_opened(version=5)) == [SessionOpened(SESSION, 5, {}, "user")]
     assert dialogue.client(close_session()) == [SessionClosed(SESSION)]
 
 

@@ -1,0 +1,68 @@
+"""Opens connections to the backend, with TLS where it speaks that."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from proxy.address import Address, why_unreachable
+from proxy.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
+from proxy.transports import UPSTREAM, Upstream
+
+
+class UnreachableError(Exception):
+    """No connection came about. The message says why, without the address."""
+
+
+class Dialer:
+    """One way to the backend, whatever its address."""
+
+    def __init__(self, upstream: Upstream = UPSTREAM, connect_timeout_s: float = 10.0) -> None:
+        """Raises ConfigError where the files of its TLS cannot be used."""
+        self.upstream = upstream
+        self._timeout_s = connect_timeout_s
+        self._certificates = (
+            None if upstream.tls is None else Certificates.of_upstream(upstream.tls, time.monotonic)
+        )
+
+    async def connect(self, protocol: Callable[[], asyncio.Protocol], address: Address) -> None:
+        """Connect a protocol. Raises UnreachableError."""
+        async with self._reaching():
+            loop = asyncio.get_running_loop()
+            await loop.create_connection(protocol, address.host, address.port, **self._tls(address))
+
+    async def streams(self, address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect a pair of streams. Raises UnreachableError."""
+        async with self._reaching():
+            return await asyncio.open_connection(address.host, address.port, **self._tls(address))
+
+    def renew_certificates(self) -> None:
+        """Read the files of its TLS again."""
+        if self._certificates is not None:
+            self._certificates.renew()
+
+    def _tls(self, address: Address) -> dict[str, Any]:
+        if self.upstream.tls is None or self._certificates is None:
+            return {}
+        return {
+            "ssl": self._certificates.context(),
+            "server_hostname": self.upstream.tls.server_name or address.host,
+            "ssl_handshake_timeout": HANDSHAKE_S,
+            "ssl_shutdown_timeout": SHUTDOWN_S,
+        }
+
+    @asynccontextmanager
+    async def _reaching(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                yield
+        except TimeoutError:
+            raise UnreachableError(f"no connection within {self._timeout_s:g} s") from None
+        except ssl.SSLError as error:
+            raise UnreachableError(f"no TLS: {why_no_handshake(error)}") from error
+        except OSError as error:
+            raise UnreachableError(why_unreachable(error)) from error

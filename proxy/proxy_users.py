@@ -1,0 +1,35 @@
+"""Who may act for whom: `hive.server2.proxy.user` of an OpenSession, and `doAs` over HTTP.
+
+Spark Thrift Server with authentication NONE lets anybody act for anybody, and with another one asks Hadoop's
+own rules. What a proxy lets through has to be said to it: nobody may act for others until the configuration
+names him.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+EVERYBODY: Final = "*"
+
+
+@dataclass(frozen=True)
+class ProxyUsers:
+    """Logins, and the users that each may act for. `*` stands for everybody on either side."""
+
+    allowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def refusal(self, login: str | None, wanted: str) -> str | None:
+        """Why the login may not act for that user, or None where it may. None is a login that gave no name."""
+        if login is not None and wanted == login:
+            return None
+        for name in (login, EVERYBODY):
+            users = self.allowed.get(name, ()) if name is not None else ()
+            if wanted in users or EVERYBODY in users:
+                return None
+        who = "a client without a login" if login is None else f"user {login!r}"
+        return f"Starpruner: {who} may not act for user {wanted!r}; the section [proxy_users] says who may"
+
+
+NOBODY: Final = ProxyUsers()
