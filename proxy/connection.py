@@ -125,6 +125,10 @@ class Connection:
         return Side(connected, self._client_data, self._client_lost, self._client_writable)
 
     def _client_connected(self, transport: asyncio.Transport, *, full: bool) -> None:
+        if self._ended:
+            # Closed during its handshake.
+            transport.abort()
+            return
         self._client = transport
         prepare(transport, self._settings.write_buffer_bytes_max)
         log.info("%s: opened from %s", self._name, peer_name(transport))

@@ -7,17 +7,17 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Final
 
+from proxy.address import Address
 from proxy.beside import Beside, BesideSettings
 from proxy.connection import Common, Connection
 from proxy.dial import Dialer
 from proxy.executions import Executions
-from proxy.handshake import Handshake
 from proxy.sessions import Opened, SessionPort, Sessions
 from proxy.settings import ServerSettings
 from proxy.tls import Certificates
+from proxy.tls_server import Accepted, TlsServer
 from proxy.transports import Listener
 
 __all__ = ["Proxy", "ServerSettings", "SessionPort"]
@@ -60,7 +60,7 @@ class Proxy:
         )
         self._connections: set[Connection] = set()
         self._accepted = 0
-        self._servers: list[asyncio.Server] = []
+        self._servers: list[asyncio.Server | TlsServer] = []
 
     @property
     def port(self) -> int:
@@ -86,12 +86,9 @@ class Proxy:
 
     async def start(self) -> None:
         """Listen. Raises OSError where the address cannot be had."""
-        loop = asyncio.get_running_loop()
         for listener in self._settings.listeners:
-            host, port = listener.address.host, listener.address.port
-            accept = partial(self._accept, listener)
-            self._servers.append(await loop.create_server(accept, host, port))
-            log.info("listening on %s:%d for %s", host, self.ports[-1], listener.spoken)
+            self._servers.append(await self._listen(listener))
+            log.info("listening on %s for %s", Address(listener.address.host, self.ports[-1]), listener.spoken)
         log.info("the backend is %s. %s", self._settings.backend, _WHO_IS_READ)
 
     async def drain(self, seconds: float) -> None:
@@ -123,14 +120,19 @@ class Proxy:
         while self._common.farewells:  # noqa: ASYNC110 - it happens once, at the very end
             await asyncio.sleep(DRAIN_LOOK_S)
 
-    def _accept(self, listener: Listener) -> asyncio.Protocol:
+    async def _listen(self, listener: Listener) -> asyncio.Server | TlsServer:
+        address, certificates = listener.address, self._certificates.get(listener)
+        if certificates is not None:
+            return TlsServer(address, certificates, lambda: self._accept(listener))
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(lambda: self._accept(listener)[0], address.host, address.port)
+
+    def _accept(self, listener: Listener) -> Accepted:
         self._accepted += 1
         full = len(self._connections) >= self._settings.connections_max
         connection = Connection(self._accepted, listener, self._common, self._connections.discard)
         self._connections.add(connection)
-        side = connection.client_side(full=full)
-        certificates = self._certificates.get(listener)
-        return side if certificates is None else Handshake(side, certificates.context(), connection.close)
+        return connection.client_side(full=full), connection.close
 
     def renew_certificates(self) -> None:
         """Read the files of TLS again, for the connections that come."""

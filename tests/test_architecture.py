@@ -19,7 +19,6 @@ SHELL = {
     "proxy.server",
     "proxy.connection",
     "proxy.dial",
-    "proxy.handshake",
     "proxy.backend_link",
     "proxy.beside",
     "proxy.client",
@@ -29,6 +28,7 @@ SHELL = {
     "proxy.sessions",
     "proxy.sockets",
     "proxy.tls",
+    "proxy.tls_server",
     "proxy.admin.app",
     "proxy.admin.explaining",
 }

@@ -1,0 +1,96 @@
+"""Accepts clients that speak TLS. A connection begins when its handshake is done; one that fails says why."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from proxy.address import Address
+from proxy.sockets import Side
+from proxy.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
+
+log = logging.getLogger(__name__)
+
+# Handshakes at once. Each is some milliseconds of arithmetic; more clients wait in the listening sockets.
+HANDSHAKES_MAX: Final = 200
+# As asyncio has it: connections that the system accepts for us meanwhile.
+_BACKLOG: Final = 100
+# Where no file descriptors are left, as asyncio does.
+_RETRY_S: Final = 1.0
+
+# The callbacks of a new client, and what ends it where its handshake fails.
+Accepted = tuple[Side, Callable[[str], None]]
+
+
+class TlsServer:
+    """Listens on one address, and on each that its name stands for."""
+
+    def __init__(self, address: Address, certificates: Certificates, accept: Callable[[], Accepted]) -> None:
+        """Raises OSError where the address cannot be had."""
+        self.sockets = _listen(address)
+        self._certificates = certificates
+        self._accept = accept
+        self._room = asyncio.Semaphore(HANDSHAKES_MAX)
+        self._tasks = {asyncio.get_running_loop().create_task(self._serve(sock)) for sock in self.sockets}
+
+    def close(self) -> None:
+        """Accept nobody any more, and break off the handshakes."""
+        for task in self._tasks:
+            task.cancel()
+        for sock in self.sockets:
+            sock.close()
+
+    async def _serve(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._room.acquire()
+            try:
+                accepted, _ = await loop.sock_accept(listening)
+            except OSError as error:
+                self._room.release()
+                log.warning("no client can be accepted: %s", error.strerror)
+                await asyncio.sleep(_RETRY_S)
+                continue
+            task = loop.create_task(self._begin(accepted))
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    async def _begin(self, accepted: socket.socket) -> None:
+        side, end = self._accept()
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: side,
+                accepted,
+                ssl=self._certificates.context(),
+                ssl_handshake_timeout=HANDSHAKE_S,
+                ssl_shutdown_timeout=SHUTDOWN_S,
+            )
+        except OSError as error:
+            end(f"no TLS: {why_no_handshake(error)}")
+        except asyncio.CancelledError:
+            end("the proxy is shutting down")
+            raise
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._room.release()
+        self._tasks.discard(task)
+
+
+def _listen(address: Address) -> tuple[socket.socket, ...]:
+    port, sockets = address.port, []
+    found = socket.getaddrinfo(address.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    try:
+        for family, _, _, _, name in dict.fromkeys(found):
+            sock = socket.create_server((name[0], port), family=family, backlog=_BACKLOG)
+            sockets.append(sock)
+            sock.setblocking(False)  # noqa: FBT003 - its only parameter
+            # A free port, once it is chosen, is the same for all.
+            port = sock.getsockname()[1]
+    except OSError:
+        for sock in sockets:
+            sock.close()
+        raise
+    return tuple(sockets)
