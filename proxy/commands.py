@@ -93,6 +93,8 @@ class TurnedTransparent:
     """From here on all bytes pass and nothing is rewritten; a held statement has gone on as it came."""
 
     reason: str
+    # Whether that is due to how the client logs in, so that each of its connections will say the same.
+    by_login: bool = False
 
 
 @dataclass(frozen=True)

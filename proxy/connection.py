@@ -34,6 +34,7 @@ from proxy.dial import Dialer, UnreachableError
 from proxy.drive import answer_in_slot, answer_query
 from proxy.executions import Executions
 from proxy.farewell import Farewell, linger
+from proxy.notices import Notices
 from proxy.openings import Sides, refused
 from proxy.operation import Call, Reply
 from proxy.phases import Phase
@@ -42,7 +43,7 @@ from proxy.relay import Relay
 from proxy.rulings import End, Ending, Ruling
 from proxy.sessions import Opened, OpenSession, Sessions
 from proxy.settings import ServerSettings
-from proxy.sockets import Side, peer_name, prepare
+from proxy.sockets import Side, peer_host, peer_name, prepare
 from proxy.transports import Listener
 from proxy.wire.hs2 import SessionHandle
 
@@ -70,6 +71,8 @@ class Common:
     owner_key: bytes = field(default_factory=lambda: secrets.token_bytes(_OWNER_BYTES), repr=False)
     # Backend connections that outlive their clients', for a moment.
     farewells: set[Farewell] = field(default_factory=set)
+    # Hosts from which somebody has logged in by a mechanism that we do not read.
+    blind_clients: Notices = field(default_factory=Notices)
 
 
 class Connection:
@@ -229,9 +232,15 @@ class Connection:
                 self._pause_client("relay", on=isinstance(command, PauseClient))
             case StatementEnded(ruling, ending):
                 tell(ruling, ending, self._name)
-            case TurnedTransparent(reason):
-                log.warning("%s: nothing is rewritten any more: %s", self._name, reason)
+            case TurnedTransparent(reason, by_login):
+                self._log_transparent(reason, by_login=by_login)
                 self._cancel_task()
+
+    def _log_transparent(self, reason: str, *, by_login: bool) -> None:
+        host = "" if self._client is None else peer_host(self._client)
+        is_news = not by_login or self._common.blind_clients.is_news(host)
+        level = logging.WARNING if is_news else logging.DEBUG
+        log.log(level, "%s, from %s: nothing is rewritten any more: %s", self._name, host, reason)
 
     def _write(self, transport: asyncio.Transport | None, data: bytes | memoryview) -> None:
         if transport is not None and not transport.is_closing():

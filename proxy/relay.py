@@ -315,7 +315,8 @@ class Relay:
             case Turn.REFUSED:
                 self._enter(Phase.CLOSED)
             case Turn.BLIND:
-                self._turn_transparent(self._negotiation.client_leftover(), self._negotiation.blind_reason)
+                reason = self._negotiation.blind_reason
+                self._turn_transparent(self._negotiation.client_leftover(), reason, by_login=True)
                 self._send_client(self._negotiation.backend_leftover())
             case Turn.FRAMES:
                 self._enter(Phase.OPEN)
@@ -324,10 +325,10 @@ class Relay:
                 self._handle_messages()
                 self._follow(self._negotiation.backend_leftover())
 
-    def _turn_transparent(self, client_leftover: bytes, reason: str) -> None:
+    def _turn_transparent(self, client_leftover: bytes, reason: str, *, by_login: bool = False) -> None:
         self._enter(Phase.TRANSPARENT)
         self._commands += self._calls.forget()
-        self._commands.append(TurnedTransparent(reason))
+        self._commands.append(TurnedTransparent(reason, by_login))
         if client_leftover:
             self._commands.append(SendBackend(client_leftover))
         self._commands += self._intake.resume()

@@ -50,6 +50,12 @@ def prepare(transport: asyncio.Transport, write_buffer_bytes_max: int) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
+def peer_host(transport: asyncio.Transport) -> str:
+    """The host at the other end, whatever the port."""
+    name = transport.get_extra_info("peername")
+    return str(name[0]) if name else "an unknown address"
+
+
 def peer_name(transport: asyncio.Transport) -> str:
     """Who is at the other end, for the log."""
     name = transport.get_extra_info("peername")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
 
@@ -97,8 +98,11 @@ class Rewriter:
 class Stage:
     """A proxy between a client and a backend that the test plays."""
 
-    def __init__(self, proxy: Proxy, backends: "asyncio.Queue[Peer]", stop_backend: Callable[[], None]) -> None:
+    def __init__(
+        self, proxy: Proxy, backends: "asyncio.Queue[Peer]", port: int, stop_backend: Callable[[], None]
+    ) -> None:
         self.proxy = proxy
+        self.backend_port = port
         self.clients: list[Peer] = []
         self._backends = backends
         self.stop_backend = stop_backend
@@ -144,7 +148,9 @@ async def stage(
     rewriter: Rewriter | None = None,
     *,
     open_port: Callable[[Opened], SessionPort] | None = None,
-    **settings: float,
+    listeners: tuple[Listener, ...] = (Listener(Address(HOST, 0)),),
+    backend_port: int | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Stage]:
     backends: asyncio.Queue[Peer] = asyncio.Queue()
     peers: list[Peer] = []
@@ -155,10 +161,10 @@ async def stage(
 
     server = await asyncio.start_server(accept, HOST, 0, limit=1024)
     port = server.sockets[0].getsockname()[1]
-    chosen = ServerSettings((Listener(Address(HOST, 0)),), HOST, port, **settings)  # type: ignore[arg-type]
+    chosen = ServerSettings(listeners, HOST, backend_port or port, **settings)
     proxy = Proxy(chosen, open_port or (lambda _opened: rewriter or Rewriter()))
     await proxy.start()
-    on = Stage(proxy, backends, server.close)
+    on = Stage(proxy, backends, port, server.close)
     try:
         yield on
     finally:
