@@ -13,6 +13,7 @@ from proxy.asking import Asking, KeyAnswers, Listed, Memory, Queries, Timings
 from proxy.config import RewriteSection
 from proxy.gate import Fact, Opinion, Run, Subject, Way
 from proxy.knobs import Knobs
+from proxy.listings import SessionListings
 from proxy.shared import Shared
 from proxy.ward import Kind, PutAside
 from rewriter import Limits, Plan, Rewrite, SkipReason, Statement, TableName, apply, may_have_a_join, read
@@ -75,17 +76,16 @@ class Decision:
         """Whether the statement is known to write nothing."""
         return self.plan is not None and self.plan.statement.only_reads
 
-    @property
-    def run(self) -> Run | None:
-        """What the cost gate learns from the statement's end, once that is known; None where there is nothing."""
+    def run(self, listings: SessionListings) -> Run | None:
+        """What the cost gate learns from the statement's end in its session; None where there is nothing."""
         if self.subject is None or self.plan is None:
             # It was left alone: by the gate itself, or for a while.
-            return Run(self.subject, Way.DIRECT) if self.subject is not None else None
+            return Run(self.subject, Way.DIRECT, listings) if self.subject is not None else None
         asked_s = self.timings.catalog_s + self.timings.key_queries_s
         if not self.is_narrowed and asked_s == 0.0:
-            return Run(self.subject, Way.DIRECT, facts=self.facts) if self.facts else None
+            return Run(self.subject, Way.DIRECT, listings, facts=self.facts) if self.facts else None
         way = Way.NARROWED if self.is_narrowed else Way.IN_VAIN
-        return Run(self.subject, way, self.timings.total_s, self.facts)
+        return Run(self.subject, way, listings, self.timings.total_s, self.facts)
 
 
 class Decider:
@@ -95,6 +95,7 @@ class Decider:
         self._shared = shared
         self._clock = shared.clock
         self._asking = Asking(shared)
+        self.listings = SessionListings(shared.clock)
 
     def forget(self, sql: str, state: bytes | None) -> None:
         """A statement passes that may change what names and settings mean, and which partitions there are."""
@@ -177,7 +178,7 @@ class Decider:
         if not terms.knobs.cost_gate:
             return None, None
         gate = self._shared.gate
-        opinion = gate.opinion(subject) if terms.is_explained else gate.decide(subject)
+        opinion = (gate.opinion if terms.is_explained else gate.decide)(subject, self.listings)
         if not terms.is_explained:
             self._shared.metrics.gate_decided(opinion.verdict)
         return SkipReason.NOT_WORTH_IT if opinion.leaves else None, opinion

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import blake2b
 from math import inf
 from typing import NamedTuple
 
+from proxy.listings import SessionListings
 from proxy.reckoning import Choice, NarrowedRun, Reckoning, Record, Verdict
 from proxy.rulings import End, Ending
 
@@ -41,9 +42,6 @@ _ASKING_WEIGHT = 0.125
 
 # Enough that two subjects of a process never have one name.
 _NAME_BYTES = 12
-
-# After so long without a run as it came, a fact may have been written by another way, or have left Spark's cache.
-_IDLE_S = 3_600.0
 
 
 class Subject(NamedTuple):
@@ -81,6 +79,7 @@ class Run:
 
     subject: Subject
     way: Way
+    listings: SessionListings = field(repr=False)
     overhead_s: float = 0.0
     facts: tuple[Fact, ...] = ()
 
@@ -109,16 +108,16 @@ class CostGate:
         self._written_at: OrderedDict[str, float] = OrderedDict()
         self._asking_s = _ASKING_S
 
-    def opinion(self, subject: Subject) -> Opinion:
-        """What earlier runs tell about a statement. Costs nothing and changes nothing."""
+    def opinion(self, subject: Subject, listings: SessionListings) -> Opinion:
+        """What earlier runs tell about a statement of that session. Costs nothing and changes nothing."""
         record = self._record(subject)
-        choice = self._choice(record)
+        choice = self._choice(record, listings)
         return Opinion(choice.verdict, record.reckoning(choice.why))
 
-    def decide(self, subject: Subject) -> Opinion:
+    def decide(self, subject: Subject, listings: SessionListings) -> Opinion:
         """The opinion on a statement that will be treated so: of a trial, others need not make another one."""
         record = self._record(subject)
-        choice = self._choice(record)
+        choice = self._choice(record, listings)
         if choice.is_trial:
             self._keep(subject, record.trying(choice.verdict, self._clock()))
         return Opinion(choice.verdict, record.reckoning(choice.why))
@@ -141,45 +140,54 @@ class CostGate:
     def ended(self, run: Run, ending: Ending) -> None:
         """Learn from the end of a statement. One that failed or was cancelled teaches nothing."""
         if ending.end is End.FINISHED and run.way is Way.DIRECT:
-            self.direct(run.subject, ending.seconds, run.facts)
+            self._direct(run, ending.seconds)
         elif ending.end is End.FINISHED and run.way is Way.NARROWED:
-            self.narrowed(run.subject, run.facts, run.overhead_s, ending.seconds)
+            self._narrowed(run, ending.seconds)
         elif ending.end is End.FINISHED:
-            self.narrowed(run.subject, run.facts, run.overhead_s, inf)
-            self.direct(run.subject, ending.seconds)
+            self._narrowed(run, inf)
+            self._direct(run, ending.seconds)
         elif ending.end is End.RESCUED:
-            self.narrowed(run.subject, run.facts, run.overhead_s, inf)
+            self._narrowed(run, inf)
 
-    def narrowed(self, subject: Subject, facts: Iterable[Fact], overhead_s: float, run_s: float) -> None:
+    def _narrowed(self, run: Run, run_s: float) -> None:
         """Learn from a run for which keys were asked; `run_s` is infinite where they were of no use."""
-        record = _about(self._record(subject), tuple(facts))
-        self._note_names(record.facts)
-        self._asking_s += (overhead_s - self._asking_s) * _ASKING_WEIGHT
-        self._keep(subject, record.after_narrowed(NarrowedRun(overhead_s, run_s), self._clock()))
+        record, narrowed = self._about(run), NarrowedRun(run.overhead_s, run_s)
+        self._asking_s += (run.overhead_s - self._asking_s) * _ASKING_WEIGHT
+        if not run.listings.has(record.facts, self._written_at):
+            run.listings.owe(record.facts, record.excess_s(narrowed))
+        self._keep(run.subject, record.after_narrowed(narrowed, self._clock()))
 
-    def direct(self, subject: Subject, run_s: float, facts: Iterable[Fact] = ()) -> None:
+    def _direct(self, run: Run, run_s: float) -> None:
         """Learn from a run as it came. Its facts are known only where it was planned."""
-        record = _about(self._record(subject), tuple(facts))
-        self._note_names(record.facts)
-        self._keep(subject, record.after_direct(run_s, self._clock()))
+        record, now = self._about(run), self._clock()
+        has_listed = not run.listings.has(record.facts, self._written_at) and record.listing_is_considerable
+        run.listings.note(record.facts)
+        self._keep(
+            run.subject, record.after_listing(run_s, now) if has_listed else record.after_direct(run_s, now)
+        )
 
     def cold(self, words: Iterable[str]) -> None:
-        """A statement passed that may write the tables among these words: Spark will list their files again."""
+        """A statement passed that may write the tables among these words: their files are to be listed again."""
         now = self._clock()
         for word in words:
             name = word.lower()
             if name in self._written_at:
                 self._written_at[name] = now
 
-    def _choice(self, record: Record) -> Choice:
-        return record.choice(self._clock(), asking_s=self._asking_s, retry_s=self.retry_s)
+    def _choice(self, record: Record, listings: SessionListings) -> Choice:
+        choice = record.choice(self._clock(), asking_s=self._asking_s, retry_s=self.retry_s)
+        if listings.has(record.facts, self._written_at):
+            return choice
+        return record.unlisted(choice, listings.owed_s(record.facts))
 
     def _record(self, subject: Subject) -> Record:
-        """What is known of a statement now: since its last run its facts may have become cold."""
-        record = self._records.get(subject, _UNSEEN)
-        written_at = max((self._written_at.get(name, -inf) for name in record.facts), default=-inf)
-        is_idle = self._clock() - record.direct_at > _IDLE_S
-        return record.chilled() if is_idle or written_at >= record.direct_at else record
+        return self._records.get(subject, _UNSEEN)
+
+    def _about(self, run: Run) -> Record:
+        """What is known of a statement and its facts, once it has run."""
+        record = _about(self._record(run.subject), run.facts)
+        self._note_names(record.facts)
+        return record
 
     def _keep(self, subject: Subject, record: Record) -> None:
         _ = self._records.pop(subject, None)

@@ -1,12 +1,12 @@
 """What earlier runs of a statement tell: whether it pays to ask for its keys. Pure values, without a clock.
 
 A statement runs in one of two ways: narrowed, for which its keys are asked first, or as it came. The second is
-never worse than to be without us, but where Spark has to list all files of a large fact again, it forgoes most of
-what narrowing is for. So the second way is tried only when it is paid for: what each narrowed run may have cost
-too much is added up, and a trial is made once the sum reaches what the trial may cost. Whichever way is the better
-one, both together then take at most about twice its time (who rents skis until the rent has reached their price,
-and then buys them, never spends more than twice what was needed), and each trial that changes nothing doubles the
-price of the next.
+never worse than to be without us, but where Spark has to list all files of a large fact, it forgoes most of what
+narrowing is for. So the second way is tried only when it is paid for: what each narrowed run may have cost too
+much is added up, for the statement and for the session, and a trial is made once the sums reach what the trial and
+the listing may cost. Whichever way is the better one, both together then take at most about twice its time (who
+rents skis until the rent has reached their price, and then buys them, never spends more than twice what was
+needed), and each trial that changes nothing doubles the price of the next.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _SUSPECTED_PART = 0.2
 # What a run as it came is taken to need where asking is a small part, in narrowed runs.
 _DEARER = 4.0
 
-# What a user bears once. A fact of 2,000 partitions is listed in that time, and then it is listed for all.
+# What a user bears once.
 _BORNE_S = 4.0
-# A listing that takes longer decides for narrowing where both ways are even.
+# A listing that takes longer is paid for first, and decides for narrowing where both ways are even.
 _CONSIDERABLE_S = 1.0
 
 # Doublings after which trials no longer become rarer: then one run in 64, or one each time their price is saved
@@ -125,8 +125,7 @@ class Record:
     left_count: int = 0
     narrowed_at: float = -inf
     direct_at: float = -inf
-    # Whether a run as it came would list the facts' files again, and what the last one of these took.
-    is_cold: bool = False
+    # What the last run as it came took that had the facts' files listed.
     cold_s: float | None = None
 
     @property
@@ -147,7 +146,7 @@ class Record:
     def choice(self, now: float, *, asking_s: float, retry_s: float) -> Choice:
         """What to do with the next one, where asking for keys usually takes so long."""
         if not self.narrowed:
-            if self.direct and self.direct_s <= asking_s and not self.is_cold:
+            if self.direct and self.direct_s <= asking_s:
                 return Choice(Verdict.LEAVE, "left alone: to ask for keys takes longer than that")
             return Choice(Verdict.NARROW, "narrowed, to see what that takes")
         if self.verdict is not Verdict.LEAVE:
@@ -176,17 +175,25 @@ class Record:
             why=why,
         )
 
-    def chilled(self) -> Record:
-        """The record once a run as it came would have to list the facts' files again."""
-        if self.is_cold or not (self.direct and self.narrowed):
-            return replace(self, is_cold=bool(self.direct))
-        cold_s = self.cold_s if self.cold_s is not None else max(self.direct_s + self.listing_s, *self.direct)
-        price_s = cold_s - self.narrowed_s
-        if price_s <= 0.0:
-            return replace(self, is_cold=True)
-        if self.verdict is Verdict.NARROW:
-            return replace(self, is_cold=True, price_s=max(self.price_s, price_s))
-        return replace(self, is_cold=True, verdict=Verdict.NARROW, confirmed=0, debt_s=0.0, price_s=price_s)
+    def unlisted(self, choice: Choice, owed_s: float) -> Choice:
+        """The choice in a session that has not had the facts' files listed, and may have paid so much for that."""
+        rest_s = self.dearer_cold_s - owed_s
+        if choice.verdict is Verdict.NARROW or not self.listing_is_considerable or rest_s <= 0.0:
+            return choice
+        return Choice(Verdict.NARROW, f"narrowed, since in this session files would be listed for {rest_s:.1f} s")
+
+    @property
+    def listing_is_considerable(self) -> bool:
+        """Whether a run as it came that has files listed tells nothing of others."""
+        return self.dearer_cold_s > _CONSIDERABLE_S
+
+    @property
+    def dearer_cold_s(self) -> float:
+        """What a run as it came takes longer than a narrowed one where it has files listed."""
+        if self.cold_s is None and not self.direct:
+            return self.listing_s
+        cold_s = self.cold_s if self.cold_s is not None else self.direct_s + self.listing_s
+        return max(0.0, cold_s - self.narrowed_s) if self.narrowed else cold_s
 
     def after_narrowed(self, run: NarrowedRun, now: float) -> Record:
         """The record after a narrowed run."""
@@ -201,8 +208,6 @@ class Record:
 
     def after_direct(self, run_s: float, now: float) -> Record:
         """The record after a run as it came."""
-        # One that took surprisingly long has met a table that had become cold by a way that was not seen.
-        was_cold = self.is_cold or (bool(self.narrowed) and run_s > self.narrowed_s * _SURPRISE)
         found = replace(
             self,
             direct=(*self.direct, run_s)[-_KEPT_MAX:],
@@ -210,10 +215,17 @@ class Record:
             direct_at=now,
             left_count=self.left_count + 1,
             debt_s=0.0,
-            is_cold=False,
-            cold_s=run_s if was_cold else self.cold_s,
         )
         return found.compared(is_trial=self.verdict is Verdict.NARROW) if self.narrowed else found
+
+    def after_listing(self, run_s: float, now: float) -> Record:
+        """The record after a run as it came that had files listed: it tells nothing of those that follow."""
+        found = replace(self, cold_s=run_s, direct_count=self.direct_count + 1, direct_at=now)
+        if not (self.narrowed and self.verdict is None):
+            return found
+        # The next one in the same session is the trial, unless it is likely to take long as well.
+        price_s = max(0.0, run_s - self.listing_s - self.narrowed_s - _BORNE_S)
+        return replace(found, debt_s=self.overhead_s, price_s=price_s)
 
     def compared(self, *, is_trial: bool) -> Record:
         """The record with the verdict that the runs of both ways come to."""
@@ -221,9 +233,6 @@ class Record:
         confirmed = 0 if verdict is not self.verdict else self.confirmed + is_trial
         found = replace(self, verdict=verdict, confirmed=confirmed)
         price_s = max(self.direct[-1], self.direct_s) - self.narrowed_s
-        if self.direct_count == 1:
-            # The first one may have listed the facts' files for all that follow in its session.
-            return replace(found, price_s=max(0.0, price_s - _BORNE_S))
         return replace(found, price_s=price_s * found.patience)
 
     def _better(self) -> Verdict:
@@ -244,16 +253,16 @@ class Record:
     def excess_s(self, run: NarrowedRun) -> float:
         """What a narrowed run may have taken more than one as it came."""
         known_s = run.seconds - min(self.direct) if self.direct else 0.0
-        if known_s > 0.0 and not self.is_cold:
+        if known_s > 0.0:
             return known_s
-        # Runs as it came are unknown, or were slower, or tell little of one that would list files again.
+        # Runs as it came are unknown, or were slower.
         return max(known_s, run.overhead_s, run.seconds * _SUSPECTED_PART)
 
     @property
     def first_price_s(self) -> float:
         """What the first run as it came may take more than a narrowed one."""
         dearer = 1.0 if _is_large_part(self.narrowed[-1]) else _DEARER
-        return max(0.0, self.listing_s + dearer * self.narrowed_s - _BORNE_S)
+        return max(0.0, dearer * self.narrowed_s - _BORNE_S)
 
 
 def _rest(seconds: float, runs: int) -> str:

@@ -125,7 +125,7 @@ class Session:
 
     def _learning(self, decision: Decision) -> Callable[[Ending], None]:
         shared = self._shared
-        subject, run, rewrite = decision.subject, decision.run, decision.rewrite
+        subject, run, rewrite = decision.subject, decision.run(self._decider.listings), decision.rewrite
 
         def ended(ending: Ending) -> None:
             shared.metrics.ended(ending.end, ending.seconds, rewritten=decision.is_narrowed)

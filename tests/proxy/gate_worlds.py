@@ -3,7 +3,9 @@
 import random
 from dataclasses import dataclass
 
-from proxy.gate import CostGate, Fact, Subject
+from proxy.gate import CostGate, Fact, Run, Subject, Way
+from proxy.listings import SessionListings
+from proxy.rulings import End, Ending
 
 SUBJECT = Subject("someone in somewhere", "5ba7")
 
@@ -22,6 +24,8 @@ class World:
     partitions: int | None = None
     pause_s: float = 10.0
     noise: float = 0.1
+    # After how many runs each the client opens another session, for which nothing is listed yet.
+    session_every: int = 0
 
 
 @dataclass
@@ -47,7 +51,11 @@ class Outcome:
 def simulated(world: World, runs: int, seed: int = 1) -> Outcome:
     """The statement run so often, each way alone and by the gate's choice."""
     rng, now, outcome = random.Random(seed), 0.0, Outcome()  # noqa: S311 - noise, no secret
-    gate = CostGate(lambda: now)
+
+    def clock() -> float:
+        return now
+
+    gate, listings, fact = CostGate(clock), SessionListings(clock), Fact("sales", world.partitions)
     is_cold = is_cold_alone = True
 
     def noisy(seconds: float) -> float:
@@ -59,18 +67,21 @@ def simulated(world: World, runs: int, seed: int = 1) -> Outcome:
         outcome.narrowed_s += asking_s + narrowed_s
         outcome.direct_s += direct_s + world.listing_s * is_cold_alone
         is_cold_alone = False
-        if gate.decide(SUBJECT).leaves:
+        if gate.decide(SUBJECT, listings).leaves:
             run_s = direct_s + world.listing_s * is_cold
             is_cold = False
             outcome.gated_s += run_s
             outcome.verdicts += "d"
-            gate.direct(SUBJECT, run_s)
+            gate.ended(Run(SUBJECT, Way.DIRECT, listings, facts=(fact,)), Ending(End.FINISHED, run_s))
         else:
             outcome.gated_s += asking_s + narrowed_s
             outcome.verdicts += "n"
-            gate.narrowed(SUBJECT, [Fact("sales", world.partitions)], asking_s, narrowed_s)
+            gate.ended(Run(SUBJECT, Way.NARROWED, listings, asking_s, (fact,)), Ending(End.FINISHED, narrowed_s))
         if world.written_every and number % world.written_every == 0:
             is_cold = is_cold_alone = True
             if world.writes_are_seen:
                 gate.cold({"insert", "into", "sales"})
+        if world.session_every and number % world.session_every == 0:
+            is_cold = is_cold_alone = True
+            listings = SessionListings(clock)
     return outcome

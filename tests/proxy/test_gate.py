@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from proxy import gate as gate_module
 from proxy.gate import CostGate, Fact, Run, Subject, Way
+from proxy.listings import SessionListings
 from proxy.reckoning import Verdict
 from proxy.rulings import End, Ending
 
 SMALL, LARGE = Fact("sales", partitions=200), Fact("Sales", partitions=10_000)
+# Its files are listed in 3.2 s.
+MIDDLING = Fact("sales", partitions=1_800)
 UNKNOWN = Fact("sales")
 
 
@@ -33,23 +36,30 @@ class Gate(CostGate):
     def __init__(self) -> None:
         self.clock = Clock()
         super().__init__(self.clock)
+        self.listings = SessionListings(self.clock)
 
     def narrows(self, times: int = 1, *, asking_s: float = 0.1, run_s: float = 0.3, fact: Fact = SMALL) -> None:
         for _ in range(times):
             self.clock.now += 1
-            self.narrowed(SUBJECT, [fact], asking_s, run_s)
+            self.end(Way.NARROWED, run_s, asking_s, fact)
 
     def runs_directly(self, times: int = 1, *, run_s: float) -> None:
         for _ in range(times):
             self.clock.now += 1
-            self.direct(SUBJECT, run_s)
+            self.end(Way.DIRECT, run_s)
+
+    def end(self, way: Way, run_s: float, asking_s: float = 0.0, *facts: Fact, subject: Subject = SUBJECT) -> None:
+        self.ended(Run(subject, way, self.listings, asking_s, facts), Ending(End.FINISHED, run_s))
+
+    def opens_a_session(self) -> None:
+        self.listings = SessionListings(self.clock)
 
     def leaves_it(self) -> bool:
-        return self.opinion(SUBJECT).leaves
+        return self.opinion(SUBJECT, self.listings).leaves
 
     @property
     def sentence(self) -> str:
-        return self.opinion(SUBJECT).reckoning.sentence
+        return self.opinion(SUBJECT, self.listings).reckoning.sentence
 
 
 @pytest.fixture
@@ -58,7 +68,7 @@ def gate() -> Gate:
 
 
 def test_a_statement_that_was_not_seen_before_is_narrowed(gate: Gate) -> None:
-    assert gate.opinion(SUBJECT).verdict is Verdict.NARROW
+    assert gate.opinion(SUBJECT, gate.listings).verdict is Verdict.NARROW
     assert gate.sentence == "It was not seen before: narrowed, to see what that takes."
 
 
@@ -129,20 +139,6 @@ def test_a_trial_that_does_not_pay_doubles_what_the_next_must_have_earned(gate: 
     assert trials_after == [10, 20, 40]
 
 
-@pytest.mark.parametrize(("listing_s", "more_runs"), [(4.0, 1), (8.0, 19)])
-def test_the_first_run_as_it_came_may_have_listed_all_files_and_is_not_the_last(
-    gate: Gate, listing_s: float, more_runs: int
-) -> None:
-    gate.narrows(asking_s=0.2, run_s=0.3)
-    gate.runs_directly(run_s=0.3 + listing_s)
-    gate.narrows(more_runs - 1, asking_s=0.2, run_s=0.3)
-    assert not gate.leaves_it()
-    gate.narrows(asking_s=0.2, run_s=0.3)
-    assert gate.leaves_it()
-    gate.runs_directly(run_s=0.3)
-    assert gate.leaves_it()
-
-
 def test_what_runs_faster_narrowed_is_narrowed(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2)
     gate.runs_directly(2, run_s=3.0)
@@ -160,6 +156,7 @@ def test_a_run_that_takes_surprisingly_long_brings_narrowing_back_at_once(gate: 
 
 def test_a_write_that_names_the_fact_brings_narrowing_back_where_listing_is_dear(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2, fact=LARGE)
+    gate.runs_directly(run_s=18.0)
     gate.runs_directly(3, run_s=0.2)
     assert gate.leaves_it()
     gate.cold({"insert", "into", "stores"})
@@ -176,17 +173,6 @@ def test_a_write_to_a_small_fact_changes_nothing(gate: Gate) -> None:
     assert gate.leaves_it()
 
 
-def test_after_a_write_earlier_runs_say_little_of_what_narrowing_costs_too_much(gate: Gate) -> None:
-    gate.narrows(asking_s=0.2, run_s=0.8)
-    gate.runs_directly(run_s=0.99)
-    assert gate.leaves_it()
-    gate.cold({"sales"})
-    gate.narrows(asking_s=0.2, run_s=0.8)
-    assert not gate.leaves_it()
-    gate.narrows(asking_s=0.2, run_s=0.8)
-    assert gate.leaves_it()
-
-
 def test_what_a_run_after_a_write_took_is_expected_after_the_next_write(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2, fact=LARGE)
     gate.runs_directly(3, run_s=0.2)
@@ -198,6 +184,7 @@ def test_what_a_run_after_a_write_took_is_expected_after_the_next_write(gate: Ga
 
 def test_a_fact_that_nobody_ran_upon_for_an_hour_counts_as_cold(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2, fact=LARGE)
+    gate.runs_directly(run_s=18.0)
     for _ in range(3):
         gate.runs_directly(8, run_s=0.2)
         gate.clock.now += 600
@@ -213,7 +200,7 @@ def test_a_fact_that_nobody_ran_upon_for_an_hour_counts_as_cold(gate: Gate) -> N
 def test_even_ways_are_decided_by_what_listing_would_cost(gate: Gate, fact: Fact, expected: Verdict) -> None:
     gate.narrows(asking_s=0.1, run_s=0.3, fact=fact)
     gate.runs_directly(3, run_s=0.4)
-    assert gate.opinion(SUBJECT).verdict is expected
+    assert gate.opinion(SUBJECT, gate.listings).verdict is expected
 
 
 def test_what_was_decided_stays_while_both_ways_are_even(gate: Gate) -> None:
@@ -226,7 +213,7 @@ def test_what_was_decided_stays_while_both_ways_are_even(gate: Gate) -> None:
 
 
 def ended(gate: Gate, way: Way, end: End, *, seconds: float = 0.3, overhead_s: float = 0.1) -> None:
-    gate.ended(Run(SUBJECT, way, overhead_s, (SMALL,)), Ending(end, seconds))
+    gate.ended(Run(SUBJECT, way, gate.listings, overhead_s, (SMALL,)), Ending(end, seconds))
 
 
 @pytest.mark.parametrize("end", [End.FAILED, End.FAILED_TWICE, End.UNKNOWN])
@@ -260,10 +247,10 @@ def test_what_was_in_vain_once_is_outvoted_by_later_runs(gate: Gate) -> None:
 
 def test_a_trial_is_made_by_one_statement_and_not_by_all_that_come_meanwhile(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2)
-    assert [gate.decide(SUBJECT).leaves for _ in range(3)] == [True, False, False]
+    assert [gate.decide(SUBJECT, gate.listings).leaves for _ in range(3)] == [True, False, False]
     gate.runs_directly(run_s=0.2)
     gate.clock.now += 601
-    assert [gate.decide(SUBJECT).leaves for _ in range(3)] == [False, True, True]
+    assert [gate.decide(SUBJECT, gate.listings).leaves for _ in range(3)] == [False, True, True]
 
 
 def test_an_opinion_is_no_trial(gate: Gate) -> None:
@@ -274,7 +261,7 @@ def test_an_opinion_is_no_trial(gate: Gate) -> None:
 def test_what_one_users_statements_took_is_not_told_to_another(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2)
     other = SUBJECT._replace(scope="another")
-    assert "not seen before" in gate.opinion(other).reckoning.sentence
+    assert "not seen before" in gate.opinion(other, gate.listings).reckoning.sentence
 
 
 @pytest.mark.parametrize(
@@ -301,12 +288,10 @@ def test_what_asking_takes_is_learned_from_all_statements(gate: Gate) -> None:
 
 
 def test_a_statement_that_was_never_asked_for_is_left_alone_while_it_is_quick(gate: Gate) -> None:
-    gate.direct(SUBJECT, 0.15, [SMALL])
+    gate.end(Way.DIRECT, 0.15, 0.0, SMALL)
     assert gate.leaves_it()
-    gate.cold({"sales"})
-    assert not gate.leaves_it()
-    gate.direct(SUBJECT, 0.9, [SMALL])
-    gate.direct(SUBJECT, 0.9, [SMALL])
+    gate.end(Way.DIRECT, 0.9, 0.0, SMALL)
+    gate.end(Way.DIRECT, 0.9, 0.0, SMALL)
     assert not gate.leaves_it()
 
 
@@ -314,8 +299,11 @@ def test_the_shapes_that_were_run_longest_ago_are_forgotten(monkeypatch: pytest.
     monkeypatch.setattr(gate_module, "RECORDS_MAX", 2)
     first, second, third = (Subject("someone", shape) for shape in "abc")
     for subject in (first, second, first, third):
-        gate.direct(subject, 0.1)
-    seen = ["not seen" not in gate.opinion(subject).reckoning.sentence for subject in (first, second, third)]
+        gate.end(Way.DIRECT, 0.1, subject=subject)
+    seen = [
+        "not seen" not in gate.opinion(subject, gate.listings).reckoning.sentence
+        for subject in (first, second, third)
+    ]
     assert seen == [True, False, True]
 
 
@@ -324,8 +312,9 @@ def test_writes_go_unnoticed_of_facts_that_are_too_many_to_be_remembered(
 ) -> None:
     monkeypatch.setattr(gate_module, "FACTS_MAX", 1)
     gate.narrows(asking_s=0.2, run_s=0.2, fact=LARGE)
+    gate.runs_directly(run_s=18.0)
     gate.runs_directly(3, run_s=0.2)
-    gate.narrowed(Subject("someone", "b"), [Fact("other")], 0.2, 0.2)
+    gate.end(Way.NARROWED, 0.2, 0.2, Fact("other"), subject=Subject("someone", "b"))
     gate.cold({"sales"})
     assert gate.leaves_it()
     gate.runs_directly(run_s=0.2)
@@ -338,14 +327,60 @@ def test_sessions_may_call_from_several_threads(monkeypatch: pytest.MonkeyPatch,
 
     def use(number: int) -> None:
         subject = Subject("someone", str(number % 11))
-        if gate.decide(subject).leaves:
-            gate.direct(subject, 0.1)
+        if gate.decide(subject, gate.listings).leaves:
+            gate.end(Way.DIRECT, 0.1, subject=subject)
         else:
-            gate.narrowed(subject, [Fact(f"f{number % 7}")], 0.1, inf if number % 3 else 0.1)
+            gate.end(Way.NARROWED, inf if number % 3 else 0.1, 0.1, Fact(f"f{number % 7}"), subject=subject)
         gate.cold({"f1", "f2"})
 
     with ThreadPoolExecutor(4) as pool:
         assert len(list(pool.map(use, range(4_000)))) == 4_000
+
+
+def test_a_session_pays_for_a_listing_before_a_statement_runs_as_it_came(gate: Gate) -> None:
+    gate.narrows(16, asking_s=0.2, run_s=0.3, fact=MIDDLING)
+    assert not gate.leaves_it()
+    gate.narrows(asking_s=0.2, run_s=0.3, fact=MIDDLING)
+    assert gate.leaves_it()
+    gate.opens_a_session()
+    assert not gate.leaves_it()
+    assert gate.sentence.endswith("narrowed, since in this session files would be listed for 3.2 s.")
+
+
+def test_a_run_that_listed_files_tells_nothing_of_those_that_follow_in_its_session(gate: Gate) -> None:
+    gate.narrows(17, asking_s=0.2, run_s=0.3, fact=MIDDLING)
+    gate.runs_directly(run_s=6.0)
+    assert gate.leaves_it()
+    gate.runs_directly(run_s=0.3)
+    assert gate.leaves_it()
+
+
+def test_what_is_better_as_it_came_is_narrowed_in_a_session_that_has_listed_nothing(gate: Gate) -> None:
+    gate.narrows(17, asking_s=0.2, run_s=0.3, fact=MIDDLING)
+    gate.runs_directly(run_s=6.0)
+    gate.runs_directly(3, run_s=0.3)
+    gate.opens_a_session()
+    assert not gate.leaves_it()
+    gate.narrows(27, asking_s=0.2, run_s=0.3, fact=MIDDLING)
+    assert not gate.leaves_it()
+    gate.narrows(asking_s=0.2, run_s=0.3, fact=MIDDLING)
+    assert gate.leaves_it()
+
+
+def test_what_listed_files_and_took_much_longer_than_that_is_not_tried_again_at_once(gate: Gate) -> None:
+    gate.narrows(17, asking_s=0.2, run_s=5.0, fact=MIDDLING)
+    gate.runs_directly(run_s=63.0)
+    assert not gate.leaves_it()
+
+
+def test_what_one_statement_has_listed_serves_the_others_of_its_session(gate: Gate) -> None:
+    gate.narrows(17, asking_s=0.2, run_s=0.3, fact=MIDDLING)
+    gate.runs_directly(run_s=6.0)
+    other = Subject(SUBJECT.scope, "other")
+    gate.end(Way.NARROWED, 0.3, 0.2, MIDDLING, subject=other)
+    assert gate.opinion(other, gate.listings).leaves
+    gate.opens_a_session()
+    assert not gate.opinion(other, gate.listings).leaves
 
 
 WORLDS = {
@@ -361,6 +396,8 @@ WORLDS = {
     "slow key queries": World(3.0, 10.0, 6.0, 4.0, partitions=2_000),
     "once in two hours": World(18.0, 0.2, 0.2, 0.15, partitions=10_000, pause_s=7_200.0),
     "once in eleven minutes": World(0.4, 0.2, 0.2, 0.15, partitions=200, pause_s=660.0),
+    "a session for each statement": World(3.3, 0.4, 0.5, 0.1, partitions=1_800, session_every=1),
+    "long sessions": World(3.3, 0.4, 0.5, 0.1, partitions=1_800, session_every=100),
     "even": World(3.0, 0.4, 0.3, 0.1, partitions=2_000),
     "even and noisy": World(3.0, 0.4, 0.3, 0.1, partitions=2_000, noise=0.3),
 }
@@ -396,6 +433,7 @@ def test_narrowing_that_slows_a_statement_down_is_found_out() -> None:
         writes_are_seen=st.booleans(),
         partitions=st.none() | st.integers(1, 20_000),
         pause_s=st.sampled_from([1.0, 60.0, 900.0, 7_200.0]),
+        session_every=st.sampled_from([0, 1, 50]),
     ).filter(lambda world: world.narrowed_s < 2 * world.direct_s),
     st.integers(1, 300),
 )
