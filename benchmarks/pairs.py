@@ -2,12 +2,12 @@
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyhive import hive
-from TCLIService import ttypes
 
 from demo.hive import run
 
@@ -37,16 +37,17 @@ class Pair:
 
 @dataclass(frozen=True)
 class Sides:
-    """A session on the server and some through the proxy, all in the database of the tables."""
+    """A session on the server and one through the proxy, and how to open more; all in the same database."""
 
     direct: hive.Connection
-    # For each state of the listing: what the cost gate learns of one user's statements it does not use for
-    # another's, and with a cold listing they take other times.
-    proxied: Mapping[str, hive.Connection]
+    proxied: hive.Connection
+    # One more of these, through the proxy if so told. Spark lists files for each session, so in a new one they are
+    # yet to be listed. It is another user's: what the cost gate learns of one it does not use for another.
+    open_session: Callable[[bool], hive.Connection]
     # The server and the proxy, where they run here: a busy machine stretches the clock, hardly their time.
     processes: Sequence[int] = ()
 
-    def measure(self, sql: str, facts: Sequence[str], listing: str, *, runs: int, warm_ups: int) -> Pair:
+    def measure(self, sql: str, listing: str, *, runs: int, warm_ups: int) -> Pair:
         """Run a query so many times on each side, the sides in turns, after runs that do not count.
 
         The proxy's cost gate learns from each run, so the first ones are not what a user sees of a dashboard.
@@ -56,10 +57,12 @@ class Sides:
             pair = counted if number >= 0 else uncounted
             # Neither side always finds what the other one left in the machine's caches.
             for is_proxied in (False, True) if number % 2 == 0 else (True, False):
-                session = self.proxied[listing] if is_proxied else self.direct
-                if listing == COLD:
-                    self._forget_listing(session, facts)
-                self._timed(session, sql, pair.proxied if is_proxied else pair.direct)
+                into = pair.proxied if is_proxied else pair.direct
+                if listing == WARM:
+                    self._timed(self.proxied if is_proxied else self.direct, sql, into)
+                else:
+                    with closing(self.open_session(is_proxied)) as session:
+                        self._timed(session, sql, into)
         return counted
 
     def _timed(self, session: hive.Connection, sql: str, runs: Runs) -> None:
@@ -68,20 +71,6 @@ class Sides:
         runs.wall_s.append(time.perf_counter() - wall_s)
         if cpu_s is not None:
             runs.cpu_s.append((self._cpu_s() or 0.0) - cpu_s)
-
-    def _forget_listing(self, session: hive.Connection, facts: Sequence[str]) -> None:
-        """Make Spark forget which files the facts have; it remembers that for each session.
-
-        A session of the proxy's too is told on the direct connection. Through the proxy, REFRESH would make the
-        proxy forget what it knows of the tables, as it does after any statement that may change them, while a
-        listing becomes cold without one: by an INSERT elsewhere, or because there is no room for it.
-        """
-        for fact in facts:
-            request = ttypes.TExecuteStatementReq(session.sessionHandle, f"REFRESH TABLE {fact}")
-            answer = self.direct.client.ExecuteStatement(request)
-            if answer.status.statusCode != ttypes.TStatusCode.SUCCESS_STATUS:
-                raise RuntimeError(f"REFRESH TABLE {fact}: {answer.status.errorMessage}")
-            self.direct.client.CloseOperation(ttypes.TCloseOperationReq(answer.operationHandle))
 
     def _cpu_s(self) -> float | None:
         """The processor time of the processes until now."""

@@ -17,7 +17,7 @@ import msgspec
 from answers import same_rows
 from explaining import explained
 from pairs import COLD, WARM, Sides
-from pyhive import exc
+from pyhive import exc, hive
 from reports import json_option, write_json
 from rich.console import Console
 from star_benchmark import StarBenchmark
@@ -85,12 +85,10 @@ class Bench:
 
     def _measured(self, query: str, settings: Settings) -> Measured:
         sql, unlimited = self.benchmark.queries[query], self.benchmark.unlimited(query)
-        proxied_session = next(iter(self.sides.proxied.values()))
-        direct, proxied = run(self.sides.direct, unlimited), run(proxied_session, unlimited)
-        facts = _named(sql, self.benchmark.partition_columns)
+        direct, proxied = run(self.sides.direct, unlimited), run(self.sides.proxied, unlimited)
         pairs = {
             listing: self.sides.measure(
-                sql, facts, listing, runs=settings.runs, warm_ups=settings.warm_ups if listing == WARM else 0
+                sql, listing, runs=settings.runs, warm_ups=settings.warm_ups if listing == WARM else 0
             )
             for listing in settings.listings
         }
@@ -137,11 +135,13 @@ def running(
         proxy = stack.enter_context(proxy_process(backend, directory / "proxy", options=options))
         # Of a server that was started elsewhere it is not known which process it is.
         processes = (server.child.process.pid, proxy.child.process.pid) if server is not None else ()
-        proxied = {
-            listing: stack.enter_context(closing(connect(proxy.endpoint, database=tables.database, user=listing)))
-            for listing in settings.listings
-        }
-        yield Bench(Sides(direct, proxied, processes), benchmark, tables.database, proxy.admin_url)
+        proxied = stack.enter_context(closing(connect(proxy.endpoint, database=tables.database)))
+
+        def open_session(is_proxied: bool) -> hive.Connection:  # noqa: FBT001 - one of two sides
+            endpoint = proxy.endpoint if is_proxied else backend
+            return connect(endpoint, database=tables.database, user="newcomer")
+
+        yield Bench(Sides(direct, proxied, open_session, processes), benchmark, tables.database, proxy.admin_url)
 
 
 def measure(
