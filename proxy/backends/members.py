@@ -1,0 +1,63 @@
+"""Which backends the configuration names. Pure: to ask what addresses a name has is left to the shell."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.address import Address
+
+# `dns:` stands before a name that is asked for all its addresses. Behind a host that is called dns comes a port.
+BACKEND_PATTERN: Final = (
+    r"^(?P<dns>dns:)?(?P<address>(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5})( weight=(?P<weight>[1-9][0-9]?))?$"
+)
+
+# Each is probed, and has its series in /metrics. More Thrift servers than this behind one proxy are unheard of.
+MEMBERS_MAX: Final = 64
+
+
+@dataclass(frozen=True)
+class Member:
+    """One backend."""
+
+    address: Address
+    # How many connections it gets in comparison with the others.
+    weight: int = 1
+    # What it is called in its certificate: the name that was asked for addresses, or else the host.
+    server_name: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called in logs, in metrics and on the admin port."""
+        return str(self.address)
+
+
+@dataclass(frozen=True)
+class Source:
+    """An entry of the configuration: a backend, or a name that stands for several."""
+
+    address: Address
+    weight: int = 1
+    is_looked_up: bool = False
+
+    def members(self, hosts: tuple[str, ...]) -> tuple[Member, ...]:
+        """The backends that it stands for, where its name has these addresses."""
+        port, name = self.address.port, self.address.host
+        return tuple(Member(Address(host, port), self.weight, name) for host in hosts)
+
+
+def distinct(members: list[Member]) -> tuple[Member, ...]:
+    """Each address once, as it was named first, and no more than may be."""
+    found: dict[Address, Member] = {}
+    for member in members:
+        found.setdefault(member.address, member)
+    return tuple(found.values())[:MEMBERS_MAX]
+
+
+def split(text: str) -> tuple[str, int, bool]:
+    """An entry of `proxy.backends`: its HOST:PORT, its weight, and whether the name is to be looked up."""
+    found = re.match(BACKEND_PATTERN, text)
+    if found is None:
+        raise ValueError(f"{text}: expected [dns:]HOST:PORT[ weight=N]")
+    return found["address"], int(found["weight"] or 1), found["dns"] is not None
