@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from proxy.address import Address
 from proxy.backend_link import BackendError, BackendLink
+from proxy.backends.pool import Lease
 from proxy.dial import Dialer
 from proxy.drive import answer_query, drive
 from proxy.operation import Call, Reply
@@ -34,9 +34,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class BesideSettings:
-    """Where the backend is, and what running beside may take of it."""
+    """What running beside may take of the backends."""
 
-    backend: Address
     dialer: Dialer = field(default_factory=Dialer)
     # Bounds each call; the server holds none back for more than a few seconds.
     reply_timeout_s: float = 60.0
@@ -57,11 +56,16 @@ class Beside:
         """How much runs."""
         return len(self._running)
 
-    def start(self, session: SessionHandle, credentials: bytes, work: Work) -> bool:
-        """Run queries in the session, logged in by the client's PLAIN response; False where there is no room."""
-        if len(self._running) >= self._settings.at_once_max:
+    def start(self, session: SessionHandle, credentials: bytes, work: Work, clients: Lease) -> bool:
+        """Run queries in the session, logged in by the client's PLAIN response; False where there is no room.
+
+        `clients` is the lease of the client's own connection: the session is on that backend.
+        """
+        if len(self._running) >= self._settings.at_once_max or (lease := clients.beside()) is None:
             return False
-        task = asyncio.get_running_loop().create_task(self._run(session, credentials, work))
+        task = asyncio.get_running_loop().create_task(self._run(session, credentials, work, lease))
+        # Also where it is cancelled before its first step.
+        task.add_done_callback(lambda _: lease.release())
         self._running[task] = session
         task.add_done_callback(self._ended)
         return True
@@ -79,9 +83,9 @@ class Beside:
         if self._running:
             await asyncio.wait(self._running, timeout=_FAREWELL_S)
 
-    async def _run(self, session: SessionHandle, credentials: bytes, work: Work) -> None:
+    async def _run(self, session: SessionHandle, credentials: bytes, work: Work, lease: Lease) -> None:
         settings = self._settings
-        link = BackendLink(settings.backend, settings.dialer, settings.reply_timeout_s)
+        link = BackendLink(lease.address, settings.dialer, settings.reply_timeout_s)
         try:
             await link.open(credentials, "a client")
             await _drive(link, session, work, self._pool)

@@ -19,9 +19,11 @@ from aiohttp import web
 from proxy.address import Address
 from proxy.admin.app import application
 from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
+from proxy.backends.setup import known_backends, upkeep
+from proxy.backends.upkeep import Upkeep
 from proxy.client import BackendError
 from proxy.config import Config, ConfigError, address, load
-from proxy.explain import text
+from proxy.explain import ExplainView, text
 from proxy.explain_statement import ExplainingSession
 from proxy.proxy_users import ProxyUsers
 from proxy.server import Proxy, ServerSettings
@@ -153,8 +155,13 @@ def explain(  # noqa: PLR0913 - one parameter per option
     """Show what the proxy would do with SQL, and why."""
     config = _config(path, overrides, proxy_backend=backend)
     request = ExplainRequest(sql, database, run_key_queries)
-    explained = _run(lambda: ask(config, request, user, password, Shared.of(config)))
+    explained = _run(lambda: _explain(config, request, user, password))
     click.echo(msgspec.json.encode(explained).decode() if as_json else text(explained))
+
+
+async def _explain(config: Config, request: ExplainRequest, user: str, password: str) -> ExplainView:
+    backends, _ = await known_backends(config)
+    return await ask(config, request, user, password, Shared.of(config), backends=backends)
 
 
 async def _serve(config: Config, read: Callable[[], Config]) -> None:
@@ -163,35 +170,43 @@ async def _serve(config: Config, read: Callable[[], Config]) -> None:
 
 
 async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config]) -> None:
-    proxy = Proxy(_server_settings(config), partial(_session, shared))
+    backends, names = await known_backends(config)
+    care = upkeep(config, backends, names)
+    proxy = Proxy(_server_settings(config), partial(_session, shared), backends)
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, proxy, shared, read)
-    runner = web.AppRunner(application(config, shared, shared.metrics), handle_signals=False, access_log=None)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, proxy, shared, care, read)
+    admin = application(config, shared, backends, shared.metrics, is_stopping=stop.is_set)
+    runner = web.AppRunner(admin, handle_signals=False, access_log=None)
     await runner.setup()
     try:
         await proxy.start()
+        care.start()
         shared.metrics.watch_connections(lambda: proxy.connection_count)
+        shared.metrics.watch_backends(backends.views)
         site = _admin_site(runner, config)
         await site.start()
-        click.echo(_ready_line(config, proxy, runner))
+        click.echo(_ready_line(config, proxy, runner, backends.name))
         await stop.wait()
         _log.info("draining for at most %g s", config.proxy.drain_s)
         await proxy.drain(config.proxy.drain_s)
     finally:
+        await care.close()
         await proxy.close()
         await runner.cleanup()
 
 
-def _reload(proxy: Proxy, shared: Shared, read: Callable[[], Config]) -> None:
+def _reload(proxy: Proxy, shared: Shared, care: Upkeep, read: Callable[[], Config]) -> None:
     """SIGHUP: read certificates and the configuration anew. What cannot be used changes nothing."""
     proxy.renew_certificates()
     try:
-        at_start = shared.reload(read())
+        config = read()
+        at_start = shared.reload(config)
     except click.ClickException as error:
         _log.error("the configuration was not read anew, the one before goes on: %s", error.message)
         return
+    care.reload(config.sources())
     _log.info("the configuration was read anew")
     if at_start:
         _log.warning("what changed in %s counts after a restart only", ", ".join(at_start))
@@ -225,11 +240,11 @@ def _server_settings(config: Config) -> ServerSettings:
     )
 
 
-def _ready_line(config: Config, proxy: Proxy, runner: web.AppRunner) -> str:
+def _ready_line(config: Config, proxy: Proxy, runner: web.AppRunner, backend: str) -> str:
     listeners = zip(config.listeners(), proxy.ports, strict=True)
     listen, *others = (Address(listener.address.host, port) for listener, port in listeners)
     admin = Address(address(config.admin.listen).host, runner.addresses[0][1])
-    line = f"starpruner: listening on {listen}, admin http://{admin}, backend {config.proxy.backend}"
+    line = f"starpruner: listening on {listen}, admin http://{admin}, backend {backend}"
     return f"{line}, also on {' '.join(map(str, others))}" if others else line
 
 

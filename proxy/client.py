@@ -28,7 +28,7 @@ from proxy.wire.hs2 import (
 from proxy.wire.replies import decode_session_reply, expect_reply, open_reply
 from proxy.wire.sasl import plain_response
 
-__all__ = ["BackendClient", "BackendError"]
+__all__ = ["BackendClient", "BackendError", "Login"]
 
 Returned = TypeVar("Returned")
 
@@ -45,7 +45,8 @@ class Login:
     password: str = field(repr=False)
     database: str | None
     dialer: Dialer
-    reply_timeout_s: float
+    # Each call; the server holds none back for more than a few seconds.
+    reply_timeout_s: float = 60.0
 
 
 class BackendClient:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from proxy.address import Address
+from proxy.backends.members import BACKEND_PATTERN, MEMBERS_MAX, Source, split
 from proxy.transports import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from rewriter import Rule
 
@@ -29,6 +30,8 @@ Staleness = Annotated[float, Meta(ge=0, le=86_400)]
 # A table as `name`, `database.name` or `catalog.database.name`; `*` stands for all tables of a database.
 TablePattern = Annotated[str, Meta(pattern=r"^[^.`*]+(\.[^.`*]+){0,2}(?<!\*)$|^[^.`*]+(\.[^.`*]+)?\.\*$")]
 
+BackendEntry = Annotated[str, Meta(pattern=BACKEND_PATTERN)]
+
 PORT_MAX = 65_535
 
 
@@ -47,6 +50,18 @@ class ProxySection(_Section, frozen=True):
     # by the backend on the same machine. SASL without TLS; "" where each [[listener]] says what it wants.
     listen: HostAndPortOrNothing = "127.0.0.1:10001"
     backend: HostAndPort = "127.0.0.1:10000"
+    # Several backends instead: HOST:PORT each, or dns:NAME:PORT for all addresses that a name has. One with
+    # " weight=N" behind it gets N times the connections. Read anew on SIGHUP, as is `backend`: what is no longer
+    # named takes no new sessions.
+    backends: Annotated[tuple[BackendEntry, ...], Meta(max_length=MEMBERS_MAX)] = ()
+    # Below the 500 threads of Spark Thrift Server (hive.server2.thrift.max.worker.threads), one per connection:
+    # the 501st would hang without a word. Queries and probes of the proxy's own count.
+    backend_connections_max: Count = 480
+    # A session's handle works from any connection, but on its own backend alone. So the connections of one login
+    # stay on one backend, up to this many: a person has a few. The many of a service account spread.
+    login_together_max: Annotated[int, Meta(ge=0)] = 8
+    # Kubernetes and Consul answer for some seconds with what they have answered before.
+    lookup_interval_s: Seconds = 30.0
     # A backend on the same network answers in milliseconds; one that is down should not hold a client long.
     connect_timeout_s: Seconds = 10.0
     # On SIGTERM, statements in flight may finish for this long. Below the 30 s that Kubernetes grants.
@@ -55,8 +70,8 @@ class ProxySection(_Section, frozen=True):
     request_bytes_max: Bytes = 100 * 1024 * 1024
     # What may wait to be written to a slow side before the other side is no longer read.
     write_buffer_bytes_max: Bytes = 256 * 1024
-    # Spark Thrift Server has 500 worker threads (hive.server2.thrift.max.worker.threads), one per connection.
-    connections_max: Count = 500
+    # Clients, all backends together. Each takes two file descriptors.
+    connections_max: Count = 4_000
     # Long enough for a slow directory service behind the login; bounds clients that never speak.
     handshake_timeout_s: Seconds = 60.0
 
@@ -125,6 +140,25 @@ class AdminSection(_Section, frozen=True):
     listen: HostAndPort = "127.0.0.1:10080"
     # Larger than any statement that is rewritten, JSON escapes included.
     request_bytes_max: Bytes = 4 * 1024 * 1024
+
+
+class HealthSection(_Section, frozen=True):
+    """How backends are asked whether they work. One that is alone is asked only if there is a user for that."""
+
+    # Who logs in for that. Empty: a connection that opens has to do.
+    user: str = ""
+    password: str = ""
+    # A login, of which no executor hears. Three that fail in a row take a backend out, two that work bring it
+    # back.
+    interval_s: Seconds = 5.0
+    timeout_s: Seconds = 5.0
+    # A session and SELECT 1, rarer since it costs more; two that fail in a row take a backend out. 0: never.
+    query_interval_s: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
+    # It takes its turn among the users' statements: a server that is busy is not down.
+    query_timeout_s: Seconds = 30.0
+
+    def __repr__(self) -> str:
+        return f"HealthSection(interval_s={self.interval_s:g})"
 
 
 class RewriteSection(_Section, frozen=True):
@@ -233,10 +267,19 @@ class Config(_Section, frozen=True):
     # Whom a login may act for (proxy/proxy_users.py); `*` stands for everybody on either side.
     proxy_users: dict[str, tuple[str, ...]] = {}
     admin: AdminSection = AdminSection()
+    health: HealthSection = HealthSection()
     rewrite: RewriteSection = RewriteSection()
     shadow: ShadowSection = ShadowSection()
     catalog: CatalogSection = CatalogSection()
     log: LogSection = LogSection()
+
+    def sources(self) -> tuple[Source, ...]:
+        """Where the backends are. Raises ConfigError."""
+        entries = [split(text) for text in self.proxy.backends or (self.proxy.backend,)]
+        sources = tuple(Source(address(where), weight, looked_up) for where, weight, looked_up in entries)
+        if len({source.address for source in sources}) < len(sources):
+            raise ConfigError("proxy.backends: an address is named twice; write weight=N to give it more")
+        return sources
 
     def listeners(self) -> tuple[Listener, ...]:
         """Where clients connect, proxy.listen first. Raises ConfigError."""
@@ -299,6 +342,7 @@ def _convert(tree: dict[str, Any], origin: str, *, strict: bool) -> Config:
         raise ConfigError(f"{origin}: {_sentence(str(error))}") from error
     for text in (config.proxy.backend, config.admin.listen):
         address(text)
+    config.sources()
     config.listeners()
     config.backend.to_upstream()
     return config

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 
+from proxy.backends.pool import Backends, Lease
 from proxy.beside import Beside
 from proxy.commands import (
     BackendReply,
@@ -46,6 +47,7 @@ from proxy.settings import ServerSettings
 from proxy.sockets import Side, peer_host, peer_name, prepare
 from proxy.transports import Listener
 from proxy.wire.hs2 import SessionHandle
+from proxy.wire.sasl import plain_user
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +69,7 @@ class Common:
     # What runs in the sessions of clients on connections of ours.
     beside: Beside
     dialer: Dialer
+    backends: Backends
     # Makes digests of credentials of no use to anybody else.
     owner_key: bytes = field(default_factory=lambda: secrets.token_bytes(_OWNER_BYTES), repr=False)
     # Backend connections that outlive their clients', for a moment.
@@ -89,7 +92,7 @@ class Connection:
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._relay = Relay(
-            Sides(str(settings.backend), listener.transport, settings.upstream, settings.proxy_users),
+            Sides(common.backends.name, listener.transport, settings.upstream, settings.proxy_users),
             common.executions,
             self._loop.time,
             request_bytes_max=settings.request_bytes_max,
@@ -98,6 +101,8 @@ class Connection:
         self._own_sessions: set[SessionHandle] = set()
         self._client: asyncio.Transport | None = None
         self._backend: asyncio.Transport | None = None
+        # Room on the backend that is or was connected, or is being tried.
+        self._lease: Lease | None = None
         # Connecting the backend, or deciding about the held statement: never both.
         self._task: asyncio.Task[None] | None = None
         self._reply: asyncio.Future[Reply] | None = None
@@ -181,11 +186,17 @@ class Connection:
         self._from_backend_bytes += len(data)
         if self._relay.backend_passes(len(data)) and self._client is not None:
             self._client.write(data)
-        else:
-            self._execute(self._relay.backend_data(data))
+            return
+        # The first bytes always come here.
+        if self._lease is not None:
+            self._lease.answered()
+        self._execute(self._relay.backend_data(data))
 
     def _backend_lost(self) -> None:
-        self._execute(self._relay.close(f"the backend {self._settings.backend} closed"))
+        if self._lease is not None:
+            # If it has said anything at all, that is how it was judged.
+            self._lease.failed("closed the connection without a word")
+            self._execute(self._relay.close(f"the backend {self._lease.address} closed"))
 
     def _backend_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
         self._pause_client("backend", on=not writable)
@@ -259,10 +270,17 @@ class Connection:
     # --- tasks
 
     async def _connect(self) -> None:
-        try:
-            await self._common.dialer.connect(self._backend_side, self._settings.backend)
-        except UnreachableError as error:
-            self._execute(self._relay.backend_failed(str(error)))
+        credentials = self._relay.credentials
+        search = self._common.backends.search(None if credentials is None else plain_user(credentials))
+        while (lease := search.next()) is not None:
+            self._lease = lease
+            try:
+                await self._common.dialer.connect(self._backend_side, lease.address)
+            except UnreachableError as error:
+                search.failed(str(error))
+            else:
+                return
+        self._execute(self._relay.backend_failed(search.reason))
 
     def _offer(self, handle: SessionHandle, statement: str) -> list[Command]:
         session = self._sessions.of(handle)
@@ -291,8 +309,8 @@ class Connection:
 
     def _run_beside(self, ruling: Ruling, handle: SessionHandle) -> None:
         credentials = self._relay.credentials
-        if ruling.beside is not None and credentials is not None:
-            _ = self._common.beside.start(handle, credentials, ruling.beside)
+        if ruling.beside is not None and credentials is not None and self._lease is not None:
+            _ = self._common.beside.start(handle, credentials, ruling.beside, self._lease)
 
     def _opened(self, configuration: Mapping[str, str] | None, user: str | None) -> Opened | None:
         credentials = self._relay.credentials
@@ -310,6 +328,8 @@ class Connection:
 
     def _check_handshake(self) -> None:
         if self._relay.phase is Phase.NEGOTIATING:
+            if self._backend is not None and self._lease is not None:
+                self._lease.failed(f"no answer to a login within {self._settings.handshake_timeout_s:g} s")
             self.close(f"no completed negotiation within {self._settings.handshake_timeout_s:g} s")
 
     # --- the end
@@ -346,9 +366,19 @@ class Connection:
     def _leave_backend(self) -> None:
         backend, farewells = self._backend, self._common.farewells
         if backend is None or backend.is_closing():
+            self._release()
             return
         own = self._relay.own_operation
         if own.is_awaited or own.is_being_ended:
-            farewells.add(Farewell(backend, self._relay, self._settings.farewell_s, farewells.discard))
+            farewells.add(Farewell(backend, self._relay, self._settings.farewell_s, self._said_farewell))
         else:
             backend.close()
+            self._release()
+
+    def _said_farewell(self, farewell: Farewell) -> None:
+        self._common.farewells.discard(farewell)
+        self._release()
+
+    def _release(self) -> None:
+        if self._lease is not None:
+            self._lease.release()

@@ -50,7 +50,7 @@ class Dialer:
             return {}
         return {
             "ssl": self._certificates.context(),
-            "server_hostname": self.upstream.tls.server_name or address.host,
+            "server_hostname": self.upstream.tls.server_name or address.name or address.host,
             "ssl_handshake_timeout": HANDSHAKE_S,
             "ssl_shutdown_timeout": SHUTDOWN_S,
         }

@@ -1,12 +1,12 @@
 """What the proxy counts, for Prometheus to read.
 
-A registry of its own: two proxies in one process, as in tests, do not add up. Labels are codes of enums, never
-names, users or text, so the number of series is bounded by the code.
+A registry of its own: two proxies in one process, as in tests, do not add up. Labels are codes of enums and the
+configured backends, never users or text, so the number of series is bounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from functools import partial
 from typing import Final
@@ -20,7 +20,11 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
+from proxy.backends.backend import BackendView
 from proxy.metastore import Metastore
 from proxy.quarantine import Quarantine
 from proxy.queries import QueryFailed, QueryResult
@@ -126,6 +130,10 @@ class Metrics:
         """From now on, `count` tells how many clients are connected."""
         self._watch("starpruner_connections_open", "Clients that are connected.", count)
 
+    def watch_backends(self, views: Callable[[], Iterable[BackendView]]) -> None:
+        """From now on, `views` tells of the backends; there may be others the next time."""
+        self._registry.register(_BackendSeries(views))
+
     def watch_metastore(self, metastore: Callable[[], Metastore]) -> None:
         """From now on, the metastore tells how far its limits have come down; a reload may replace it."""
         text = "How often the limits of what the metastore is sent are halved now, because it refused a filter."
@@ -144,6 +152,36 @@ class Metrics:
     def exposition(self) -> bytes:
         """Everything, in the text format of `CONTENT_TYPE`."""
         return generate_latest(self._registry)
+
+
+_BACKEND_GAUGES: Final[tuple[tuple[str, str, Callable[[BackendView], float]], ...]] = (
+    ("connections", "Connections that are open, those of the proxy itself included.", lambda v: v.connections),
+    ("healthy", "Whether a backend takes new sessions as a matter of course.", lambda v: v.healthy),
+    ("draining", "Whether a backend is given no new sessions.", lambda v: v.draining),
+    ("probes_up", "Whether a backend answers probes.", lambda v: v.probes == "up"),
+    ("breaker_open", "Whether a backend is left alone because connections failed.", lambda v: v.breaker == "open"),
+)
+
+
+class _BackendSeries(Collector):
+    """The series of the backends that there are when somebody asks."""
+
+    def __init__(self, views: Callable[[], Iterable[BackendView]]) -> None:
+        self._views = views
+
+    def collect(self) -> Iterator[Metric]:
+        views = tuple(self._views())
+        for name, text, value in _BACKEND_GAUGES:
+            gauge = GaugeMetricFamily(f"starpruner_backend_{name}", text, labels=["backend"])
+            for view in views:
+                gauge.add_metric([view.name], value(view))
+            yield gauge
+        failures = CounterMetricFamily(
+            "starpruner_backend_failures", "Connections and probes that a backend failed.", labels=["backend"]
+        )
+        for view in views:
+            failures.add_metric([view.name], view.failures)
+        yield failures
 
 
 def _label(code: Enum) -> str:

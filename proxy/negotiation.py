@@ -1,7 +1,8 @@
 """The opening of a connection: both sides' SASL bytes pass verbatim, and are watched for their end.
 
-The backend decides on the credentials. It is connected once the client's first whole message is there, so a
-port scan costs nothing. Mechanisms other than PLAIN may encrypt what follows: they are relayed blindly.
+The backend decides on the credentials. It is connected once the client has said who it is, so a port scan costs
+nothing, and who it is may decide which backend that will be. Mechanisms other than PLAIN may encrypt what follows:
+they are relayed blindly.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Turn(Enum):
     """What the negotiation waits for."""
 
     GREETING = "the client's START"
+    CREDENTIALS = "the client's first response, which it sends without waiting"
     CONNECTING = "the backend connection"
     CLIENT = "the client's response"
     SERVER = "the server's answer"
@@ -91,6 +93,7 @@ class Negotiation:
         self._client = SaslReader()
         self._server = SaslReader()
         self._start = SaslMessage(SaslStatus.START, b"")
+        self._response: SaslMessage | None = None
         # The client's PLAIN response, name and password.
         self.credentials: bytes | None = None
 
@@ -116,17 +119,20 @@ class Negotiation:
         try:
             if self.turn is Turn.GREETING:
                 return self._greet()
+            if self.turn is Turn.CREDENTIALS:
+                return self._identify()
             return self._respond()
         except RemoteProtocolError as error:
             return self._refuse(f"Starpruner speaks HiveServer2's binary protocol over SASL: {error}")
 
     def backend_connected(self) -> list[Command]:
         """The backend connection is open."""
-        self.turn = Turn.CLIENT if self._start.body == PLAIN else Turn.BLIND
         start: Command = SendBackend(encode_sasl(self._start.status, self._start.body))
-        if self.turn is Turn.BLIND:
+        if self._response is None:
+            self.turn = Turn.BLIND
             return [start]
-        return [start, *self.client_data(b"")]
+        self.turn = Turn.SERVER
+        return [start, SendBackend(encode_sasl(self._response.status, self._response.body))]
 
     def backend_failed(self, reason: str) -> list[Command]:
         """The backend connection could not be opened."""
@@ -159,6 +165,18 @@ class Negotiation:
         if message.status is not SaslStatus.START:
             raise RemoteProtocolError(f"expected a SASL START message, got {message.status.name}")
         self._start = message
+        if message.body == PLAIN:
+            self.turn = Turn.CREDENTIALS
+            return self._identify()
+        self.turn = Turn.CONNECTING
+        return [ConnectBackend()]
+
+    def _identify(self) -> list[Command]:
+        message = self._client.next_message()
+        if message is None:
+            return []
+        self._response = message
+        self.credentials = message.body
         self.turn = Turn.CONNECTING
         return [ConnectBackend()]
 

@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from proxy.address import Address
+from proxy.backends.members import Member
+from proxy.backends.pool import Backends
 from proxy.beside import Beside, BesideSettings
 from proxy.connection import Common, Connection
 from proxy.dial import Dialer
@@ -36,10 +38,15 @@ _WHO_IS_READ: Final = (
 
 
 class Proxy:
-    """Relays HiveServer2 connections to one backend, and offers their statements for rewriting."""
+    """Relays HiveServer2 connections, each to one backend, and offers their statements for rewriting."""
 
-    def __init__(self, settings: ServerSettings, open_session: Callable[[Opened], SessionPort]) -> None:
-        """`open_session` is told how the client opened its session."""
+    def __init__(
+        self,
+        settings: ServerSettings,
+        open_session: Callable[[Opened], SessionPort],
+        backends: Backends | None = None,
+    ) -> None:
+        """`open_session` is told how the client opened its session. Without `backends`, the settings name one."""
         self._settings = settings
         # Raises ConfigError where a file of theirs cannot be used.
         self._certificates = {
@@ -55,8 +62,9 @@ class Proxy:
             Executions(),
             pool,
             asyncio.Semaphore(settings.key_queries_at_once_max),
-            Beside(BesideSettings(settings.backend, dialer, at_once_max=settings.shadows_at_once_max), pool),
+            Beside(BesideSettings(dialer, at_once_max=settings.shadows_at_once_max), pool),
             dialer,
+            backends or Backends([Member(settings.backend)], time.monotonic),
         )
         self._connections: set[Connection] = set()
         self._accepted = 0
@@ -89,7 +97,7 @@ class Proxy:
         for listener in self._settings.listeners:
             self._servers.append(await self._listen(listener))
             log.info("listening on %s for %s", Address(listener.address.host, self.ports[-1]), listener.spoken)
-        log.info("the backend is %s. %s", self._settings.backend, _WHO_IS_READ)
+        log.info("the backend is %s. %s", self._common.backends.name, _WHO_IS_READ)
 
     async def drain(self, seconds: float) -> None:
         """Accept no more clients, and wait for statements in flight, up to `seconds`."""

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from proxy.config import Config
 from proxy.differences import Differences
 from proxy.gate import CostGate
@@ -22,7 +24,7 @@ from proxy.writes import Writes
 
 # Sections that are read as the proxy starts. [rewrite] and [shadow] count from the next statement of every session
 # on, [catalog] from the next session on, but for where the store is.
-_AT_START = ("proxy", "listener", "backend", "proxy_users", "admin", "log")
+_AT_START = ("proxy", "listener", "backend", "proxy_users", "admin", "health", "log")
 # Keys of the other sections that are.
 _KEYS_AT_START = (
     ("rewrite", "rerun_within_s"),
@@ -83,7 +85,10 @@ class Shared:
         self.gate.retry_s = rewrite.gate_retry_s
         if config.catalog != before.catalog:
             self.knowledge = Knowledge(config.catalog, self.clock)
-        sections = [f"[{name}]" for name in _AT_START if getattr(config, name) != getattr(before, name)]
+        # Where the backends are counts at once.
+        proxy = replace(before.proxy, backend=config.proxy.backend, backends=config.proxy.backends)
+        was = replace(before, proxy=proxy)
+        sections = [f"[{name}]" for name in _AT_START if getattr(config, name) != getattr(was, name)]
         keys = [
             f"{section}.{key}"
             for section, key in _KEYS_AT_START

@@ -31,6 +31,10 @@ SHELL = {
     "proxy.tls_server",
     "proxy.admin.app",
     "proxy.admin.explaining",
+    "proxy.admin.backends",
+    "proxy.backends.names",
+    "proxy.backends.probes",
+    "proxy.backends.upkeep",
 }
 INPUT_AND_OUTPUT = {
     "asyncio",

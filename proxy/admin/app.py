@@ -1,20 +1,30 @@
-"""POST /explain, GET /metrics and GET /healthz on the admin port."""
+"""POST /explain, GET /metrics and GET /healthz on the admin port; what else there is comes as routes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 
 import msgspec
 from aiohttp import BasicAuth, web
 
+from proxy.admin import backends as backend_routes
 from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
+from proxy.backends.pool import Backends
 from proxy.client import BackendError
 from proxy.config import Config
 from proxy.metrics import CONTENT_TYPE, Metrics
 from proxy.shared import Shared
 
 
-def application(config: Config, shared: Shared, metrics: Metrics | None = None) -> web.Application:
+def application(
+    config: Config,
+    shared: Shared,
+    backends: Backends,
+    metrics: Metrics | None = None,
+    *,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> web.Application:
     """The admin port's routes."""
     counted = metrics or Metrics()
 
@@ -25,7 +35,7 @@ def application(config: Config, shared: Shared, metrics: Metrics | None = None) 
         except ValueError as error:
             return _error(HTTPStatus.BAD_REQUEST, f"The request is not understood: {error}.")
         try:
-            explained = await ask(config, asked, caller.login, caller.password, shared)
+            explained = await ask(config, asked, caller.login, caller.password, shared, backends=backends)
         except BackendError as error:
             return _error(HTTPStatus.BAD_GATEWAY, str(error))
         return web.Response(body=msgspec.json.encode(explained), content_type="application/json")
@@ -33,13 +43,17 @@ def application(config: Config, shared: Shared, metrics: Metrics | None = None) 
     async def expose(_: web.Request) -> web.Response:
         return web.Response(body=counted.exposition(), headers={"Content-Type": CONTENT_TYPE})
 
+    async def healthz(_: web.Request) -> web.Response:
+        if is_stopping():
+            return _error(HTTPStatus.SERVICE_UNAVAILABLE, "The proxy is stopping.")
+        if not backends.is_any_healthy:
+            return _error(HTTPStatus.SERVICE_UNAVAILABLE, "No backend is healthy; GET /backends says why.")
+        return web.json_response({"status": "ok"})
+
     app = web.Application(client_max_size=config.admin.request_bytes_max)
-    app.add_routes([web.post("/explain", explain), web.get("/metrics", expose), web.get("/healthz", _healthz)])
+    app.add_routes([web.post("/explain", explain), web.get("/metrics", expose), web.get("/healthz", healthz)])
+    app.add_routes(backend_routes.routes(backends))
     return app
-
-
-async def _healthz(_: web.Request) -> web.Response:
-    return web.json_response({"status": "ok"})
 
 
 def _caller(request: web.Request) -> BasicAuth:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from proxy.client import BackendClient
-from proxy.config import Config, address
+from proxy.backends.pool import Backends
+from proxy.client import BackendClient, BackendError, Login
+from proxy.config import Config
+from proxy.dial import Dialer
 from proxy.explain import ExplainView, view
 from proxy.session import Session
 from proxy.shared import Shared
@@ -23,18 +25,19 @@ class ExplainRequest(msgspec.Struct, forbid_unknown_fields=True):
     run_key_queries: bool = True
 
 
-async def ask(config: Config, request: ExplainRequest, user: str, password: str, shared: Shared) -> ExplainView:
+async def ask(  # noqa: PLR0913 - what is asked, by whom, and of whom
+    config: Config, request: ExplainRequest, user: str, password: str, shared: Shared, *, backends: Backends
+) -> ExplainView:
     """Explain a statement as the user would get it. Raises BackendError."""
-    backend = address(config.proxy.backend)
+    search = backends.search(user)
+    lease = search.next()
+    if lease is None:
+        raise BackendError(f"cannot reach the backend {backends.name}: {search.reason}")
     session = Session(shared)
-    async with BackendClient.connect(
-        backend.host,
-        backend.port,
-        user,
-        password,
-        database=request.database,
-        upstream=config.backend.to_upstream(),
-        connect_timeout_s=config.proxy.connect_timeout_s,
-    ) as client:
-        decision = await client.drive(session.explain(request.sql, run_key_queries=request.run_key_queries))
+    dialer = Dialer(config.backend.to_upstream(), config.proxy.connect_timeout_s)
+    try:
+        async with BackendClient(Login(lease.address, user, password, request.database, dialer)) as client:
+            decision = await client.drive(session.explain(request.sql, run_key_queries=request.run_key_queries))
+    finally:
+        lease.release()
     return view(decision)

@@ -24,8 +24,6 @@ class Member:
     address: Address
     # How many connections it gets in comparison with the others.
     weight: int = 1
-    # What it is called in its certificate: the name that was asked for addresses, or else the host.
-    server_name: str = ""
 
     @property
     def name(self) -> str:
@@ -44,7 +42,7 @@ class Source:
     def members(self, hosts: tuple[str, ...]) -> tuple[Member, ...]:
         """The backends that it stands for, where its name has these addresses."""
         port, name = self.address.port, self.address.host
-        return tuple(Member(Address(host, port), self.weight, name) for host in hosts)
+        return tuple(Member(Address(host, port, name), self.weight) for host in hosts)
 
 
 def distinct(members: list[Member]) -> tuple[Member, ...]:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncIterator, Generator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.request import urlopen
@@ -11,6 +12,8 @@ import pytest
 
 from demo.thrift_server import ThriftServer
 from proxy.address import Address
+from proxy.backends.members import Member
+from proxy.backends.pool import Backends, Lease
 from proxy.beside import Beside, BesideSettings
 from proxy.client import BackendClient
 from proxy.queries import Query, QueryFailed, QueryResult, Rows
@@ -43,11 +46,22 @@ async def client(spark: ThriftServer) -> AsyncIterator[BackendClient]:
         yield opened
 
 
+def lease_of(host: str, port: int) -> Lease:
+    """As a client's connection to that backend has it."""
+    lease = Backends([Member(Address(host, port))], time.monotonic).lease("demo")
+    assert lease is not None
+    return lease
+
+
 @pytest.fixture
-async def beside(spark: ThriftServer) -> AsyncIterator[Beside]:
-    settings = BesideSettings(Address(spark.endpoint.host, spark.endpoint.port), at_once_max=1)
+def here(spark: ThriftServer) -> Lease:
+    return lease_of(spark.endpoint.host, spark.endpoint.port)
+
+
+@pytest.fixture
+async def beside() -> AsyncIterator[Beside]:
     with ThreadPoolExecutor(2) as pool:
-        opened = Beside(settings, pool)
+        opened = Beside(BesideSettings(at_once_max=1), pool)
         yield opened
         await opened.close()
 
@@ -77,20 +91,20 @@ def tasks_running(spark: ThriftServer) -> int:
         return sum(executor["activeTasks"] for executor in json.load(answer))
 
 
-async def test_it_sees_what_the_clients_session_sees(client: BackendClient, beside: Beside) -> None:
+async def test_it_sees_what_the_clients_session_sees(client: BackendClient, beside: Beside, here: Lease) -> None:
     await ask(client, "CREATE TEMPORARY VIEW mine AS SELECT 42 AS answer")
     await ask(client, "SET spark.sql.session.timeZone=Asia/Tokyo")
     work = Work("SELECT answer FROM mine", "SELECT current_timezone()")
-    assert beside.start(client.session, CREDENTIALS, work.run())
+    assert beside.start(client.session, CREDENTIALS, work.run(), here)
     await until_idle(beside)
     assert [answer.rows for answer in work.answers if isinstance(answer, Rows)] == [((42,),), (("Asia/Tokyo",),)]
 
 
 async def test_the_clients_own_statements_do_not_wait_for_it(
-    spark: ThriftServer, client: BackendClient, beside: Beside
+    spark: ThriftServer, client: BackendClient, beside: Beside, here: Lease
 ) -> None:
     work = Work(SLEEPS)
-    assert beside.start(client.session, CREDENTIALS, work.run())
+    assert beside.start(client.session, CREDENTIALS, work.run(), here)
     await until_tasks_run(spark, 1)
     for number in range(3):
         answer = await ask(client, f"SELECT {number} AS one")
@@ -101,10 +115,10 @@ async def test_the_clients_own_statements_do_not_wait_for_it(
 
 
 async def test_it_ends_on_the_server_with_the_clients_session(
-    spark: ThriftServer, client: BackendClient, beside: Beside, caplog: pytest.LogCaptureFixture
+    spark: ThriftServer, client: BackendClient, beside: Beside, here: Lease, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    assert beside.start(client.session, CREDENTIALS, Work(SLEEPS).run())
+    assert beside.start(client.session, CREDENTIALS, Work(SLEEPS).run(), here)
     await until_tasks_run(spark, 1)
     # The session itself stays open here, so it is not the server that ends what runs in it.
     beside.sessions_closed([client.session])
@@ -114,11 +128,11 @@ async def test_it_ends_on_the_server_with_the_clients_session(
 
 
 async def test_a_client_that_closes_its_session_ends_it_without_waiting(
-    spark: ThriftServer, beside: Beside
+    spark: ThriftServer, beside: Beside, here: Lease
 ) -> None:
     work = Work(SLEEPS)
     async with BackendClient.connect(spark.endpoint.host, spark.endpoint.port, "demo", "demo") as leaving:
-        assert beside.start(leaving.session, CREDENTIALS, work.run())
+        assert beside.start(leaving.session, CREDENTIALS, work.run(), here)
         await until_tasks_run(spark, 1)
     # The session has been closed, whether or not anybody has told `beside`.
     await until_tasks_run(spark, 0)
@@ -126,13 +140,15 @@ async def test_a_client_that_closes_its_session_ends_it_without_waiting(
     assert all(isinstance(answer, QueryFailed) for answer in work.answers)
 
 
-async def test_there_is_no_more_of_it_at_once_than_allowed(client: BackendClient, beside: Beside) -> None:
+async def test_there_is_no_more_of_it_at_once_than_allowed(
+    client: BackendClient, beside: Beside, here: Lease
+) -> None:
     first, second = Work("SELECT 1 AS one"), Work("SELECT 2 AS two")
-    assert beside.start(client.session, CREDENTIALS, first.run())
-    assert not beside.start(client.session, CREDENTIALS, second.run())
+    assert beside.start(client.session, CREDENTIALS, first.run(), here)
+    assert not beside.start(client.session, CREDENTIALS, second.run(), here)
     await until_idle(beside)
     assert (len(first.answers), len(second.answers)) == (1, 0)
-    assert beside.start(client.session, CREDENTIALS, second.run())
+    assert beside.start(client.session, CREDENTIALS, second.run(), here)
     await until_idle(beside)
     assert len(second.answers) == 1
 
@@ -144,8 +160,8 @@ async def test_a_backend_that_is_gone_is_a_line_in_the_log(caplog: pytest.LogCap
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
     with ThreadPoolExecutor(1) as pool:
-        beside = Beside(BesideSettings(Address(host, port)), pool)
-        assert beside.start(SessionHandle(b"handle"), CREDENTIALS, Work("SELECT 1 AS one").run())
+        beside, here = Beside(BesideSettings(), pool), lease_of(host, port)
+        assert beside.start(SessionHandle(b"handle"), CREDENTIALS, Work("SELECT 1 AS one").run(), here)
         await until_idle(beside)
     server.close()
     assert "ended early" in caplog.text

@@ -1,5 +1,6 @@
 """What was counted, as Prometheus reads it from the admin port."""
 
+import time
 from collections.abc import AsyncIterator, Callable
 from enum import Enum
 from http import HTTPStatus
@@ -10,6 +11,7 @@ from aiohttp.test_utils import TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.admin.app import application
+from proxy.backends.pool import Backends
 from proxy.config import Config
 from proxy.metastore import Metastore
 from proxy.metrics import CONTENT_TYPE, Metrics
@@ -157,7 +159,7 @@ def test_two_proxies_in_one_process_count_for_themselves(value: Value) -> None:
 
 @pytest.fixture
 async def admin(metrics: Metrics) -> AsyncIterator[TestServer]:
-    server = TestServer(application(Config(), Shared.of(Config()), metrics))
+    server = TestServer(application(Config(), Shared.of(Config()), Backends([], time.monotonic), metrics))
     await server.start_server()
     yield server
     await server.close()

@@ -45,11 +45,11 @@ RUNNING = OperationState.RUNNING
 # --- the negotiation
 
 
-def test_the_backend_is_connected_once_a_whole_sasl_message_has_come() -> None:
+def test_the_backend_is_connected_once_the_client_has_said_who_it_is() -> None:
     dialogue = Dialogue()
-    assert dialogue.client(LOGIN[:9]) == []
-    assert dialogue.client(LOGIN[9:10]) == [ConnectBackend()]
-    assert dialogue.client(LOGIN[10:]) == []
+    assert dialogue.client(LOGIN[:10]) == []
+    assert dialogue.client(LOGIN[10:-1]) == []
+    assert dialogue.client(LOGIN[-1:]) == [ConnectBackend()]
     assert dialogue.backend_got() == b""
     dialogue.carry_out(dialogue.relay.backend_connected())
     assert dialogue.backend_got() == LOGIN

@@ -1,0 +1,47 @@
+"""GET /backends, and POST /backends/{name}/drain and /undrain, on the admin port.
+
+As with the rest of the port, whoever reaches it may use it: it listens on loopback until it is told otherwise.
+But a web page that somebody looks at on that machine may not, so what a browser says for a page of another origin
+is refused.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import msgspec
+from aiohttp import web
+
+from proxy.backends.pool import Backends
+
+
+def routes(backends: Backends) -> list[web.RouteDef]:
+    """What the admin port serves of the backends."""
+
+    async def show(_: web.Request) -> web.Response:
+        return _json({"backends": backends.views()})
+
+    async def drain(request: web.Request) -> web.Response:
+        return _drain(request, on=True)
+
+    async def undrain(request: web.Request) -> web.Response:
+        return _drain(request, on=False)
+
+    def _drain(request: web.Request, *, on: bool) -> web.Response:
+        origin = request.headers.get("Origin")
+        if origin is not None and origin.rpartition("//")[2] != request.host:
+            return _json({"error": f"A page of {origin} may not do this."}, HTTPStatus.FORBIDDEN)
+        name = request.match_info["name"]
+        if not backends.drain(name, on=on):
+            return _json({"error": f"There is no backend {name}; GET /backends names them."}, HTTPStatus.NOT_FOUND)
+        return _json({"backends": backends.views()})
+
+    return [
+        web.get("/backends", show),
+        web.post("/backends/{name}/drain", drain),
+        web.post("/backends/{name}/undrain", undrain),
+    ]
+
+
+def _json(answer: object, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
+    return web.Response(body=msgspec.json.encode(answer), status=status, content_type="application/json")
