@@ -101,7 +101,10 @@ def _configured(command: Callable[..., None]) -> Callable[..., None]:
 
 def _config(path: Path | None, overrides: tuple[str, ...], **flags: str | None) -> Config:
     """The configuration with the flags on top: `proxy_listen` is the flag of proxy.listen."""
-    named = tuple(f"{flag.replace('_', '.', 1)}={value}" for flag, value in flags.items() if value is not None)
+    named = [f"{flag.replace('_', '.', 1)}={value}" for flag, value in flags.items() if value is not None]
+    if flags.get("proxy_backend") is not None:
+        # The flag means this one, whatever the file lists.
+        named.append("proxy.backends=[]")
     try:
         return load(path, (*overrides, *named))
     except ConfigError as error:

@@ -1,0 +1,142 @@
+"""What the admin port says of the backends, and what can be done to them there."""
+
+import time
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from proxy.address import Address
+from proxy.admin.app import application
+from proxy.backends.breaker import FAILURES_MAX
+from proxy.backends.members import Member
+from proxy.backends.pool import Backends
+from proxy.config import Config
+from proxy.metrics import Metrics
+from proxy.shared import Shared
+
+A, B = Member(Address("127.0.0.1", 10_000)), Member(Address("::1", 10_000), weight=2)
+
+
+class Stop:
+    def __init__(self) -> None:
+        self.is_set = False
+
+    def __call__(self) -> bool:
+        return self.is_set
+
+
+@pytest.fixture
+def backends() -> Backends:
+    return Backends([A, B], time.monotonic)
+
+
+@pytest.fixture
+def stopping() -> Stop:
+    return Stop()
+
+
+@pytest.fixture
+async def admin(backends: Backends, stopping: Stop) -> AsyncIterator[TestClient[Any, Any]]:
+    config, metrics = Config(), Metrics()
+    metrics.watch_backends(backends.views)
+    app = application(config, Shared.of(config), backends, metrics, is_stopping=stopping)
+    async with TestClient(TestServer(app)) as client:
+        yield client
+
+
+def take_down(backends: Backends) -> None:
+    for backend in backends.all:
+        for _ in range(FAILURES_MAX):
+            backend.breaker.failed()
+
+
+async def test_the_backends_are_shown_with_load_state_and_last_failures(
+    admin: TestClient[Any, Any], backends: Backends
+) -> None:
+    lease = backends.lease("ann")
+    assert lease is not None
+    backends.all[1].failed("Connection refused")
+    answer = await admin.get("/backends")
+    first, second = (await answer.json())["backends"]
+    assert (first["name"], second["name"]) == ("127.0.0.1:10000", "[::1]:10000")
+    assert first["connections"] + second["connections"] == 1
+    assert (first["healthy"], first["draining"], first["breaker"], first["probes"]) == (
+        True,
+        False,
+        "closed",
+        "up",
+    )
+    assert (second["weight"], second["connections_max"], second["failures"]) == (2, 480, 1)
+    assert [one["reason"] for one in second["last_failures"]] == ["Connection refused"]
+    assert "ann" not in await answer.text()
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1:10000", "[::1]:10000"])
+async def test_a_backend_is_drained_and_undrained(
+    admin: TestClient[Any, Any], backends: Backends, name: str
+) -> None:
+    answer = await admin.post(f"/backends/{name}/drain")
+    assert {one["name"]: one["draining"] for one in (await answer.json())["backends"]}[name] is True
+    for _ in range(6):
+        lease = backends.lease(None)
+        assert lease is not None
+        assert lease.member.name != name
+    answer = await admin.post(f"/backends/{name}/undrain")
+    assert not any(one["draining"] for one in (await answer.json())["backends"])
+
+
+async def test_what_is_not_there_and_what_may_not_be_are_refused_with_a_sentence(
+    admin: TestClient[Any, Any], backends: Backends
+) -> None:
+    answer = await admin.post("/backends/nobody:1/drain")
+    assert answer.status == HTTPStatus.NOT_FOUND
+    assert (await answer.json())["error"] == "There is no backend nobody:1; GET /backends names them."
+    answer = await admin.post(f"/backends/{A.name}/drain", headers={"Origin": "https://elsewhere.example"})
+    assert answer.status == HTTPStatus.FORBIDDEN
+    assert (await admin.get(f"/backends/{A.name}/drain")).status == HTTPStatus.METHOD_NOT_ALLOWED
+    assert not any(view.draining for view in backends.views())
+
+
+async def test_a_page_of_our_own_may_drain(admin: TestClient[Any, Any]) -> None:
+    origin = f"http://{admin.host}:{admin.port}"
+    answer = await admin.post(f"/backends/{A.name}/drain", headers={"Origin": origin})
+    assert answer.status == HTTPStatus.OK
+
+
+async def test_health_is_bad_only_where_no_backend_is_healthy_or_the_proxy_stops(
+    admin: TestClient[Any, Any], backends: Backends, stopping: Stop
+) -> None:
+    assert (await admin.get("/healthz")).status == HTTPStatus.OK
+    backends.drain(A.name, on=True)
+    assert (await admin.get("/healthz")).status == HTTPStatus.OK
+    take_down(backends)
+    answer = await admin.get("/healthz")
+    assert answer.status == HTTPStatus.SERVICE_UNAVAILABLE
+    assert (await answer.json())["error"] == "No backend is healthy; GET /backends says why."
+    for backend in backends.all:
+        backend.breaker.succeeded()
+    assert (await admin.get("/healthz")).status == HTTPStatus.OK
+    stopping.is_set = True
+    answer = await admin.get("/healthz")
+    assert (answer.status, (await answer.json())["error"]) == (503, "The proxy is stopping.")
+
+
+async def test_metrics_tell_of_the_backends_that_there_are_now(
+    admin: TestClient[Any, Any], backends: Backends
+) -> None:
+    lease = backends.lease(None)
+    assert lease is not None
+    text = await (await admin.get("/metrics")).text()
+    assert f'starpruner_backend_connections{{backend="{lease.member.name}"}} 1.0' in text
+    assert 'starpruner_backend_healthy{backend="[::1]:10000"} 1.0' in text
+    backends.all[0].failed("gone")
+    backends.drain(A.name, on=True)
+    lease.release()
+    backends.configure([A])
+    text = await (await admin.get("/metrics")).text()
+    assert f'starpruner_backend_failures_total{{backend="{A.name}"}} 1.0' in text
+    assert f'starpruner_backend_draining{{backend="{A.name}"}} 1.0' in text
+    assert "[::1]" not in text

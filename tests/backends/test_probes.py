@@ -1,0 +1,210 @@
+"""How backends are asked whether they work, and where they are."""
+
+import asyncio
+import logging
+import time
+
+import pytest
+from several import Clock, Mood, StandIn, several
+from stand_in import HOST, eventually
+
+from proxy.address import Address
+from proxy.backends.members import Member, Source
+from proxy.backends.names import Names
+from proxy.backends.pool import Backends, PoolSettings
+from proxy.backends.probes import Asking, ProbeSettings, Rounds
+from proxy.backends.upkeep import Upkeep
+
+HEALTH_USER = ProbeSettings("health", "secret word", timeout_s=1.0, query_timeout_s=1.0)
+NAMED = Source(Address("spark.internal", 10_000), is_looked_up=True)
+
+
+def asked(backends: Backends, settings: ProbeSettings = HEALTH_USER) -> Rounds:
+    return Rounds(backends, Asking(settings).quickly, lambda backend: backend.logins_work)
+
+
+async def server_in(mood: Mood) -> StandIn:
+    server = StandIn()
+    server.mood = mood
+    await server.listen()
+    return server
+
+
+@pytest.mark.parametrize(
+    ("mood", "settings", "answer"),
+    [
+        (Mood.WORKS, HEALTH_USER, None),
+        (Mood.WORKS, ProbeSettings(), None),
+        (Mood.HANGS, ProbeSettings(), None),
+        (Mood.HANGS, ProbeSettings("health", "secret word", timeout_s=0.1), "no answer"),
+        (Mood.CLOSES, HEALTH_USER, "closed the connection during the login"),
+        (Mood.REFUSES_LOGINS, HEALTH_USER, "refused the login of the health user: wrong password"),
+    ],
+)
+async def test_a_login_tells_whether_a_backend_works(
+    mood: Mood, settings: ProbeSettings, answer: str | None
+) -> None:
+    server = await server_in(mood)
+    said = await Asking(settings).quickly(server.member.address)
+    assert (said is None) if answer is None else (said is not None and answer in said)
+    assert "secret" not in repr(settings)
+    await server.die()
+    said = await Asking(settings).quickly(server.member.address)
+    assert said is not None
+    assert "Connection refused" in said
+
+
+async def test_a_query_that_is_not_answered_is_found_by_the_thorough_probe() -> None:
+    # The stand-in answers ExecuteStatement without an operation, as no server that works does.
+    server = await server_in(Mood.WORKS)
+    said = await Asking(HEALTH_USER).thoroughly(server.member.address)
+    assert said == "select 1: the server gave the query no operation handle"
+    assert server.calls == ["OpenSession", "ExecuteStatement", "CloseSession"]
+    await server.die()
+
+
+async def test_a_login_opens_no_session() -> None:
+    server = await server_in(Mood.WORKS)
+    assert await Asking(HEALTH_USER).quickly(server.member.address) is None
+    await eventually(lambda: not server.peers)
+    assert server.calls == []
+    await server.die()
+
+
+async def test_probes_take_a_backend_out_and_bring_it_back(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "proxy.backends")
+    async with several(2, PoolSettings(login_together_max=0)) as on:
+        rounds = asked(on.backends)
+        await on.servers[0].die()
+        for _ in range(2):
+            await rounds.ask_all()
+        assert on.backends.views()[0].healthy
+        await rounds.ask_all()
+        assert [view.probes for view in on.backends.views()] == ["down", "up"]
+        for _ in range(3):
+            await on.log_in()
+        assert on.backends.views()[0].failures == 3, "no client has tried it"
+        await on.servers[0].listen()
+        for _ in range(2):
+            await rounds.ask_all()
+        await on.log_in()
+        assert on.servers[0].connections == 1
+        assert on.loads == [1, 3], "probes have given their room back"
+    down, up = [message for message in caplog.messages if "probes" in message or "down" in message]
+    assert "is held to be down: cannot reach the backend" in down
+    assert "answers probes again" in up
+    assert "secret" not in caplog.text
+
+
+async def test_a_probe_counts_as_a_connection_and_is_left_out_where_there_is_no_room() -> None:
+    server = await server_in(Mood.HANGS)
+    backends = Backends([server.member], Clock(), PoolSettings(connections_max=1))
+    first = asyncio.create_task(asked(backends).ask_all())
+    await eventually(lambda: backends.views()[0].connections == 1)
+    assert backends.lease("user") is None
+    await asked(backends).ask_all()
+    assert backends.views()[0].failures == 0
+    await first
+    assert (backends.views()[0].connections, backends.views()[0].failures) == (0, 1)
+    await server.die()
+
+
+# --- names
+
+
+class NameService:
+    """Says what the test says."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, tuple[str, ...] | Exception] = {}
+        self.asked = 0
+
+    async def __call__(self, host: str) -> tuple[str, ...]:
+        self.asked += 1
+        answer = self.answers[host]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def named(backends: Backends) -> set[str]:
+    return {backend.member.name for backend in backends.all}
+
+
+async def test_a_name_stands_for_all_its_addresses_and_is_asked_again() -> None:
+    service, backends = NameService(), Backends((), time.monotonic)
+    names = Names(backends, (NAMED, Source(Address("fixed", 1))), service)
+    service.answers["spark.internal"] = ("10.0.0.1", "10.0.0.2", "::3")
+    await names.refresh()
+    assert named(backends) == {"10.0.0.1:10000", "10.0.0.2:10000", "[::3]:10000", "fixed:1"}
+    assert {backend.member.server_name for backend in backends.all} == {"spark.internal", "fixed"}
+    service.answers["spark.internal"] = ("10.0.0.2", "10.0.0.4")
+    await names.refresh_looked_up()
+    assert named(backends) == {"10.0.0.2:10000", "10.0.0.4:10000", "fixed:1"}
+
+
+@pytest.mark.parametrize("failure", [OSError(-2, "Name or service not known"), UnicodeError("label too long")])
+async def test_a_name_service_that_fails_takes_no_backend_away(
+    failure: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    service, backends = NameService(), Backends((), time.monotonic)
+    names = Names(backends, (NAMED,), service)
+    service.answers["spark.internal"] = failure
+    await names.refresh()
+    assert named(backends) == set()
+    assert backends.search().reason == "its name has no address that is known"
+    service.answers["spark.internal"] = ("10.0.0.1",)
+    await names.refresh()
+    service.answers["spark.internal"] = failure
+    await names.refresh()
+    assert named(backends) == {"10.0.0.1:10000"}
+    assert "spark.internal cannot be looked up, its last 1 addresses stay" in caplog.text
+
+
+async def test_nobody_is_asked_where_there_are_no_names() -> None:
+    service, backends = NameService(), Backends((), time.monotonic)
+    names = Names(backends, (Source(Address("fixed", 1)),), service)
+    await names.refresh()
+    await names.refresh_looked_up()
+    assert (service.asked, named(backends)) == (0, {"fixed:1"})
+
+
+async def test_a_lookup_that_a_new_configuration_overtakes_changes_nothing() -> None:
+    goes_on = asyncio.Event()
+
+    async def slow(_: str) -> tuple[str, ...]:
+        await goes_on.wait()
+        return ("10.0.0.1",)
+
+    backends = Backends((), time.monotonic)
+    names = Names(backends, (NAMED,), slow)
+    asked_first = asyncio.create_task(names.refresh())
+    await asyncio.sleep(0)
+    await names.configure((Source(Address("new", 1)),))
+    goes_on.set()
+    await asked_first
+    assert named(backends) == {"new:1"}
+
+
+async def test_localhost_is_looked_up_as_this_machine_does() -> None:
+    backends = Backends((), time.monotonic)
+    await Names(backends, (Source(Address("localhost", 1), is_looked_up=True),)).refresh()
+    assert named(backends) & {"127.0.0.1:1", "[::1]:1"}
+
+
+async def test_upkeep_does_its_chores_until_it_is_closed_and_takes_a_new_configuration() -> None:
+    done = []
+
+    async def chore() -> None:
+        done.append(1)
+
+    backends = Backends([Member(Address(HOST, 1))], time.monotonic)
+    care = Upkeep(Names(backends, ()), ((chore, 0.01),))
+    care.start()
+    await eventually(lambda: len(done) >= 3)
+    care.reload((Source(Address(HOST, 2)),))
+    await eventually(lambda: named(backends) == {f"{HOST}:2"})
+    await care.close()
+    count = len(done)
+    await asyncio.sleep(0.05)
+    assert len(done) == count
