@@ -19,7 +19,7 @@ from aiohttp import web
 from proxy.address import Address
 from proxy.admin.app import application
 from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
-from proxy.backends.setup import known_backends, upkeep
+from proxy.backends.setup import known_backends, registration, upkeep
 from proxy.backends.upkeep import Upkeep
 from proxy.client import BackendError
 from proxy.config import Config, ConfigError, address, load
@@ -186,12 +186,17 @@ async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config]
     try:
         await proxy.start()
         care.start()
+        registered = registration(config, proxy.ports)
         shared.metrics.watch_connections(lambda: proxy.connection_count)
         shared.metrics.watch_backends(backends.views)
         site = _admin_site(runner, config)
         await site.start()
+        if registered is not None:
+            registered.start()
         click.echo(_ready_line(config, proxy, runner, backends.name))
         await stop.wait()
+        if registered is not None:
+            await registered.close()
         _log.info("draining for at most %g s", config.proxy.drain_s)
         await proxy.drain(config.proxy.drain_s)
     finally:

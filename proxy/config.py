@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from proxy.address import Address
-from proxy.backends.members import BACKEND_PATTERN, MEMBERS_MAX, Source, split
+from proxy.backends.members import MEMBERS_MAX, Source, split
 from proxy.transports import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from rewriter import Rule
 
@@ -29,8 +29,6 @@ Consistency = Literal["window", "strict"]
 Staleness = Annotated[float, Meta(ge=0, le=86_400)]
 # A table as `name`, `database.name` or `catalog.database.name`; `*` stands for all tables of a database.
 TablePattern = Annotated[str, Meta(pattern=r"^[^.`*]+(\.[^.`*]+){0,2}(?<!\*)$|^[^.`*]+(\.[^.`*]+)?\.\*$")]
-
-BackendEntry = Annotated[str, Meta(pattern=BACKEND_PATTERN)]
 
 PORT_MAX = 65_535
 
@@ -53,7 +51,7 @@ class ProxySection(_Section, frozen=True):
     # Several backends instead: HOST:PORT each, or dns:NAME:PORT for all addresses that a name has. One with
     # " weight=N" behind it gets N times the connections. Read anew on SIGHUP, as is `backend`: what is no longer
     # named takes no new sessions.
-    backends: Annotated[tuple[BackendEntry, ...], Meta(max_length=MEMBERS_MAX)] = ()
+    backends: Annotated[tuple[str, ...], Meta(max_length=MEMBERS_MAX)] = ()
     # Below the 500 threads of Spark Thrift Server (hive.server2.thrift.max.worker.threads), one per connection:
     # the 501st would hang without a word. Queries and probes of the proxy's own count.
     backend_connections_max: Count = 480
@@ -159,6 +157,26 @@ class HealthSection(_Section, frozen=True):
 
     def __repr__(self) -> str:
         return f"HealthSection(interval_s={self.interval_s:g})"
+
+
+class ZooKeeperSection(_Section, frozen=True):
+    """Where clients with serviceDiscoveryMode=zooKeeper find us. Needs the extra starpruner[zookeeper]."""
+
+    # HOST:PORT,HOST:PORT,.. of the ensemble. Empty: we are not registered.
+    ensemble: str = ""
+    # HiveServer2's own, which clients look into unless their URL says zooKeeperNamespace.
+    namespace: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$")] = "hiveserver2"
+    # The host that clients are told. Empty: the one that is listened on, or this machine's name where that is all.
+    advertised_host: str = ""
+    # A digest login, which then owns the nodes. Empty: anybody may change them, as HiveServer2 has it without
+    # Kerberos.
+    user: str = ""
+    password: str = ""
+    # ZooKeeper forgets a proxy that died after this time; its own limits are 2 and 20 ticks, 4 to 40 s.
+    session_timeout_s: Annotated[float, Meta(ge=1, le=3_600)] = 20.0
+
+    def __repr__(self) -> str:
+        return f"ZooKeeperSection({self.ensemble}, namespace={self.namespace})"
 
 
 class RewriteSection(_Section, frozen=True):
@@ -268,6 +286,7 @@ class Config(_Section, frozen=True):
     proxy_users: dict[str, tuple[str, ...]] = {}
     admin: AdminSection = AdminSection()
     health: HealthSection = HealthSection()
+    zookeeper: ZooKeeperSection = ZooKeeperSection()
     rewrite: RewriteSection = RewriteSection()
     shadow: ShadowSection = ShadowSection()
     catalog: CatalogSection = CatalogSection()
@@ -275,7 +294,10 @@ class Config(_Section, frozen=True):
 
     def sources(self) -> tuple[Source, ...]:
         """Where the backends are. Raises ConfigError."""
-        entries = [split(text) for text in self.proxy.backends or (self.proxy.backend,)]
+        try:
+            entries = [split(text) for text in self.proxy.backends or (self.proxy.backend,)]
+        except ValueError as error:
+            raise ConfigError(f"proxy.backends: {error}") from error
         sources = tuple(Source(address(where), weight, looked_up) for where, weight, looked_up in entries)
         if len({source.address for source in sources}) < len(sources):
             raise ConfigError("proxy.backends: an address is named twice; write weight=N to give it more")

@@ -35,6 +35,8 @@ SHELL = {
     "proxy.backends.names",
     "proxy.backends.probes",
     "proxy.backends.upkeep",
+    "proxy.backends.setup",
+    "proxy.backends.zookeeper",
 }
 INPUT_AND_OUTPUT = {
     "asyncio",

@@ -9,7 +9,7 @@ from typing import Final
 from proxy.address import Address
 
 # `dns:` stands before a name that is asked for all its addresses. Behind a host that is called dns comes a port.
-BACKEND_PATTERN: Final = (
+_ENTRY: Final = re.compile(
     r"^(?P<dns>dns:)?(?P<address>(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5})( weight=(?P<weight>[1-9][0-9]?))?$"
 )
 
@@ -55,7 +55,7 @@ def distinct(members: list[Member]) -> tuple[Member, ...]:
 
 def split(text: str) -> tuple[str, int, bool]:
     """An entry of `proxy.backends`: its HOST:PORT, its weight, and whether the name is to be looked up."""
-    found = re.match(BACKEND_PATTERN, text)
+    found = _ENTRY.match(text)
     if found is None:
         raise ValueError(f"{text}: expected [dns:]HOST:PORT[ weight=N]")
     return found["address"], int(found["weight"] or 1), found["dns"] is not None

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final
 
 from proxy.backends.backend import Backend
 from proxy.backends.health import Health
@@ -10,7 +14,16 @@ from proxy.backends.names import Names
 from proxy.backends.pool import Backends, PoolSettings
 from proxy.backends.probes import Asking, ProbeSettings, Rounds
 from proxy.backends.upkeep import Chore, Upkeep
-from proxy.config import Config
+from proxy.backends.znodes import node_prefix, reached_at, settings
+from proxy.config import Config, ConfigError
+
+if TYPE_CHECKING:
+    from proxy.backends.zookeeper import Registration
+
+# What the nodes of a version have in common, as `hiveserver2 --deregister` would look for them.
+_VERSION: Final = version("starpruner")
+# Where HiveServer2 listens for HTTP unless told otherwise.
+_HTTP_PATH: Final = "cliservice"
 
 
 async def known_backends(config: Config) -> tuple[Backends, Names]:
@@ -25,6 +38,26 @@ async def known_backends(config: Config) -> tuple[Backends, Names]:
 def upkeep(config: Config, backends: Backends, names: Names) -> Upkeep:
     """What is to be done for as long as the proxy serves."""
     return Upkeep(names, ((names.refresh_looked_up, config.proxy.lookup_interval_s), *_probes(config, backends)))
+
+
+def registration(config: Config, ports: Sequence[int]) -> Registration | None:
+    """The place of each listener in ZooKeeper, where one is configured. Raises ConfigError without its client."""
+    section = config.zookeeper
+    if not section.ensemble:
+        return None
+    try:
+        from proxy.backends.zookeeper import Ensemble, Node, Registration  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"zookeeper.ensemble needs {error.name}: install it with  pip install 'starpruner[zookeeper]'"
+        ) from error
+    nodes = []
+    for listener, port in zip(config.listeners(), ports, strict=True):
+        address = reached_at(listener, port, section.advertised_host, socket.getfqdn())
+        nodes.append(Node(node_prefix(address, _VERSION), settings(listener, address, _HTTP_PATH)))
+    credentials = section.user, section.password
+    ensemble = Ensemble(section.ensemble, section.namespace, *credentials, section.session_timeout_s)
+    return Registration(ensemble, nodes)
 
 
 def _probes(config: Config, backends: Backends) -> tuple[Chore, ...]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from proxy.address import Address
+from proxy.backends.members import Source
 from proxy.config import Config, ConfigError, address, load
 from proxy.transports import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 
@@ -52,6 +53,9 @@ def test_a_file_and_overrides_are_read_the_later_ones_winning(tmp_path: Path) ->
         ),
         ('[proxy]\nlisten = ""', "proxy.listen is empty and there is no [[listener]]: nobody could connect"),
         ('[proxy]\nlisten = "host:99999"', "host:99999: the port is 99999, expected 0 to 65535"),
+        ('[proxy]\nbackends = ["spark"]', "proxy.backends: spark: expected [dns:]HOST:PORT[ weight=N]"),
+        ('[proxy]\nbackends = ["a:1", "dns:a:1"]', "proxy.backends: an address is named twice"),
+        ('[proxy]\nbackends = ["dns:a:70000"]', "a:70000: the port is 70000"),
         ("[rewrite\n", "is not TOML"),
     ],
 )
@@ -110,6 +114,19 @@ def test_a_wrong_override_is_refused_with_a_sentence_that_names_it(override: str
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nothing\.toml: cannot be read: No such file"):
         load(tmp_path / "nothing.toml")
+
+
+def test_backends_are_the_list_or_else_the_one() -> None:
+    assert load(None).sources() == (Source(Address("127.0.0.1", 10_000)),)
+    config = load(None, ('proxy.backends=["dns:spark:10000 weight=3", "[::1]:2"]',))
+    assert config.sources() == (
+        Source(Address("spark", 10_000), 3, is_looked_up=True),
+        Source(Address("::1", 2)),
+    )
+
+
+def test_a_password_for_probes_is_not_printed() -> None:
+    assert "hidden" not in repr(load(None, ("health.user=probe", "health.password=hidden")))
 
 
 def test_an_ipv6_address_stands_in_brackets() -> None:
