@@ -33,13 +33,13 @@ class ProxyProcess:
 
 @contextmanager
 def proxy_process(
-    backend: Endpoint, directory: Path, *, port: int = 0, options: tuple[str, ...] = ()
+    backend: Endpoint | None, directory: Path, *, port: int = 0, options: tuple[str, ...] = ()
 ) -> Iterator[ProxyProcess]:
-    """Runs `starpruner serve` in front of a backend as long as the context lasts."""
+    """Runs `starpruner serve` as long as the context lasts, in front of a backend or of those in its options."""
     directory.mkdir(parents=True, exist_ok=True)
     command = [
         *starpruner_command(),
-        *("serve", "--backend", str(backend)),
+        *("serve", *(() if backend is None else ("--backend", str(backend)))),
         *("--listen", f"127.0.0.1:{port}", "--admin", "127.0.0.1:0"),
         *options,
     ]
