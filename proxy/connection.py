@@ -328,7 +328,7 @@ class Connection:
 
     def _check_handshake(self) -> None:
         if self._relay.phase is Phase.NEGOTIATING:
-            if self._backend is not None and self._lease is not None:
+            if self._relay.awaits_login and self._lease is not None:
                 self._lease.failed(f"no answer to a login within {self._settings.handshake_timeout_s:g} s")
             self.close(f"no completed negotiation within {self._settings.handshake_timeout_s:g} s")
 

@@ -86,14 +86,14 @@ class Answered:
 
     @property
     def waiting_bytes(self) -> int:
-        """What came behind START while the backend is being connected."""
+        """What came behind the login while the backend is being connected."""
         return len(self._client.leftover())
 
     def client_data(self, data: bytes) -> list[Command]:
-        """START connects the backend, the response is answered."""
+        """START and the response, which says who it is, connect the backend."""
         self._client.feed(data)
         try:
-            return self._greet() if self.turn is Turn.GREETING else self._respond()
+            return self._greet() if self.turn is Turn.GREETING else self._identify()
         except RemoteProtocolError as error:
             return self._refuse(
                 SaslStatus.BAD, f"Starpruner speaks HiveServer2's binary protocol over SASL: {error}"
@@ -101,8 +101,8 @@ class Answered:
 
     def backend_connected(self) -> list[Command]:
         """There is nothing to be said to it before the first call."""
-        self.turn = Turn.CLIENT
-        return self.client_data(b"")
+        self.turn = Turn.FRAMES
+        return [SendClient(encode_sasl(SaslStatus.COMPLETE))]
 
     def backend_failed(self, reason: str) -> list[Command]:
         """The client hears why."""
@@ -132,17 +132,17 @@ class Answered:
             raise RemoteProtocolError(f"expected a SASL START message, got {message.status.name}")
         if message.body != PLAIN:
             raise RemoteProtocolError(f"expected the mechanism PLAIN, got {mechanism_name(message.body)}")
-        self.turn = Turn.CONNECTING
-        return [ConnectBackend()]
+        self.turn = Turn.CREDENTIALS
+        return self._identify()
 
-    def _respond(self) -> list[Command]:
-        if self.turn is not Turn.CLIENT or (message := self._client.next_message()) is None:
+    def _identify(self) -> list[Command]:
+        if self.turn is not Turn.CREDENTIALS or (message := self._client.next_message()) is None:
             return []
         if not plain_user(message.body):
             raise RemoteProtocolError("expected a PLAIN response with a name and a password")
         self.credentials = message.body
-        self.turn = Turn.FRAMES
-        return [SendClient(encode_sasl(SaslStatus.COMPLETE))]
+        self.turn = Turn.CONNECTING
+        return [ConnectBackend()]
 
     def _refuse(self, status: SaslStatus, sentence: str) -> list[Command]:
         self.turn = Turn.REFUSED

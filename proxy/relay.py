@@ -88,6 +88,11 @@ class Relay:
         return self.phase is Phase.HELD or self._calls.replies.pending_count > 0
 
     @property
+    def awaits_login(self) -> bool:
+        """Whether the backend has been sent a login and has not answered it."""
+        return self.phase is Phase.NEGOTIATING and self._negotiation.turn is Turn.SERVER
+
+    @property
     def own_operation(self) -> OwnOperation:
         """What a query of ours has on the backend."""
         return self._calls.own

@@ -310,7 +310,7 @@ def test_what_is_no_entry_is_refused(entry: str) -> None:
 def test_addresses_that_two_names_have_are_one_backend() -> None:
     first, second = Source(Address("a", 1), is_looked_up=True), Source(Address("b", 1), 2, is_looked_up=True)
     members = distinct([*first.members(("10.0.0.1", "10.0.0.2")), *second.members(("10.0.0.2", "10.0.0.3"))])
-    assert [(str(one.address), one.weight, one.server_name) for one in members] == [
+    assert [(str(one.address), one.weight, one.address.name) for one in members] == [
         ("10.0.0.1:1", 1, "a"),
         ("10.0.0.2:1", 1, "a"),
         ("10.0.0.3:1", 2, "b"),

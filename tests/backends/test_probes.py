@@ -137,7 +137,7 @@ async def test_a_name_stands_for_all_its_addresses_and_is_asked_again() -> None:
     service.answers["spark.internal"] = ("10.0.0.1", "10.0.0.2", "::3")
     await names.refresh()
     assert named(backends) == {"10.0.0.1:10000", "10.0.0.2:10000", "[::3]:10000", "fixed:1"}
-    assert {backend.member.server_name for backend in backends.all} == {"spark.internal", "fixed"}
+    assert {backend.member.address.name for backend in backends.all} == {"spark.internal", "fixed"}
     service.answers["spark.internal"] = ("10.0.0.2", "10.0.0.4")
     await names.refresh_looked_up()
     assert named(backends) == {"10.0.0.2:10000", "10.0.0.4:10000", "fixed:1"}
