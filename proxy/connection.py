@@ -314,10 +314,10 @@ class Connection:
 
     def _opened(self, configuration: Mapping[str, str] | None, user: str | None) -> Opened | None:
         credentials = self._relay.credentials
-        if configuration is None or credentials is None:
+        if configuration is None or credentials is None or self._lease is None:
             return None
-        # A server that asks for no login goes by the name in the call.
-        who = b"\0".join((credentials, (user or "").encode()))
+        # A server that asks for no login goes by the name in the call. What is learned on one backend holds there.
+        who = b"\0".join((str(self._lease.address).encode(), credentials, (user or "").encode()))
         owner = blake2b(who, key=self._common.owner_key, digest_size=_OWNER_BYTES).hexdigest()
         return Opened(configuration, owner)
 

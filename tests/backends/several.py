@@ -12,6 +12,7 @@ from proxy.address import Address
 from proxy.backends.members import Member
 from proxy.backends.pool import Backends, PoolSettings
 from proxy.server import Proxy, ServerSettings
+from proxy.sessions import Opened
 from proxy.transports import Listener
 from proxy.wire.sasl import SaslReader, SaslStatus, encode_sasl, plain_start
 from proxy.wire.thrift import read_header
@@ -23,6 +24,7 @@ class Mood(Enum):
     WORKS = "answers"
     HANGS = "accepts and says nothing"
     CLOSES = "accepts and closes"
+    STALLS = "answers everything but statements"
     REFUSES_LOGINS = "says that the password is wrong"
 
 
@@ -91,7 +93,7 @@ class StandIn:
         self.calls.append(header.name)
         if header.name == "OpenSession":
             peer.send(session_opened(header.seqid))
-        else:
+        elif header.name != "ExecuteStatement" or self.mood is not Mood.STALLS:
             peer.send(reply(header.name, header.seqid))
 
 
@@ -121,6 +123,9 @@ class Several:
         self.backends = backends
         self.servers = servers
         self.clients: list[Client] = []
+        # How sessions were opened.
+        self.opened: list[Opened] = []
+        self.rewriter = Rewriter()
 
     @property
     def loads(self) -> list[int]:
@@ -168,10 +173,15 @@ async def several(
         backends = Backends([server.member for server in servers], clock or Clock(), limits)
         listener = Listener(Address(HOST, 0))
         chosen = ServerSettings((listener,), HOST, 1, **settings)  # type: ignore[arg-type]
-        proxy = Proxy(chosen, lambda _opened: Rewriter(), backends)
+
+        def open_port(opened: Opened) -> Rewriter:
+            on.opened.append(opened)
+            return on.rewriter
+
+        proxy = Proxy(chosen, open_port, backends)
+        on = Several(proxy, backends, servers)
         await proxy.start()
         stack.push_async_callback(proxy.close)
-        on = Several(proxy, backends, servers)
         yield on
         await on.all_gone()
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from relay_dialogue import ACCEPTED
+from relay_dialogue import ACCEPTED, execute
 from several import Client, Clock, Mood, several
 from stand_in import HOST, PATIENCE_S, Peer, eventually
 
@@ -17,6 +17,7 @@ from proxy.address import Address
 from proxy.backends.breaker import FAILURES_MAX, OPEN_S
 from proxy.backends.members import Member
 from proxy.backends.pool import PoolSettings
+from proxy.queries import Query
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
 
 SPREAD = PoolSettings(login_together_max=0)
@@ -186,6 +187,30 @@ async def test_a_client_too_many_is_told_so_before_the_servers_threads_are_gone(
         await on.clients[0].peer.closed()
         await eventually(lambda: sum(on.loads) == 3)
         assert await (await on.log_in()).is_served()
+
+
+async def test_what_a_session_learns_belongs_to_its_user_on_its_backend() -> None:
+    async with several(2, PoolSettings(login_together_max=2)) as on:
+        for _ in range(3):
+            await (await on.log_in()).open_session()
+        await eventually(lambda: len(on.opened) == 3)
+        first, second, third = (opened.owner for opened in on.opened)
+        assert first == second != third
+
+
+async def test_a_connection_that_outlives_its_client_keeps_its_room() -> None:
+    async with several(1, farewell_s=0.3) as on:
+        on.servers[0].mood = Mood.STALLS
+        on.rewriter.queries = (Query("SELECT 1", rows_max=1, bytes_max=100, deadline_s=PATIENCE_S),)
+        client = await on.log_in()
+        await client.open_session()
+        client.peer.send(execute("SELECT 2"))
+        await eventually(lambda: "ExecuteStatement" in on.servers[0].calls)
+        await client.peer.closed()
+        await eventually(lambda: on.proxy.connection_count == 0)
+        assert (on.proxy.farewell_count, on.loads) == (1, [1])
+        await eventually(lambda: on.proxy.farewell_count == 0)
+        assert on.loads == [0]
 
 
 async def test_a_thousand_connections_of_all_kinds_leave_no_lease_and_no_socket_behind() -> None:
