@@ -19,7 +19,7 @@ from aiohttp import web
 from proxy.address import Address
 from proxy.admin.app import application
 from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
-from proxy.backends.setup import known_backends, registration, upkeep
+from proxy.backends.assembly import known_backends, registration, upkeep
 from proxy.backends.upkeep import Upkeep
 from proxy.client import BackendError
 from proxy.config import Config, ConfigError, address, load

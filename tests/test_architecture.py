@@ -35,7 +35,7 @@ SHELL = {
     "proxy.backends.names",
     "proxy.backends.probes",
     "proxy.backends.upkeep",
-    "proxy.backends.setup",
+    "proxy.backends.assembly",
     "proxy.backends.zookeeper",
 }
 INPUT_AND_OUTPUT = {

@@ -25,13 +25,13 @@ class Upkeep:
 
     def __init__(self, names: Names, chores: Sequence[Chore], chance: Callable[[], float] = random.random) -> None:
         self._names = names
-        self._chores = chores
+        self.chores = chores
         self._chance = chance
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         """Begin."""
-        for act, seconds in self._chores:
+        for act, seconds in self.chores:
             self._begin(self._every(seconds, act))
 
     def reload(self, sources: tuple[Source, ...]) -> None:

@@ -19,7 +19,7 @@ def node_prefix(address: Address, version: str) -> str:
     return f"serverUri={address};version={version};sequence="
 
 
-def settings(listener: Listener, address: Address, http_path: str) -> bytes:
+def connection_settings(listener: Listener, address: Address, http_path: str) -> bytes:
     """How to connect to a listener that clients reach at the address."""
     entries = {
         "hive.server2.thrift.bind.host": address.host,

@@ -13,7 +13,7 @@ from zookeeper_server import zookeeper
 from demo.hive import Endpoint, free_port
 from demo.java import Java
 from proxy.address import Address
-from proxy.backends.znodes import node_prefix, reached_at, settings
+from proxy.backends.znodes import connection_settings, node_prefix, reached_at
 from proxy.transports import Listener, ListenerTls, Transport
 
 pytest.importorskip("kazoo", reason="needs the extra starpruner[zookeeper]")
@@ -161,7 +161,7 @@ async def test_without_zookeeper_the_proxy_waits_for_it_in_the_log(
 def test_a_node_says_how_its_listener_is_spoken_to(listener: Listener, expected: str) -> None:
     address = reached_at(listener, 7, "", "own.name")
     tls = "false" if listener.tls is None else "true"
-    assert settings(listener, address, "cliservice").decode() == (
+    assert connection_settings(listener, address, "cliservice").decode() == (
         f"hive.server2.thrift.bind.host=own.name;hive.server2.use.SSL={tls};{expected}"
     )
 

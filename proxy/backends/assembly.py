@@ -14,7 +14,7 @@ from proxy.backends.names import Names
 from proxy.backends.pool import Backends, PoolSettings
 from proxy.backends.probes import Asking, ProbeSettings, Rounds
 from proxy.backends.upkeep import Chore, Upkeep
-from proxy.backends.znodes import node_prefix, reached_at, settings
+from proxy.backends.znodes import connection_settings, node_prefix, reached_at
 from proxy.config import Config, ConfigError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def registration(config: Config, ports: Sequence[int]) -> Registration | None:
     nodes = []
     for listener, port in zip(config.listeners(), ports, strict=True):
         address = reached_at(listener, port, section.advertised_host, socket.getfqdn())
-        nodes.append(Node(node_prefix(address, _VERSION), settings(listener, address, _HTTP_PATH)))
+        nodes.append(Node(node_prefix(address, _VERSION), connection_settings(listener, address, _HTTP_PATH)))
     credentials = section.user, section.password
     ensemble = Ensemble(section.ensemble, section.namespace, *credentials, section.session_timeout_s)
     return Registration(ensemble, nodes)

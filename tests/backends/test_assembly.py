@@ -1,0 +1,50 @@
+"""What the configuration comes to."""
+
+import sys
+
+import pytest
+
+from proxy.backends.assembly import known_backends, registration, upkeep
+from proxy.config import ConfigError, load
+
+TWO = 'proxy.backends=["127.0.0.1:1", "127.0.0.1:2 weight=3"]'
+
+
+@pytest.mark.parametrize(
+    ("overrides", "chores"),
+    [
+        ((), 1),  # Names alone: there is no other backend that could be chosen.
+        ((TWO,), 2),
+        ((TWO, "health.user=probe"), 3),
+        (("health.user=probe",), 3),
+        (("health.user=probe", "health.query_interval_s=0"), 2),
+    ],
+)
+async def test_backends_are_probed_where_that_can_help(overrides: tuple[str, ...], chores: int) -> None:
+    config = load(None, overrides)
+    backends, names = await known_backends(config)
+    care = upkeep(config, backends, names)
+    assert len(care.chores) == chores
+
+
+async def test_limits_and_weights_are_those_of_the_configuration() -> None:
+    config = load(None, (TWO, "proxy.backend_connections_max=1"))
+    backends, _ = await known_backends(config)
+    assert [(view.name, view.weight, view.connections_max) for view in backends.views()] == [
+        ("127.0.0.1:1", 1, 1),
+        ("127.0.0.1:2", 3, 1),
+    ]
+    leases = [backends.lease("user") for _ in range(2)]
+    assert all(leases)
+    assert backends.lease("user") is None
+
+
+def test_without_an_ensemble_nothing_is_registered() -> None:
+    assert registration(load(None), (10_001,)) is None
+
+
+def test_an_ensemble_without_its_client_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "proxy.backends.zookeeper", raising=False)
+    monkeypatch.setitem(sys.modules, "kazoo.client", None)
+    with pytest.raises(ConfigError, match=r"pip install 'starpruner\[zookeeper\]'"):
+        registration(load(None, ("zookeeper.ensemble=127.0.0.1:2181",)), (10_001,))
