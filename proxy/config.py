@@ -143,7 +143,7 @@ class AdminSection(_Section, frozen=True):
 class HealthSection(_Section, frozen=True):
     """How backends are asked whether they work. One that is alone is asked only if there is a user for that."""
 
-    # Who logs in for that. Empty: a connection that opens has to do.
+    # Who logs in for that. Empty: a connection that opens has to do, though a server that hangs lets it open too.
     user: str = ""
     password: str = ""
     # A login, of which no executor hears. Three that fail in a row take a backend out, two that work bring it
