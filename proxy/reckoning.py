@@ -178,7 +178,10 @@ class Record:
     def unlisted(self, choice: Choice, owed_s: float) -> Choice:
         """The choice in a session that has not had the facts' files listed, and may have paid so much for that."""
         rest_s = self.dearer_cold_s - owed_s
-        if choice.verdict is Verdict.NARROW or not self.listing_is_considerable or rest_s <= 0.0:
+        if choice.verdict is Verdict.NARROW or not self.listing_is_considerable or rest_s <= self.last_excess_s:
+            return choice
+        if choice.is_trial and self.debt_s >= self.price_s + self.dearer_cold_s:
+            # Of many short sessions none earns it alone, and it may take less than it seems.
             return choice
         return Choice(Verdict.NARROW, f"narrowed, since in this session files would be listed for {rest_s:.1f} s")
 
@@ -257,6 +260,11 @@ class Record:
             return known_s
         # Runs as it came are unknown, or were slower.
         return max(known_s, run.overhead_s, run.seconds * _SUSPECTED_PART)
+
+    @property
+    def last_excess_s(self) -> float:
+        """What one more narrowed run may take more than one as it came."""
+        return self.excess_s(self.narrowed[-1]) if self.narrowed else 0.0
 
     @property
     def first_price_s(self) -> float:

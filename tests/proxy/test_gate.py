@@ -338,13 +338,21 @@ def test_sessions_may_call_from_several_threads(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_session_pays_for_a_listing_before_a_statement_runs_as_it_came(gate: Gate) -> None:
-    gate.narrows(16, asking_s=0.2, run_s=0.3, fact=MIDDLING)
+    gate.narrows(15, asking_s=0.2, run_s=0.3, fact=MIDDLING)
     assert not gate.leaves_it()
     gate.narrows(asking_s=0.2, run_s=0.3, fact=MIDDLING)
     assert gate.leaves_it()
+    gate.runs_directly(run_s=3.0)
     gate.opens_a_session()
     assert not gate.leaves_it()
-    assert gate.sentence.endswith("narrowed, since in this session files would be listed for 3.2 s.")
+    assert gate.sentence.endswith("narrowed, since in this session files would be listed for 2.5 s.")
+
+
+def test_sessions_of_one_statement_each_earn_a_trial_together(gate: Gate) -> None:
+    for number in range(20):
+        gate.opens_a_session()
+        assert gate.leaves_it() == (number > 16)
+        gate.narrows(asking_s=0.2, run_s=0.3, fact=MIDDLING)
 
 
 def test_a_run_that_listed_files_tells_nothing_of_those_that_follow_in_its_session(gate: Gate) -> None:
@@ -361,7 +369,7 @@ def test_what_is_better_as_it_came_is_narrowed_in_a_session_that_has_listed_noth
     gate.runs_directly(3, run_s=0.3)
     gate.opens_a_session()
     assert not gate.leaves_it()
-    gate.narrows(27, asking_s=0.2, run_s=0.3, fact=MIDDLING)
+    gate.narrows(26, asking_s=0.2, run_s=0.3, fact=MIDDLING)
     assert not gate.leaves_it()
     gate.narrows(asking_s=0.2, run_s=0.3, fact=MIDDLING)
     assert gate.leaves_it()
