@@ -250,10 +250,10 @@ def _server_settings(config: Config) -> ServerSettings:
 
 def _ready_line(config: Config, proxy: Proxy, runner: web.AppRunner, backend: str) -> str:
     listeners = zip(config.listeners(), proxy.ports, strict=True)
-    listen, *others = (Address(listener.address.host, port) for listener, port in listeners)
+    listen, *others = ((Address(each.address.host, port), each.spoken) for each, port in listeners)
     admin = Address(address(config.admin.listen).host, runner.addresses[0][1])
-    line = f"starpruner: listening on {listen}, admin http://{admin}, backend {backend}"
-    return f"{line}, also on {' '.join(map(str, others))}" if others else line
+    line = f"starpruner: listening on {listen[0]}, admin http://{admin}, backend {backend}"
+    return f"{line}, also on {', '.join(f'{each} ({spoken})' for each, spoken in others)}" if others else line
 
 
 def _run(main_coroutine: Callable[[], Coroutine[Any, Any, T]]) -> T:
