@@ -45,7 +45,7 @@ test: check
 	$(BIN)/pytest
 
 test-deep: setup
-	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/benchmark_queries tests/rewriter tests/metastores tests/faults
+	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/benchmark_queries tests/rewriter tests/metastores tests/faults tests/e2e/test_transports_on_spark.py
 
 bench: setup
 	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/planning.py --json .starpruner/bench/planning.json

@@ -3,7 +3,7 @@
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,8 +50,13 @@ class ThriftServer:
 
 
 @contextmanager
-def thrift_server(settings: ServerSettings, java: Java, progress: Progress) -> Iterator[ThriftServer]:
-    """Runs a server as long as the context lasts, or as long as this process does; yields once it answers."""
+def thrift_server(
+    settings: ServerSettings, java: Java, progress: Progress, *, answers: Callable[[Endpoint], bool] | None = None
+) -> Iterator[ThriftServer]:
+    """Runs a server as long as the context lasts, or as long as this process does; yields once it answers.
+
+    `answers` asks a server that does not speak what PyHive speaks by itself.
+    """
     directory = settings.directory.resolve()
     for part in ("conf", "logs", "tmp"):
         (directory / part).mkdir(parents=True, exist_ok=True)
@@ -66,7 +71,7 @@ def thrift_server(settings: ServerSettings, java: Java, progress: Progress) -> I
     ):
         server = ThriftServer(endpoint, f"http://{LOOPBACK}:{ui_port}", directory, child)
         progress("Starting Spark Thrift Server")
-        _wait_until_it_answers(server)
+        _wait_until_it_answers(server, answers or _answers)
         yield server
 
 
@@ -113,12 +118,12 @@ def _environment() -> dict[str, str]:
     return inherited | {"SPARK_LOCAL_IP": LOOPBACK}
 
 
-def _wait_until_it_answers(server: ThriftServer) -> None:
+def _wait_until_it_answers(server: ThriftServer, answers: Callable[[Endpoint], bool]) -> None:
     deadline = time.monotonic() + START_SECONDS_MAX
     while time.monotonic() < deadline:
         if (code := server.child.exit_code) is not None:
             raise _failure(server, f"ended with exit code {code} before it answered")
-        if _answers(server.endpoint):
+        if answers(server.endpoint):
             return
         time.sleep(START_POLL_SECONDS)
     raise _failure(server, f"did not answer within {START_SECONDS_MAX} s")

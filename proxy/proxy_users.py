@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 EVERYBODY: Final = "*"
+# Of a name in an answer or a log line. A client may ask for any.
+NAME_CHARS_MAX: Final = 100
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,12 @@ class ProxyUsers:
             users = self.allowed.get(name, ()) if name is not None else ()
             if wanted in users or EVERYBODY in users:
                 return None
-        who = "a client without a login" if login is None else f"user {login!r}"
-        return f"Starpruner: {who} may not act for user {wanted!r}; the section [proxy_users] says who may"
+        who = "a client without a login" if login is None else f"user {_shown(login)}"
+        return f"Starpruner: {who} may not act for user {_shown(wanted)}; the section [proxy_users] says who may"
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= NAME_CHARS_MAX else f"{name[:NAME_CHARS_MAX]}..")
 
 
 NOBODY: Final = ProxyUsers()

@@ -54,6 +54,12 @@ def test_a_login_acts_for_whom_the_rules_name(login: str | None, wanted: str, *,
     assert (RULES.refusal(login, wanted) is None) is allowed
 
 
+def test_a_name_of_any_length_makes_a_short_refusal() -> None:
+    refusal = RULES.refusal("hue", "x" * 1_000_000)
+    assert refusal is not None
+    assert len(refusal) < 300
+
+
 def test_without_rules_nobody_acts_for_others() -> None:
     dialogue = Dialogue().log_in()
     (refused,) = dialogue.client(frame(wants("anna", seqid=9)))
