@@ -244,14 +244,16 @@ class Connection:
             case StatementEnded(ruling, ending):
                 tell(ruling, ending, self._name)
             case TurnedTransparent(reason, by_login):
-                self._log_transparent(reason, by_login=by_login)
-                self._cancel_task()
+                self._turned_transparent(reason, by_login=by_login)
 
-    def _log_transparent(self, reason: str, *, by_login: bool) -> None:
+    def _turned_transparent(self, reason: str, *, by_login: bool) -> None:
         host = "" if self._client is None else peer_host(self._client)
         is_news = not by_login or self._common.blind_clients.is_news(host)
         level = logging.WARNING if is_news else logging.DEBUG
         log.log(level, "%s, from %s: nothing is rewritten any more: %s", self._name, host, reason)
+        if not by_login:
+            # A statement's. By its login it is known while the backend is being connected, which is to go on.
+            self._cancel_task()
 
     def _write(self, transport: asyncio.Transport | None, data: bytes | memoryview) -> None:
         if transport is not None and not transport.is_closing():
