@@ -29,6 +29,7 @@ _REASONS: Final = {
     "WRONG_VERSION_NUMBER": "the other side speaks without TLS",
     "RECORD_LAYER_FAILURE": "the other side speaks without TLS",
     "PACKET_LENGTH_TOO_LONG": "the other side speaks without TLS",
+    "UNEXPECTED_EOF_WHILE_READING": "the other side closed during the handshake",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the other side has shown no certificate",
     "UNSUPPORTED_PROTOCOL": "the other side speaks no TLS from version 1.2 on",
     "TLSV1_ALERT_UNKNOWN_CA": "the other side does not trust the authority behind our certificate",
@@ -107,9 +108,9 @@ def why_no_handshake(error: Exception) -> str:
         return f"the other side's certificate is not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
         return _REASONS.get(error.reason or "", f"the handshake failed: {error.reason or 'no reason given'}")
-    if isinstance(error, ConnectionResetError | ssl.SSLEOFError):
-        return "the other side closed during the handshake"
-    return f"no handshake within {HANDSHAKE_S:g} s"
+    if isinstance(error, TimeoutError | ConnectionAbortedError):
+        return f"no handshake within {HANDSHAKE_S:g} s"
+    return "the other side closed during the handshake"
 
 
 def _server_context(tls: ListenerTls) -> ssl.SSLContext:

@@ -40,23 +40,26 @@ class TlsServer:
         """Accept nobody any more, and break off the handshakes."""
         for task in self._tasks:
             task.cancel()
-        for sock in self.sockets:
-            sock.close()
 
     async def _serve(self, listening: socket.socket) -> None:
+        # Closed by whoever waits at it: the event loop has forgotten it by then.
+        with listening:
+            while True:
+                await self._room.acquire()
+                await self._accept_one(listening)
+
+    async def _accept_one(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        while True:
-            await self._room.acquire()
-            try:
-                accepted, _ = await loop.sock_accept(listening)
-            except OSError as error:
-                self._room.release()
-                log.warning("no client can be accepted: %s", error.strerror)
-                await asyncio.sleep(_RETRY_S)
-                continue
-            task = loop.create_task(self._begin(accepted))
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
+        try:
+            accepted, _ = await loop.sock_accept(listening)
+        except OSError as error:
+            self._room.release()
+            log.warning("no client can be accepted: %s", error.strerror)
+            await asyncio.sleep(_RETRY_S)
+            return
+        task = loop.create_task(self._begin(accepted))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
 
     async def _begin(self, accepted: socket.socket) -> None:
         side, end = self._accept()

@@ -26,6 +26,7 @@ from relay_dialogue import (
 )
 from stand_in import HOST, PATIENCE_S, Peer, Rewriter, eventually, stage
 
+from proxy import tls_server
 from proxy.address import Address
 from proxy.backend_link import BackendError, BackendLink
 from proxy.config import ConfigError
@@ -152,13 +153,29 @@ async def test_who_speaks_without_tls_where_it_is_spoken_is_named_in_the_log(
     assert all("without TLS" in reason for reason in reasons)
 
 
-async def test_who_leaves_during_the_handshake_leaves_nothing_behind(certificate: ListenerTls) -> None:
+async def test_who_leaves_during_the_handshake_leaves_nothing_but_a_line_in_the_log(
+    certificate: ListenerTls, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     async with stage(listeners=(listener(certificate),)) as on:
         client = await on.connect()
         client.send(b"\x16\x03\x01")
         await eventually(lambda: on.proxy.connection_count == 1)
         client.close()
         await on.all_gone()
+    assert "no TLS: the other side closed during the handshake" in caplog.text
+
+
+async def test_a_client_that_says_nothing_holds_no_handshake_for_long(
+    certificate: ListenerTls, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(tls_server, "HANDSHAKE_S", 0.2)
+    async with stage(listeners=(listener(certificate),)) as on:
+        client = await on.connect()
+        assert await client.rest() == b""
+        await on.all_gone()
+    assert "no TLS: no handshake within" in caplog.text
 
 
 async def test_a_proxy_that_stops_waits_for_no_handshake(certificate: ListenerTls) -> None:
