@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import ssl
+import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -34,6 +35,7 @@ from proxy.dial import Dialer
 from proxy.queries import Query
 from proxy.tls import LOOK_S, Certificates
 from proxy.transports import Listener, ListenerTls, Transport, Upstream, UpstreamTls
+from proxy.wire.kinds import Kind, MessageType
 from proxy.wire.sasl import SaslReader
 from proxy.wire.writer import Writer
 
@@ -114,6 +116,47 @@ def test_a_session_over_tls_is_the_session_without(
 
     with asyncio.Runner(loop_factory=loop_of) as runner:
         runner.run(play())
+
+
+@pytest.mark.parametrize("loop_of", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_a_slow_reader_over_tls_holds_a_backend_without_frames_back(
+    loop_of: Callable[[], asyncio.AbstractEventLoop], certificate: ListenerTls, client_tls: ssl.SSLContext
+) -> None:
+    part, parts = bytes(1024 * 1024), 64
+    start = Writer().header("FetchResults", MessageType.REPLY, 1).struct(0)
+    head = start.raw(1, Kind.LIST, struct.pack(">Bi", Kind.BYTE, parts * len(part))).to_bytes()
+
+    async def play() -> None:
+        listeners = (listener(certificate, Transport.NOSASL),)
+        upstream = Upstream(Transport.NOSASL)
+        async with stage(listeners=listeners, upstream=upstream, write_buffer_bytes_max=64 * 1024) as on:
+            client = await connect(on.proxy.port, client_tls)
+            client.send(fetch()[4:])
+            backend = await on.backend()
+            await backend.expect(fetch()[4:])
+            backend.send(head)
+            sent = await _parts_taken(backend, part, parts)
+            assert sent < parts, "the backend was read although the client reads nothing"
+            backend.send(part * (parts - sent) + b"\0\0")
+            async with asyncio.timeout(30):
+                rows = await client.reader.readexactly(len(head) + parts * len(part) + 2)
+            assert rows.startswith(head)
+            client.close()
+            await on.all_gone()
+
+    with asyncio.Runner(loop_factory=loop_of) as runner:
+        runner.run(play())
+
+
+async def _parts_taken(peer: Peer, part: bytes, parts: int) -> int:
+    for sent in range(parts):
+        peer.send(part)
+        try:
+            async with asyncio.timeout(0.3):
+                await peer.writer.drain()
+        except TimeoutError:
+            return sent + 1
+    return parts
 
 
 async def test_each_listener_speaks_its_own(
