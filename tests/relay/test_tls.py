@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import os
+import re
+import signal
 import ssl
 import struct
 from collections.abc import AsyncIterator, Callable
@@ -27,6 +29,8 @@ from relay_dialogue import (
 )
 from stand_in import HOST, PATIENCE_S, Peer, Rewriter, eventually, stage
 
+from demo.hive import Endpoint
+from demo.proxy_process import proxy_process
 from proxy import tls_server
 from proxy.address import Address
 from proxy.backend_link import BackendError, BackendLink
@@ -291,6 +295,31 @@ async def test_a_renewed_certificate_is_shown_to_who_comes_and_ends_no_session(
         await before.expect(ACCEPTED)
         before.close()
         after.close()
+
+
+async def test_a_hang_up_signal_renews_the_certificates_of_a_running_proxy(
+    authority: trustme.CA, certificate: ListenerTls, tmp_path: Path, client_tls: ssl.SSLContext
+) -> None:
+    config = tmp_path / "starpruner.toml"
+    files = f'tls_certificate = "{certificate.certificate}"\ntls_key = "{certificate.key}"\n'
+    config.write_text(f'[[listener]]\nlisten = "{HOST}:0"\n{files}')
+    nobody = Endpoint(HOST, 1)
+    with proxy_process(nobody, tmp_path, options=("--config", str(config))) as proxy:
+        (port,) = re.findall(r"also on \S+:(\d+) \(sasl over TLS\)", proxy.child.log.read_text())
+        before = await connect(int(port), client_tls)
+        issued(authority, tmp_path)
+        proxy.child.process.send_signal(signal.SIGHUP)
+        async with asyncio.timeout(20):
+            while serial_shown(after := await connect(int(port), client_tls)) == serial_shown(before):
+                after.close()
+                await asyncio.sleep(0.1)
+        after.close()
+        # Who came before goes on.
+        before.send(LOGIN)
+        assert b"cannot reach the backend" in await before.reader.readuntil(b"backend")
+        before.close()
+        log = proxy.child.log.read_text()
+        assert log.index("the certificates were read anew") < log.index("the configuration was read anew")
 
 
 class Clock:
