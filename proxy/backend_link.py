@@ -11,7 +11,7 @@ from proxy.dial import Dialer, UnreachableError
 from proxy.operation import Call, Reply
 from proxy.transports import Transport
 from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.follow import Handling, Lost, PendingCall, ReplyEnd
+from proxy.wire.follow import Forward, Handling, Lost, PendingCall, ReplyEnd
 from proxy.wire.framing import Framing
 from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
 
@@ -22,6 +22,10 @@ class BackendError(Exception):
     """The backend could not be reached, refused us, or is not a HiveServer2. The message is a sentence."""
 
 
+class LoginError(BackendError):
+    """The backend has refused the login."""
+
+
 class BackendLink:
     """One socket and its login, if it takes one. A session is not opened: a handle works from any connection."""
 
@@ -30,7 +34,7 @@ class BackendLink:
         self._dialer = dialer
         self._reply_s = reply_timeout_s
         self._asks_for_a_login = dialer.upstream.transport is not Transport.NOSASL
-        self._framing = Framing(backend=self._asks_for_a_login)
+        self._framing = Framing(client=False, backend=self._asks_for_a_login)
         self._replies = self._framing.follower()
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
@@ -65,6 +69,36 @@ class BackendLink:
             raise BackendError(
                 f"the backend {self._address} did not answer {call.name} within {self._reply_s:g} s"
             ) from None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the backend has closed the connection, or we have."""
+        return self._reader.at_eof() or self._writer.is_closing()
+
+    async def send(self, name: str, seqid: int, message: bytes) -> None:
+        """Send a call whose reply is read in pieces. Raises BackendError."""
+        self._replies.expect(PendingCall(Handling.RELAY, name, seqid))
+        self._writer.write(self._framing.to_backend(message))
+        try:
+            await self._writer.drain()
+        except OSError:
+            self._closed("while a call was sent")
+
+    @property
+    def awaits_reply(self) -> bool:
+        """Whether the reply to the call sent last has not been read to its end."""
+        return self._replies.pending_count > 0
+
+    async def piece(self) -> bytes:
+        """What has come of that reply since, once there is something. Raises BackendError."""
+        while True:
+            events = self._replies.feed(await self._read_some("before the end of its reply"))
+            for event in events:
+                if isinstance(event, Lost):
+                    self.not_hiveserver2(event.reason)
+            piece = b"".join(event.data for event in events if isinstance(event, Forward))
+            if piece or not self.awaits_reply:
+                return piece
 
     async def leave(self, last_words: tuple[Call, ...]) -> None:
         """Make these calls and wait for their replies: a socket closed at once loses what was written."""
@@ -105,7 +139,7 @@ class BackendLink:
             self.not_hiveserver2(str(error))
         if message.status is not SaslStatus.COMPLETE:
             words = message.body.decode("utf-8", "replace") or "no reason given"
-            raise BackendError(f"the backend {self._address} refused the login of {whose}: {words}")
+            raise LoginError(f"the backend {self._address} refused the login of {whose}: {words}")
 
     async def _read_some(self, when: str) -> bytes:
         try:

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from proxy.address import Address
 from proxy.backends.members import MEMBERS_MAX, Source, split
-from proxy.transports import Listener, ListenerTls, Transport, Upstream, UpstreamTls
+from proxy.transports import HTTP_PATH, Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from rewriter import Rule
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
@@ -22,6 +22,7 @@ StoreBytes = Annotated[int, Meta(ge=64 * 1024, multiple_of=4096)]
 # An IPv6 host stands in brackets. Port 0 takes a free one.
 HostAndPort = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5}$")]
 HostAndPortOrNothing = Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5})?$")]
+HttpPath = Annotated[str, Meta(pattern=r"^/[^?#\s]*[^/?#\s]$")]
 
 # Also set by a client for its session (proxy/knobs.py).
 Mode = Literal["rewrite", "shadow"]
@@ -85,10 +86,12 @@ class ListenerSection(_Section, frozen=True):
     tls_key: str = ""
     # The authority that has signed the certificates of those who may connect. Empty: nobody is asked for one.
     tls_client_ca: str = ""
+    # Where HiveServer2 is on an HTTP listener.
+    http_path: HttpPath = HTTP_PATH
 
     def to_listener(self) -> Listener:
         """The same as the server takes it. Raises ConfigError."""
-        return Listener(address(self.listen), Transport(self.transport), self._tls())
+        return Listener(address(self.listen), Transport(self.transport), self._tls(), self.http_path)
 
     def _tls(self) -> ListenerTls | None:
         _expect_both(f"listener {self.listen}", self.tls_certificate, self.tls_key)
@@ -114,13 +117,15 @@ class BackendSection(_Section, frozen=True):
     # Who clients without credentials are to a backend that asks for some: PyHive's and beeline's own default.
     user: str = "anonymous"
     password: str = "anonymous"  # noqa: S105 - known to everybody, as the clients' own default
+    # Where HiveServer2 is on a backend that speaks HTTP (hive.server2.thrift.http.path).
+    http_path: HttpPath = HTTP_PATH
 
     def __repr__(self) -> str:
         return f"BackendSection({self.transport}, tls={self.tls})"
 
     def to_upstream(self) -> Upstream:
         """The same as the server takes it. Raises ConfigError."""
-        return Upstream(Transport(self.transport), self._tls(), self.user, self.password)
+        return Upstream(Transport(self.transport), self._tls(), self.user, self.password, self.http_path)
 
     def _tls(self) -> UpstreamTls | None:
         _expect_both("backend", self.tls_certificate, self.tls_key)
@@ -130,6 +135,19 @@ class BackendSection(_Section, frozen=True):
         if self.tls_ca or self.tls_server_name or self.tls_certificate:
             raise ConfigError("backend: tls_ca, tls_server_name and tls_certificate need tls = true beside them")
         return None
+
+
+class HttpSection(_Section, frozen=True):
+    """What HTTP clients are granted, on listeners that speak it."""
+
+    # How long an unused connection is kept: the server's own (hive.server2.thrift.http.max.idle.time). With less,
+    # a client could send a call on a connection that we are closing.
+    keep_alive_s: Seconds = 1_800.0
+    # A body of 100 MB takes a slow network this long; bounds clients that send the half of one.
+    body_s: Seconds = 120.0
+    # A session on a backend that does not speak HTTP takes a connection of its own, and one of its 500 threads. A
+    # client that has gone without closing it cannot be noticed, so it ends when its user is silent this long.
+    session_idle_s: Seconds = 14_400.0
 
 
 class AdminSection(_Section, frozen=True):
@@ -284,6 +302,7 @@ class Config(_Section, frozen=True):
     backend: BackendSection = BackendSection()
     # Whom a login may act for (proxy/proxy_users.py); `*` stands for everybody on either side.
     proxy_users: dict[str, tuple[str, ...]] = {}
+    http: HttpSection = HttpSection()
     admin: AdminSection = AdminSection()
     health: HealthSection = HealthSection()
     zookeeper: ZooKeeperSection = ZooKeeperSection()

@@ -24,7 +24,7 @@ class Dialer:
     def __init__(self, upstream: Upstream = UPSTREAM, connect_timeout_s: float = 10.0) -> None:
         """Raises ConfigError where the files of its TLS cannot be used."""
         self.upstream = upstream
-        self._timeout_s = connect_timeout_s
+        self.timeout_s = connect_timeout_s
         self._certificates = (
             None if upstream.tls is None else Certificates.of_upstream(upstream.tls, time.monotonic)
         )
@@ -33,19 +33,20 @@ class Dialer:
         """Connect a protocol. Raises UnreachableError."""
         async with self._reaching():
             loop = asyncio.get_running_loop()
-            await loop.create_connection(protocol, address.host, address.port, **self._tls(address))
+            await loop.create_connection(protocol, address.host, address.port, **self.tls(address))
 
     async def streams(self, address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect a pair of streams. Raises UnreachableError."""
         async with self._reaching():
-            return await asyncio.open_connection(address.host, address.port, **self._tls(address))
+            return await asyncio.open_connection(address.host, address.port, **self.tls(address))
 
     def renew_certificates(self) -> None:
         """Read the files of its TLS again."""
         if self._certificates is not None:
             self._certificates.renew()
 
-    def _tls(self, address: Address) -> dict[str, Any]:
+    def tls(self, address: Address) -> dict[str, Any]:
+        """What asyncio is told of TLS; nothing where the backend speaks without."""
         if self.upstream.tls is None or self._certificates is None:
             return {}
         return {
@@ -58,10 +59,10 @@ class Dialer:
     @asynccontextmanager
     async def _reaching(self) -> AsyncIterator[None]:
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self.timeout_s):
                 yield
         except TimeoutError:
-            raise UnreachableError(f"no connection within {self._timeout_s:g} s") from None
+            raise UnreachableError(f"no connection within {self.timeout_s:g} s") from None
         except ssl.SSLError as error:
             raise UnreachableError(f"no TLS: {why_no_handshake(error)}") from error
         except OSError as error:

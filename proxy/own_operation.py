@@ -23,6 +23,11 @@ class OwnOperation:
         self.is_being_ended = False
         self._handle: OperationHandle | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is one that the backend has named."""
+        return self._handle is not None
+
     def asked(self, call: Call) -> None:
         """A call of ours has been sent."""
         if call.name == EXECUTE_STATEMENT:

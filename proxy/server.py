@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 from proxy.address import Address
@@ -16,11 +17,12 @@ from proxy.beside import Beside, BesideSettings
 from proxy.connection import Common, Connection
 from proxy.dial import Dialer
 from proxy.executions import Executions
+from proxy.http.side import HttpSide
 from proxy.sessions import Opened, SessionPort, Sessions
 from proxy.settings import ServerSettings
 from proxy.tls import Certificates
 from proxy.tls_server import Accepted, TlsServer
-from proxy.transports import Listener
+from proxy.transports import Listener, Transport
 
 __all__ = ["Proxy", "ServerSettings", "SessionPort"]
 
@@ -66,9 +68,12 @@ class Proxy:
             dialer,
             backends or Backends([Member(settings.backend)], time.monotonic),
         )
+        self._http = HttpSide(self._common)
         self._connections: set[Connection] = set()
         self._accepted = 0
         self._servers: list[asyncio.Server | TlsServer] = []
+        # Clients of these connect anew for every call.
+        self._kept_until_the_end: set[asyncio.Server | TlsServer] = set()
 
     @property
     def port(self) -> int:
@@ -85,7 +90,7 @@ class Proxy:
     @property
     def connection_count(self) -> int:
         """How many clients are connected."""
-        return len(self._connections)
+        return len(self._connections) + self._http.connection_count
 
     @property
     def farewell_count(self) -> int:
@@ -96,17 +101,21 @@ class Proxy:
         """Listen. Raises OSError where the address cannot be had."""
         for listener in self._settings.listeners:
             self._servers.append(await self._listen(listener))
+            if listener.transport is Transport.HTTP:
+                self._kept_until_the_end.add(self._servers[-1])
             log.info("listening on %s for %s", Address(listener.address.host, self.ports[-1]), listener.spoken)
         log.info("the backend is %s. %s", self._common.backends.name, _WHO_IS_READ)
 
     async def drain(self, seconds: float) -> None:
         """Accept no more clients, and wait for statements in flight, up to `seconds`."""
-        self._stop_listening()
+        self._stop_listening(but=self._kept_until_the_end)
+        self._http.drain()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while loop.time() < deadline:
             since = loop.time() - DRAIN_UNUSED_S
-            if all(connection.is_quiet(since) for connection in self._connections):
+            quiet = all(connection.is_quiet(since) for connection in self._connections)
+            if quiet and self._http.is_quiet(since):
                 return
             await asyncio.sleep(DRAIN_LOOK_S)
         log.warning(
@@ -120,6 +129,7 @@ class Proxy:
         self._stop_listening()
         for connection in list(self._connections):
             connection.close("the proxy is shutting down")
+        await self._http.close()
         await self._common.beside.close()
         self._common.pool.shutdown(wait=False, cancel_futures=True)
         # One turn of the loop, so that the ends of streams are on their way before it stops.
@@ -130,10 +140,12 @@ class Proxy:
 
     async def _listen(self, listener: Listener) -> asyncio.Server | TlsServer:
         address, certificates = listener.address, self._certificates.get(listener)
+        over_http = self._http.serves(listener)
+        accept = await self._http.accepting(listener) if over_http else partial(self._accept, listener)
         if certificates is not None:
-            return TlsServer(address, certificates, lambda: self._accept(listener))
+            return TlsServer(address, certificates, accept)
         loop = asyncio.get_running_loop()
-        return await loop.create_server(lambda: self._accept(listener)[0], address.host, address.port)
+        return await loop.create_server(lambda: accept()[0], address.host, address.port)
 
     def _accept(self, listener: Listener) -> Accepted:
         self._accepted += 1
@@ -148,6 +160,7 @@ class Proxy:
             certificates.renew()
         self._common.dialer.renew_certificates()
 
-    def _stop_listening(self) -> None:
+    def _stop_listening(self, but: Collection[asyncio.Server | TlsServer] = ()) -> None:
         for server in self._servers:
-            server.close()
+            if server not in but:
+                server.close()

@@ -40,6 +40,12 @@ class ServerSettings:
     # only take turns on the backend's cores, and take them from the statements themselves.
     key_queries_at_once_max: int = 16
 
+    # HTTP clients: how long an unused connection is kept, how long a body may take, and how long a session lasts
+    # on a backend that does not speak HTTP while its user is silent.
+    http_keep_alive_s: float = 1_800.0
+    http_body_s: float = 120.0
+    http_session_idle_s: float = 14_400.0
+
     # How long the backend may take to hear that a query of ours has nobody left to wait for it. It reads nothing
     # while it holds a status call back, for up to five seconds.
     farewell_s: float = 7.0

@@ -24,7 +24,7 @@ from proxy.writes import Writes
 
 # Sections that are read as the proxy starts. [rewrite] and [shadow] count from the next statement of every session
 # on, [catalog] from the next session on, but for where the store is.
-_AT_START = ("proxy", "listener", "backend", "proxy_users", "admin", "health", "zookeeper", "log")
+_AT_START = ("proxy", "listener", "backend", "proxy_users", "http", "admin", "health", "zookeeper", "log")
 # Keys of the other sections that are.
 _KEYS_AT_START = (
     ("rewrite", "rerun_within_s"),

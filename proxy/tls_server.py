@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Final
 
 from proxy.address import Address
-from proxy.sockets import Side
 from proxy.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
 
 log = logging.getLogger(__name__)
@@ -22,7 +21,7 @@ _BACKLOG: Final = 100
 _RETRY_S: Final = 1.0
 
 # The callbacks of a new client, and what ends it where its handshake fails.
-Accepted = tuple[Side, Callable[[str], None]]
+Accepted = tuple[asyncio.BaseProtocol, Callable[[str], None]]
 
 
 class TlsServer:

@@ -9,6 +9,9 @@ from typing import Final
 
 from proxy.address import Address
 
+# The server's own (hive.server2.thrift.http.path).
+HTTP_PATH: Final = "/cliservice"
+
 
 class Transport(Enum):
     """What carries HiveServer2's Thrift messages."""
@@ -47,6 +50,8 @@ class Listener:
     address: Address
     transport: Transport = Transport.SASL
     tls: ListenerTls | None = None
+    # Of HTTP.
+    path: str = HTTP_PATH
 
     @property
     def spoken(self) -> str:
@@ -66,6 +71,8 @@ class Upstream:
     # word twice where they are told no name.
     user: str = "anonymous"
     password: str = field(default="anonymous", repr=False)
+    # Of HTTP.
+    path: str = HTTP_PATH
 
 
 # What the server speaks as it is installed.

@@ -248,8 +248,18 @@ def encode_still_running(seqid: int) -> bytes:
 
 def encode_refusal(sentence: str) -> bytes:
     """An exception that clients show with its sentence, whichever call they wait for: they look at no name."""
-    reply = Writer().header(OPEN_SESSION, MessageType.EXCEPTION, 0)
-    return reply.binary(1, sentence.encode()).i32(2, _INTERNAL_ERROR).stop().to_bytes()
+    return encode_exception(OPEN_SESSION, 0, sentence)
+
+
+def encode_unknown_call() -> bytes:
+    """A call that no server has: it is answered with an exception, and nothing is done."""
+    return _finish(_call("Starpruner", 1))
+
+
+def encode_exception(name: str, seqid: int, message: str) -> bytes:
+    """What a client is answered where there is no reply to its call."""
+    exception = Writer().header(name, MessageType.EXCEPTION, seqid).binary(1, message.encode())
+    return exception.i32(2, _INTERNAL_ERROR).stop().to_bytes()
 
 
 def encode_operation_call(name: str, seqid: int, operation: OperationHandle) -> bytes:

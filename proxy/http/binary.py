@@ -1,0 +1,368 @@
+"""Clients that speak the binary protocol over SASL PLAIN, before a backend that speaks HTTP.
+
+The negotiation is ours: the client's name and password become basic authentication, and the backend is asked
+whether it takes them before the client hears that it may go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final, cast
+
+from proxy.backend_link import BackendError
+from proxy.http.courier import Answered, Courier
+from proxy.http.headers import Caller, basic_authorization
+from proxy.http.incoming import Incoming, ask
+from proxy.http.upstream import HttpBackend, HttpUpstream
+from proxy.openings import refused
+from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
+from proxy.settings import ServerSettings
+from proxy.sockets import peer_name, prepare
+from proxy.transports import Transport
+from proxy.wire.errors import RemoteProtocolError
+from proxy.wire.framing import Framing
+from proxy.wire.hs2 import (
+    CLOSE_SESSION,
+    SessionHandle,
+    encode_close_session,
+    encode_exception,
+    encode_unknown_call,
+)
+from proxy.wire.messages import Message
+from proxy.wire.sasl import PLAIN, SaslMessage, SaslReader, SaslStatus, encode_sasl, plain_response, refusal
+
+log = logging.getLogger(__name__)
+
+CLIENT_CLOSED: Final = "the client closed"
+
+_READ_BYTES: Final = 64 * 1024
+# What an HTTP error has to say to a client that does not speak HTTP.
+_WORDS_BYTES_MAX: Final = 2_000
+_THRIFT: Final = [("Content-Type", "application/x-thrift"), ("Accept", "application/x-thrift")]
+# How long the backend may take to close the sessions of a client that has left.
+_FAREWELL_S: Final = 10.0
+# No more than the relay keeps of a client that sends calls and reads no replies.
+_AHEAD_BYTES_MAX: Final = 64 * 1024
+
+
+@dataclass(frozen=True)
+class BinarySettings:
+    """What a listener takes, and how long it waits."""
+
+    # The Authorization header of clients that bring no credentials, whose messages stand in no frames; None where
+    # clients negotiate. A secret.
+    login: str | None = field(repr=False)
+    request_bytes_max: int
+    connections_max: int
+    handshake_timeout_s: float
+    write_buffer_bytes_max: int
+
+    @classmethod
+    def of(cls, settings: ServerSettings, spoken: Transport) -> BinarySettings:
+        """What they are on a listener that speaks SASL or NOSASL."""
+        configured = plain_response(settings.upstream.user, settings.upstream.password)
+        return cls(
+            login=basic_authorization(configured) if spoken is Transport.NOSASL else None,
+            request_bytes_max=settings.request_bytes_max,
+            connections_max=settings.connections_max,
+            handshake_timeout_s=settings.handshake_timeout_s,
+            write_buffer_bytes_max=settings.write_buffer_bytes_max,
+        )
+
+
+class BinaryUpstream(HttpUpstream):
+    """The backend in the name of one connection, which remembers the sessions that are to end with it."""
+
+    def __init__(self, backend: HttpBackend, authorization: str, key: bytes) -> None:
+        caller = Caller.of("", [("authorization", authorization)])
+        super().__init__(backend, caller, [("Authorization", authorization), *_THRIFT], key)
+        self.sessions: set[SessionHandle] = set()
+
+    def opened(self, session: SessionHandle) -> None:
+        """The client has opened it on this connection."""
+        self.sessions.add(session)
+
+    def closed(self, session: SessionHandle) -> None:
+        """The client closes it."""
+        self.sessions.discard(session)
+
+    async def close_sessions(self) -> None:
+        """What a server does by itself where a connection ends that speaks the binary protocol."""
+        for session in tuple(self.sessions):
+            call = Call(CLOSE_SESSION, 1, encode_close_session(1, session), CONTROL_REPLY_BYTES_MAX)
+            with suppress(BackendError):
+                _ = await ask(self, call)
+
+
+class BinaryClient:
+    """One connection."""
+
+    def __init__(
+        self, settings: BinarySettings, courier: Courier, sign_in: Callable[[str], BinaryUpstream]
+    ) -> None:
+        """`sign_in` makes the backend of an Authorization header."""
+        self._settings = settings
+        self._courier = courier
+        self._sign_in = sign_in
+        self._framing = Framing(client=settings.login is None)
+        self._messages = self._framing.reader(settings.request_bytes_max)
+        self._upstream: BinaryUpstream | None = None
+        self.awaits_reply = False
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
+        """Serve the client to its end, or until cancelled. Returns the reason of the end."""
+        try:
+            upstream = self._upstream = await self._negotiated(reader, writer)
+            await self._answer_calls(upstream, reader, writer)
+        except _RefusedError as refused:
+            writer.write(refused.answer)
+            return str(refused)
+        except RemoteProtocolError as error:
+            return f"client: {error}"
+        except (BackendError, ConnectionError) as error:
+            # The only way to say that a reply is not all there.
+            writer.transport.abort()
+            return str(error)
+        finally:
+            writer.close()
+        return CLIENT_CLOSED
+
+    async def leave(self) -> None:
+        """End what the client has left open."""
+        if self._upstream is None:
+            return
+        sessions = tuple(self._upstream.sessions)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FAREWELL_S):
+                await self._upstream.close_sessions()
+        self._courier.forget(sessions)
+
+    # --- the negotiation
+
+    async def _negotiated(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> BinaryUpstream:
+        seconds = self._settings.handshake_timeout_s
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._negotiate(reader, writer)
+        except TimeoutError:
+            raise RemoteProtocolError(f"no completed negotiation within {seconds:g} s") from None
+
+    async def _negotiate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> BinaryUpstream:
+        if self._settings.login is not None:
+            return self._sign_in(self._settings.login)
+        sasl = SaslReader()
+        try:
+            _expect_plain(await _next_message(sasl, reader))
+            response = (await _next_message(sasl, reader)).body
+        except RemoteProtocolError as error:
+            sentence = f"Starpruner speaks SASL PLAIN to clients of a backend that speaks HTTP: {error}"
+            raise _RefusedError(sentence, refusal(sentence)) from None
+        authorization = basic_authorization(response)
+        if authorization is None:
+            raise _rejected("a name and a password are needed, and nobody else to act for")
+        upstream = self._sign_in(authorization)
+        await self._check_login(upstream)
+        writer.write(encode_sasl(SaslStatus.COMPLETE))
+        self._messages.feed(sasl.leftover())
+        return upstream
+
+    async def _check_login(self, upstream: BinaryUpstream) -> None:
+        """By a call that no server knows: it looks at the credentials, does nothing, and logs nothing."""
+        try:
+            incoming = await upstream.send(Call("", 1, encode_unknown_call(), CONTROL_REPLY_BYTES_MAX))
+        except BackendError as error:
+            raise _RefusedError(str(error), refusal(f"Starpruner: {error}")) from None
+        try:
+            if incoming.status == HTTPStatus.UNAUTHORIZED:
+                raise _rejected(await _words(incoming))
+            if incoming.status != HTTPStatus.OK:
+                sentence = f"the backend answers with HTTP status {incoming.status}: {await _words(incoming)}"
+                raise _RefusedError(f"HTTP status {incoming.status}", refusal(sentence))
+        finally:
+            incoming.drop()
+
+    # --- calls
+
+    async def _answer_calls(
+        self, upstream: BinaryUpstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        while True:
+            message = self._messages.next_message()
+            if message is None:
+                data = await reader.read(_READ_BYTES)
+                if not data:
+                    return
+                self._messages.feed(data)
+                continue
+            self.awaits_reply = True
+            await self._answer(message, upstream, writer)
+            self.awaits_reply = False
+
+    async def _answer(self, message: Message, upstream: BinaryUpstream, writer: asyncio.StreamWriter) -> None:
+        remembered = self._courier.remembered(upstream.name, message.raw)
+        if remembered is not None:
+            writer.write(self._framing.to_client(remembered))
+            return
+        try:
+            answered = await self._courier.carry(message, upstream)
+        except BackendError as error:
+            self._write_failure(writer, message, str(error))
+            return
+        try:
+            await self._forward(message, answered, writer)
+        finally:
+            answered.drop()
+
+    async def _forward(self, message: Message, answered: Answered, writer: asyncio.StreamWriter) -> None:
+        incoming = answered.incoming
+        if answered.body is None and incoming is not None and incoming.status != HTTPStatus.OK:
+            sentence = f"the backend answered with HTTP status {incoming.status}: {await _words(incoming)}"
+            self._write_failure(writer, message, sentence)
+            return
+        # How long it is nobody knows, so each piece is a frame: clients read on until they have a whole message.
+        async for piece in answered.pieces():
+            writer.write(self._framing.to_client(piece))
+            await writer.drain()
+
+    def _write_failure(self, writer: asyncio.StreamWriter, message: Message, sentence: str) -> None:
+        header = message.header
+        failure = encode_exception(header.name, header.seqid, f"Starpruner: {sentence}")
+        writer.write(self._framing.to_client(failure))
+
+
+class _RefusedError(Exception):
+    """The client may not come in. `answer` tells it why."""
+
+    def __init__(self, reason: str, answer: bytes) -> None:
+        super().__init__(reason)
+        self.answer = answer
+
+
+def _rejected(words: str) -> _RefusedError:
+    return _RefusedError("the login was refused", encode_sasl(SaslStatus.BAD, words.encode()))
+
+
+def _expect_plain(start: SaslMessage) -> None:
+    if start.status is not SaslStatus.START or start.body != PLAIN:
+        raise RemoteProtocolError("expected a SASL START message for PLAIN")
+
+
+async def _next_message(sasl: SaslReader, reader: asyncio.StreamReader) -> SaslMessage:
+    while (message := sasl.next_message()) is None:
+        data = await reader.read(_READ_BYTES)
+        if not data:
+            raise RemoteProtocolError("the client closed during the negotiation")
+        sasl.feed(data)
+    return message
+
+
+async def _words(incoming: Incoming) -> str:
+    """What the body of an HTTP error says first."""
+    said = b""
+    async for piece in incoming.pieces():
+        said += piece
+        if len(said) > _WORDS_BYTES_MAX:
+            break
+    return said[:_WORDS_BYTES_MAX].decode("utf-8", "replace").strip()
+
+
+class BinaryFront:
+    """The connections of one listener. `accept` makes the protocol for each."""
+
+    def __init__(
+        self, settings: BinarySettings, courier: Courier, sign_in: Callable[[str], BinaryUpstream]
+    ) -> None:
+        self._settings = settings
+        self._courier = courier
+        self._sign_in = sign_in
+        self._clients: dict[BinaryClient, asyncio.Task[str]] = {}
+        self._ends: set[asyncio.Task[None]] = set()
+
+    def accept(self) -> asyncio.BaseProtocol:
+        """Somebody connects."""
+        return _ClientProtocol(self._serve)
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are open."""
+        return len(self._clients)
+
+    @property
+    def awaits_replies(self) -> bool:
+        """Whether a call is under way."""
+        return any(client.awaits_reply for client in self._clients)
+
+    async def close(self) -> None:
+        """End every connection, and its sessions."""
+        for serving in self._clients.values():
+            serving.cancel()
+        if self._ends:
+            await asyncio.wait(self._ends, timeout=_FAREWELL_S)
+
+    def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> asyncio.Task[str] | None:
+        limit = self._settings.connections_max
+        if len(self._clients) >= limit:
+            sentence = f"Starpruner serves {limit} connections already (connections_max); try again later"
+            writer.write(refused(Transport.NOSASL if self._settings.login else Transport.SASL, sentence))
+            writer.close()
+            log.info("a connection was refused, %d are open", limit)
+            return None
+        transport = cast("asyncio.Transport", writer.transport)
+        prepare(transport, self._settings.write_buffer_bytes_max)
+        client = BinaryClient(self._settings, self._courier, self._sign_in)
+        loop = asyncio.get_running_loop()
+        serving = self._clients[client] = loop.create_task(client.serve(reader, writer))
+        end = loop.create_task(self._end(client, serving, peer_name(transport)))
+        self._ends.add(end)
+        end.add_done_callback(self._ends.discard)
+        return serving
+
+    async def _end(self, client: BinaryClient, serving: asyncio.Task[str], name: str) -> None:
+        await asyncio.wait([serving])
+        await client.leave()
+        del self._clients[client]
+        log.info(
+            "a connection from %s ended: %s", name, CLIENT_CLOSED if serving.cancelled() else serving.result()
+        )
+
+
+def _reason(serving: asyncio.Task[str]) -> str:
+    if serving.cancelled():
+        return CLIENT_CLOSED
+    error = serving.exception()
+    # Not its own words: they may quote the statement.
+    return serving.result() if error is None else f"failed with {type(error).__name__}"
+
+
+class _ClientProtocol(asyncio.StreamReaderProtocol):
+    """A connection as streams, whose task ends as soon as the client has left."""
+
+    def __init__(
+        self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], asyncio.Task[str] | None]
+    ) -> None:
+        super().__init__(asyncio.StreamReader(limit=_AHEAD_BYTES_MAX), self._connected)
+        self._serve = serve
+        self._client: asyncio.Task[str] | None = None
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._client = self._serve(reader, writer)
+
+    def eof_received(self) -> bool | None:
+        """The client has said all, and waits for nothing: HiveServer2's clients close both ways at once."""
+        self._cancel()
+        return super().eof_received()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The client is gone."""
+        self._cancel()
+        super().connection_lost(error)
+
+    def _cancel(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.cancel()

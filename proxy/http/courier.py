@@ -1,0 +1,268 @@
+"""Carries calls between clients and the backend, where one of them speaks HTTP: rules on statements on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from proxy.admission import Admission, Refusal
+from proxy.backend_link import BackendError
+from proxy.commands import Command, SessionClosed, SessionOpened, StatementEnded
+from proxy.connection import Common
+from proxy.deciding import pass_on, rule, tell
+from proxy.drive import answer_in_slot, answer_query
+from proxy.exchange import Exchange, Memory, Steps, Terms, hold
+from proxy.http.incoming import Incoming, Upstream, ask
+from proxy.operation import Call, Reply
+from proxy.own_operation import OwnOperation
+from proxy.queries import Query, QueryResult
+from proxy.rulings import Ruling
+from proxy.sessions import Opened, OpenSession
+from proxy.transports import Transport
+from proxy.wire.hs2 import OPEN_SESSION, SessionHandle
+from proxy.wire.messages import Message
+from proxy.wire.open_session import encode_open_session_refusal
+
+log = logging.getLogger(__name__)
+
+# Over HTTP nobody notices a client that has gone without closing its session. Past this many the one that was
+# unused for longest is forgotten: its statements go on as they come from then on. The server keeps them a week.
+SESSIONS_MAX: Final = 2_000
+# As many clients may have statuses remembered for them.
+MEMORIES_MAX: Final = 500
+
+_NAME: Final = "a call over HTTP"
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What the client gets: `body`, or where that is None whatever comes in."""
+
+    body: bytes | None = field(repr=False)
+    # None where nothing was asked of the backend.
+    incoming: Incoming | None
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body, as it comes. Raises BackendError where it is cut off."""
+        if self.body is not None:
+            yield self.body
+        elif self.incoming is not None:
+            async for piece in self.incoming.pieces():
+                yield piece
+
+    def drop(self) -> None:
+        """The rest is of no use."""
+        if self.incoming is not None:
+            self.incoming.drop()
+
+
+class Courier:
+    """What the calls of a process have in common that go over HTTP on either side."""
+
+    def __init__(self, common: Common) -> None:
+        self._common = common
+        self._terms = Terms(_now, common.settings.rerun_within_s)
+        upstream = common.settings.upstream
+        names_user = upstream.transport is Transport.NOSASL
+        self._admission = Admission(common.settings.proxy_users, names_user=names_user)
+        self._memories: OrderedDict[str, Memory] = OrderedDict()
+        self._sessions: OrderedDict[SessionHandle, None] = OrderedDict()
+        self.last_activity = -math.inf
+        # Operations of ours that are being ended although nobody waits for them any more.
+        self._farewells: set[asyncio.Task[None]] = set()
+
+    @property
+    def has_open_operations(self) -> bool:
+        """Whether statements have been executed that are not closed yet."""
+        return any(memory.has_open_operations for memory in self._memories.values())
+
+    def remembered(self, name: str, body: bytes) -> bytes | None:
+        """The reply to a status call of this client that can be answered here."""
+        memory = self._memories.get(name)
+        return None if memory is None else memory.reply_to(body)
+
+    async def carry(self, message: Message, upstream: Upstream) -> Answered:
+        """Make a client's call. Raises BackendError."""
+        self.last_activity = _now()
+        note = partial(self._note, upstream)
+        exchange = Exchange(self._memory(upstream.name), self._common.executions, self._terms, note)
+        held = hold(message)
+        if held is None:
+            return await self._pass_on(message, exchange, upstream)
+        session, statement = held.call.session, held.call.statement or ""
+        ruling = await self._rule(session, statement, upstream)
+        sent = held.with_text(ruling.text, self._common.settings.request_bytes_max)
+        execution = held.execution(ruling, sent, _now())
+        self._run_beside(ruling, session, upstream)
+        return await _drive(exchange.execute(sent, execution), upstream)
+
+    async def _pass_on(self, message: Message, exchange: Exchange, upstream: Upstream) -> Answered:
+        if message.header.name == OPEN_SESSION:
+            admitted = self._admission.decide(message, upstream.login)
+            if isinstance(admitted, Refusal):
+                log.warning("%s: no session is opened: %s", _NAME, admitted.sentence)
+                return Answered(encode_open_session_refusal(message.header.seqid, admitted.sentence), None)
+            message = admitted
+        return await _drive(exchange.pass_on(message), upstream)
+
+    def forget(self, sessions: Iterable[SessionHandle]) -> None:
+        """These sessions have ended, or will not be heard of again."""
+        gone = list(sessions)
+        for session in gone:
+            self._sessions.pop(session, None)
+        self._tell(self._common.executions.sessions_ended(gone, _now()))
+        self._common.beside.sessions_closed(gone)
+        self._common.sessions.closed(gone)
+
+    async def close(self) -> None:
+        """Let the backend know that queries of ours have nobody left to wait for them."""
+        if self._farewells:
+            await asyncio.wait(self._farewells, timeout=self._common.settings.farewell_s)
+
+    # --- statements
+
+    async def _rule(self, handle: SessionHandle, statement: str, upstream: Upstream) -> Ruling:
+        session = self._common.sessions.of(handle)
+        if handle in self._sessions:
+            self._sessions.move_to_end(handle)
+        if not session.is_offered or upstream.owner is None:
+            return pass_on(session.port, statement)
+        own = OwnCalls(upstream)
+        try:
+            return await self._ask_session(session, handle, statement, own)
+        finally:
+            if own.has_unfinished:
+                self._say_farewell(own)
+
+    async def _ask_session(
+        self, session: OpenSession, handle: SessionHandle, statement: str, own: OwnCalls
+    ) -> Ruling:
+        pool, slots = self._common.pool, self._common.slots
+
+        async def answer(query: Query) -> QueryResult:
+            return await answer_query(query, handle, own.ask, pool)
+
+        async def answer_in_turn(query: Query) -> QueryResult:
+            return await answer_in_slot(query, slots, answer)
+
+        return await rule(session, statement, answer_in_turn, pool, _NAME)
+
+    def _run_beside(self, ruling: Ruling, handle: SessionHandle, upstream: Upstream) -> None:
+        if ruling.beside is not None and upstream.credentials is not None:
+            _ = self._common.beside.start(handle, upstream.credentials, ruling.beside)
+
+    def _say_farewell(self, own: OwnCalls) -> None:
+        task = asyncio.get_running_loop().create_task(own.end(self._common.settings.farewell_s))
+        self._farewells.add(task)
+        task.add_done_callback(self._farewells.discard)
+
+    # --- notes
+
+    def _note(self, upstream: Upstream, commands: list[Command]) -> None:
+        for command in commands:
+            match command:
+                case SessionOpened(session, version, configuration, user):
+                    self._opened(session, upstream)
+                    self._common.sessions.opened(session, version, _opened(configuration, user, upstream))
+                case SessionClosed(session):
+                    upstream.closed(session)
+                    self.forget([session])
+                case StatementEnded():
+                    self._tell([command])
+
+    def _opened(self, session: SessionHandle, upstream: Upstream) -> None:
+        upstream.opened(session)
+        if len(self._sessions) >= SESSIONS_MAX:
+            self.forget([next(iter(self._sessions))])
+        self._sessions[session] = None
+
+    def _tell(self, ended: list[StatementEnded]) -> None:
+        for one in ended:
+            tell(one.ruling, one.ending, _NAME)
+
+    def _memory(self, name: str) -> Memory:
+        memory = self._memories.get(name)
+        if memory is None:
+            if len(self._memories) >= MEMORIES_MAX:
+                self._memories.popitem(last=False)
+            memory = self._memories[name] = Memory(self._common.executions, _now)
+        self._memories.move_to_end(name)
+        return memory
+
+
+class OwnCalls:
+    """Calls of ours while a statement waits, and the operation that they have open."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self._operation = OwnOperation()
+        self._exchange: asyncio.Task[Reply] | None = None
+
+    @property
+    def has_unfinished(self) -> bool:
+        """Whether there is an operation that nobody but us would end, or may be one."""
+        return self._operation.is_awaited or self._operation.is_open
+
+    async def ask(self, call: Call) -> Reply:
+        """Make a call. Raises BackendError."""
+        # Cancelled, the exchange goes on: its reply may name the operation that is to be ended.
+        self._exchange = asyncio.get_running_loop().create_task(self._ask(call))
+        return await asyncio.shield(self._exchange)
+
+    async def end(self, seconds_max: float) -> None:
+        """End the operation that is still open."""
+        with suppress(BackendError, TimeoutError):
+            async with asyncio.timeout(seconds_max):
+                if self._exchange is not None:
+                    await self._exchange
+                for call in self._operation.last_words():
+                    _ = await ask(self._upstream, call)
+
+    async def _ask(self, call: Call) -> Reply:
+        self._operation.asked(call)
+        reply = await ask(self._upstream, call)
+        self._operation.answered(call.name, call.seqid, reply)
+        return reply
+
+
+def _now() -> float:
+    """The clock of the event loop, by which connections go too: they share what they know of statements."""
+    return asyncio.get_running_loop().time()
+
+
+def _opened(configuration: Mapping[str, str] | None, user: str | None, upstream: Upstream) -> Opened | None:
+    if configuration is None or upstream.owner is None:
+        return None
+    # A server that asks for no login goes by the name in the call.
+    return Opened(configuration, "\0".join((upstream.owner, user or "")))
+
+
+async def _drive(steps: Steps, upstream: Upstream) -> Answered:
+    """Make the calls. The last reply that was read stands for the one that the client gets."""
+    incoming: Incoming | None = None
+    reply: Reply = None
+    try:
+        while True:
+            try:
+                # None starts a generator; its type knows no way to say so.
+                call = steps.send(reply)
+            except StopIteration as end:
+                assert incoming is not None  # noqa: S101 - every call of a client comes to one of ours at least
+                return Answered(end.value, incoming)
+            if incoming is not None:
+                incoming.drop()
+            incoming = await upstream.send(call)
+            reply = await incoming.whole(call.reply_bytes_max)
+    except BaseException:
+        if incoming is not None:
+            incoming.drop()
+        raise
+    finally:
+        steps.close()

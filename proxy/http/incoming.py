@@ -1,0 +1,103 @@
+"""A reply on its way from the backend, and who asks for it: what the two kinds of backend have in common."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from proxy.backend_link import BackendError
+from proxy.http.headers import Headers
+from proxy.operation import Call, Reply
+from proxy.wire.hs2 import SessionHandle
+
+
+class UnsentError(BackendError):
+    """Nothing has been sent: to try again cannot do anything twice."""
+
+
+class RefusedError(BackendError):
+    """The backend does not take the client's credentials."""
+
+
+class Incoming(Protocol):
+    """A reply, of which the head has come. To be read to its end, or dropped."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status; 200 where the backend does not speak HTTP."""
+        ...
+
+    @property
+    def headers(self) -> Headers:
+        """The HTTP headers that pass."""
+        ...
+
+    @property
+    def length(self) -> int | None:
+        """How long it is, where that was said."""
+        ...
+
+    @property
+    def is_reply(self) -> bool:
+        """Whether it is a Thrift message that can be read: an HTTP error is none."""
+        ...
+
+    async def whole(self, bytes_max: int) -> Reply:
+        """All of it; None if it is longer or no reply, and `pieces` still has everything. Raises BackendError."""
+        ...
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """What there is of it, as it comes. Raises BackendError where it is cut off."""
+        ...
+
+    def drop(self) -> None:
+        """The rest is of no use."""
+        ...
+
+
+class Upstream(Protocol):
+    """The backend, asked in the name of one client."""
+
+    @property
+    def owner(self) -> str | None:
+        """Whom a session opened here belongs to; None where nothing may be asked in that name."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Equal for calls that the same client may have made."""
+        ...
+
+    @property
+    def login(self) -> str | None:
+        """Whom the backend takes the client for; empty where it has not said, None where nobody asks."""
+        ...
+
+    @property
+    def credentials(self) -> bytes | None:
+        """The name and the password, as PLAIN has them. A secret."""
+        ...
+
+    async def send(self, call: Call) -> Incoming:
+        """Make a call. Raises BackendError."""
+        ...
+
+    def opened(self, session: SessionHandle) -> None:
+        """The last call has opened this session."""
+        ...
+
+    def closed(self, session: SessionHandle) -> None:
+        """The client closes the session."""
+        ...
+
+
+async def ask(upstream: Upstream, call: Call) -> Reply:
+    """Make a call of our own. Raises BackendError."""
+    incoming = await upstream.send(call)
+    try:
+        reply = await incoming.whole(call.reply_bytes_max)
+        if reply is None and not incoming.is_reply:
+            raise BackendError(f"the backend answered {call.name} with HTTP status {incoming.status}")
+        return reply
+    finally:
+        incoming.drop()

@@ -1,0 +1,265 @@
+"""A backend that does not speak HTTP, for clients that do: logged-in connections, kept for their users.
+
+A session lives as long as the connection that opened it, so that one is kept while its user is heard of. Handles
+work from any connection of the user, so calls that come at once take others, logged in by the same credentials.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from proxy.address import Address
+from proxy.backend_link import BackendError, BackendLink, LoginError
+from proxy.dial import Dialer
+from proxy.http.headers import Caller, Headers
+from proxy.http.incoming import RefusedError, UnsentError
+from proxy.operation import Call, Reply
+from proxy.transports import Transport
+from proxy.wire.hs2 import SessionHandle
+
+log = logging.getLogger(__name__)
+
+# How often to look for connections that nobody needs any more.
+SWEEP_S: Final = 5.0
+# How long one without sessions is kept for the next call: clients call again within milliseconds.
+UNUSED_S: Final = 15.0
+
+
+@dataclass(frozen=True)
+class LinkSettings:
+    """Where the backend is, and how many connections it is good for."""
+
+    address: Address
+    dialer: Dialer
+    # A login waits for a directory service at most.
+    login_timeout_s: float
+    links_max: int
+    session_idle_s: float
+
+
+@dataclass(eq=False)
+class Link:
+    """One connection, and the sessions that end with it."""
+
+    wire: BackendLink
+    owner: str
+    sessions: set[SessionHandle] = field(default_factory=set, repr=False)
+    is_busy: bool = True
+    idle_since: float = 0.0
+
+
+class Links:
+    """The connections of a process. `on_lost` is told of sessions that have ended with theirs."""
+
+    def __init__(self, settings: LinkSettings, on_lost: Callable[[Iterable[SessionHandle]], None]) -> None:
+        self._settings = settings
+        self._on_lost = on_lost
+        self._links: dict[str, list[Link]] = {}
+        self._count = 0
+        # When each user was last heard of.
+        self._heard: dict[str, float] = {}
+        self._tails: set[asyncio.Task[None]] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    @property
+    def count(self) -> int:
+        """How many connections there are."""
+        return self._count
+
+    async def take(self, owner: str, credentials: bytes | None) -> Link:
+        """A connection for one call, logged in with these. Raises BackendError."""
+        if credentials is None and self._settings.dialer.upstream.transport is not Transport.NOSASL:
+            raise RefusedError("the backend takes a name and a password, and the request has none (basic)")
+        self._heard[owner] = _now()
+        for link in self._links.get(owner, ()):
+            if not link.is_busy and not link.wire.is_closed:
+                link.is_busy = True
+                return link
+        return await self._open(owner, credentials or b"")
+
+    def give_back(self, link: Link) -> None:
+        """The reply has been read to its end."""
+        link.is_busy = False
+        link.idle_since = self._heard[link.owner] = _now()
+
+    def read_past(self, link: Link) -> None:
+        """Nobody wants the rest of the reply, and the sessions are to live on."""
+        task = asyncio.get_running_loop().create_task(self._read_past(link))
+        self._tails.add(task)
+        task.add_done_callback(self._tails.discard)
+
+    def end(self, link: Link) -> None:
+        """The connection is of no more use, and what was opened on it has ended."""
+        mine = self._links.get(link.owner, [])
+        if link not in mine:
+            return
+        mine.remove(link)
+        if not mine:
+            del self._links[link.owner]
+            self._heard.pop(link.owner, None)
+        self._count -= 1
+        link.wire.hang_up()
+        self._on_lost(link.sessions)
+
+    def closed(self, session: SessionHandle, owner: str) -> None:
+        """A client closes its session: its connection may go too."""
+        for link in self._links.get(owner, ()):
+            link.sessions.discard(session)
+
+    def close(self) -> None:
+        """End all of them."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for task in self._tails:
+            task.cancel()
+        for link in [link for links in self._links.values() for link in links]:
+            self.end(link)
+
+    async def _open(self, owner: str, credentials: bytes) -> Link:
+        settings = self._settings
+        if self._count >= settings.links_max:
+            raise UnsentError(
+                f"Starpruner has {self._count} connections to the backend already (connections_max); "
+                "try again later"
+            )
+        self._count += 1
+        wire = BackendLink(settings.address, settings.dialer, settings.login_timeout_s)
+        try:
+            await wire.open(credentials, "a client")
+        except BaseException as error:
+            self._count -= 1
+            if isinstance(error, LoginError):
+                raise RefusedError(str(error)) from None
+            if isinstance(error, BackendError):
+                raise UnsentError(str(error)) from None
+            raise
+        link = Link(wire, owner)
+        self._links.setdefault(owner, []).append(link)
+        if self._sweeper is None:
+            self._sweep()
+        return link
+
+    async def _read_past(self, link: Link) -> None:
+        try:
+            while link.wire.awaits_reply:
+                _ = await link.wire.piece()
+        except BackendError:
+            self.end(link)
+        else:
+            self.give_back(link)
+
+    def _sweep(self) -> None:
+        now = _now()
+        for link in [link for links in self._links.values() for link in links]:
+            if link.wire.is_closed or (not link.is_busy and self._is_unused(link, now)):
+                self.end(link)
+        self._sweeper = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
+
+    def _is_unused(self, link: Link, now: float) -> bool:
+        if link.sessions:
+            return now - self._heard[link.owner] > self._settings.session_idle_s
+        return now - link.idle_since > UNUSED_S
+
+
+class LinkUpstream:
+    """The backend, asked in the name of whoever sent a request."""
+
+    def __init__(self, links: Links, caller: Caller, key: bytes) -> None:
+        self._links = links
+        self.credentials = caller.credentials
+        # Who has the same name and password, and nobody else, is whom the backend takes the client for.
+        self.name = caller.name(key)
+        self.owner = None if self.credentials is None else self.name
+        self.login = caller.login or None
+        self._last: Link | None = None
+
+    async def send(self, call: Call) -> LinkIncoming:
+        """Make a call. Raises BackendError."""
+        link = self._last = await self._links.take(self.name, self.credentials)
+        incoming = LinkIncoming(self._links, link)
+        try:
+            await incoming.begin(call)
+        except BackendError:
+            self._links.end(link)
+            raise
+        except BaseException:
+            # The client has left. Its call is on the way, and the reply to it will come.
+            incoming.drop()
+            raise
+        return incoming
+
+    def opened(self, session: SessionHandle) -> None:
+        """The last call has opened this session: it ends with that connection."""
+        if self._last is not None:
+            self._last.sessions.add(session)
+
+    def closed(self, session: SessionHandle) -> None:
+        """The client closes the session."""
+        self._links.closed(session, self.name)
+
+
+class LinkIncoming:
+    """The reply to one call. How long it is nobody says before its end."""
+
+    status: Final = 200
+    headers: Final[Headers] = ()
+    length: Final = None
+    is_reply: Final = True
+
+    def __init__(self, links: Links, link: Link) -> None:
+        self._links = links
+        self._link = link
+        # What has come and not been handed out, and how much has come in all.
+        self._read: list[bytes] = []
+        self._count = 0
+        self._is_done = False
+
+    async def begin(self, call: Call) -> None:
+        """Make the call, and wait until its reply begins. Raises BackendError."""
+        await self._link.wire.send(call.name, call.seqid, call.message)
+        await self._more()
+
+    async def whole(self, bytes_max: int) -> Reply:
+        """All of it; None if it is longer, and `pieces` still has everything. Raises BackendError."""
+        while self._count <= bytes_max:
+            if self._is_done:
+                return b"".join(self._read)
+            await self._more()
+        return None
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """What there is of it, as it comes. Raises BackendError where it is cut off."""
+        while self._read or not self._is_done:
+            if not self._read:
+                await self._more()
+            kept, self._read = self._read, []
+            for piece in kept:
+                yield piece
+
+    def drop(self) -> None:
+        """The rest is of no use, but the connection is: it is read past."""
+        if not self._is_done:
+            self._is_done = True
+            self._links.read_past(self._link)
+
+    async def _more(self) -> None:
+        wire = self._link.wire
+        try:
+            piece = await wire.piece()
+        except BackendError:
+            self._is_done = True
+            self._links.end(self._link)
+            raise
+        self._read.append(piece)
+        self._count += len(piece)
+        if not wire.awaits_reply:
+            self._is_done = True
+            self._links.give_back(self._link)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,178 @@
+"""The backend over HTTP: a POST for each call, with what its client said of itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from io import BytesIO
+from typing import Final, Self
+
+import aiohttp
+from yarl import URL
+
+from proxy.address import Address, why_unreachable
+from proxy.backend_link import BackendError
+from proxy.dial import Dialer
+from proxy.http.headers import Caller, Headers, passing
+from proxy.http.incoming import UnsentError
+from proxy.operation import Call, Reply
+from proxy.tls import why_no_handshake
+from proxy.wire.hs2 import SessionHandle
+
+# A cookie and a Kerberos ticket stand in one header each. Jetty's own limit is 8 KB, or 6 KB as Spark sets it.
+HEADER_BYTES_MAX: Final = 64 * 1024
+# What may be read ahead of a slow client: from twice as much on the backend is read no further.
+READ_AHEAD_BYTES: Final = 64 * 1024
+# How long an unused connection is kept. The server closes it after half an hour
+# (hive.server2.thrift.http.max.idle.time). A call that goes out at that moment is lost, so this stays far below.
+KEEP_ALIVE_S: Final = 30.0
+# From here on a message goes out piece by piece: aiohttp writes bytes at once, all of them.
+_IN_PIECES_BYTES: Final = 256 * 1024
+# What aiohttp would add of its own.
+_NOT_ADDED: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where the backend is and how it is reached."""
+
+    address: Address
+    dialer: Dialer
+
+    @property
+    def url(self) -> str:
+        """Where calls go."""
+        upstream = self.dialer.upstream
+        return f"{'http' if upstream.tls is None else 'https'}://{self.address}{upstream.path}"
+
+
+class HttpBackend:
+    """The connections to the backend: `async with HttpBackend(..) as backend`."""
+
+    def __init__(self, destination: Destination) -> None:
+        self._destination = destination
+        self._session: aiohttp.ClientSession
+
+    async def __aenter__(self) -> Self:
+        # No limit of its own: every client has one call under way at most, and clients are limited.
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=_NOT_ADDED,
+            auto_decompress=False,
+            # A call may wait for hours for its statement's end.
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._destination.dialer.timeout_s),
+            read_bufsize=READ_AHEAD_BYTES,
+            max_line_size=HEADER_BYTES_MAX,
+            max_field_size=HEADER_BYTES_MAX,
+        )
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self._session.close()
+
+    async def post(self, message: bytes, query: str, headers: list[tuple[str, str]]) -> HttpIncoming:
+        """Make a call. Raises BackendError."""
+        destination = self._destination
+        url = URL(f"{destination.url}?{query}" if query else destination.url, encoded=True)
+        # Asked anew for each call, since certificates may change meanwhile.
+        tls = destination.dialer.tls(destination.address)
+        with _failures(destination.address):
+            response = await self._session.post(
+                url,
+                data=message if len(message) < _IN_PIECES_BYTES else BytesIO(message),
+                headers=headers,
+                allow_redirects=False,
+                ssl=tls.get("ssl", True),
+                server_hostname=tls.get("server_hostname"),
+            )
+        return HttpIncoming(response, destination.address)
+
+
+class HttpUpstream:
+    """The backend, asked in the name of whoever sent a request: all its headers go with each call of ours too."""
+
+    def __init__(self, backend: HttpBackend, caller: Caller, headers: list[tuple[str, str]], key: bytes) -> None:
+        self._backend = backend
+        self._caller = caller
+        self._headers = [*passing(headers, to_backend=True), ("Accept-Encoding", "identity")]
+        self.owner = caller.owner(key) if caller.may_be_asked_for else None
+        self.name = caller.name(key)
+        self.login = caller.login
+
+    @property
+    def credentials(self) -> bytes | None:
+        """The name and the password, as PLAIN has them. A secret."""
+        return self._caller.credentials
+
+    async def send(self, call: Call) -> HttpIncoming:
+        """Make a call. Raises BackendError."""
+        return await self._backend.post(call.message, self._caller.query, self._headers)
+
+    def opened(self, session: SessionHandle) -> None:
+        """It lives on the server, whatever becomes of connections."""
+
+    def closed(self, session: SessionHandle) -> None:
+        """There is nothing here that it had."""
+
+
+class HttpIncoming:
+    """The answer to one POST."""
+
+    def __init__(self, response: aiohttp.ClientResponse, address: Address) -> None:
+        self._response = response
+        self._address = address
+        self._read: list[bytes] = []
+        self.status = response.status
+        self.headers: Headers = tuple(passing(response.headers.items(), to_backend=False))
+        self.length = response.content_length
+        coding = response.headers.get("Content-Encoding", "identity").lower()
+        self.is_reply = self.status == HTTPStatus.OK and coding == "identity"
+
+    async def whole(self, bytes_max: int) -> Reply:
+        """All of it; None if it is longer or no reply, and `pieces` still has everything. Raises BackendError."""
+        if not self.is_reply or bytes_max < (self.length or 1):
+            return None
+        count = 0
+        with _failures(self._address):
+            async for piece in self._response.content.iter_any():
+                self._read.append(piece)
+                count += len(piece)
+                if count > bytes_max:
+                    return None
+        return b"".join(self._read)
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """What there is of it, as it comes. Raises BackendError where it is cut off."""
+        for piece in self._read:
+            yield piece
+        with _failures(self._address):
+            async for piece in self._response.content.iter_any():
+                yield piece
+
+    def drop(self) -> None:
+        """The rest is of no use: a connection with something left to read is closed."""
+        self._response.close()
+
+
+@contextmanager
+def _failures(address: Address) -> Generator[None]:
+    """Turn what aiohttp raises into BackendError, whose sentence names no header and no statement."""
+    try:
+        yield
+    except aiohttp.ClientConnectorCertificateError as error:
+        why = why_no_handshake(error.certificate_error)
+        raise UnsentError(f"cannot reach the backend {address}: no TLS: {why}") from None
+    except aiohttp.ClientConnectorSSLError as error:
+        raise UnsentError(
+            f"cannot reach the backend {address}: no TLS: {why_no_handshake(error.os_error)}"
+        ) from None
+    except aiohttp.ConnectionTimeoutError:
+        raise UnsentError(f"cannot reach the backend {address}: no connection in time") from None
+    except aiohttp.ClientConnectorError as error:
+        raise UnsentError(f"cannot reach the backend {address}: {why_unreachable(error.os_error)}") from None
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise BackendError(f"the backend {address} broke off its answer: {type(error).__name__}") from None
