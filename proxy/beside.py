@@ -14,10 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from proxy.backend_link import BackendError, BackendLink
+from proxy.backend_link import BackendError
 from proxy.backends.pool import Lease
 from proxy.dial import Dialer
 from proxy.drive import answer_query, drive
+from proxy.http.link import Link, link_to
 from proxy.operation import Call, Reply
 from proxy.own_operation import OwnOperation
 from proxy.queries import Query, QueryResult
@@ -85,7 +86,7 @@ class Beside:
 
     async def _run(self, session: SessionHandle, credentials: bytes, work: Work, lease: Lease) -> None:
         settings = self._settings
-        link = BackendLink(lease.address, settings.dialer, settings.reply_timeout_s)
+        link = link_to(lease.address, settings.dialer, settings.reply_timeout_s)
         try:
             await link.open(credentials, "a client")
             await _drive(link, session, work, self._pool)
@@ -99,7 +100,7 @@ class Beside:
             log.error("what ran beside a client's statement failed with %s", type(error).__name__)
 
 
-async def _drive(link: BackendLink, session: SessionHandle, work: Work, pool: Executor) -> None:
+async def _drive(link: Link, session: SessionHandle, work: Work, pool: Executor) -> None:
     calls = _Calls(link)
 
     async def answer(query: Query) -> QueryResult:
@@ -115,7 +116,7 @@ async def _drive(link: BackendLink, session: SessionHandle, work: Work, pool: Ex
 class _Calls:
     """Calls over the link, and the operation that they have open."""
 
-    def __init__(self, link: BackendLink) -> None:
+    def __init__(self, link: Link) -> None:
         self._link = link
         self._operation = OwnOperation()
         self._exchange: asyncio.Task[Reply] | None = None

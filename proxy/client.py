@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Final, Self, TypeVar
 
 from proxy.address import Address
-from proxy.backend_link import BackendError, BackendLink
+from proxy.backend_link import BackendError
 from proxy.dial import Dialer
 from proxy.drive import answer_query, drive
+from proxy.http.link import link_to
 from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.queries import Query, QueryResult
 from proxy.transports import UPSTREAM, Upstream
@@ -54,7 +55,7 @@ class BackendClient:
 
     def __init__(self, login: Login) -> None:
         self._login = login
-        self._link = BackendLink(login.address, login.dialer, login.reply_timeout_s)
+        self._link = link_to(login.address, login.dialer, login.reply_timeout_s)
         # It works from any connection, so it is a secret.
         self.session = SessionHandle(b"")
         # One session runs one statement at a time here, so one thread is enough.

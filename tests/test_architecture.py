@@ -32,6 +32,7 @@ SHELL = {
     "proxy.http.binary",
     "proxy.http.courier",
     "proxy.http.front",
+    "proxy.http.link",
     "proxy.http.links",
     "proxy.http.side",
     "proxy.http.upstream",

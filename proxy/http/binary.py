@@ -16,7 +16,7 @@ from typing import Final, cast
 
 from proxy.backend_link import BackendError
 from proxy.http.courier import Answered, Courier
-from proxy.http.headers import Caller, basic_authorization
+from proxy.http.headers import THRIFT_HEADERS, Caller, basic_authorization
 from proxy.http.incoming import Incoming, ask
 from proxy.http.upstream import HttpBackend, HttpUpstream
 from proxy.openings import refused
@@ -43,7 +43,6 @@ CLIENT_CLOSED: Final = "the client closed"
 _READ_BYTES: Final = 64 * 1024
 # What an HTTP error has to say to a client that does not speak HTTP.
 _WORDS_BYTES_MAX: Final = 2_000
-_THRIFT: Final = [("Content-Type", "application/x-thrift"), ("Accept", "application/x-thrift")]
 # How long the backend may take to close the sessions of a client that has left.
 _FAREWELL_S: Final = 10.0
 # No more than the relay keeps of a client that sends calls and reads no replies.
@@ -80,7 +79,7 @@ class BinaryUpstream(HttpUpstream):
 
     def __init__(self, backend: HttpBackend, authorization: str, key: bytes) -> None:
         caller = Caller.of("", [("authorization", authorization)])
-        super().__init__(backend, caller, [("Authorization", authorization), *_THRIFT], key)
+        super().__init__(backend, caller, [("Authorization", authorization), *THRIFT_HEADERS], key)
         self.sessions: set[SessionHandle] = set()
 
     def opened(self, session: SessionHandle) -> None:

@@ -16,6 +16,9 @@ from urllib.parse import parse_qsl
 # As they came, a name once for each time that it was sent.
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
+# What a client sends with every call.
+THRIFT_HEADERS: Final[Headers] = (("Content-Type", "application/x-thrift"), ("Accept", "application/x-thrift"))
+
 # Of one connection, or about the body's way over it: each side has its own.
 _OF_A_CONNECTION: Final = frozenset(
     """

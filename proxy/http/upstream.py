@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,9 @@ KEEP_ALIVE_S: Final = 30.0
 _IN_PIECES_BYTES: Final = 256 * 1024
 # What aiohttp would add of its own.
 _NOT_ADDED: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+
+# Sessions that are being closed, which the event loop alone would not keep.
+_CLOSING: Final[set[asyncio.Task[None]]] = set()
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,12 @@ class HttpBackend:
 
     async def __aexit__(self, *_error: object) -> None:
         await self._session.close()
+
+    def abandon(self) -> None:
+        """Close the connections and wait for nothing."""
+        task = asyncio.get_running_loop().create_task(self._session.close())
+        _CLOSING.add(task)
+        task.add_done_callback(_CLOSING.discard)
 
     async def post(self, message: bytes, query: str, headers: list[tuple[str, str]]) -> HttpIncoming:
         """Make a call. Raises BackendError."""
