@@ -13,7 +13,7 @@ from proxy.address import Address
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ending, Ruling
 from proxy.server import Proxy, ServerSettings
-from proxy.transports import Listener
+from proxy.transports import UPSTREAM, Listener, Transport, Upstream
 
 START_SECONDS_MAX = 10
 
@@ -42,9 +42,12 @@ class Script:
 
 
 @contextmanager
-def scripted_proxy(backend: Endpoint, script: Script) -> Iterator[Endpoint]:
+def scripted_proxy(
+    backend: Endpoint, script: Script, transport: Transport = Transport.SASL, upstream: Upstream = UPSTREAM
+) -> Iterator[Endpoint]:
     """A proxy that listens as long as the context lasts, on the event loop that users run it on."""
-    settings = ServerSettings((Listener(Address("127.0.0.1", 0)),), backend.host, backend.port)
+    listener = Listener(Address("127.0.0.1", 0), transport)
+    settings = ServerSettings((listener,), backend.host, backend.port, upstream)
     proxy = Proxy(settings, lambda _opened: script)
     started, stop = threading.Event(), asyncio.Event()
     loop = uvloop.new_event_loop()

@@ -1,6 +1,7 @@
 """The proxy between a client and a backend that the test plays, either of which may speak HTTP."""
 
 import asyncio
+import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ from proxy.address import Address
 from proxy.proxy_users import ProxyUsers
 from proxy.server import Proxy, ServerSettings, SessionPort
 from proxy.sessions import Opened
-from proxy.transports import Listener, Transport, Upstream
+from proxy.transports import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 
 PATH = "/cliservice"
 # What the client speaks, and what the backend does.
@@ -111,10 +112,23 @@ def request(body: bytes, *headers: str) -> bytes:
     return "\r\n".join(lines).encode() + body
 
 
+@dataclass(frozen=True)
+class Tls:
+    """What each of the four ends makes of TLS; None is none."""
+
+    client: ssl.SSLContext | None = None
+    listener: ListenerTls | None = None
+    upstream: UpstreamTls | None = None
+    backend: ssl.SSLContext | None = None
+
+
 class Stage:
     """A proxy, and whom it talks to."""
 
-    def __init__(self, proxy: Proxy, backend: HttpBackend, links: "asyncio.Queue[Peer]") -> None:
+    def __init__(
+        self, proxy: Proxy, backend: HttpBackend, links: "asyncio.Queue[Peer]", tls: ssl.SSLContext | None
+    ) -> None:
+        self._tls = tls
         self.proxy = proxy
         self.backend = backend
         self._links = links
@@ -123,7 +137,8 @@ class Stage:
         self.stop_backend: Callable[[], None]
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+        connector = aiohttp.TCPConnector(ssl=self._tls or True)
+        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -131,7 +146,7 @@ class Stage:
 
     @property
     def url(self) -> str:
-        return f"http://{HOST}:{self.proxy.port}"
+        return f"{'https' if self._tls else 'http'}://{HOST}:{self.proxy.port}"
 
     async def link(self) -> Peer:
         """The proxy's next connection to a backend that does not speak HTTP."""
@@ -172,9 +187,10 @@ async def stage(
     rewriter: Rewriter | None = None,
     sides: tuple[Transport, Transport] = (Transport.HTTP, Transport.HTTP),
     open_port: Callable[[Opened], SessionPort] | None = None,
+    tls: Tls | None = None,
     **settings: float | ProxyUsers,
 ) -> AsyncIterator[Stage]:
-    client, backend = sides
+    (client, backend), secured = sides, tls or Tls()
     played, links, peers = HttpBackend(), asyncio.Queue[Peer](), list[Peer]()
 
     async def accept_link(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -182,14 +198,14 @@ async def stage(
         links.put_nowait(peers[-1])
 
     accept = played.accept if backend is Transport.HTTP else accept_link
-    server = await asyncio.start_server(accept, HOST, 0, limit=1024 * 1024)
+    server = await asyncio.start_server(accept, HOST, 0, limit=1024 * 1024, ssl=secured.backend)
     port = server.sockets[0].getsockname()[1]
-    listener = Listener(Address(HOST, 0), client)
-    chosen = ServerSettings((listener,), HOST, port, Upstream(backend), **settings)  # type: ignore[arg-type]
+    listener, upstream = Listener(Address(HOST, 0), client, secured.listener), Upstream(backend, secured.upstream)
+    chosen = ServerSettings((listener,), HOST, port, upstream, **settings)  # type: ignore[arg-type]
     proxy = Proxy(chosen, open_port or (lambda _opened: rewriter or Rewriter()))
     await proxy.start()
     try:
-        async with Stage(proxy, played, links) as on:
+        async with Stage(proxy, played, links, secured.client) as on:
             on.stop_backend = server.close
             yield on
             for peer in on.clients:

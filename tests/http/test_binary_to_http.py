@@ -47,7 +47,7 @@ SERVER_ERROR = "Starpruner: the backend answered with HTTP status 500: no"
 
 @asynccontextmanager
 async def binary_stage(rewriter: Rewriter | None = None, **settings: float) -> AsyncIterator[Stage]:
-    async with stage(rewriter, BINARY_TO_HTTP, None, **settings) as on:
+    async with stage(rewriter, BINARY_TO_HTTP, None, None, **settings) as on:
         yield on
 
 

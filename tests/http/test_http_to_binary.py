@@ -41,7 +41,7 @@ QUERY = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=5.0)
 
 @asynccontextmanager
 async def links_stage(rewriter: Rewriter | None = None, **settings: float | ProxyUsers) -> AsyncIterator[Stage]:
-    async with stage(rewriter, HTTP_TO_BINARY, None, **settings) as on:
+    async with stage(rewriter, HTTP_TO_BINARY, None, None, **settings) as on:
         yield on
 
 
