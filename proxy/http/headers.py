@@ -9,6 +9,7 @@ import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
 from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
@@ -60,13 +61,13 @@ class Caller:
         lasting = tuple(pair for pair in self.headers if pair[0] != "cookie")
         return _digest(key, self.query, self.headers if self.authorization is None else lasting)
 
-    @property
+    @cached_property
     def authorization(self) -> str | None:
         """What the header says; None where there is not exactly one."""
         said = [value for name, value in self.headers if name == "authorization"]
         return said[0] if len(said) == 1 else None
 
-    @property
+    @cached_property
     def credentials(self) -> bytes | None:
         """Name and password of basic authentication, as PLAIN has them; None where there are none."""
         return None if self.authorization is None else plain_response(self.authorization)
@@ -132,5 +133,7 @@ def login_of(response: bytes) -> str:
 
 def acts_for(query: str) -> list[str]:
     """Whom a request wants to act for. The server takes the name in any case, the last one of several."""
+    if not query:
+        return []
     pairs = parse_qsl(query.replace(";", "&"), keep_blank_values=True)
     return [value for name, value in pairs if name.lower() == "doas"]

@@ -109,9 +109,14 @@ class HttpUpstream:
         self._backend = backend
         self._caller = caller
         self._headers = [*passing(headers, to_backend=True), ("Accept-Encoding", "identity")]
-        self.owner = caller.owner(key) if caller.may_be_asked_for else None
+        self._key = key
         self.name = caller.name(key)
         self.login = caller.login
+
+    @property
+    def owner(self) -> str | None:
+        """Whom a session opened here belongs to; None where nothing may be asked in that name."""
+        return self._caller.owner(self._key) if self._caller.may_be_asked_for else None
 
     @property
     def credentials(self) -> bytes | None:

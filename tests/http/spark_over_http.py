@@ -34,7 +34,7 @@ query_deadline_s = 120
 """
 
 
-class _HttpTransport(THttpClient):  # type: ignore[misc] - the package has no types
+class _HttpTransport(THttpClient):  # type: ignore[misc]  # the package has no types
     """Thrift's own leaves the socket of each call to the garbage collector, which warns of it."""
 
     def close(self) -> None:

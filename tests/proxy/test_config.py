@@ -51,6 +51,12 @@ def test_a_file_and_overrides_are_read_the_later_ones_winning(tmp_path: Path) ->
             '[backend]\ntls = true\ntls_key = "k.pem"',
             "backend: tls_certificate and tls_key go together, one of them is missing",
         ),
+        (
+            '[[listener]]\nlisten = "host:1"\nhttp_path = "cli"',
+            "listener[0].http_path: Expected `str` matching regex",
+        ),
+        ('[backend]\nhttp_path = "/a?b"', "backend.http_path: Expected `str` matching regex"),
+        ("[http]\nkeep_alive_s = 0", "http.keep_alive_s: Expected `float` > 0"),
         ('[proxy]\nlisten = ""', "proxy.listen is empty and there is no [[listener]]: nobody could connect"),
         ('[proxy]\nlisten = "host:99999"', "host:99999: the port is 99999, expected 0 to 65535"),
         ('[proxy]\nbackends = ["spark"]', "proxy.backends: spark: expected [dns:]HOST:PORT[ weight=N]"),
@@ -72,6 +78,20 @@ def test_clients_connect_where_proxy_listen_and_each_listener_say(tmp_path: Path
         Listener(Address("127.0.0.1", 10001)),
         Listener(Address("host", 10002), Transport.NOSASL, ListenerTls(Path("c"), Path("k"))),
     )
+
+
+def test_each_side_has_a_path_of_its_own_over_http(tmp_path: Path) -> None:
+    text = """
+        [[listener]]
+        listen = "host:10002"
+        transport = "http"
+        http_path = "/sql/here"
+        [backend]
+        transport = "http"
+    """
+    config = load(written(tmp_path, text))
+    assert config.listeners()[1].path == "/sql/here"
+    assert config.backend.to_upstream().path == "/cliservice"
 
 
 def test_without_proxy_listen_the_listeners_stand_alone(tmp_path: Path) -> None:

@@ -1,0 +1,115 @@
+from base64 import b64encode
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.exchange import message_of
+from proxy.http.headers import Caller, acts_for, basic_authorization, passing, plain_response
+from proxy.wire.errors import RemoteProtocolError
+from proxy.wire.hs2 import SessionHandle, encode_close_session, encode_execute, encode_open_session
+
+KEY = b"key"
+AUTHORIZATION = ("Authorization", "Basic dXNlcjpwYXNzd29yZA==")
+COOKIE = ("Cookie", "hive.server2.auth=cu=user")
+WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=20)
+MESSAGES = (
+    encode_open_session(1, "user", "password", {"use:database": "other", "a": "b"}),
+    encode_execute(2, SessionHandle(b"\x0c\0\1\0\0"), "SELECT 1", 5),
+    encode_close_session(3, SessionHandle(b"\x0c\0\1\0\0")),
+)
+
+
+@given(WORDS.filter(lambda user: ":" not in user), WORDS)
+def test_basic_authentication_and_plain_say_the_same(user: str, password: str) -> None:
+    response = b"\0".join((b"", user.encode(), password.encode()))
+    header = basic_authorization(response)
+    assert header is not None
+    assert plain_response(header) == response
+
+
+@pytest.mark.parametrize(
+    "response",
+    [b"", b"user", b"\0user", b"\0\0password", b"\0us:er\0password", b"admin\0user\0password", b"\0a\0b\0c"],
+)
+def test_what_basic_authentication_cannot_say_is_not_said(response: bytes) -> None:
+    assert basic_authorization(response) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", "Basic", "Basic !!", "Bearer dXNlcjpwdw==", b"user", b":password", b"us\0er:password", b"user:pass\0"],
+)
+def test_what_plain_cannot_say_is_not_said(said: str | bytes) -> None:
+    header = said if isinstance(said, str) else f"Basic {b64encode(said).decode()}"
+    assert plain_response(header) is None
+
+
+def test_a_session_belongs_to_all_that_was_said_of_its_client() -> None:
+    plain = Caller.of("", [AUTHORIZATION, ("User-Agent", "one"), ("Content-Length", "1")])
+    assert plain.owner(KEY) == Caller.of("", [("User-Agent", "two"), AUTHORIZATION]).owner(KEY)
+    others = [
+        Caller.of("doAs=admin", [AUTHORIZATION]),
+        Caller.of("", [AUTHORIZATION, COOKIE]),
+        Caller.of("", [AUTHORIZATION, ("X-Remote-User", "admin")]),
+        Caller.of("", [("Authorization", "Basic dXNlcjpvdGhlcg==")]),
+        Caller.of("", [COOKIE]),
+        Caller.of("", []),
+    ]
+    assert len({caller.owner(KEY) for caller in (plain, *others)}) == 1 + len(others)
+    assert plain.owner(KEY) != plain.owner(b"another key")
+
+
+def test_a_client_that_sends_its_cookie_now_and_then_is_the_same() -> None:
+    assert Caller.of("", [AUTHORIZATION]).name(KEY) == Caller.of("", [AUTHORIZATION, COOKIE]).name(KEY)
+    assert Caller.of("", [COOKIE]).name(KEY) != Caller.of("", [("Cookie", "another")]).name(KEY)
+
+
+def test_no_caller_shows_its_secrets() -> None:
+    shown = repr(Caller.of("doAs=admin", [AUTHORIZATION, COOKIE]))
+    assert not any(secret in shown for secret in ("dXNl", "admin", "hive.server2.auth"))
+
+
+def test_nothing_is_asked_in_a_name_that_was_proven_once_or_said_twice() -> None:
+    assert Caller.of("", [AUTHORIZATION]).may_be_asked_for
+    assert Caller.of("", [COOKIE]).may_be_asked_for
+    assert not Caller.of("", [("Authorization", "Negotiate YII")]).may_be_asked_for
+    assert not Caller.of("", [("Authorization", "Bearer token"), COOKIE]).may_be_asked_for
+    assert not Caller.of("", [AUTHORIZATION, AUTHORIZATION]).may_be_asked_for
+
+
+def test_headers_of_a_connection_stay_on_it() -> None:
+    headers = [AUTHORIZATION, COOKIE, ("Connection", "close"), ("TRANSFER-ENCODING", "chunked"), ("Host", "a")]
+    assert passing([*headers, ("accept-encoding", "gzip")], to_backend=True) == [AUTHORIZATION, COOKIE]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("", []),
+        ("a=b", []),
+        ("doAs=x", ["x"]),
+        ("DOAS=x&doas=y", ["x", "y"]),
+        ("a;doAs=%78", ["x"]),
+        ("%64oAs=x+y", ["x y"]),
+        ("doAs", [""]),
+    ],
+)
+def test_whom_a_request_wants_to_act_for_is_found_however_it_is_spelled(query: str, names: list[str]) -> None:
+    assert acts_for(query) == names
+
+
+@pytest.mark.parametrize("raw", MESSAGES)
+def test_a_body_is_one_message_and_nothing_else(raw: bytes) -> None:
+    assert message_of(raw).raw == raw
+    for body in (*(raw[:length] for length in range(len(raw))), raw + b"\0", raw + raw):
+        with pytest.raises(RemoteProtocolError):
+            message_of(body)
+
+
+@given(st.binary(max_size=200), st.sampled_from(MESSAGES), st.integers(0, 60))
+def test_any_other_body_is_refused_and_nothing_worse(noise: bytes, raw: bytes, keep: int) -> None:
+    body = raw[:keep] + noise
+    with suppress(RemoteProtocolError):
+        assert message_of(body).raw == body
