@@ -29,6 +29,9 @@ Upstreams: TypeAlias = Callable[[Caller, list[tuple[str, str]]], Upstream]
 # A sentence where that login may not act for that user.
 Refusal: TypeAlias = Callable[[str, str], str | None]
 
+# Calls had their time while the proxy was draining.
+SHUTDOWN_S: Final = 1.0
+
 _THRIFT: Final = "application/x-thrift"
 # hive-jdbc sends a request again that is answered 401, once; it and PyHive show the other numbers as they are.
 _STATUSES: Final = {
@@ -67,6 +70,7 @@ class HttpFront:
         self._runner = web.AppRunner(
             app,
             handle_signals=False,
+            shutdown_timeout=SHUTDOWN_S,
             access_log=None,
             # A client that has gone waits for nothing any more.
             handler_cancellation=True,

@@ -6,6 +6,7 @@ Names are lower case throughout: HTTP does not tell their cases apart.
 from __future__ import annotations
 
 import binascii
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ _OF_A_CONNECTION: Final = frozenset(
 _NOT_ASKED_FOR: Final = frozenset({"accept-encoding"})
 # What says nothing of who asks. Whatever is not named here may: whoever differs in it is taken for another.
 _OF_THE_MESSAGE: Final = _OF_A_CONNECTION | _NOT_ASKED_FOR | {"accept", "content-type", "user-agent"}
+# HttpAuthUtils.COOKIE_NAME. It says whose it is, and is signed by the server.
+_COOKIE_NAME: Final = "hive.server2.auth"
+_COOKIE: Final = re.compile(r"hive\.server2\.auth\s*=\s*\"?cu=([^&;,\"]*)")
 # Enough that two callers never have one digest.
 _DIGEST_BYTES: Final = 16
 
@@ -72,10 +76,19 @@ class Caller:
         """Name and password of basic authentication, as PLAIN has them; None where there are none."""
         return None if self.authorization is None else plain_response(self.authorization)
 
-    @property
+    @cached_property
     def login(self) -> str:
-        """The name that is logged in with; empty where the request does not say."""
-        return "" if self.credentials is None else login_of(self.credentials)
+        """Whom the server takes the client for if it lets it in; empty where the request says none, or several.
+
+        The server goes by its cookie first, and looks at the credentials only where that is out of date.
+        """
+        if self.authorization is None and any(name == "authorization" for name, _ in self.headers):
+            return ""
+        names = {""} if self.authorization is not None and self.credentials is None else set[str]()
+        if self.credentials is not None:
+            names.add(login_of(self.credentials))
+        names |= _names_in([value for name, value in self.headers if name == "cookie"])
+        return names.pop() if len(names) == 1 else ""
 
     @property
     def may_be_asked_for(self) -> bool:
@@ -90,6 +103,15 @@ def _digest(key: bytes, query: str, headers: Headers) -> str:
         encoded = text.encode(errors="surrogateescape")
         digest.update(len(encoded).to_bytes(8) + encoded)
     return digest.hexdigest()
+
+
+def _names_in(cookies: list[str]) -> set[str]:
+    """Whose the server's cookies are; an empty name among them where one cannot be read."""
+    names: set[str] = set()
+    for text in cookies:
+        found = _COOKIE.findall(text)
+        names |= {*found} if len(found) == text.count(_COOKIE_NAME) else {""}
+    return names
 
 
 def passing(headers: Iterable[tuple[str, str]], *, to_backend: bool) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from typing import Final
 from proxy.address import Address
 from proxy.backend_link import BackendError, BackendLink, LoginError
 from proxy.dial import Dialer
-from proxy.http.headers import Caller, Headers
+from proxy.http.headers import Caller, Headers, login_of
 from proxy.http.incoming import RefusedError, UnsentError
 from proxy.operation import Call, Reply
 from proxy.transports import Transport
@@ -174,7 +174,7 @@ class LinkUpstream:
         # Who has the same name and password, and nobody else, is whom the backend takes the client for.
         self.name = caller.name(key)
         self.owner = None if self.credentials is None else self.name
-        self.login = caller.login or None
+        self.login = None if self.credentials is None else login_of(self.credentials)
         self._last: Link | None = None
 
     async def send(self, call: Call) -> LinkIncoming:

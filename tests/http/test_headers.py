@@ -79,6 +79,29 @@ def test_nothing_is_asked_in_a_name_that_was_proven_once_or_said_twice() -> None
     assert not Caller.of("", [AUTHORIZATION, AUTHORIZATION]).may_be_asked_for
 
 
+@pytest.mark.parametrize(
+    ("headers", "login"),
+    [
+        ([], ""),
+        ([AUTHORIZATION], "user"),
+        ([COOKIE], "user"),
+        ([AUTHORIZATION, COOKIE], "user"),
+        ([AUTHORIZATION, ("Cookie", "a=b; hive.server2.auth=cu=user&rn=1&s=x==;Version=0")], "user"),
+        ([("Cookie", 'hive.server2.auth="cu=user&rn=1"')], "user"),
+        # The cookie's user is who the server would take it for, whatever name stands beside it.
+        ([AUTHORIZATION, ("Cookie", "hive.server2.auth=cu=other&rn=1")], ""),
+        ([COOKIE, ("Cookie", "hive.server2.auth=cu=other&rn=1")], ""),
+        ([("Cookie", "hive.server2.auth=cu=user; hive.server2.auth=cu=other")], ""),
+        ([AUTHORIZATION, ("Cookie", "hive.server2.auth=rn=1&cu=other")], ""),
+        ([AUTHORIZATION, AUTHORIZATION], ""),
+        ([("Authorization", "Negotiate YII")], ""),
+        ([("Authorization", "Negotiate YII"), COOKIE], ""),
+    ],
+)
+def test_a_login_is_who_the_server_takes_the_client_for(headers: list[tuple[str, str]], login: str) -> None:
+    assert Caller.of("", headers).login == login
+
+
 def test_headers_of_a_connection_stay_on_it() -> None:
     headers = [AUTHORIZATION, COOKIE, ("Connection", "close"), ("TRANSFER-ENCODING", "chunked"), ("Host", "a")]
     assert passing([*headers, ("accept-encoding", "gzip")], to_backend=True) == [AUTHORIZATION, COOKIE]

@@ -515,7 +515,7 @@ async def test_nobody_opens_a_session_for_another_unless_that_is_allowed() -> No
         assert read_header(body).seqid == 7
         assert b"user 'user' may not act for user 'admin'" in body
         # Whoever the backend knows by a cookie or a ticket may not say by himself who he is.
-        for headers in (NEGOTIATE, {"Cookie": "hive.server2.auth=x"}):
+        for headers in (NEGOTIATE, {**basic(), "Cookie": "hive.server2.auth=cu=other&rn=1"}):
             assert b"may not act for user 'user'" in (await on.post(_opening_for("user"), headers))[1]
         assert on.backend.asked.empty()
 
@@ -550,3 +550,14 @@ async def test_while_draining_open_sessions_go_on_and_new_ones_are_refused(
         await body_of(post)
         async with asyncio.timeout(PATIENCE_S):
             await draining
+
+
+async def test_a_call_under_way_does_not_keep_the_proxy_from_closing() -> None:
+    async with stage() as on:
+        post = on.start(message(get_status(2)))
+        asked = await on.backend.next()
+        async with asyncio.timeout(PATIENCE_S):
+            await on.proxy.close()
+        with pytest.raises(aiohttp.ClientError):
+            await post
+        await eventually(asked.peer.reader.at_eof)
