@@ -60,7 +60,7 @@ class Links:
         self._on_lost = on_lost
         self._links: dict[str, list[Link]] = {}
         self._count = 0
-        # When each user was last heard of.
+        # When each user was last heard of who has connections.
         self._heard: dict[str, float] = {}
         self._tails: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
@@ -74,17 +74,19 @@ class Links:
         """A connection for one call, logged in with these. Raises BackendError."""
         if credentials is None and self._settings.dialer.upstream.transport is not Transport.NOSASL:
             raise RefusedError("the backend takes a name and a password, and the request has none (basic)")
-        self._heard[owner] = _now()
         for link in self._links.get(owner, ()):
             if not link.is_busy and not link.wire.is_closed:
                 link.is_busy = True
+                self._heard[owner] = _now()
                 return link
         return await self._open(owner, credentials or b"")
 
     def give_back(self, link: Link) -> None:
         """The reply has been read to its end."""
         link.is_busy = False
-        link.idle_since = self._heard[link.owner] = _now()
+        link.idle_since = _now()
+        if link.owner in self._links:
+            self._heard[link.owner] = link.idle_since
 
     def read_past(self, link: Link) -> None:
         """Nobody wants the rest of the reply, and the sessions are to live on."""
@@ -139,6 +141,7 @@ class Links:
             raise
         link = Link(wire, owner)
         self._links.setdefault(owner, []).append(link)
+        self._heard[owner] = _now()
         if self._sweeper is None:
             self._sweep()
         return link
