@@ -30,6 +30,7 @@ SHELL = {
     "proxy.tls",
     "proxy.tls_server",
     "proxy.http.binary",
+    "proxy.http.binary_front",
     "proxy.http.courier",
     "proxy.http.front",
     "proxy.http.link",

@@ -12,17 +12,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Final, cast
+from typing import Final
 
 from proxy.backend_link import BackendError
 from proxy.http.courier import Answered, Courier
 from proxy.http.headers import THRIFT_HEADERS, Caller, basic_authorization
 from proxy.http.incoming import Incoming, ask
 from proxy.http.upstream import HttpBackend, HttpUpstream
-from proxy.openings import refused
 from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.settings import ServerSettings
-from proxy.sockets import peer_name, prepare
 from proxy.transports import Transport
 from proxy.wire.errors import RemoteProtocolError
 from proxy.wire.framing import Framing
@@ -44,9 +42,7 @@ _READ_BYTES: Final = 64 * 1024
 # What an HTTP error has to say to a client that does not speak HTTP.
 _WORDS_BYTES_MAX: Final = 2_000
 # How long the backend may take to close the sessions of a client that has left.
-_FAREWELL_S: Final = 10.0
-# No more than the relay keeps of a client that sends calls and reads no replies.
-_AHEAD_BYTES_MAX: Final = 64 * 1024
+FAREWELL_S: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -137,7 +133,7 @@ class BinaryClient:
             return
         sessions = tuple(self._upstream.sessions)
         with suppress(TimeoutError):
-            async with asyncio.timeout(_FAREWELL_S):
+            async with asyncio.timeout(FAREWELL_S):
                 await self._upstream.close_sessions()
         self._courier.forget(sessions)
 
@@ -177,6 +173,8 @@ class BinaryClient:
         except BackendError as error:
             raise _RefusedError(str(error), refusal(f"Starpruner: {error}")) from None
         try:
+            # Read to its end, the connection is good for the next call.
+            _ = await incoming.whole(CONTROL_REPLY_BYTES_MAX)
             if incoming.status == HTTPStatus.UNAUTHORIZED:
                 raise _rejected(await _words(incoming))
             if incoming.status != HTTPStatus.OK:
@@ -268,100 +266,3 @@ async def _words(incoming: Incoming) -> str:
         if len(said) > _WORDS_BYTES_MAX:
             break
     return said[:_WORDS_BYTES_MAX].decode("utf-8", "replace").strip()
-
-
-class BinaryFront:
-    """The connections of one listener. `accept` makes the protocol for each."""
-
-    def __init__(
-        self, settings: BinarySettings, courier: Courier, sign_in: Callable[[str], BinaryUpstream]
-    ) -> None:
-        self._settings = settings
-        self._courier = courier
-        self._sign_in = sign_in
-        self._clients: dict[BinaryClient, asyncio.Task[str]] = {}
-        self._ends: set[asyncio.Task[None]] = set()
-
-    def accept(self) -> asyncio.BaseProtocol:
-        """Somebody connects."""
-        return _ClientProtocol(self._serve)
-
-    @property
-    def connection_count(self) -> int:
-        """How many connections are open."""
-        return len(self._clients)
-
-    @property
-    def awaits_replies(self) -> bool:
-        """Whether a call is under way."""
-        return any(client.awaits_reply for client in self._clients)
-
-    async def close(self) -> None:
-        """End every connection, and its sessions."""
-        for serving in self._clients.values():
-            serving.cancel()
-        if self._ends:
-            await asyncio.wait(self._ends, timeout=_FAREWELL_S)
-
-    def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> asyncio.Task[str] | None:
-        limit = self._settings.connections_max
-        if len(self._clients) >= limit:
-            sentence = f"Starpruner serves {limit} connections already (connections_max); try again later"
-            writer.write(refused(Transport.NOSASL if self._settings.login else Transport.SASL, sentence))
-            writer.close()
-            log.info("a connection was refused, %d are open", limit)
-            return None
-        transport = cast("asyncio.Transport", writer.transport)
-        prepare(transport, self._settings.write_buffer_bytes_max)
-        client = BinaryClient(self._settings, self._courier, self._sign_in)
-        loop = asyncio.get_running_loop()
-        serving = self._clients[client] = loop.create_task(client.serve(reader, writer))
-        end = loop.create_task(self._end(client, serving, peer_name(transport)))
-        self._ends.add(end)
-        end.add_done_callback(self._ends.discard)
-        return serving
-
-    async def _end(self, client: BinaryClient, serving: asyncio.Task[str], name: str) -> None:
-        await asyncio.wait([serving])
-        await client.leave()
-        del self._clients[client]
-        log.info(
-            "a connection from %s ended: %s", name, CLIENT_CLOSED if serving.cancelled() else serving.result()
-        )
-
-
-def _reason(serving: asyncio.Task[str]) -> str:
-    if serving.cancelled():
-        return CLIENT_CLOSED
-    error = serving.exception()
-    # Not its own words: they may quote the statement.
-    return serving.result() if error is None else f"failed with {type(error).__name__}"
-
-
-class _ClientProtocol(asyncio.StreamReaderProtocol):
-    """A connection as streams, whose task ends as soon as the client has left."""
-
-    def __init__(
-        self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], asyncio.Task[str] | None]
-    ) -> None:
-        super().__init__(asyncio.StreamReader(limit=_AHEAD_BYTES_MAX), self._connected)
-        self._serve = serve
-        self._client: asyncio.Task[str] | None = None
-
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._client = self._serve(reader, writer)
-
-    def eof_received(self) -> bool | None:
-        """The client has said all, and waits for nothing: HiveServer2's clients close both ways at once."""
-        self._cancel()
-        return super().eof_received()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """The client is gone."""
-        self._cancel()
-        super().connection_lost(error)
-
-    def _cancel(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            client.cancel()

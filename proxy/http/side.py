@@ -8,10 +8,12 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from proxy.connection import Common
-from proxy.http.binary import BinaryFront, BinarySettings, BinaryUpstream
+from proxy.http.binary import BinarySettings, BinaryUpstream
+from proxy.http.binary_front import BinaryFront
 from proxy.http.courier import Courier
 from proxy.http.front import FrontSettings, HttpFront, Upstreams
-from proxy.http.links import Links, LinkSettings, LinkUpstream
+from proxy.http.link_upstream import LinkUpstream
+from proxy.http.links import Links, LinkSettings
 from proxy.http.upstream import Destination, HttpBackend, HttpUpstream
 from proxy.tls_server import Accepted
 from proxy.transports import Listener, Transport
