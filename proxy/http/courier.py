@@ -155,8 +155,12 @@ class Courier:
         return await rule(session, statement, answer_in_turn, pool, _NAME)
 
     def _run_beside(self, ruling: Ruling, handle: SessionHandle, upstream: Upstream) -> None:
-        if ruling.beside is not None and upstream.credentials is not None:
-            _ = self._common.beside.start(handle, upstream.credentials, ruling.beside)
+        if ruling.beside is None or upstream.credentials is None:
+            return
+        lease = self._common.backends.search(None).next()
+        if lease is not None:
+            _ = self._common.beside.start(handle, upstream.credentials, ruling.beside, lease)
+            lease.release()
 
     def _say_farewell(self, own: OwnCalls) -> None:
         task = asyncio.get_running_loop().create_task(own.end(self._common.settings.farewell_s))
