@@ -67,7 +67,8 @@ class Session:
             self._decider.forget(sql, self._state.digest)
         # Once for the statement: the configuration may be read anew while its keys are asked for.
         knobs = self._knobs
-        if not knobs.enabled:
+        # While another statement changes the session, keys could be asked for before and the statement run after.
+        if not knobs.enabled or self._state.is_changing:
             return self.untouched(sql)
         if may_have_a_join(sql) and self._in_shadow(knobs):
             return replace(self.untouched(sql), beside=self._shadow(sql, knobs))

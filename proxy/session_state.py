@@ -37,33 +37,36 @@ class SessionState:
         self._digest = _folded(b"", *owner, "", *settings)
         # Set and never unset, by whichever thread.
         self._is_private = False
-        # The statement that is changing the state now.
-        self._changing: object | None = None
+        # The statements that are changing the state now.
+        self._changing: set[object] = set()
 
     @property
     def digest(self) -> bytes | None:
         """Equal for equal states; None where the state is not known, or is like that of no other session."""
-        return None if self._is_private or self._changing is not None else self._digest
+        return None if self._is_private or self._changing else self._digest
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether what names and settings mean may change from one moment to the next."""
+        return bool(self._changing)
 
     def begin(self, sql: str) -> Callable[[Ending], None] | None:
         """A statement is about to be released. Returns whom to tell of its end, if that matters."""
         word = first_word(sql)
-        if word in _LEAVING and not begins_unclearly(sql):
-            self._is_private |= word == "create" and _OWN.search(sql) is not None
+        is_clear, is_own = not begins_unclearly(sql), _OWN.search(sql) is not None
+        if word in _LEAVING and is_clear and not (word == "create" and is_own):
             return None
         # Of two that change the state at once, nobody knows which came first.
-        if word not in _FOLDED or begins_unclearly(sql) or _OWN.search(sql) or self._changing is not None:
-            self._is_private = True
-            return None
-        change = self._changing = object()
+        self._is_private |= word not in _FOLDED or not is_clear or is_own or self.is_changing
+        change = object()
+        self._changing.add(change)
         return partial(self._ended, change, sql)
 
     def _ended(self, change: object, sql: str, ending: Ending) -> None:
         """A statement that failed may have done a part of what it says, as one may whose end was not seen."""
-        if ending.end is not End.FINISHED or self._changing is not change:
-            self._is_private = True
+        self._is_private |= ending.end is not End.FINISHED
         self._digest = _folded(self._digest, sql)
-        self._changing = None
+        self._changing.discard(change)
 
 
 def _folded(before: bytes, *texts: str) -> bytes:

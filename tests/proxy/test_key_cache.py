@@ -211,6 +211,10 @@ def test_two_settings_at_once_leave_an_unknown_state() -> None:
     state = after()
     first = state.begin("SET a=1")
     assert first is not None
-    assert state.begin("SET a=2") is None
+    second = state.begin("SET a=2")
+    assert second is not None
     first(Ending(End.FINISHED, 1.0))
+    assert state.is_changing
+    second(Ending(End.FINISHED, 1.0))
+    assert not state.is_changing
     assert state.digest is None

@@ -4,7 +4,7 @@ import pytest
 
 from proxy.config import Config, RewriteSection
 from proxy.knobs import Knobs, of_session, turned
-from proxy.rulings import Ruling
+from proxy.rulings import End, Ending, Ruling
 from proxy.session import Session
 from proxy.sessions import Opened
 from proxy.shared import Shared
@@ -13,11 +13,12 @@ SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
 
 
 def ruled(session: Session, sql: str) -> Ruling:
-    """The ruling on a statement for which nothing has to be asked."""
+    """The ruling on a statement for which nothing has to be asked, once it has run."""
     with pytest.raises(StopIteration) as end:
         next(session.rewrite(sql))
     ruling = end.value.value
     assert isinstance(ruling, Ruling)
+    ruling.ended(Ending(End.FINISHED, 0.1))
     return ruling
 
 

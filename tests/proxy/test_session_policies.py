@@ -124,6 +124,26 @@ def test_remembered_keys_do_not_outlive_a_write_to_their_table() -> None:
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
+# --- statements of a session that changes meanwhile
+
+
+@pytest.mark.parametrize("change", ["USE other", "SET spark.sql.ansi.enabled=false", "ADD JAR x.jar"])
+def test_a_statement_that_comes_while_another_one_changes_the_session_goes_on_as_it_came(
+    stage: Stage, change: str
+) -> None:
+    one = stage.session()
+    changing = played(one.rewrite(change), [])
+    assert sent(one.rewrite(SQL), []) == SQL
+    changing.ended(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_a_change_whose_end_is_not_seen_is_over_all_the_same(stage: Stage) -> None:
+    one = stage.session()
+    played(one.rewrite("CREATE TEMP VIEW v AS SELECT 1"), []).ended(Ending(End.UNKNOWN, 0.0))
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
 # --- what sessions of one state know in common
 
 
