@@ -9,6 +9,7 @@ from typing import Final
 
 from proxy.commands import Command, SendBackend, SendClient
 from proxy.executions import Execution, Executions
+from proxy.guard import Guard
 from proxy.observer import Observer, Watched, failure_of
 from proxy.operation import Call
 from proxy.own_operation import OwnOperation
@@ -39,10 +40,15 @@ class Calls:
     """One connection's calls, in the order that they went: a connection's replies come in the same."""
 
     def __init__(
-        self, executions: Executions, clock: Callable[[], float], rerun_within_s: float, framing: Framing = FRAMED
+        self,
+        executions: Executions,
+        guard: Guard,
+        clock: Callable[[], float],
+        rerun_within_s: float,
+        framing: Framing = FRAMED,
     ) -> None:
         self.replies = framing.follower()
-        self.observer = Observer(executions, clock, framing)
+        self.observer = Observer(executions, guard, clock, framing)
         self.framing = framing
         self.own = OwnOperation()
         self._executions = executions

@@ -244,6 +244,7 @@ def _server_settings(config: Config) -> ServerSettings:
         http_keep_alive_s=config.http.keep_alive_s,
         http_body_s=config.http.body_s,
         http_session_idle_s=config.http.session_idle_s,
+        passes_unknown_handles=config.proxy.unknown_handles == "pass",
         write_buffer_bytes_max=config.proxy.write_buffer_bytes_max,
         rerun_within_s=config.rewrite.rerun_within_s,
         key_queries_at_once_max=config.rewrite.key_queries_at_once_max,

@@ -64,6 +64,9 @@ class SessionRefused:
 
     reason: str
 
+    def __str__(self) -> str:
+        return f"no session is opened: {self.reason}"
+
 
 @dataclass(frozen=True)
 class StatementHeld:
@@ -86,6 +89,16 @@ class StatementEnded:
 
     ruling: Ruling
     ending: Ending
+
+
+@dataclass(frozen=True)
+class CallRefused:
+    """The client named a session or operation of another user in a call of that name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name!r} names a session or operation of another user"
 
 
 @dataclass(frozen=True)
@@ -116,6 +129,7 @@ Command: TypeAlias = (
     | StatementHeld
     | BackendReply
     | StatementEnded
+    | CallRefused
     | TurnedTransparent
     | Close
 )

@@ -73,6 +73,10 @@ class ProxySection(_Section, frozen=True):
     connections_max: Count = 4_000
     # Long enough for a slow directory service behind the login; bounds clients that never speak.
     handshake_timeout_s: Seconds = 60.0
+    # What becomes of a session or operation that this proxy has not seen opened: after it was restarted, or where
+    # clients also connect to the backend directly. With "refuse" those start anew; with "pass" it works as it does
+    # without the proxy, for whoever has the handle.
+    unknown_handles: Literal["pass", "refuse"] = "pass"
 
 
 class ListenerSection(_Section, frozen=True):

@@ -16,6 +16,7 @@ from proxy.backends.pool import Backends, Lease
 from proxy.beside import Beside
 from proxy.commands import (
     BackendReply,
+    CallRefused,
     Close,
     Command,
     ConnectBackend,
@@ -35,6 +36,8 @@ from proxy.dial import Dialer, UnreachableError
 from proxy.drive import answer_in_slot, answer_query
 from proxy.executions import Executions
 from proxy.farewell import Farewell, linger
+from proxy.guard import Guard
+from proxy.handles import Handles
 from proxy.notices import Notices
 from proxy.openings import Sides, refused
 from proxy.operation import Call, Reply
@@ -46,6 +49,7 @@ from proxy.sessions import Opened, OpenSession, Sessions
 from proxy.settings import ServerSettings
 from proxy.sockets import Side, peer_host, peer_name, prepare
 from proxy.transports import Listener
+from proxy.wire.handles import identifier_in
 from proxy.wire.hs2 import SessionHandle
 from proxy.wire.sasl import plain_user
 
@@ -64,6 +68,8 @@ class Common:
     sessions: Sessions
     executions: Executions
     pool: Executor
+    # Whose the handles are that the backend has given out.
+    handles: Handles
     # Held by the queries of ours that need one: see Query.needs_slot.
     slots: asyncio.Semaphore
     # What runs in the sessions of clients on connections of ours.
@@ -95,6 +101,7 @@ class Connection:
             Sides(common.backends.name, listener.transport, settings.upstream, settings.proxy_users),
             common.executions,
             self._loop.time,
+            guard=Guard(common.handles, str(settings.backend), passes_unknown=settings.passes_unknown_handles),
             request_bytes_max=settings.request_bytes_max,
             rerun_within_s=settings.rerun_within_s,
         )
@@ -235,8 +242,8 @@ class Connection:
                 self._own_sessions.discard(session)
                 self._common.beside.sessions_closed([session])
                 self._sessions.closed([session])
-            case SessionRefused(reason):
-                log.warning("%s: no session is opened: %s", self._name, reason)
+            case SessionRefused() | CallRefused():
+                log.warning("%s: %s", self._name, command)
             case ConnectBackend():
                 self._task = self._loop.create_task(self._connect())
             case PauseClient() | ResumeClient():
@@ -352,6 +359,7 @@ class Connection:
         self._leave_backend()
         self._common.beside.sessions_closed(self._own_sessions)
         self._sessions.closed(self._own_sessions)
+        self._common.handles.closed(filter(None, map(identifier_in, self._own_sessions)))
         if self._client is not None and not self._client.is_closing():
             self._pause_client("backend", on=False)
             self._pause_client("relay", on=False)

@@ -9,6 +9,8 @@ from typing import Final
 from proxy.commands import Command, SessionClosed, SessionOpened
 from proxy.executions import Execution, Executions
 from proxy.finished import FinishedStatuses, key_of
+from proxy.guard import CATALOG_CALLS, Guard
+from proxy.handles import HandleKind
 from proxy.reruns import WAITING
 from proxy.wire import hs2
 from proxy.wire.framing import FRAMED, Framing
@@ -58,7 +60,10 @@ class Watched:
 class Observer:
     """Keeps what one connection's traffic says, and reports what others need to know as commands."""
 
-    def __init__(self, executions: Executions, clock: Callable[[], float], framing: Framing = FRAMED) -> None:
+    def __init__(
+        self, executions: Executions, guard: Guard, clock: Callable[[], float], framing: Framing = FRAMED
+    ) -> None:
+        self._guard = guard
         self.finished = FinishedStatuses(framing)
         self.open_operations = 0
         self._executions = executions
@@ -69,6 +74,8 @@ class Observer:
         name = message.header.name
         if name in _MAY_END_AN_OPERATION:
             self.finished.forget()
+        if name in (CLOSE_SESSION, CLOSE_OPERATION):
+            self._guard.closed(message)
         if name == CLOSE_SESSION:
             return self._session_closed(message)
         if name not in (CANCEL_OPERATION, CLOSE_OPERATION):
@@ -81,9 +88,11 @@ class Observer:
     def note_reply(self, watched: Watched, raw: bytes, header: Header, calls_since: int) -> list[Command]:
         """A watched reply has passed. Raises RemoteProtocolError or IncompleteError if it cannot be read."""
         reader = open_reply(raw, header)
+        if header.name in CATALOG_CALLS:
+            return self._executed(reader, None)
         match header.name:
             case hs2.OPEN_SESSION:
-                return _opened(reader, watched.message)
+                return self._opened(reader, watched.message)
             case hs2.EXECUTE_STATEMENT:
                 return self._executed(reader, watched.execution)
             case hs2.FETCH_RESULTS:
@@ -106,9 +115,20 @@ class Observer:
             return [*execution.rows_came(self._clock())]
         return [*execution.gone(self._clock())]
 
+    def _opened(self, reader: Reader, call: Message | None) -> list[Command]:
+        reply = decode_session_reply(reader)
+        if not reply.status.ok or reply.session is None:
+            return []
+        self._guard.opened(HandleKind.SESSION, reply.session)
+        if call is None:
+            return [SessionOpened(reply.session, reply.protocol_version, None)]
+        return [SessionOpened(reply.session, reply.protocol_version, decode_configuration(call), user_of(call))]
+
     def _executed(self, reader: Reader, execution: Execution | None) -> list[Command]:
         reply = decode_operation_reply(reader)
         self.open_operations += reply.status.ok
+        if reply.status.ok and reply.operation is not None:
+            self._guard.opened(HandleKind.OPERATION, reply.operation)
         if execution is None:
             return []
         now = self._clock()
@@ -160,12 +180,3 @@ def failure_of(raw: bytes, header: Header) -> str | None:
         return reply.message or "" if reply.state is OperationState.ERROR else None
     status = decode_status_only(reader)
     return None if status.ok else status.message or ""
-
-
-def _opened(reader: Reader, call: Message | None) -> list[Command]:
-    reply = decode_session_reply(reader)
-    if not reply.status.ok or reply.session is None:
-        return []
-    if call is None:
-        return [SessionOpened(reply.session, reply.protocol_version, None)]
-    return [SessionOpened(reply.session, reply.protocol_version, decode_configuration(call), user_of(call))]

@@ -14,6 +14,7 @@ from proxy.admission import Refusal
 from proxy.calls import Calls, FirstFailure
 from proxy.commands import (
     BackendReply,
+    CallRefused,
     Close,
     Command,
     SendBackend,
@@ -23,6 +24,7 @@ from proxy.commands import (
     TurnedTransparent,
 )
 from proxy.executions import Execution, Executions
+from proxy.guard import CATALOG_CALLS, Guard
 from proxy.held import Held
 from proxy.intake import Intake
 from proxy.negotiation import Turn
@@ -39,23 +41,27 @@ from proxy.wire.hs2 import decode_statement_call
 from proxy.wire.messages import Message
 from proxy.wire.open_session import encode_open_session_refusal
 from proxy.wire.replies import expect_reply
+from proxy.wire.sasl import plain_name
 
 # Spark Thrift Server itself cuts a connection whose message is longer, so no larger one can be answered.
 REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
 # A failure of ours shows while Spark plans or begins to read. One that comes later has cost the user a while
 # already, is hardly ours, and to do all of that again would double the wait for the error.
 RERUN_WITHIN_S: Final = 60.0
+# Where the client's messages are handled as they come.
+_TAKING: Final = frozenset({Phase.OPEN, Phase.TRANSPARENT})
 
 
 class Relay:
     """Every method returns the commands that the shell has to carry out, in order."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - whom a connection has to do with, and its limits
         self,
         sides: Sides,
         executions: Executions,
         clock: Callable[[], float],
         *,
+        guard: Guard,
         request_bytes_max: int = REQUEST_BYTES_MAX,
         rerun_within_s: float = RERUN_WITHIN_S,
     ) -> None:
@@ -67,7 +73,8 @@ class Relay:
         self._negotiation = sides.opening()
         self._admission = sides.admission
         self._intake = Intake(self._framing.reader(request_bytes_max))
-        self._calls = Calls(executions, clock, rerun_within_s, self._framing)
+        self._guard = guard
+        self._calls = Calls(executions, guard, clock, rerun_within_s, self._framing)
         self._held: Held | None = None
         self._rerun: Rerun | None = None
         self._commands: list[Command] = []
@@ -108,8 +115,8 @@ class Relay:
     def client_data(self, data: bytes) -> list[Command]:
         """The client sent bytes."""
         if self.phase is Phase.TRANSPARENT:
-            return [SendBackend(data)]
-        if self.phase is Phase.NEGOTIATING:
+            self._pass_on(data)
+        elif self.phase is Phase.NEGOTIATING:
             self._negotiated(self._negotiation.client_data(data))
             self._commands += self._intake.pause_past(self._negotiation.waiting_bytes)
         elif self.phase in (Phase.HELD, Phase.RERUNNING):
@@ -171,9 +178,17 @@ class Relay:
 
     # --- the client's messages
 
+    def _pass_on(self, data: bytes) -> None:
+        """Replies are followed no longer, but other users' handles stay out of reach."""
+        if not self._guard.is_on:
+            self._commands.append(SendBackend(data))
+            return
+        self._intake.feed(data)
+        self._handle_messages()
+
     def _handle_messages(self) -> None:
         try:
-            while self.phase is Phase.OPEN and (message := self._intake.next_message()) is not None:
+            while self.phase in _TAKING and (message := self._intake.next_message()) is not None:
                 self._handle(message)
         except RemoteProtocolError as error:
             self._close(f"client: {error}")
@@ -182,17 +197,36 @@ class Relay:
 
     def _handle(self, message: Message) -> None:
         name = message.header.name
-        if name == hs2.EXECUTE_STATEMENT:
+        spoiled = self._guard.admitted(message)
+        if spoiled is not None:
+            self._commands.append(CallRefused(name))
+        if self.phase is Phase.TRANSPARENT:
+            self._forward(spoiled or message)
+        elif spoiled is not None:
+            self._commands.append(self._calls.relay(spoiled))
+        elif name == hs2.EXECUTE_STATEMENT:
             self._commands += self._calls.observer.note_call(message, None)
             self._hold(message)
         elif name == hs2.OPEN_SESSION:
             self._open_session(message)
+        elif name in CATALOG_CALLS:
+            self._commands.append(self._calls.watch(message))
         elif name in (hs2.GET_OPERATION_STATUS, hs2.FETCH_RESULTS):
             self._commands.append(self._calls.ask_about(message))
         else:
             actual, execution = self._executions.resolve(message)
             self._commands += self._calls.observer.note_call(message, execution)
             self._commands.append(self._calls.relay(actual))
+
+    def _forward(self, message: Message) -> None:
+        """Where replies are not followed. What may not be asked for is not asked for here either."""
+        if message.header.name == hs2.OPEN_SESSION:
+            admitted = self._admission.decide(message, self._negotiation.login)
+            if isinstance(admitted, Refusal):
+                self._close(f"client: {admitted.sentence}")
+                return
+            message = admitted
+        self._commands.append(SendBackend(self._framing.to_backend(message.raw)))
 
     def _open_session(self, message: Message) -> None:
         admitted = self._admission.decide(message, self._negotiation.login)
@@ -277,7 +311,8 @@ class Relay:
         if self._held is not None:
             self._commands.append(SendBackend(self._framing.to_backend(self._held.message.raw)))
             self._held = None
-        self._turn_transparent(self._intake.leftover(), reason)
+        self._turn_transparent(b"", reason)
+        self._handle_messages()
 
     # --- a statement that failed as it was sent
 
@@ -325,6 +360,7 @@ class Relay:
                 self._send_client(self._negotiation.backend_leftover())
             case Turn.FRAMES:
                 self._enter(Phase.OPEN)
+                self._guard.logged_in(plain_name(self._negotiation.credentials or b"") or b"")
                 self._commands += self._intake.resume()
                 self._intake.feed(self._negotiation.client_leftover())
                 self._handle_messages()

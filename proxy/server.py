@@ -17,6 +17,7 @@ from proxy.beside import Beside, BesideSettings
 from proxy.connection import Common, Connection
 from proxy.dial import Dialer
 from proxy.executions import Executions
+from proxy.handles import Handles, OwnHandles
 from proxy.http.side import HttpSide
 from proxy.sessions import Opened, SessionPort, Sessions
 from proxy.settings import ServerSettings
@@ -47,8 +48,13 @@ class Proxy:
         settings: ServerSettings,
         open_session: Callable[[Opened], SessionPort],
         backends: Backends | None = None,
+        *,
+        handles: Handles | None = None,
     ) -> None:
-        """`open_session` is told how the client opened its session. Without `backends`, the settings name one."""
+        """`open_session` is told how the client opened its session. Without `backends`, the settings name one.
+
+        Processes on one port share their handles.
+        """
         self._settings = settings
         # Raises ConfigError where a file of theirs cannot be used.
         self._certificates = {
@@ -63,6 +69,7 @@ class Proxy:
             Sessions(open_session),
             Executions(),
             pool,
+            handles or OwnHandles(),
             asyncio.Semaphore(settings.key_queries_at_once_max),
             Beside(BesideSettings(dialer, at_once_max=settings.shadows_at_once_max), pool),
             dialer,

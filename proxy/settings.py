@@ -27,6 +27,8 @@ class ServerSettings:
     connect_timeout_s: float = 10.0
     # Long enough for a slow directory service behind the backend's login; bounds clients that never speak.
     handshake_timeout_s: float = 60.0
+    # Whether a handle that the proxy has not seen given out goes on to the backend, as it would without us.
+    passes_unknown_handles: bool = True
     # What may wait to be written to a slow side before the other side is no longer read.
     write_buffer_bytes_max: int = 256 * 1024
     # Parsing is pure Python and holds the interpreter's lock: more threads would only take turns.

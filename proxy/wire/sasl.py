@@ -87,9 +87,15 @@ def plain_response(user: str, password: str) -> bytes:
 
 
 def plain_user(response: bytes) -> str | None:
-    """Whom a PLAIN response logs in, as the server reads it: the last word but one of two or three."""
+    """Whom a PLAIN response logs in, for people to read."""
+    name = plain_name(response)
+    return None if name is None else name.decode("utf-8", "replace")
+
+
+def plain_name(response: bytes) -> bytes | None:
+    """The same byte by byte, as the server reads it: the last word but one of two or three."""
     words = response.split(b"\0")
-    return words[-2].decode("utf-8", "replace") if len(words) in (2, 3) else None
+    return words[-2] if len(words) in (2, 3) else None
 
 
 class SaslReader:

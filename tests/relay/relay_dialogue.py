@@ -2,6 +2,8 @@
 
 from proxy.commands import Command, SendBackend, SendClient
 from proxy.executions import Executions
+from proxy.guard import Guard
+from proxy.handles import Handles, OwnHandles
 from proxy.openings import Sides
 from proxy.operation import Call
 from proxy.relay import Relay
@@ -104,17 +106,23 @@ SIDES = Sides("backend:10000")
 class Dialogue:
     """Plays both sides against a relay, and collects what it says."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a test may want to be otherwise
         self,
         request_bytes_max: int = 10_000,
         executions: Executions | None = None,
         chunk_bytes: int | None = None,
         sides: Sides = SIDES,
+        handles: Handles | None = None,
+        *,
+        passes_unknown: bool = True,
     ) -> None:
         self._chunk_bytes = chunk_bytes
         self.now = 0.0
         self.executions = executions or Executions()
-        self.relay = Relay(sides, self.executions, lambda: self.now, request_bytes_max=request_bytes_max)
+        guard = Guard(handles or OwnHandles(), "backend:10000", passes_unknown=passes_unknown)
+        self.relay = Relay(
+            sides, self.executions, lambda: self.now, guard=guard, request_bytes_max=request_bytes_max
+        )
         self._to_client = b""
         self._to_backend = b""
 

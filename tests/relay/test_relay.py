@@ -326,8 +326,8 @@ def test_an_unexpected_reply_turns_the_connection_transparent() -> None:
     (turned,) = dialogue.backend(b"\0\0\0\5hello\0\0")
     assert isinstance(turned, TurnedTransparent)
     assert dialogue.client_got() == b"\0\0\0\5hello\0\0"
-    dialogue.client(b"no longer looked at")
-    assert dialogue.backend_got() == b"no longer looked at"
+    dialogue.client(execute("SELECT 1", 5))
+    assert dialogue.backend_got() == execute("SELECT 1", 5), "it is not held any more"
 
 
 def test_a_watched_reply_to_another_call_turns_the_connection_transparent_and_loses_no_byte() -> None:
@@ -337,7 +337,8 @@ def test_a_watched_reply_to_another_call_turns_the_connection_transparent_and_lo
     (turned,) = dialogue.backend(stream)
     assert isinstance(turned, TurnedTransparent)
     assert dialogue.client_got() == stream
-    assert dialogue.backend_got() == get_status(5) + fetch(6)[:7]
+    dialogue.client(fetch(6)[7:])
+    assert dialogue.backend_got() == get_status(5) + fetch(6)
 
 
 def test_a_held_statement_goes_on_as_it_came_when_the_connection_turns_transparent() -> None:

@@ -1,0 +1,149 @@
+"""Whose the sessions and operations are, so that nobody can use another user's.
+
+On Spark Thrift Server a handle is all it takes: it works from any connection, whoever logged in there. Here it
+belongs to the user who was logged in as it was given out. Neither handles nor names of users are kept, but digests
+with a key that no other process has.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from hashlib import blake2b
+from typing import Final, NewType, Protocol
+
+from proxy.wire.handles import HandleId
+
+# Enough that two never have one digest.
+DIGEST_BYTES: Final = 16
+_KEY_BYTES: Final = 32
+
+# Sessions and operations that are known, each about 500 bytes. Spark Thrift Server runs 500 connections, most with
+# one session and some dozens of operations that nobody has closed.
+SESSIONS_MAX: Final = 10_000
+OPERATIONS_MAX: Final = 100_000
+
+Owner = NewType("Owner", bytes)
+Digest = NewType("Digest", bytes)
+
+
+class HandleKind(Enum):
+    """What a handle is of."""
+
+    SESSION = b"s"
+    OPERATION = b"o"
+
+
+@dataclass(frozen=True)
+class Holding:
+    """A handle that was given out: to whom, and by which backend."""
+
+    owner: Owner = field(repr=False)
+    backend: str
+
+
+class Digests:
+    """Digests of secrets, equal for equal ones in all processes that have the key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    @classmethod
+    def new(cls) -> Digests:
+        """With a key of its own."""
+        return cls(secrets.token_bytes(_KEY_BYTES))
+
+    def of(self, identifier: HandleId) -> Digest:
+        """By what a handle is kept."""
+        return Digest(blake2b(identifier, key=self._key, digest_size=DIGEST_BYTES, person=b"handle").digest())
+
+    def owner(self, user: bytes) -> Owner:
+        """The owner that a user name stands for, letter by letter; without one, whoever logs in without a name."""
+        return Owner(blake2b(user, key=self._key, digest_size=DIGEST_BYTES, person=b"owner").digest())
+
+    def mask(self, identifier: bytes, length: int) -> bytes:
+        """Bytes that nobody knows without the key and the identifier."""
+        return blake2b(identifier, key=self._key, digest_size=length, person=b"mask").digest()
+
+
+class Handles(Protocol):
+    """The handles that were given out, as far back as the bounds reach.
+
+    Past a bound the oldest one that is closed is forgotten, and where none is, the oldest one. A handle that is
+    forgotten is like one that was never seen.
+    """
+
+    @property
+    def digests(self) -> Digests:
+        """How handles and owners are told apart."""
+        ...
+
+    def opened(self, kind: HandleKind, identifier: HandleId, holding: Holding) -> None:
+        """The backend has given out a handle."""
+        ...
+
+    def find(self, identifier: HandleId) -> Holding | None:
+        """Whose it is; None where that was never seen, or is forgotten."""
+        ...
+
+    def closed(self, identifiers: Iterable[HandleId]) -> None:
+        """These have ended. Until room is needed they stay somebody's: the server may be slow to end them."""
+        ...
+
+    def is_closed(self, identifier: HandleId) -> bool:
+        """Whether the handle is known to have ended."""
+        ...
+
+
+class OwnHandles:
+    """The handles of one process."""
+
+    def __init__(
+        self,
+        digests: Digests | None = None,
+        *,
+        sessions_max: int = SESSIONS_MAX,
+        operations_max: int = OPERATIONS_MAX,
+    ) -> None:
+        self.digests = digests or Digests.new()
+        self._maxima = {HandleKind.SESSION: sessions_max, HandleKind.OPERATION: operations_max}
+        # Each in the order in which they were opened, and closed.
+        self._open: dict[HandleKind, dict[Digest, Holding]] = {kind: {} for kind in HandleKind}
+        self._closed: dict[HandleKind, dict[Digest, Holding]] = {kind: {} for kind in HandleKind}
+
+    @property
+    def count(self) -> int:
+        """How many are known."""
+        return sum(len(found) for tables in (self._open, self._closed) for found in tables.values())
+
+    def opened(self, kind: HandleKind, identifier: HandleId, holding: Holding) -> None:
+        """See Handles."""
+        opened, closed = self._open[kind], self._closed[kind]
+        if len(opened) + len(closed) >= self._maxima[kind]:
+            oldest = closed or opened
+            del oldest[next(iter(oldest))]
+        opened[self.digests.of(identifier)] = holding
+
+    def find(self, identifier: HandleId) -> Holding | None:
+        """See Handles."""
+        digest = self.digests.of(identifier)
+        for tables in (self._open, self._closed):
+            for found in tables.values():
+                if digest in found:
+                    return found[digest]
+        return None
+
+    def closed(self, identifiers: Iterable[HandleId]) -> None:
+        """See Handles."""
+        for digest in map(self.digests.of, identifiers):
+            for kind, opened in self._open.items():
+                holding = opened.pop(digest, None)
+                if holding is not None:
+                    self._closed[kind][digest] = holding
+
+    def is_closed(self, identifier: HandleId) -> bool:
+        """See Handles."""
+        digest = self.digests.of(identifier)
+        return any(digest in found for found in self._closed.values())
