@@ -293,11 +293,19 @@ class Connection:
 
     def _offer(self, handle: SessionHandle, statement: str) -> list[Command]:
         session = self._sessions.of(handle)
-        if not session.is_offered:
+        if session.settled_at > self._loop.time():
+            self._task = self._loop.create_task(self._settle(session, statement))
+            return []
+        if not self._sessions.is_offered(handle):
             return self._relay.release(pass_on(session.port, statement))
         self._statements_held += 1
         self._task = self._loop.create_task(self._decide(session, handle, statement))
         return []
+
+    async def _settle(self, session: OpenSession, statement: str) -> None:
+        await asyncio.sleep(session.settled_at - self._loop.time())
+        if self._relay.phase is Phase.HELD:
+            self._execute(self._relay.release(pass_on(session.port, statement)))
 
     async def _decide(self, session: OpenSession, handle: SessionHandle, statement: str) -> None:
         pool, slots = self._common.pool, self._common.slots
@@ -309,6 +317,9 @@ class Connection:
             return await answer_in_slot(query, slots, answer)
 
         ruling = await rule(session, statement, answer_in_turn, pool, self._name)
+        if not self._sessions.is_offered(handle):
+            # Another process has let something of the session pass in the meantime.
+            ruling = Ruling(statement, ended=ruling.ended)
         self._statements_rewritten += ruling.text != statement
         if self._relay.phase is Phase.HELD:
             self._execute(self._relay.release(ruling))

@@ -11,6 +11,7 @@ from typing import Final
 
 from proxy.commands import StatementEnded
 from proxy.rulings import End, Ending, Ruling
+from proxy.successors import OwnSuccessors, Successors
 from proxy.wire.hs2 import (
     OperationHandle,
     OperationId,
@@ -23,8 +24,6 @@ from proxy.wire.messages import Message
 
 # Spark Thrift Server takes 500 connections. Four open statements on each of them is more than clients have.
 EXECUTIONS_MAX: Final = 2_000
-# Operations that stand for another since a rerun, until the client closes them. Past this nothing is run again.
-SUCCESSORS_MAX: Final = 2_000
 # A call is kept until the rewritten statement has ended, so that it can be made again. No larger one is: with
 # EXECUTIONS_MAX of them this is half a gigabyte, and one that was not written by a program takes a few KB.
 RERUN_CALL_BYTES_MAX: Final = 256 * 1024
@@ -121,20 +120,13 @@ class Execution:
         return [StatementEnded(self.ruling, Ending(end, told.seconds, told.message))]
 
 
-@dataclass(frozen=True)
-class _Successor:
-    operation: OperationId = field(repr=False)
-    session: SessionHandle = field(repr=False)
-
-
 class Executions:
     """The executions of a process that have an operation on the backend, and what stands for what."""
 
-    def __init__(self, executions_max: int = EXECUTIONS_MAX, successors_max: int = SUCCESSORS_MAX) -> None:
+    def __init__(self, executions_max: int = EXECUTIONS_MAX, successors: Successors | None = None) -> None:
         self._executions_max = executions_max
-        self._successors_max = successors_max
         self._open: dict[OperationId, Execution] = {}
-        self._successors: dict[OperationId, _Successor] = {}
+        self._successors = OwnSuccessors() if successors is None else successors
 
     def opened(self, execution: Execution, operation: OperationHandle, now: float) -> list[StatementEnded]:
         """The backend has made an operation of it. Where there are too many, the oldest one is given up."""
@@ -150,29 +142,28 @@ class Executions:
 
     def resolve(self, message: Message) -> tuple[Message, Execution | None]:
         """The call to make in a call's place, and the execution that it is about if there is one."""
-        if not (self._open or self._successors):
+        if not self._open and self._successors.is_empty:
             return message, None
         found = decode_operation_of_call(message)
         if found is None:
             return message, None
         identifier, span = found
-        successor = self._successors.get(identifier)
+        successor = self._successors.of(identifier)
         if successor is None:
             return message, self._open.get(identifier)
-        return replace_operation(message, span, successor.operation), self._open.get(successor.operation)
+        return replace_operation(message, span, successor), self._open.get(successor)
 
     def has_room_for_a_rerun(self) -> bool:
         """Whether one more operation may be given a successor."""
-        return len(self._successors) < self._successors_max
+        return self._successors.has_room
 
     def succeed(self, execution: Execution, operation: OperationHandle) -> bool:
         """The statement has been run again: the new operation stands for the old one wherever that is named."""
         old = None if execution.operation is None else identifier_of(execution.operation)
         new = identifier_of(operation)
-        if old is None or new is None or not self.has_room_for_a_rerun():
+        if old is None or new is None or not self._successors.add(old, new, execution.session):
             return False
         execution.operation, execution.is_rerunning = operation, False
-        self._successors[old] = _Successor(new, execution.session)
         if self._open.pop(old, None) is not None:
             self._open[new] = execution
         return True
@@ -181,8 +172,8 @@ class Executions:
         """A client closes the operation that its call names: its records end here."""
         found = decode_operation_of_call(message)
         if found is not None:
-            successor = self._successors.pop(found[0], None)
-            self._open.pop(found[0] if successor is None else successor.operation, None)
+            successor = self._successors.drop(found[0])
+            self._open.pop(found[0] if successor is None else successor, None)
 
     def drop(self, execution: Execution) -> None:
         """Its end has been told. A successor stays: the client still names the operation that it knows."""
@@ -198,6 +189,5 @@ class Executions:
         told = []
         for identifier in [i for i, execution in self._open.items() if execution.session in ended]:
             told += self._open.pop(identifier).gone(now)
-        for identifier in [i for i, successor in self._successors.items() if successor.session in ended]:
-            del self._successors[identifier]
+        self._successors.sessions_ended(ended)
         return told

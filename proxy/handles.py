@@ -18,6 +18,8 @@ from proxy.wire.handles import HandleId
 
 # Enough that two never have one digest.
 DIGEST_BYTES: Final = 16
+# Of words: two with one digest would make a write count for a table that it does not name, and nothing worse.
+WORD_BYTES: Final = 8
 _KEY_BYTES: Final = 32
 
 # Sessions and operations that are known, each about 500 bytes. Spark Thrift Server runs 500 connections, most with
@@ -55,13 +57,18 @@ class Digests:
         """With a key of its own."""
         return cls(secrets.token_bytes(_KEY_BYTES))
 
-    def of(self, identifier: HandleId) -> Digest:
+    def of(self, identifier: bytes) -> Digest:
         """By what a handle is kept."""
         return Digest(blake2b(identifier, key=self._key, digest_size=DIGEST_BYTES, person=b"handle").digest())
 
     def owner(self, user: bytes) -> Owner:
         """The owner that a user name stands for, letter by letter; without one, whoever logs in without a name."""
         return Owner(blake2b(user, key=self._key, digest_size=DIGEST_BYTES, person=b"owner").digest())
+
+    def word(self, word: str) -> bytes:
+        """A word of a statement."""
+        encoded = word.encode(errors="surrogatepass")
+        return blake2b(encoded, key=self._key, digest_size=WORD_BYTES, person=b"word").digest()
 
     def mask(self, identifier: bytes, length: int) -> bytes:
         """Bytes that nobody knows without the key and the identifier."""
@@ -94,6 +101,14 @@ class Handles(Protocol):
 
     def is_closed(self, identifier: HandleId) -> bool:
         """Whether the handle is known to have ended."""
+        ...
+
+    def roam(self, identifier: HandleId) -> bool:
+        """A statement of this session has come to a process that did not open it. Whether another one did."""
+        ...
+
+    def stays(self, identifier: HandleId) -> bool:
+        """Whether this process has opened the session, and all of its statements came here so far."""
         ...
 
 
@@ -147,3 +162,11 @@ class OwnHandles:
         """See Handles."""
         digest = self.digests.of(identifier)
         return any(digest in found for found in self._closed.values())
+
+    def roam(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nobody else
+        """See Handles."""
+        return False
+
+    def stays(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nowhere else
+        """See Handles."""
+        return True

@@ -15,9 +15,10 @@ from proxy.backends.members import Member
 from proxy.backends.pool import Backends
 from proxy.beside import Beside, BesideSettings
 from proxy.connection import Common, Connection
+from proxy.deciding import tell
 from proxy.dial import Dialer
 from proxy.executions import Executions
-from proxy.handles import Handles, OwnHandles
+from proxy.ground import Ground
 from proxy.http.side import HttpSide
 from proxy.sessions import Opened, SessionPort, Sessions
 from proxy.settings import ServerSettings
@@ -33,6 +34,9 @@ log = logging.getLogger(__name__)
 # that reads on comes back for its next batch sooner than this; one that forgot to close would never.
 DRAIN_LOOK_S: Final = 0.05
 DRAIN_UNUSED_S: Final = 2.0
+# How often to look whether sessions that other processes opened have ended there. Until then what they wrote
+# counts as being written.
+SWEEP_S: Final = 10.0
 
 _WHO_IS_READ: Final = (
     "Statements of clients that log in by PLAIN or not at all are rewritten; Kerberos and delegation tokens are "
@@ -49,13 +53,14 @@ class Proxy:
         open_session: Callable[[Opened], SessionPort],
         backends: Backends | None = None,
         *,
-        handles: Handles | None = None,
+        ground: Ground | None = None,
     ) -> None:
         """`open_session` is told how the client opened its session. Without `backends`, the settings name one.
 
-        Processes on one port share their handles.
+        `ground` is what workers have in common.
         """
         self._settings = settings
+        self._ground = ground = ground or Ground()
         # Raises ConfigError where a file of theirs cannot be used.
         self._certificates = {
             listener: Certificates.of_listener(f"listener {listener.address}", listener.tls, time.monotonic)
@@ -66,10 +71,10 @@ class Proxy:
         pool = ThreadPoolExecutor(settings.rewrite_threads, thread_name_prefix="rewrite")
         self._common = Common(
             settings,
-            Sessions(open_session),
-            Executions(),
+            Sessions(open_session, ground.handles),
+            Executions(successors=ground.successors),
             pool,
-            handles or OwnHandles(),
+            ground.handles,
             asyncio.Semaphore(settings.key_queries_at_once_max),
             Beside(BesideSettings(dialer, at_once_max=settings.shadows_at_once_max), pool),
             dialer,
@@ -81,6 +86,7 @@ class Proxy:
         self._servers: list[asyncio.Server | TlsServer] = []
         # Clients of these connect anew for every call.
         self._kept_until_the_end: set[asyncio.Server | TlsServer] = set()
+        self._sweep_timer: asyncio.TimerHandle | None = None
 
     @property
     def port(self) -> int:
@@ -112,6 +118,7 @@ class Proxy:
                 self._kept_until_the_end.add(self._servers[-1])
             log.info("listening on %s for %s", Address(listener.address.host, self.ports[-1]), listener.spoken)
         log.info("the backend is %s. %s", self._common.backends.name, _WHO_IS_READ)
+        self._sweep_timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
 
     async def drain(self, seconds: float) -> None:
         """Accept no more clients, and wait for statements in flight, up to `seconds`."""
@@ -134,6 +141,8 @@ class Proxy:
     async def close(self) -> None:
         """Close every connection and the listening socket."""
         self._stop_listening()
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
         for connection in list(self._connections):
             connection.close("the proxy is shutting down")
         await self._http.close()
@@ -150,15 +159,19 @@ class Proxy:
         over_http = self._http.serves(listener)
         accept = await self._http.accepting(listener) if over_http else partial(self._accept, listener)
         if certificates is not None:
-            return TlsServer(address, certificates, accept)
+            return TlsServer(address, certificates, accept, shares_port=self._ground.shares_ports)
         loop = asyncio.get_running_loop()
-        return await loop.create_server(lambda: accept()[0], address.host, address.port)
+        shares_port = self._ground.shares_ports or None
+        return await loop.create_server(
+            lambda: accept()[0], address.host, address.port, reuse_port=shares_port
+        )
 
     def _accept(self, listener: Listener) -> Accepted:
         self._accepted += 1
-        full = len(self._connections) >= self._settings.connections_max
-        connection = Connection(self._accepted, listener, self._common, self._connections.discard)
+        full = len(self._connections) + self._ground.connections_elsewhere() >= self._settings.connections_max
+        connection = Connection(self._accepted, listener, self._common, self._ended)
         self._connections.add(connection)
+        self._ground.count_connections(len(self._connections))
         return connection.client_side(full=full), connection.close
 
     def renew_certificates(self) -> None:
@@ -166,6 +179,17 @@ class Proxy:
         for certificates in self._certificates.values():
             certificates.renew()
         self._common.dialer.renew_certificates()
+
+    def _ended(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        self._ground.count_connections(len(self._connections))
+
+    def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        ended = self._common.sessions.ended_elsewhere()
+        for told in self._common.executions.sessions_ended(ended, loop.time()):
+            tell(told.ruling, told.ending, "a session of another process")
+        self._sweep_timer = loop.call_later(SWEEP_S, self._sweep)
 
     def _stop_listening(self, but: Collection[asyncio.Server | TlsServer] = ()) -> None:
         for server in self._servers:

@@ -20,7 +20,7 @@ from proxy.metrics import Metrics
 from proxy.partition_lists import SharedLists
 from proxy.quarantine import Quarantine
 from proxy.store import PartitionStore
-from proxy.writes import Writes
+from proxy.writes import WriteLog, Writes
 
 # Sections that are read as the proxy starts. [rewrite] and [shadow] count from the next statement of every session
 # on, [catalog] from the next session on, but for where the store is.
@@ -48,7 +48,7 @@ class Shared:
     keys: KeyCache
     knowledge: Knowledge
     differences: Differences
-    writes: Writes = field(default_factory=Writes)
+    writes: WriteLog = field(default_factory=Writes)
     metrics: Metrics = field(default_factory=Metrics)
     # Which statements are sampled for shadow mode: a number from 0 to 1 for each.
     chance: Callable[[], float] = random.random

@@ -27,9 +27,16 @@ Accepted = tuple[asyncio.BaseProtocol, Callable[[str], None]]
 class TlsServer:
     """Listens on one address, and on each that its name stands for."""
 
-    def __init__(self, address: Address, certificates: Certificates, accept: Callable[[], Accepted]) -> None:
+    def __init__(
+        self,
+        address: Address,
+        certificates: Certificates,
+        accept: Callable[[], Accepted],
+        *,
+        shares_port: bool = False,
+    ) -> None:
         """Raises OSError where the address cannot be had."""
-        self.sockets = _listen(address)
+        self.sockets = _listen(address, shares_port=shares_port)
         self._certificates = certificates
         self._accept = accept
         self._room = asyncio.Semaphore(HANDSHAKES_MAX)
@@ -81,12 +88,12 @@ class TlsServer:
         self._tasks.discard(task)
 
 
-def _listen(address: Address) -> tuple[socket.socket, ...]:
+def _listen(address: Address, *, shares_port: bool) -> tuple[socket.socket, ...]:
     port, sockets = address.port, []
     found = socket.getaddrinfo(address.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     try:
         for family, _, _, _, name in dict.fromkeys(found):
-            sock = socket.create_server((name[0], port), family=family, backlog=_BACKLOG)
+            sock = socket.create_server((name[0], port), family=family, backlog=_BACKLOG, reuse_port=shares_port)
             sockets.append(sock)
             sock.setblocking(False)  # noqa: FBT003 - its only parameter
             # A free port, once it is chosen, is the same for all.

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from threading import Lock
-from typing import Final
+from typing import Final, Protocol
 
 from proxy.rulings import End, Ending, nobody
 from proxy.writing import AnyTable, Tables, tables_written
@@ -27,10 +27,10 @@ from rewriter import TableName
 
 # Running writes of which the words are kept, up to 100 KB each. Each session has one or two, and there are 500
 # connections by default. Those beyond count for any table, and nothing holds until they have ended.
-_RUNNING_MAX: Final = 1_000
+RUNNING_MAX: Final = 1_000
 # Writes that have ended, for fences that were opened before. A key query takes seconds, in which few writes end; a
 # fence that is older than the first of these holds no longer.
-_ENDED_MAX: Final = 1_000
+ENDED_MAX: Final = 1_000
 # Writes of one session that run at once. Only a client that never asks how its statements ended has more: they
 # count as one, for any table, until the session is closed.
 _RUNNING_PER_SESSION_MAX: Final = 16
@@ -43,14 +43,34 @@ class Write:
     tables: Tables
 
 
+class WriteLog(Protocol):
+    """The writes of all sessions, of one process or of several."""
+
+    def open(self) -> Fence:
+        """A fence around what is read from now on."""
+        ...
+
+    def begin(self, tables: Tables) -> Write:
+        """A write is about to go to the backend."""
+        ...
+
+    def end(self, write: Write) -> None:
+        """A write has ended, one way or the other. To say so again changes nothing."""
+        ...
+
+    def may_have_touched(self, names: Iterable[TableName], ended_before: int) -> bool:
+        """Whether any write but the first so many that ended may have changed one of the tables."""
+        ...
+
+
 class Writes:
-    """The writes of all sessions. Used by several threads at once."""
+    """The writes of one process. Used by several threads at once."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._running: set[Write] = set()
         # What ended, each with its number; they count up by one.
-        self._ended: deque[tuple[int, Tables]] = deque(maxlen=_ENDED_MAX)
+        self._ended: deque[tuple[int, Tables]] = deque(maxlen=ENDED_MAX)
         self._ended_count = 0
 
     def open(self) -> Fence:
@@ -61,7 +81,7 @@ class Writes:
     def begin(self, tables: Tables) -> Write:
         """A write is about to go to the backend."""
         with self._lock:
-            write = Write(tables if len(self._running) < _RUNNING_MAX else AnyTable())
+            write = Write(tables if len(self._running) < RUNNING_MAX else AnyTable())
             self._running.add(write)
         return write
 
@@ -87,7 +107,7 @@ class Writes:
 class Fence:
     """What is read after it was opened is of this moment for as long as it holds."""
 
-    _writes: Writes
+    _writes: WriteLog
     _ended_before: int
 
     def holds(self, names: Iterable[TableName]) -> bool:
@@ -102,7 +122,7 @@ class SessionWrites:
     server. It counts as running until its session is closed.
     """
 
-    def __init__(self, writes: Writes) -> None:
+    def __init__(self, writes: WriteLog) -> None:
         self._writes = writes
         self._running: set[Write] = set()
         self._is_closed = False

@@ -35,11 +35,12 @@ class Tables:
     """Names of tables, as the words of a statement."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        self._words = frozenset(words)
+        # None where it may be any table.
+        self.words: frozenset[str] | None = frozenset(words)
 
     def hold(self, name: TableName) -> bool:
         """Whether the name, or a part of it where it is not one word, may be among them."""
-        return self._words.issuperset(_WORD.findall(name.parts[-1].lower()))
+        return self.words is None or self.words.issuperset(words_of(name))
 
 
 class AnyTable(Tables):
@@ -47,10 +48,12 @@ class AnyTable(Tables):
 
     def __init__(self) -> None:
         super().__init__(())
+        self.words = None
 
-    def hold(self, name: TableName) -> bool:  # noqa: ARG002 - it is any
-        """It may be the one."""
-        return True
+
+def words_of(name: TableName) -> list[str]:
+    """The words of a table's own name: one, where it needs no quotes."""
+    return _WORD.findall(name.parts[-1].lower())
 
 
 def tables_written(sql: str) -> Tables | None:

@@ -23,20 +23,23 @@ HandleId = NewType("HandleId", bytes)
 # The server reads a UUID from each of the two strings, and nothing behind it.
 _UUID_BYTES: Final = 16
 _LENGTH_BYTES: Final = 4
+_TWICE: Final = "a call names its session or operation twice"
 _FLIPPED: Final = bytes(255 - byte for byte in range(256))
 
-# A request of a handle and numbers as all clients write it: the status, the rows, the end of an operation. Found
-# in a microsecond, and read field by field to the same end where it is not of this form.
+# The handle as all clients write it, in front of everything else: found in a microsecond, and field by field to
+# the same end where it is not of this form.
 _USUAL: Final = re.compile(
     # The request, the handle, and its identifier, each the first field of what is around it.
     rb"\x0c\0\x01\x0c\0\x01\x0c\0\x01"
     # The identifier's two strings.
     rb"\x0b\0\x01\0\0\0\x10(.{16})\x0b\0\x02\0\0\0\x10(.{16})\0"
     # What an operation's handle says of its kind, its result and its number of rows.
-    rb"(?:\x08\0\x02.{4})?(?:\x02\0\x03.)?(?:\x04\0\x04.{8})?\0"
-    # More fields of the request, none of them the first.
-    rb"(?:\x08\0[^\0\x01].{4}|\x0a\0[^\0\x01].{8}|\x06\0[^\0\x01].{2}|\x02\0[^\0\x01].)*\0\0",
+    rb"(?:\x08\0\x02.{4})?(?:\x02\0\x03.)?(?:\x04\0\x04.{8})?\0",
     re.DOTALL,
+)
+# What may follow in a request for the status, the rows or the end of an operation: numbers, never in field 1.
+_NUMBERS: Final = re.compile(
+    rb"(?:\x08\0[^\0\x01].{4}|\x0a\0[^\0\x01].{8}|\x06\0[^\0\x01].{2}|\x02\0[^\0\x01].)*\0\0", re.DOTALL
 )
 
 
@@ -58,8 +61,10 @@ class NamedHandle:
 def named_by(message: Message) -> NamedHandle | None:
     """The handle that a call names, or None where it names none. Raises RemoteProtocolError where it names two."""
     raw, body = message.raw, message.header.body_offset
-    usual = _USUAL.fullmatch(raw, body)
+    usual = _USUAL.match(raw, body)
     if usual is not None:
+        if _NUMBERS.fullmatch(raw, usual.end()) is None:
+            _expect_no_second(Reader(raw, usual.end()))
         return NamedHandle(HandleId(usual[1] + usual[2]), (usual.span(1), usual.span(2)))
     request = _first_struct(raw, body)
     handle = None if request is None else _first_struct(raw, request)
@@ -70,6 +75,15 @@ def identifier_in(handle: bytes) -> HandleId | None:
     """What identifies a handle that the server gave out, or None where it is not as we know it."""
     found = _handle(handle, 0)
     return None if found is None else found.identifier
+
+
+def _expect_no_second(reader: Reader) -> None:
+    """What is left of the request, and of what is around it."""
+    for _ in range(2):
+        for field_id, kind in reader.fields():
+            if (field_id, kind) == (1, Kind.STRUCT):
+                raise RemoteProtocolError(_TWICE)
+            reader.skip(kind)
 
 
 def _handle(raw: bytes, position: int) -> NamedHandle | None:
@@ -90,7 +104,7 @@ def _first_struct(raw: bytes, position: int) -> int | None:
     for field_id, kind in reader.fields():
         if (field_id, kind) == (1, Kind.STRUCT):
             if found is not None:
-                raise RemoteProtocolError("a call names its session or operation twice")
+                raise RemoteProtocolError(_TWICE)
             found = reader.position
         reader.skip(kind)
     return found
@@ -105,6 +119,6 @@ def _strings(raw: bytes, position: int) -> dict[int, tuple[int, int]]:
         reader.skip(kind)
         if kind is Kind.STRING:
             if field_id in spans:
-                raise RemoteProtocolError("a call names its session or operation twice")
+                raise RemoteProtocolError(_TWICE)
             spans[field_id] = (start + _LENGTH_BYTES, reader.position)
     return spans

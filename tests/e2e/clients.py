@@ -66,13 +66,13 @@ def run_beeline(
 
 
 @contextmanager
-def breakable_session(endpoint: Endpoint) -> Iterator[hive.Connection]:
-    """A session whose connection may break: PyHive leaves its socket open when closing the session fails."""
-    connection = connect(endpoint)
+def breakable_session(endpoint: Endpoint, user: str = "demo") -> Iterator[hive.Connection]:
+    """A session that may break or be closed by others: PyHive leaves its socket open when closing it fails."""
+    connection = connect(endpoint, user=user)
     try:
         yield connection
     finally:
-        with suppress(TException, OSError):
+        with suppress(TException, OSError, exc.Error):
             connection.close()
         connection._transport.close()  # noqa: SLF001 - it offers no other way
 

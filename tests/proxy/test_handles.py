@@ -1,14 +1,18 @@
 """Whose a handle is, for how long that is known, and what is forgotten first."""
 
+from collections.abc import Iterator
+
+import lmdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shared_state import DIGESTS, Beside, ledger
 
 from proxy.handles import Digests, HandleKind, Handles, Holding, OwnHandles
 from proxy.wire.handles import HandleId
+from proxy.workers.shared_handles import SharedHandles
 
 SESSIONS_MAX, OPERATIONS_MAX = 3, 5
-DIGESTS = Digests.new()
 ALICE = Holding(DIGESTS.owner(b"alice"), "spark:10000")
 BOB = Holding(DIGESTS.owner(b"bob"), "other:10000")
 
@@ -17,9 +21,13 @@ def handle(number: int) -> HandleId:
     return HandleId(number.to_bytes(32))
 
 
-@pytest.fixture
-def handles() -> Handles:
-    return OwnHandles(DIGESTS, sessions_max=SESSIONS_MAX, operations_max=OPERATIONS_MAX)
+@pytest.fixture(params=["one process", "several"])
+def handles(request: pytest.FixtureRequest) -> Iterator[Handles]:
+    if request.param == "one process":
+        yield OwnHandles(DIGESTS, sessions_max=SESSIONS_MAX, operations_max=OPERATIONS_MAX)
+        return
+    with ledger() as opened:
+        yield SharedHandles(opened, DIGESTS, sessions_max=SESSIONS_MAX, operations_max=OPERATIONS_MAX)
 
 
 def known(handles: Handles, *numbers: int) -> list[int]:
@@ -56,22 +64,79 @@ def test_operations_push_out_no_session(handles: Handles) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["session", "operation", "close"]), st.integers(0, 30)), max_size=60),
+    st.lists(st.tuples(st.sampled_from(["session", "operation", "close"]), st.booleans()), max_size=60), st.data()
 )
-def test_what_is_known_is_bounded_whatever_happens(events: list[tuple[str, int]]) -> None:
-    handles = OwnHandles(DIGESTS, sessions_max=SESSIONS_MAX, operations_max=OPERATIONS_MAX)
-    for event, number in events:
-        if event == "close":
-            handles.closed([handle(number)])
-        else:
-            handles.opened(HandleKind[event.upper()], handle(number), ALICE)
-            assert handles.find(handle(number)) == ALICE
-        assert handles.count <= SESSIONS_MAX + OPERATIONS_MAX
+def test_what_is_known_is_bounded_whatever_happens_and_the_same_for_one_process_and_for_several(
+    events: list[tuple[str, bool]], data: st.DataObject
+) -> None:
+    own = OwnHandles(DIGESTS, sessions_max=SESSIONS_MAX, operations_max=OPERATIONS_MAX)
+    with ledger() as opened:
+        shared = SharedHandles(opened, DIGESTS, sessions_max=SESSIONS_MAX, operations_max=OPERATIONS_MAX)
+        for number, (event, is_bobs) in enumerate(events):
+            closed = handle(data.draw(st.integers(0, number)))
+            for handles in (own, shared):
+                if event == "close":
+                    handles.closed([closed])
+                else:
+                    holding = BOB if is_bobs else ALICE
+                    handles.opened(HandleKind[event.upper()], handle(number), holding)
+                    assert handles.find(handle(number)) == holding
+            assert own.count == shared.count <= SESSIONS_MAX + OPERATIONS_MAX
+        for number in range(len(events)):
+            assert own.find(handle(number)) == shared.find(handle(number))
+            assert own.is_closed(handle(number)) == shared.is_closed(handle(number))
+
+
+def test_a_session_stays_until_a_statement_of_it_comes_to_another_worker() -> None:
+    with ledger(0) as opened:
+        here, there = SharedHandles(opened, DIGESTS), SharedHandles(Beside(opened, 1), DIGESTS)
+        here.opened(HandleKind.SESSION, handle(1), ALICE)
+        here.opened(HandleKind.SESSION, handle(2), ALICE)
+        assert here.stays(handle(1))
+        assert not there.stays(handle(1))
+        assert not here.roam(handle(1)), "it is its own"
+        assert there.roam(handle(1))
+        assert not here.stays(handle(1))
+        assert here.stays(handle(2))
+        assert there.find(handle(1)) == ALICE
+        here.closed([handle(1)])
+        assert not here.stays(handle(1))
+        assert there.is_closed(handle(1))
+        assert not there.roam(handle(3)), "nobody has opened it here"
+        assert not here.stays(handle(3)), "of one that is forgotten nobody could tell whether it roams"
+
+
+def test_nothing_stays_where_the_workers_cannot_tell_one_another() -> None:
+    with ledger(0) as opened:
+        here = SharedHandles(opened, DIGESTS)
+        here.opened(HandleKind.SESSION, handle(1), ALICE)
+        Beside(opened, 1).fail(lmdb.Error("no space left"))
+        assert not here.stays(handle(1))
+        assert here.find(handle(1)) == ALICE
+
+
+def test_a_ledger_that_is_full_forgets_handles_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    with ledger() as opened:
+        handles = SharedHandles(opened, DIGESTS)
+        opened.environment.set_mapsize(64 * 1024)
+        for number in range(1_000):
+            handles.opened(HandleKind.OPERATION, handle(number), ALICE)
+        assert handles.find(handle(0)) == ALICE
+        assert handles.find(handle(999)) is None
+    assert any("a handle is not kept" in message for message in caplog.messages)
+
+
+def test_workers_know_how_many_clients_the_others_have() -> None:
+    with ledger(0) as opened:
+        beside = Beside(opened, 3)
+        opened.count_connections(5)
+        beside.count_connections(7)
+        assert (opened.connections_elsewhere, beside.connections_elsewhere) == (7, 5)
 
 
 def test_digests_tell_nothing_without_the_key_and_are_equal_with_it() -> None:
     again = Digests(b"k" * 32)
-    assert Digests(b"k" * 32).of(handle(1)) == again.of(handle(1)) != DIGESTS.of(handle(1))
+    assert DIGESTS.of(handle(1)) == again.of(handle(1)) != Digests.new().of(handle(1))
     assert again.owner(b"alice") != again.owner(b"Alice")
     assert bytes(again.owner(handle(1))) != bytes(again.of(handle(1)))
     assert "alice" not in repr(ALICE)

@@ -1,14 +1,21 @@
 """The write fence: which statements it is told of, and when what was read behind it no longer holds."""
 
-from concurrent.futures import ThreadPoolExecutor
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+from shared_state import DIGESTS, Beside, ledger
 
 from proxy.rulings import End, Ending
-from proxy.writes import SessionWrites, Writes
-from proxy.writing import tables_written
+from proxy.workers.ledger import Ledger, ledger_directory
+from proxy.workers.shared_writes import SharedWrites
+from proxy.writes import SessionWrites, WriteLog, Writes
+from proxy.writing import Tables, tables_written
 from rewriter import TableName
 
+OWN, SHARED = "one process", "several"
 D = TableName(("d",))
 LONG = ", ".join(f"({number}, 'x')" for number in range(5_000))
 
@@ -110,18 +117,26 @@ def ended(end: End = End.FINISHED) -> Ending:
     return Ending(end, 1.0)
 
 
-def write_once(writes: Writes) -> None:
+def write_once(writes: WriteLog) -> None:
     tell = SessionWrites(writes).begin("INSERT INTO e VALUES (1)")
     assert tell is not None
     tell(ended())
 
 
-def test_a_fence_holds_while_nothing_is_written() -> None:
-    assert Writes().open().holds([D])
+@pytest.fixture(params=[OWN, SHARED])
+def writes(request: pytest.FixtureRequest) -> Iterator[WriteLog]:
+    if request.param == OWN:
+        yield Writes()
+        return
+    with ledger() as opened:
+        yield SharedWrites(opened, DIGESTS)
 
 
-def test_a_fence_does_not_hold_for_a_table_that_is_written_behind_it() -> None:
-    writes = Writes()
+def test_a_fence_holds_while_nothing_is_written(writes: WriteLog) -> None:
+    assert writes.open().holds([D])
+
+
+def test_a_fence_does_not_hold_for_a_table_that_is_written_behind_it(writes: WriteLog) -> None:
     fence = writes.open()
     tell = SessionWrites(writes).begin("INSERT INTO d VALUES (1)")
     assert tell is not None
@@ -132,8 +147,7 @@ def test_a_fence_does_not_hold_for_a_table_that_is_written_behind_it() -> None:
     assert writes.open().holds([D])
 
 
-def test_a_write_that_was_running_as_the_fence_was_opened_counts() -> None:
-    writes = Writes()
+def test_a_write_that_was_running_as_the_fence_was_opened_counts(writes: WriteLog) -> None:
     tell = SessionWrites(writes).begin("INSERT INTO d VALUES (1)")
     fence = writes.open()
     assert not fence.holds([D])
@@ -143,14 +157,12 @@ def test_a_write_that_was_running_as_the_fence_was_opened_counts() -> None:
     assert writes.open().holds([D])
 
 
-def test_a_reading_statement_is_no_write() -> None:
-    writes = Writes()
+def test_a_reading_statement_is_no_write(writes: WriteLog) -> None:
     assert SessionWrites(writes).begin("SELECT * FROM d") is None
     assert writes.open().holds([D])
 
 
-def test_a_write_whose_end_was_not_seen_runs_until_its_session_is_closed() -> None:
-    writes = Writes()
+def test_a_write_whose_end_was_not_seen_runs_until_its_session_is_closed(writes: WriteLog) -> None:
     session = SessionWrites(writes)
     tell = session.begin("INSERT INTO d VALUES (1)")
     assert tell is not None
@@ -160,8 +172,7 @@ def test_a_write_whose_end_was_not_seen_runs_until_its_session_is_closed() -> No
     assert writes.open().holds([D])
 
 
-def test_a_write_that_is_begun_as_its_session_closes_ends_with_it() -> None:
-    writes = Writes()
+def test_a_write_that_is_begun_as_its_session_closes_ends_with_it(writes: WriteLog) -> None:
     session = SessionWrites(writes)
     session.closed()
     assert session.begin("INSERT INTO d VALUES (1)") is not None
@@ -169,7 +180,7 @@ def test_a_write_that_is_begun_as_its_session_closes_ends_with_it() -> None:
 
 
 def test_a_fence_that_is_older_than_what_is_remembered_holds_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.writes._ENDED_MAX", 2)
+    monkeypatch.setattr("proxy.writes.ENDED_MAX", 2)
     writes = Writes()
     fence = writes.open()
     write_once(writes)
@@ -181,7 +192,7 @@ def test_a_fence_that_is_older_than_what_is_remembered_holds_no_longer(monkeypat
 
 
 def test_more_writes_than_are_remembered_count_for_any_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proxy.writes._RUNNING_MAX", 1)
+    monkeypatch.setattr("proxy.writes.RUNNING_MAX", 1)
     writes = Writes()
     tells = [SessionWrites(writes).begin("INSERT INTO e VALUES (1)") for _ in range(2)]
     assert not writes.open().holds([D])
@@ -191,8 +202,7 @@ def test_more_writes_than_are_remembered_count_for_any_table(monkeypatch: pytest
     assert writes.open().holds([D])
 
 
-def test_a_session_of_too_many_writes_counts_for_any_table_until_it_is_closed() -> None:
-    writes = Writes()
+def test_a_session_of_too_many_writes_counts_for_any_table_until_it_is_closed(writes: WriteLog) -> None:
     session = SessionWrites(writes)
     tells = [session.begin("INSERT INTO e VALUES (1)") for _ in range(1_000)]
     assert not writes.open().holds([D])
@@ -204,8 +214,7 @@ def test_a_session_of_too_many_writes_counts_for_any_table_until_it_is_closed() 
     assert writes.open().holds([D])
 
 
-def test_no_write_is_lost_between_threads() -> None:
-    writes = Writes()
+def test_no_write_is_lost_between_threads(writes: WriteLog) -> None:
 
     def write(_: int) -> bool:
         session, fence = SessionWrites(writes), writes.open()
@@ -217,3 +226,85 @@ def test_no_write_is_lost_between_threads() -> None:
     with ThreadPoolExecutor(4) as pool:
         assert not any(pool.map(write, range(500)))
     assert writes.open().holds([D])
+
+
+# --- several processes
+
+
+def test_a_write_through_one_worker_is_seen_by_the_fences_of_another() -> None:
+    with ledger(0) as opened:
+        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS)
+        fence = here.open()
+        tell = SessionWrites(there).begin("INSERT INTO d VALUES (1)")
+        assert tell is not None
+        assert not fence.holds([D])
+        assert fence.holds([name("e")])
+        assert not here.open().holds([D]), "it runs"
+        tell(ended())
+        assert not fence.holds([D]), "it has run since"
+        assert here.open().holds([D])
+
+
+def test_a_killed_workers_writes_end_when_its_place_is_taken_and_not_before() -> None:
+    with ledger(0) as opened:
+        here = SharedWrites(opened, DIGESTS)
+        killed = Beside(opened, 1)
+        assert SessionWrites(SharedWrites(killed, DIGESTS)).begin("INSERT INTO d VALUES (1)") is not None
+        fence = here.open()
+        assert not fence.holds([D])
+        _ = SharedWrites(Beside(opened, 2), DIGESTS)
+        assert not here.open().holds([D]), "that one has another place"
+        _ = SharedWrites(killed, DIGESTS)
+        assert here.open().holds([D])
+        assert not fence.holds([D])
+
+
+def test_a_write_that_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with ledger(0) as opened:
+        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS)
+        fence = here.open()
+        opened.environment.set_mapsize(64 * 1024)
+        for number in range(100):
+            there.begin(Tables(f"word{number}_{word}" for word in range(100)))
+        assert not fence.holds([D])
+        assert not here.open().holds([D])
+    assert sum("nothing is rewritten any more" in message for message in caplog.messages) == 1
+
+
+def test_more_ended_writes_than_are_remembered_let_an_old_fence_hold_no_longer_across_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("proxy.workers.shared_writes.ENDED_MAX", 2)
+    with ledger(0) as opened:
+        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS)
+        fence = here.open()
+        write_once(there)
+        write_once(here)
+        assert fence.holds([D])
+        write_once(there)
+        assert not fence.holds([D])
+        assert here.open().holds([D])
+
+
+def test_no_write_is_lost_between_processes() -> None:
+    """Each process writes and looks, over and over; a fence that was open meanwhile never holds."""
+    with ledger_directory() as directory:
+        with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+            assert list(pool.map(_write_and_look, [str(directory)] * 2, [1, 2])) == [0, 0]
+        opened = Ledger(directory, 0)
+        assert SharedWrites(opened, DIGESTS).open().holds([D])
+        opened.close()
+
+
+def _write_and_look(directory: str, slot: int) -> int:
+    opened = Ledger(Path(directory), slot)
+    writes = SharedWrites(opened, DIGESTS)
+    held = 0
+    for _ in range(300):
+        fence = writes.open()
+        writes.end(writes.begin(Tables(["d"])))
+        held += fence.holds([D])
+    opened.close()
+    return held

@@ -27,6 +27,7 @@ from proxy.operation import Call
 from proxy.phases import Phase
 from proxy.relay import RERUN_WITHIN_S
 from proxy.rulings import End, Ending, Ruling
+from proxy.successors import OwnSuccessors
 from proxy.wire.frames import frame
 from proxy.wire.hs2 import OperationHandle, OperationState, encode_fetch_failure, encode_still_running
 
@@ -396,7 +397,7 @@ def test_of_too_many_open_statements_the_oldest_is_given_up() -> None:
 
 
 def test_nothing_is_run_again_where_too_many_operations_stand_for_others() -> None:
-    play = in_background(Play(Dialogue(executions=Executions(successors_max=0)).open_session()))
+    play = in_background(Play(Dialogue(executions=Executions(successors=OwnSuccessors(0))).open_session()))
     play.answers(status_is(ERROR, 6, OURS), to_client=status_is(ERROR, 6, OURS))
 
 

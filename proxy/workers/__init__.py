@@ -1,0 +1,1 @@
+"""Several processes on one port, and what they have to know of one another."""

@@ -1,0 +1,132 @@
+"""The write fence across workers: a write through any of them is seen by the fences of all.
+
+The order of events that `proxy.writes` rests on holds as it does within one process. A write is committed here
+before its first byte goes to the backend, and a fence is looked at in a transaction that begins after the last key
+query has answered: it sees every write that was committed before. What cannot be committed fails the ledger, and
+then no fence holds any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import lmdb
+
+from proxy.handles import WORD_BYTES, Digests
+from proxy.workers.ledger import Ledger
+from proxy.writes import ENDED_MAX, RUNNING_MAX, Fence, Write
+from proxy.writing import AnyTable, Tables, words_of
+from rewriter import TableName
+
+# Shorter than any digest, so that it is none.
+_ANY: Final = b"*"
+_NUMBER_BYTES: Final = 8
+# Older than any fence: what was forgotten may be anything.
+_BEFORE_ALL: Final = -1
+
+
+class SharedWrites:
+    """The writes of all workers, in a ledger. Used by several threads at once."""
+
+    def __init__(self, ledger: Ledger, digests: Digests) -> None:
+        self._ledger = ledger
+        self._digests = digests
+        self._environment = ledger.environment
+        self._slot = bytes((ledger.slot,))
+        self._running = self._environment.open_db(b"running")
+        # What ended, each by its number; they count up by one.
+        self._ended = self._environment.open_db(b"ended")
+        self._places: dict[Write, bytes] = {}
+        self._end_of_predecessor()
+
+    def open(self) -> Fence:
+        """A fence around what is read from now on."""
+        try:
+            with self._environment.begin() as transaction:
+                return Fence(self, self._ended_count(transaction))
+        except lmdb.Error:
+            return Fence(self, _BEFORE_ALL)
+
+    def begin(self, tables: Tables) -> Write:
+        """A write is about to go to the backend."""
+        write = Write(tables)
+        try:
+            with self._environment.begin(write=True) as transaction:
+                is_one_too_many = transaction.stat(self._running)["entries"] >= RUNNING_MAX
+                place = self._slot + transaction.id().to_bytes(_NUMBER_BYTES)
+                transaction.put(place, self._encoded(AnyTable() if is_one_too_many else tables), db=self._running)
+        except lmdb.Error as error:
+            self._ledger.fail(error)
+        else:
+            self._places[write] = place
+        return write
+
+    def end(self, write: Write) -> None:
+        """A write has ended, one way or the other. To say so again changes nothing."""
+        place = self._places.pop(write, None)
+        if place is not None:
+            self._end([place])
+
+    def may_have_touched(self, names: Iterable[TableName], ended_before: int) -> bool:
+        """Whether any write but the first so many that ended may have changed one of the tables."""
+        if ended_before == _BEFORE_ALL:
+            return True
+        try:
+            with self._environment.begin() as transaction:
+                seen = self._since(transaction, ended_before)
+        except lmdb.Error:
+            return True
+        # Only now: a write that could not be committed before this transaction began has failed the ledger before.
+        return (
+            seen is None or self._ledger.has_failed or any(self._hold(one, name) for name in names for one in seen)
+        )
+
+    def _since(self, transaction: lmdb.Transaction[bytes], ended_before: int) -> list[bytes] | None:
+        """What runs and what has ended since; None where some of it is forgotten."""
+        behind = transaction.stat(self._ended)["entries"]
+        if self._ended_count(transaction) - ended_before > behind:
+            return None
+        with transaction.cursor(self._running) as running, transaction.cursor(self._ended) as ended:
+            seen = [tables for _, tables in running]
+            if ended.set_range((ended_before + 1).to_bytes(_NUMBER_BYTES)):
+                seen += [tables for _, tables in ended]
+        return seen
+
+    def _end_of_predecessor(self) -> None:
+        """The worker whose place this one takes is dead, and the server has closed its connections' sessions."""
+        with self._environment.begin() as transaction, transaction.cursor(self._running) as cursor:
+            places = [place for place, _ in cursor if place.startswith(self._slot)]
+        self._end(places)
+
+    def _end(self, places: list[bytes]) -> None:
+        try:
+            with self._environment.begin(write=True) as transaction:
+                for place in places:
+                    self._move(transaction, place)
+        except lmdb.Error as error:
+            # They count as running for ever.
+            self._ledger.fail(error)
+
+    def _move(self, transaction: lmdb.Transaction[bytes], place: bytes) -> None:
+        tables = transaction.pop(place, db=self._running)
+        if tables is None:
+            return
+        number = self._ended_count(transaction) + 1
+        transaction.put(number.to_bytes(_NUMBER_BYTES), tables, db=self._ended)
+        if number > ENDED_MAX:
+            transaction.delete((number - ENDED_MAX).to_bytes(_NUMBER_BYTES), db=self._ended)
+
+    def _ended_count(self, transaction: lmdb.Transaction[bytes]) -> int:
+        with transaction.cursor(self._ended) as cursor:
+            return int.from_bytes(cursor.key()) if cursor.last() else 0
+
+    def _encoded(self, tables: Tables) -> bytes:
+        return _ANY if tables.words is None else b"".join(map(self._digests.word, tables.words))
+
+    def _hold(self, encoded: bytes, name: TableName) -> bool:
+        """As Tables.hold does."""
+        if encoded == _ANY:
+            return True
+        words = {encoded[start : start + WORD_BYTES] for start in range(0, len(encoded), WORD_BYTES)}
+        return words.issuperset(map(self._digests.word, words_of(name)))
