@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from importlib.metadata import entry_points, version
 from pathlib import Path
@@ -31,6 +31,10 @@ from proxy.session import Session
 from proxy.sessions import Opened
 from proxy.shared import Shared
 from proxy.store import open_store
+from proxy.workers.hosting import Placement, host, worker_count
+from proxy.workers.place import Place
+from proxy.workers.role import Role, role
+from proxy.workers.supervisor import WorkersError
 
 T = TypeVar("T")
 
@@ -130,7 +134,13 @@ def serve(
 
     config = read()
     _log_to_stderr(config)
-    _run(lambda: _serve(config, read))
+    try:
+        if worker_count(config.proxy.workers) == 1:
+            _run(lambda: _serve(config, read))
+        else:
+            host(config, partial(_work, config, read), _say_ready)
+    except (ConfigError, WorkersError, OSError) as error:
+        raise click.ClickException(str(error)) from error
 
 
 @main.command()
@@ -167,33 +177,47 @@ async def _explain(config: Config, request: ExplainRequest, user: str, password:
     return await ask(config, request, user, password, Shared.of(config), backends=backends)
 
 
-async def _serve(config: Config, read: Callable[[], Config]) -> None:
-    with open_store(config.catalog) as store:
-        await _serve_with(config, Shared.of(config, store=store), read)
+def _work(config: Config, read: Callable[[], Config], placement: Placement, place: Place) -> int:
+    """Serve as one of several. Returns the exit code."""
+    _log_to_stderr(config, f" worker {place.slot}")
+    try:
+        _run(lambda: _serve(placement.of(config), lambda: placement.of(read()), place))
+    except click.ClickException as error:
+        _log.error("%s", error.message)
+        return error.exit_code
+    return 0
 
 
-async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config]) -> None:
+async def _serve(config: Config, read: Callable[[], Config], place: Place | None = None) -> None:
+    with role(place) as chosen, open_store(config.catalog) as store:
+        await _serve_with(config, Shared.of(config, store=store, writes=chosen.writes), read, chosen)
+
+
+async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config], chosen: Role) -> None:
     backends, names = await known_backends(config)
     care = upkeep(config, backends, names)
-    proxy = Proxy(_server_settings(config), partial(_session, shared), backends)
+    proxy = Proxy(_server_settings(config), partial(_session, shared), backends, ground=chosen.ground)
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, proxy, shared, care, read)
-    admin = application(config, shared, backends, shared.metrics, is_stopping=stop.is_set)
+    await chosen.start(stop.set, shared.metrics.exposition)
+    if chosen.is_late:
+        _reload(proxy, shared, care, read)
+    admin = application(config, shared, backends, chosen.exposition, is_stopping=stop.is_set)
     runner = web.AppRunner(admin, handle_signals=False, access_log=None)
     await runner.setup()
     try:
         await proxy.start()
         care.start()
-        registered = registration(config, proxy.ports)
+        registered = registration(config, proxy.ports) if chosen.is_first else None
         shared.metrics.watch_connections(lambda: proxy.connection_count)
         shared.metrics.watch_backends(backends.views)
-        site = _admin_site(runner, config)
+        site = _admin_site(runner, config, shares_port=chosen.ground.shares_ports)
         await site.start()
         if registered is not None:
             registered.start()
-        click.echo(_ready_line(config, proxy, runner, backends.name))
+        chosen.listens(_ready_line(config, proxy.ports, runner.addresses[0][1], backends.name))
         await stop.wait()
         if registered is not None:
             await registered.close()
@@ -203,6 +227,7 @@ async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config]
         await care.close()
         await proxy.close()
         await runner.cleanup()
+        await chosen.end()
 
 
 def _reload(proxy: Proxy, shared: Shared, care: Upkeep, read: Callable[[], Config]) -> None:
@@ -224,13 +249,15 @@ def _session(shared: Shared, opened: Opened) -> ExplainingSession:
     return ExplainingSession(Session(shared, opened))
 
 
-def _admin_site(runner: web.AppRunner, config: Config) -> web.TCPSite:
+def _admin_site(runner: web.AppRunner, config: Config, *, shares_port: bool) -> web.TCPSite:
     admin = address(config.admin.listen)
-    return web.TCPSite(runner, admin.host, admin.port)
+    return web.TCPSite(runner, admin.host, admin.port, reuse_port=shares_port or None)
 
 
 def _server_settings(config: Config) -> ServerSettings:
     backend = address(config.proxy.backend)
+    # What the backend bears is one number, however many ask it.
+    workers = worker_count(config.proxy.workers)
     return ServerSettings(
         listeners=config.listeners(),
         backend_host=backend.host,
@@ -247,15 +274,22 @@ def _server_settings(config: Config) -> ServerSettings:
         passes_unknown_handles=config.proxy.unknown_handles == "pass",
         write_buffer_bytes_max=config.proxy.write_buffer_bytes_max,
         rerun_within_s=config.rewrite.rerun_within_s,
-        key_queries_at_once_max=config.rewrite.key_queries_at_once_max,
-        shadows_at_once_max=config.shadow.at_once_max,
+        key_queries_at_once_max=max(1, config.rewrite.key_queries_at_once_max // workers),
+        shadows_at_once_max=max(1, config.shadow.at_once_max // workers),
     )
 
 
-def _ready_line(config: Config, proxy: Proxy, runner: web.AppRunner, backend: str) -> str:
-    listeners = zip(config.listeners(), proxy.ports, strict=True)
+def _say_ready(config: Config) -> None:
+    """All workers listen."""
+    ports = [listener.address.port for listener in config.listeners()]
+    backends = ", ".join(str(source.address) for source in config.sources())
+    click.echo(_ready_line(config, ports, address(config.admin.listen).port, backends))
+
+
+def _ready_line(config: Config, ports: Sequence[int], admin_port: int, backend: str) -> str:
+    listeners = zip(config.listeners(), ports, strict=True)
     listen, *others = ((Address(each.address.host, port), each.spoken) for each, port in listeners)
-    admin = Address(address(config.admin.listen).host, runner.addresses[0][1])
+    admin = Address(address(config.admin.listen).host, admin_port)
     line = f"starpruner: listening on {listen[0]}, admin http://{admin}, backend {backend}"
     return f"{line}, also on {', '.join(f'{each} ({spoken})' for each, spoken in others)}" if others else line
 
@@ -277,11 +311,13 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def _log_to_stderr(config: Config) -> None:
+def _log_to_stderr(config: Config, who: str = "") -> None:
     logging.basicConfig(
+        # A worker says which one it is.
+        force=bool(who),
         stream=sys.stderr,
         level=config.log.level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        format=f"%(asctime)s %(levelname)s{who} %(name)s: %(message)s",
     )
     # Its warnings quote the statement, and literals have no place in a log.
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)

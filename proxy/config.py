@@ -73,6 +73,9 @@ class ProxySection(_Section, frozen=True):
     connections_max: Count = 4_000
     # Long enough for a slow directory service behind the login; bounds clients that never speak.
     handshake_timeout_s: Seconds = 60.0
+    # Processes that serve the same ports; 0 stands for one per core. One alone relays a gigabyte in a quarter of a
+    # second of processor time, and most of what rewriting takes is waiting for Spark.
+    workers: Annotated[int, Meta(ge=0, le=255)] = 1
     # What becomes of a session or operation that this proxy has not seen opened: after it was restarted, or where
     # clients also connect to the backend directly. With "refuse" those start anew; with "pass" it works as it does
     # without the proxy, for whoever has the handle.

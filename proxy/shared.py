@@ -55,7 +55,11 @@ class Shared:
 
     @classmethod
     def of(
-        cls, config: Config, clock: Callable[[], float] = time.monotonic, store: PartitionStore | None = None
+        cls,
+        config: Config,
+        clock: Callable[[], float] = time.monotonic,
+        store: PartitionStore | None = None,
+        writes: WriteLog | None = None,
     ) -> Shared:
         """As the configuration has it, with a store of partition lists or without."""
         rewrite, shadow = config.rewrite, config.shadow
@@ -70,6 +74,7 @@ class Shared:
             keys=KeyCache(bytes_max=rewrite.key_cache_bytes_max),
             knowledge=Knowledge(config.catalog, clock),
             differences=Differences(path, shadow.differences_bytes_max),
+            writes=Writes() if writes is None else writes,
         )
         shared.metrics.watch_metastore(lambda: shared.metastore)
         shared.metrics.watch_quarantine(shared.quarantine)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 import msgspec
@@ -13,7 +13,7 @@ from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
 from proxy.backends.pool import Backends
 from proxy.client import BackendError
 from proxy.config import Config
-from proxy.metrics import CONTENT_TYPE, Metrics
+from proxy.metrics import CONTENT_TYPE
 from proxy.shared import Shared
 
 
@@ -21,12 +21,11 @@ def application(
     config: Config,
     shared: Shared,
     backends: Backends,
-    metrics: Metrics | None = None,
+    exposition: Callable[[], Awaitable[bytes]],
     *,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> web.Application:
-    """The admin port's routes."""
-    counted = metrics or Metrics()
+    """The admin port's routes; `exposition` is what /metrics says."""
 
     async def explain(request: web.Request) -> web.Response:
         try:
@@ -41,7 +40,7 @@ def application(
         return web.Response(body=msgspec.json.encode(explained), content_type="application/json")
 
     async def expose(_: web.Request) -> web.Response:
-        return web.Response(body=counted.exposition(), headers={"Content-Type": CONTENT_TYPE})
+        return web.Response(body=await exposition(), headers={"Content-Type": CONTENT_TYPE})
 
     async def healthz(_: web.Request) -> web.Response:
         if is_stopping():

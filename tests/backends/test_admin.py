@@ -42,7 +42,11 @@ def stopping() -> Stop:
 async def admin(backends: Backends, stopping: Stop) -> AsyncIterator[TestClient[Any, Any]]:
     config, metrics = Config(), Metrics()
     metrics.watch_backends(backends.views)
-    app = application(config, Shared.of(config), backends, metrics, is_stopping=stopping)
+
+    async def exposition() -> bytes:
+        return metrics.exposition()
+
+    app = application(config, Shared.of(config), backends, exposition, is_stopping=stopping)
     async with TestClient(TestServer(app)) as client:
         yield client
 

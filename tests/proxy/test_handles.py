@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import lmdb
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from shared_state import DIGESTS, Beside, ledger
 
@@ -63,6 +63,7 @@ def test_operations_push_out_no_session(handles: Handles) -> None:
     assert handles.find(handle(1)) == ALICE
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.sampled_from(["session", "operation", "close"]), st.booleans()), max_size=60), st.data()
 )

@@ -159,7 +159,11 @@ def test_two_proxies_in_one_process_count_for_themselves(value: Value) -> None:
 
 @pytest.fixture
 async def admin(metrics: Metrics) -> AsyncIterator[TestServer]:
-    server = TestServer(application(Config(), Shared.of(Config()), Backends([], time.monotonic), metrics))
+
+    async def exposition() -> bytes:
+        return metrics.exposition()
+
+    server = TestServer(application(Config(), Shared.of(Config()), Backends([], time.monotonic), exposition))
     await server.start_server()
     yield server
     await server.close()
