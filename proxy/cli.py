@@ -25,6 +25,7 @@ from proxy.client import BackendError
 from proxy.config import Config, ConfigError, address, load
 from proxy.explain import ExplainView, text
 from proxy.explain_statement import ExplainingSession
+from proxy.patience import Keepalive, Limits
 from proxy.proxy_users import ProxyUsers
 from proxy.server import Proxy, ServerSettings
 from proxy.session import Session
@@ -271,6 +272,12 @@ def _server_settings(config: Config) -> ServerSettings:
         http_keep_alive_s=config.http.keep_alive_s,
         http_body_s=config.http.body_s,
         http_session_idle_s=config.http.session_idle_s,
+        patience=Limits(
+            config.proxy.idle_timeout_s, config.proxy.request_timeout_s, config.proxy.unread_timeout_s
+        ),
+        keepalive=Keepalive(
+            config.proxy.keepalive_idle_s, config.proxy.keepalive_interval_s, config.proxy.keepalive_count
+        ),
         passes_unknown_handles=config.proxy.unknown_handles == "pass",
         write_buffer_bytes_max=config.proxy.write_buffer_bytes_max,
         rerun_within_s=config.rewrite.rerun_within_s,

@@ -15,6 +15,7 @@ from proxy.transports import HTTP_PATH, Listener, ListenerTls, Transport, Upstre
 from rewriter import Rule
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+SecondsOrNever = Annotated[float, Meta(ge=0, le=30 * 86_400)]
 Count = Annotated[int, Meta(ge=1)]
 Bytes = Annotated[int, Meta(ge=1024)]
 # What LMDB maps are whole pages; with fewer it cannot work at all.
@@ -80,6 +81,18 @@ class ProxySection(_Section, frozen=True):
     # clients also connect to the backend directly. With "refuse" those start anew; with "pass" it works as it does
     # without the proxy, for whoever has the handle.
     unknown_handles: Literal["pass", "refuse"] = "pass"
+    # Ends clients that neither ask nor wait for anything. 0: never. Their session ends with the connection, and
+    # Spark itself keeps one for seven days (hive.server2.idle.session.timeout).
+    idle_timeout_s: SecondsOrNever = 0.0
+    # Ends clients that have begun a request and do not go on with it. Longer than any outage that TCP gets over.
+    request_timeout_s: SecondsOrNever = 300.0
+    # Ends clients that do not read their replies. 0: never, since Spark waits for them as well.
+    unread_timeout_s: SecondsOrNever = 0.0
+    # TCP keepalive on both sides, in seconds and probes; 0 leaves it to the system. Often enough for firewalls to
+    # remember the connection, and a peer counts as gone after two hours, as Linux has it.
+    keepalive_idle_s: Annotated[int, Meta(ge=0, le=32_767)] = 60
+    keepalive_interval_s: Annotated[int, Meta(ge=0, le=32_767)] = 60
+    keepalive_count: Annotated[int, Meta(ge=0, le=127)] = 120
 
 
 class ListenerSection(_Section, frozen=True):

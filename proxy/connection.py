@@ -41,6 +41,7 @@ from proxy.handles import Handles
 from proxy.notices import Notices
 from proxy.openings import Sides, refused
 from proxy.operation import Call, Reply
+from proxy.patience import Patience, Seen
 from proxy.phases import Phase
 from proxy.queries import Query, QueryResult
 from proxy.relay import Relay
@@ -114,6 +115,8 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._reply: asyncio.Future[Reply] | None = None
         self._handshake_timer: asyncio.TimerHandle | None = None
+        self._patience = Patience(settings.patience)
+        self._patience_timer: asyncio.TimerHandle | None = None
         self._client_pauses: set[str] = set()
         self._started = self.last_activity = self._loop.time()
         self._from_client_bytes = self._from_backend_bytes = 0
@@ -145,7 +148,7 @@ class Connection:
             transport.abort()
             return
         self._client = transport
-        prepare(transport, self._settings.write_buffer_bytes_max)
+        prepare(transport, self._settings.write_buffer_bytes_max, self._settings.keepalive)
         log.info("%s: opened from %s", self._name, peer_name(transport))
         if full:
             limit = self._settings.connections_max
@@ -155,6 +158,7 @@ class Connection:
             return
         timeout = self._settings.handshake_timeout_s
         self._handshake_timer = self._loop.call_later(timeout, self._check_handshake)
+        self._look_again()
 
     def _client_data(self, data: bytes) -> None:
         self.last_activity = self._loop.time()
@@ -169,6 +173,8 @@ class Connection:
         self._end("the client closed")
 
     def _client_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
+        # Replies that we make ourselves are bounded by this alone.
+        self._pause_client("client", on=not writable)
         if self._backend is not None and not self._backend.is_closing():
             if writable:
                 self._backend.resume_reading()
@@ -182,7 +188,7 @@ class Connection:
 
     def _backend_connected(self, transport: asyncio.Transport) -> None:
         self._backend = transport
-        prepare(transport, self._settings.write_buffer_bytes_max)
+        prepare(transport, self._settings.write_buffer_bytes_max, self._settings.keepalive)
         if self._ended:
             transport.abort()
             return
@@ -352,6 +358,28 @@ class Connection:
                 self._lease.failed(f"no answer to a login within {self._settings.handshake_timeout_s:g} s")
             self.close(f"no completed negotiation within {self._settings.handshake_timeout_s:g} s")
 
+    def _look_again(self) -> None:
+        look_every_s = self._settings.patience.look_every_s
+        if look_every_s is not None:
+            self._patience_timer = self._loop.call_later(look_every_s, self._look)
+
+    def _look(self) -> None:
+        reason = self._patience.exhausted(self._loop.time(), self._seen())
+        if reason is not None:
+            self.close(reason)
+        else:
+            self._look_again()
+
+    def _seen(self) -> Seen:
+        return Seen(
+            last_activity=self.last_activity,
+            awaits_replies=self._relay.may_await_replies,
+            from_client_bytes=self._from_client_bytes,
+            # What we do not read, the client cannot go on with.
+            is_within_request=self._relay.is_within_request and not self._client_pauses,
+            unread_bytes=0 if self._client is None else self._client.get_write_buffer_size(),
+        )
+
     # --- the end
 
     def _cancel_task(self) -> None:
@@ -365,15 +393,16 @@ class Connection:
         self._execute(self._relay.close(reason))
         self._execute([*self._common.executions.sessions_ended(self._own_sessions, self._loop.time())])
         self._cancel_task()
-        if self._handshake_timer is not None:
-            self._handshake_timer.cancel()
+        for timer in (self._handshake_timer, self._patience_timer):
+            if timer is not None:
+                timer.cancel()
         self._leave_backend()
         self._common.beside.sessions_closed(self._own_sessions)
         self._sessions.closed(self._own_sessions)
         self._common.handles.closed(filter(None, map(identifier_in, self._own_sessions)))
         if self._client is not None and not self._client.is_closing():
-            self._pause_client("backend", on=False)
-            self._pause_client("relay", on=False)
+            for reason_to_pause in tuple(self._client_pauses):
+                self._pause_client(reason_to_pause, on=False)
             linger(self._client)
         log.info(
             "%s: ended after %.3f s: %s; %d bytes from the client, %d from the backend, "

@@ -100,6 +100,16 @@ class Relay:
         return self.phase is Phase.NEGOTIATING and self._negotiation.turn is Turn.SERVER
 
     @property
+    def may_await_replies(self) -> bool:
+        """The same, or nobody can tell."""
+        return self.phase is Phase.TRANSPARENT or self.awaits_replies
+
+    @property
+    def is_within_request(self) -> bool:
+        """Whether the client has begun a message that could be handled if it were whole."""
+        return self.phase is Phase.OPEN and not self._intake.is_between_messages
+
+    @property
     def own_operation(self) -> OwnOperation:
         """What a query of ours has on the backend."""
         return self._calls.own

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from proxy.address import Address
+from proxy.patience import Keepalive, Limits
 from proxy.proxy_users import NOBODY, ProxyUsers
 from proxy.relay import REQUEST_BYTES_MAX, RERUN_WITHIN_S
 from proxy.transports import UPSTREAM, Listener, Upstream
@@ -29,6 +30,9 @@ class ServerSettings:
     handshake_timeout_s: float = 60.0
     # Whether a handle that the proxy has not seen given out goes on to the backend, as it would without us.
     passes_unknown_handles: bool = True
+    # What ends a connection that is silent; and how often the system asks a silent peer whether it is there.
+    patience: Limits = field(default_factory=Limits)
+    keepalive: Keepalive = field(default_factory=Keepalive)
     # What may wait to be written to a slow side before the other side is no longer read.
     write_buffer_bytes_max: int = 256 * 1024
     # Parsing is pure Python and holds the interpreter's lock: more threads would only take turns.

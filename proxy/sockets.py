@@ -7,6 +7,8 @@ import socket
 from collections.abc import Callable
 from typing import cast
 
+from proxy.patience import Keepalive
+
 
 class Side(asyncio.Protocol):
     """A socket's callbacks. `on_data` becomes `data_received` itself: the relay's fast path has no detour."""
@@ -41,13 +43,21 @@ class Side(asyncio.Protocol):
         self._on_writable(True)  # noqa: FBT003 - says what became of it
 
 
-def prepare(transport: asyncio.Transport, write_buffer_bytes_max: int) -> None:
+def prepare(transport: asyncio.Transport, write_buffer_bytes_max: int, keepalive: Keepalive) -> None:
     """Small calls go out at once, dead peers are noticed, and buffers are bounded."""
     transport.set_write_buffer_limits(high=write_buffer_bytes_max)
     sock = transport.get_extra_info("socket")
     if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, number in (
+            ("TCP_KEEPIDLE", keepalive.idle_s),
+            ("TCP_KEEPINTVL", keepalive.interval_s),
+            ("TCP_KEEPCNT", keepalive.count),
+        ):
+            # Not every system has all of them.
+            if number and hasattr(socket, name):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), number)
 
 
 def peer_host(transport: asyncio.Transport) -> str:

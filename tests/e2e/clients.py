@@ -66,9 +66,11 @@ def run_beeline(
 
 
 @contextmanager
-def breakable_session(endpoint: Endpoint, user: str = "demo") -> Iterator[hive.Connection]:
+def breakable_session(
+    endpoint: Endpoint, user: str = "demo", database: str = "default"
+) -> Iterator[hive.Connection]:
     """A session that may break or be closed by others: PyHive leaves its socket open when closing it fails."""
-    connection = connect(endpoint, user=user)
+    connection = connect(endpoint, user=user, database=database)
     try:
         yield connection
     finally:

@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
+import pytest
 from clients import breakable_session
 from pyhive import hive
 from TCLIService import ttypes
 from thrift.Thrift import TException
+from workers import TWO_WORKERS, session_on
 
-from demo.hive import Endpoint, connect
-from demo.proxy_process import ProxyProcess
+from demo.hive import Endpoint
+from demo.proxy_process import ProxyProcess, proxy_process
 from demo.thrift_server import ThriftServer
 
 # Every request of TCLIService whose first field is a handle, by the name of its call, and what else it has to say.
@@ -70,34 +72,72 @@ def made_up(handle: Any) -> Any:
     return ttypes.TOperationHandle(identifier, handle.operationType, handle.hasResultSet, None)
 
 
-def answers(endpoint: Endpoint, user: str, session: Any, operation: Any) -> dict[str, Answer]:
-    """What a connection of its own is answered, call by call; those that end something come last."""
+def answers(connection: hive.Connection, session: Any, operation: Any) -> dict[str, Answer]:
+    """What a connection is answered, call by call; those that end something come last."""
     ordered = sorted(REQUESTS, key=lambda name: (name in ENDING, ENDING.index(name) if name in ENDING else 0))
-    with breakable_session(endpoint, user) as connection:
-        return {name: call(connection, name, handle_of(name, session, operation)) for name in ordered}
+    return {name: call(connection, name, handle_of(name, session, operation)) for name in ordered}
+
+
+@pytest.fixture(scope="module")
+def workers(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
+    with proxy_process(spark.endpoint, tmp_path_factory.mktemp("workers"), options=TWO_WORKERS) as process:
+        yield process
 
 
 def test_another_users_handles_are_refused_as_if_they_did_not_exist(
     spark: ThriftServer, proxy: ProxyProcess
 ) -> None:
-    with closing(connect(proxy.endpoint, user="alice")) as alice, operation_of(alice) as operation:
-        session = alice.sessionHandle
-        refused = answers(proxy.endpoint, "bob", session, operation)
-        assert refused == answers(spark.endpoint, "bob", made_up(session), made_up(operation))
-        # The server says its own name to anybody.
-        assert {name for name, answer in refused.items() if answer[0] == SUCCESS} == {"GetInfo"}
-        # And nothing was done: both work on for whom they belong to.
-        assert call(alice, "GetCatalogs", session)[0] == SUCCESS
-        assert call(alice, "FetchResults", operation)[0] == SUCCESS
+    with (
+        breakable_session(proxy.endpoint, "alice") as alice,
+        operation_of(alice) as operation,
+        breakable_session(proxy.endpoint, "bob") as bob,
+    ):
+        expect_refusals(spark, alice, bob, operation)
+
+
+def test_they_are_refused_too_where_another_worker_has_given_them_out(
+    spark: ThriftServer, workers: ProxyProcess
+) -> None:
+    with (
+        session_on(workers, 0, user="alice") as alice,
+        operation_of(alice) as operation,
+        session_on(workers, 1, user="bob") as bob,
+    ):
+        expect_refusals(spark, alice, bob, operation)
 
 
 def test_ones_own_handles_work_from_another_connection_as_they_do_directly(
-    spark: ThriftServer, proxy: ProxyProcess
+    spark: ThriftServer, proxy: ProxyProcess, workers: ProxyProcess
 ) -> None:
-    def answered(endpoint: Endpoint) -> dict[str, Answer]:
-        with breakable_session(endpoint, "alice") as alice, operation_of(alice) as operation:
-            return answers(endpoint, "alice", alice.sessionHandle, operation)
+    def again(endpoint: Endpoint) -> dict[str, Answer]:
+        with (
+            breakable_session(endpoint, "alice") as alice,
+            operation_of(alice) as operation,
+            breakable_session(endpoint, "alice") as other,
+        ):
+            return answers(other, alice.sessionHandle, operation)
 
-    proxied = answered(proxy.endpoint)
-    assert proxied == answered(spark.endpoint)
-    assert proxied["CloseSession"][0] == proxied["FetchResults"][0] == SUCCESS
+    def on_another_worker() -> dict[str, Answer]:
+        with (
+            session_on(workers, 1, user="alice") as alice,
+            operation_of(alice) as operation,
+            session_on(workers, 0, user="alice") as other,
+        ):
+            return answers(other, alice.sessionHandle, operation)
+
+    directly = again(spark.endpoint)
+    assert again(proxy.endpoint) == directly
+    assert on_another_worker() == directly
+    assert directly["CloseSession"][0] == directly["FetchResults"][0] == SUCCESS
+
+
+def expect_refusals(spark: ThriftServer, alice: hive.Connection, bob: hive.Connection, operation: Any) -> None:
+    session = alice.sessionHandle
+    refused = answers(bob, session, operation)
+    with breakable_session(spark.endpoint, "bob") as direct:
+        assert refused == answers(direct, made_up(session), made_up(operation))
+    # The server says its own name to anybody.
+    assert {name for name, answer in refused.items() if answer[0] == SUCCESS} == {"GetInfo"}
+    # And nothing was done: both work on for whom they belong to.
+    assert call(alice, "GetCatalogs", session)[0] == SUCCESS
+    assert call(alice, "FetchResults", operation)[0] == SUCCESS

@@ -1,0 +1,94 @@
+"""Clients that are silent, half-spoken or do not read, on real sockets."""
+
+import asyncio
+import logging
+import socket
+
+import pytest
+from relay_dialogue import execute, fetch, get_status, status_is
+from stand_in import Rewriter, stage
+
+from proxy.patience import Keepalive, Limits
+from proxy.sockets import prepare
+from proxy.wire.hs2 import OperationState
+
+FINISHED = OperationState.FINISHED
+CALLS = 600
+
+
+async def test_an_idle_client_is_ended_with_a_reason_and_its_neighbour_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with stage(patience=Limits(idle_s=0.2)) as on:
+        client, backend = await on.open_session()
+        busy, busy_backend = await on.open_session()
+        busy.send(fetch(2))
+        await busy_backend.expect(fetch(2))
+        assert await client.rest() == b""
+        assert await backend.rest() == b""
+        assert on.proxy.connection_count == 1, "one that waits for a reply is not idle"
+        busy.close()
+    assert any("idle for 0.2 s" in message for message in caplog.messages)
+
+
+async def test_a_client_that_stops_within_a_request_is_ended() -> None:
+    async with stage(patience=Limits(request_s=0.2)) as on:
+        slow, _ = await on.open_session()
+        client, backend = await on.open_session()
+        client.send(execute("SELECT 1", 2)[:20])
+        assert await client.rest() == b""
+        assert await backend.rest() == b""
+        assert on.proxy.connection_count == 1, "one that says nothing is not within a request"
+        slow.close()
+
+
+async def test_a_request_that_waits_for_a_ruling_is_not_the_clients_silence() -> None:
+    async with stage(Rewriter("SELECT 2"), patience=Limits(request_s=0.1)) as on:
+        client, backend = await on.open_session()
+        client.send(execute("SELECT 1", 2) + fetch(3)[:10])
+        await backend.expect(execute("SELECT 2", 2))
+        client.send(fetch(3)[10:])
+        await backend.expect(fetch(3))
+        client.close()
+
+
+async def test_a_client_that_reads_nothing_is_ended_where_that_is_wished() -> None:
+    async with stage(patience=Limits(unread_s=0.3), write_buffer_bytes_max=64 * 1024) as on:
+        client, backend = await on.open_session()
+        client.send(fetch(2))
+        await backend.expect(fetch(2))
+        backend.send((64 * 1024 * 1024).to_bytes(4) + bytes(32 * 1024 * 1024))
+        await on.all_gone()
+
+
+async def test_what_we_answer_ourselves_does_not_pile_up_before_a_client_that_does_not_read() -> None:
+    async with stage(write_buffer_bytes_max=64 * 1024) as on:
+        client, backend = await on.open_session()
+        client.send(get_status(2))
+        await backend.expect(get_status(2))
+        # Longer than usual, so that a few hundred answers fill the sockets.
+        answer = status_is(FINISHED, 2, "x" * 50_000)
+        backend.send(answer)
+        await client.expect(answer)
+        (connection,) = on.proxy._connections  # noqa: SLF001 - what waits in it shows nowhere else
+        assert connection._client is not None  # noqa: SLF001
+        for _ in range(CALLS):
+            client.send(get_status(3))
+            # One by one, as a client sends them that waits for each: so each is answered without the backend.
+            await asyncio.sleep(0.001)
+        assert connection._client.get_write_buffer_size() < CALLS * len(answer) / 10  # noqa: SLF001
+        client.close()
+
+
+async def test_both_sides_are_asked_whether_they_are_there() -> None:
+    keepalive = Keepalive(idle_s=33, interval_s=44, count=5)
+    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+    _, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+    prepare(writer.transport, 1024, keepalive)  # type: ignore[arg-type]
+    sock = writer.get_extra_info("socket")
+    assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+    assert [sock.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [33, 44, 5]
+    writer.close()
+    server.close()
