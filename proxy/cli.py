@@ -218,7 +218,7 @@ async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config]
         await site.start()
         if registered is not None:
             registered.start()
-        chosen.listens(_ready_line(config, proxy.ports, runner.addresses[0][1], backends.name))
+        chosen.listens(lambda: _ready_line(config, proxy.ports, runner.addresses[0][1], backends.name))
         await stop.wait()
         if registered is not None:
             await registered.close()

@@ -25,6 +25,8 @@ class Ground:
     successors: Successors = field(default_factory=OwnSuccessors)
     # Whether others listen on the same ports.
     shares_ports: bool = False
+    # Whether this one serves the listeners that only one of them can.
+    is_first: bool = True
     # How many clients the others serve, which take threads of the same backend; and whom to tell of ours.
     connections_elsewhere: Callable[[], int] = _nobody
     count_connections: Callable[[int], None] = _untold

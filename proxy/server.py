@@ -112,7 +112,7 @@ class Proxy:
 
     async def start(self) -> None:
         """Listen. Raises OSError where the address cannot be had."""
-        for listener in self._settings.listeners:
+        for listener in filter(self._serves, self._settings.listeners):
             self._servers.append(await self._listen(listener))
             if listener.transport is Transport.HTTP:
                 self._kept_until_the_end.add(self._servers[-1])
@@ -153,6 +153,10 @@ class Proxy:
         # Each of them ends by itself after `farewell_s`.
         while self._common.farewells:  # noqa: ASYNC110 - it happens once, at the very end
             await asyncio.sleep(DRAIN_LOOK_S)
+
+    def _serves(self, listener: Listener) -> bool:
+        """Over HTTP the calls of a session come on many connections, and only who sees them all can rewrite."""
+        return self._ground.is_first or listener.transport is not Transport.HTTP
 
     async def _listen(self, listener: Listener) -> asyncio.Server | TlsServer:
         address, certificates = listener.address, self._certificates.get(listener)

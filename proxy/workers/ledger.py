@@ -89,6 +89,15 @@ class Ledger:
         self._counts.close()
 
 
+def forget_connections(directory: Path, slot: int) -> None:
+    """A worker has ended, and its connections with it. Called by who has no ledger open."""
+    file = os.open(directory / _COUNTS, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.pwrite(file, _COUNT.pack(0), slot * _COUNT.size)
+    finally:
+        os.close(file)
+
+
 @contextmanager
 def ledger_directory() -> Generator[Path]:
     """A directory for a ledger, in memory where there is room, that ends with the context."""

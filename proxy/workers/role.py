@@ -16,7 +16,7 @@ from proxy.workers.ledger import Ledger
 from proxy.workers.place import SIGNALS, Place
 from proxy.workers.shared_handles import SharedHandles
 from proxy.workers.shared_successors import SharedSuccessors
-from proxy.workers.shared_writes import SharedWrites
+from proxy.workers.shared_writes import LOST_S, SharedWrites
 from proxy.workers.siblings import Siblings
 from proxy.writes import WriteLog, Writes
 
@@ -39,7 +39,7 @@ class Role(Protocol):
         """The metrics of all processes."""
         ...
 
-    def listens(self, line: str) -> None:
+    def listens(self, line: Callable[[], str]) -> None:
         """Clients can connect; the line says where."""
         ...
 
@@ -66,9 +66,9 @@ class Alone:
         """See Role."""
         return self._own_metrics()
 
-    def listens(self, line: str) -> None:
+    def listens(self, line: Callable[[], str]) -> None:
         """See Role."""
-        click.echo(line)
+        click.echo(line())
 
     async def end(self) -> None:
         """See Role."""
@@ -83,10 +83,12 @@ class Worker:
             SharedHandles(ledger, digests),
             SharedSuccessors(ledger, digests),
             shares_ports=True,
+            is_first=place.slot == 0,
             connections_elsewhere=lambda: ledger.connections_elsewhere,
             count_connections=ledger.count_connections,
         )
-        self.writes: WriteLog = SharedWrites(ledger, digests)
+        self._shared_writes = SharedWrites(ledger, digests)
+        self.writes: WriteLog = self._shared_writes
         self.is_first = place.slot == 0
         self.is_late = place.is_taken_over
         self._place = place
@@ -95,7 +97,9 @@ class Worker:
     async def start(self, stop: Callable[[], None], own_metrics: Callable[[], bytes]) -> None:
         """See Role."""
         # Its other end is closed when the supervisor ends, however it does.
-        asyncio.get_running_loop().add_reader(self._place.lifeline, stop)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._place.lifeline, stop)
+        loop.call_later(LOST_S, self._shared_writes.end_lost)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         self._siblings = Siblings(self._place, own_metrics)
         await self._siblings.start()
@@ -104,7 +108,7 @@ class Worker:
         """See Role."""
         return b"" if self._siblings is None else await self._siblings.exposition()
 
-    def listens(self, _line: str) -> None:
+    def listens(self, _line: Callable[[], str]) -> None:
         """See Role."""
         self._place.tell_ready()
 

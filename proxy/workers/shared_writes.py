@@ -22,6 +22,9 @@ from rewriter import TableName
 # Shorter than any digest, so that it is none.
 _ANY: Final = b"*"
 _NUMBER_BYTES: Final = 8
+# How long the writes of a worker that was killed count as running. The server cancels most as it loses their
+# connections, but what it runs within a call (runAsync=false) it runs to its end, and nobody is told of that.
+LOST_S: Final = 3_600.0
 # Older than any fence: what was forgotten may be anything.
 _BEFORE_ALL: Final = -1
 
@@ -38,7 +41,7 @@ class SharedWrites:
         # What ended, each by its number; they count up by one.
         self._ended = self._environment.open_db(b"ended")
         self._places: dict[Write, bytes] = {}
-        self._end_of_predecessor()
+        self._lost = self._of_predecessor()
 
     def open(self) -> Fence:
         """A fence around what is read from now on."""
@@ -93,11 +96,15 @@ class SharedWrites:
                 seen += [tables for _, tables in ended]
         return seen
 
-    def _end_of_predecessor(self) -> None:
-        """The worker whose place this one takes is dead, and the server has closed its connections' sessions."""
+    def end_lost(self) -> None:
+        """LOST_S have passed."""
+        lost, self._lost = self._lost, []
+        self._end(lost)
+
+    def _of_predecessor(self) -> list[bytes]:
+        """What the worker was letting write whose place this one takes."""
         with self._environment.begin() as transaction, transaction.cursor(self._running) as cursor:
-            places = [place for place, _ in cursor if place.startswith(self._slot)]
-        self._end(places)
+            return [place for place, _ in cursor if place.startswith(self._slot)]
 
     def _end(self, places: list[bytes]) -> None:
         try:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from proxy.workers.backoff import Backoff
+from proxy.workers.ledger import forget_connections
 from proxy.workers.place import SIGNALS, Place
 
 # How often to look for those that listen by now, while they start.
@@ -162,6 +163,7 @@ class Supervisor:
         now = time.monotonic()
         wait_s = worker.backoff.ended(now - worker.started_at)
         worker.due_at, worker.is_ready = now + wait_s, False
+        forget_connections(self._directory, worker.slot)
         log.error(
             "worker %d (process %d) ended with %s and is started again in %.1f s",
             *(worker.slot, worker.pid, how, wait_s),

@@ -245,18 +245,24 @@ def test_a_write_through_one_worker_is_seen_by_the_fences_of_another() -> None:
         assert here.open().holds([D])
 
 
-def test_a_killed_workers_writes_end_when_its_place_is_taken_and_not_before() -> None:
+def test_a_killed_workers_writes_run_until_the_one_in_its_place_gives_them_up() -> None:
     with ledger(0) as opened:
         here = SharedWrites(opened, DIGESTS)
         killed = Beside(opened, 1)
         assert SessionWrites(SharedWrites(killed, DIGESTS)).begin("INSERT INTO d VALUES (1)") is not None
         fence = here.open()
         assert not fence.holds([D])
-        _ = SharedWrites(Beside(opened, 2), DIGESTS)
+        SharedWrites(Beside(opened, 2), DIGESTS).end_lost()
         assert not here.open().holds([D]), "that one has another place"
-        _ = SharedWrites(killed, DIGESTS)
+        again = SharedWrites(killed, DIGESTS)
+        running = again.begin(Tables(["e"]))
+        assert not here.open().holds([D]), "the server may be at it still"
+        again.end_lost()
         assert here.open().holds([D])
         assert not fence.holds([D])
+        assert not here.open().holds([name("e")]), "its own is none of them"
+        again.end(running)
+        assert here.open().holds([name("e")])
 
 
 def test_a_write_that_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(

@@ -1,0 +1,249 @@
+"""Several worker processes on one port: they serve together, fall and come back one by one, and end together."""
+
+import os
+import re
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from demo.hive import Endpoint
+from demo.proxy_process import ProxyError, ProxyProcess, proxy_process
+from proxy.address import Address
+from proxy.metrics import Metrics
+from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
+from proxy.workers.backoff import FIRST_S, LIVED_S, LONGEST_S, Backoff
+from proxy.workers.ports import Ports
+from proxy.workers.sums import summed
+
+ACCEPTED = encode_sasl(SaslStatus.COMPLETE)
+WORKERS = 2
+LISTENS = "proxy.server: listening on"
+READ_ANEW = "the configuration was read anew"
+CONNECTIONS_MAX = 6
+TWO_WORKERS = ("--set", f"proxy.workers={WORKERS}", "--set", "proxy.drain_s=1")
+# Longer than anything here takes on a busy machine.
+PATIENCE_S = 20.0
+
+
+@contextmanager
+def backend() -> Iterator[Endpoint]:
+    """One that accepts every login, and says nothing more."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    accepted: list[socket.socket] = []
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                accepted.append(connection)
+                connection.recv(1024)
+                connection.sendall(ACCEPTED)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield Endpoint(*listener.getsockname())
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+        for connection in accepted:
+            connection.close()
+
+
+@contextmanager
+def workers(directory: Path, *options: str) -> Iterator[ProxyProcess]:
+    with (
+        backend() as endpoint,
+        proxy_process(
+            endpoint,
+            directory,
+            options=("--set", f"proxy.workers={WORKERS}", "--set", "proxy.drain_s=1", *options),
+        ) as proxy,
+    ):
+        yield proxy
+
+
+@contextmanager
+def client(proxy: ProxyProcess) -> Iterator[bytes]:
+    """Logs in, stays connected, and gives what it was answered."""
+    with socket.create_connection((proxy.endpoint.host, proxy.endpoint.port), PATIENCE_S) as connection:
+        connection.sendall(plain_start("user", "password"))
+        yield connection.recv(1024)
+
+
+def children(pid: int) -> set[int]:
+    return {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; one that has ended and that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def lines(proxy: ProxyProcess, pattern: str) -> list[str]:
+    return re.findall(pattern, proxy.child.log.read_text())
+
+
+@pytest.fixture(scope="module")
+def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
+    with workers(
+        tmp_path_factory.mktemp("workers"), "--set", f"proxy.connections_max={CONNECTIONS_MAX}"
+    ) as process:
+        yield process
+
+
+def processes(proxy: ProxyProcess) -> set[int]:
+    """The workers that are there and listen, once they are all."""
+    supervisor = proxy.child.process.pid
+    assert eventually(lambda: len(children(supervisor)) == WORKERS)
+    return children(supervisor)
+
+
+def test_workers_serve_one_port_and_the_ready_line_comes_once(proxy: ProxyProcess) -> None:
+    assert len(processes(proxy)) == WORKERS
+    # Until one has come to each.
+    slots: set[str] = set()
+    for _ in range(64):
+        with client(proxy) as answer:
+            assert answer == ACCEPTED
+        slots = set(lines(proxy, r"worker (\d) proxy.connection: connection \d+: opened"))
+        if len(slots) == WORKERS:
+            break
+    assert slots == {"0", "1"}
+    assert len(lines(proxy, "(?m)^starpruner: listening on")) == 1
+
+
+def test_metrics_and_the_limit_of_connections_are_of_all_workers(proxy: ProxyProcess) -> None:
+    assert eventually(lambda: connected(proxy) == 0)
+    with ExitStack() as clients:
+        for count in range(CONNECTIONS_MAX):
+            assert clients.enter_context(client(proxy)) == ACCEPTED
+            assert connected(proxy) == count + 1
+        for _ in range(4):
+            with client(proxy) as refused:
+                assert b"serves 6 connections already" in refused
+
+
+def connected(proxy: ProxyProcess) -> float:
+    with urlopen(f"{proxy.admin_url}/metrics", timeout=PATIENCE_S) as reply:
+        found = re.search(r"^starpruner_connections_open (\S+)$", reply.read().decode(), re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
+def test_a_killed_worker_comes_back_and_the_others_serve_on_meanwhile(proxy: ProxyProcess) -> None:
+    before, starts = processes(proxy), len(lines(proxy, LISTENS))
+    victim = min(before)
+    assert eventually(lambda: connected(proxy) == 0)
+    os.kill(victim, signal.SIGKILL)
+    assert eventually(lambda: not is_alive(victim))
+    with ExitStack() as clients:
+        for _ in range(CONNECTIONS_MAX):
+            assert clients.enter_context(client(proxy)) == ACCEPTED
+    assert eventually(lambda: len(lines(proxy, LISTENS)) == starts + 1)
+    assert len(lines(proxy, rf"process {victim}\) ended with SIGKILL")) == 1
+    assert processes(proxy) & before == before - {victim}, "the other one is the same"
+
+
+def test_a_new_configuration_reaches_all_workers_also_one_that_comes_later(proxy: ProxyProcess) -> None:
+    before = len(lines(proxy, READ_ANEW))
+    workers_now = processes(proxy)
+    os.kill(proxy.child.process.pid, signal.SIGHUP)
+    assert eventually(lambda: len(lines(proxy, READ_ANEW)) == before + WORKERS)
+    os.kill(min(workers_now), signal.SIGKILL)
+    assert eventually(lambda: len(lines(proxy, READ_ANEW)) == before + WORKERS + 1)
+    assert not lines(proxy, "counts after a restart only"), "the ports that were taken are no change"
+
+
+def test_all_end_with_the_supervisor_and_leave_nothing_behind(tmp_path: Path) -> None:
+    with workers(tmp_path) as proxy:
+        running = processes(proxy)
+        directories = {path.parent for path in open_files(min(running)) if "starpruner-" in str(path)}
+        assert directories
+        assert proxy.child.stop() == 0
+        assert not any(is_alive(pid) for pid in running)
+        assert not any(directory.exists() for directory in directories)
+
+
+def open_files(pid: int) -> list[Path]:
+    return [link.readlink() for link in Path(f"/proc/{pid}/fd").iterdir()]
+
+
+def test_workers_end_where_their_supervisor_was_killed(tmp_path: Path) -> None:
+    with workers(tmp_path) as proxy:
+        running = processes(proxy)
+        proxy.child.process.kill()
+        assert eventually(lambda: not any(is_alive(pid) for pid in running))
+
+
+def test_workers_that_cannot_start_are_an_error_that_says_why(tmp_path: Path) -> None:
+    option = "catalog.store_path=/proc/nowhere"
+    with (
+        pytest.raises(ProxyError, match=r"exit code 1[^$]*cannot be made"),
+        workers(tmp_path, "--set", option),
+    ):
+        pass
+
+
+def test_a_worker_that_falls_again_and_again_comes_back_ever_later() -> None:
+    backoff = Backoff()
+    waits = [backoff.ended(0.0) for _ in range(20)]
+    assert waits[:3] == [FIRST_S, 2 * FIRST_S, 4 * FIRST_S]
+    assert waits[-1] == LONGEST_S
+    assert backoff.ended(LIVED_S) == FIRST_S
+
+
+def test_a_port_that_somebody_listens_on_is_not_shared_with_them() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0), reuse_port=True) as listener,
+        Ports() as ports,
+        pytest.raises(OSError, match="in use"),
+    ):
+        ports.hold(Address(*listener.getsockname()))
+
+
+def test_a_port_that_is_held_can_be_listened_on_by_several_and_gets_no_connections() -> None:
+    with Ports() as ports:
+        held = ports.hold(Address("127.0.0.1", 0))
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection((held.host, held.port))
+        with (
+            socket.create_server((held.host, held.port), reuse_port=True),
+            socket.create_server((held.host, held.port), reuse_port=True),
+            socket.create_connection((held.host, held.port)),
+        ):
+            pass
+
+
+def test_what_processes_say_of_themselves_is_added_up() -> None:
+    one, other = Metrics(), Metrics()
+    one.watch_connections(lambda: 2)
+    other.watch_connections(lambda: 5)
+    one.decided(None, None, 0.002)
+    said = summed([one.exposition(), other.exposition()]).decode()
+    assert "\nstarpruner_connections_open 7.0\n" in said
+    assert '\nstarpruner_decision_seconds_bucket{le="0.005"} 1.0\n' in said
+    assert "\nstarpruner_decision_seconds_count 1.0\n" in said
+    start = re.search(r"^process_start_time_seconds (\S+)$", one.exposition().decode(), re.MULTILINE)
+    assert start is not None
+    assert start[0] in said, "when the first one began"
