@@ -118,7 +118,13 @@ class Proxy:
                 self._kept_until_the_end.add(self._servers[-1])
             log.info("listening on %s for %s", Address(listener.address.host, self.ports[-1]), listener.spoken)
         log.info("the backend is %s. %s", self._common.backends.name, _WHO_IS_READ)
-        self._sweep_timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
+        self._sweep_timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep_again)
+
+    def sweep(self) -> None:
+        """End what is kept of sessions that other processes opened and that have ended there."""
+        ended = self._common.sessions.ended_elsewhere()
+        for told in self._common.executions.sessions_ended(ended, asyncio.get_running_loop().time()):
+            tell(told.ruling, told.ending, "a session of another process")
 
     async def drain(self, seconds: float) -> None:
         """Accept no more clients, and wait for statements in flight, up to `seconds`."""
@@ -188,12 +194,9 @@ class Proxy:
         self._connections.discard(connection)
         self._ground.count_connections(len(self._connections))
 
-    def _sweep(self) -> None:
-        loop = asyncio.get_running_loop()
-        ended = self._common.sessions.ended_elsewhere()
-        for told in self._common.executions.sessions_ended(ended, loop.time()):
-            tell(told.ruling, told.ending, "a session of another process")
-        self._sweep_timer = loop.call_later(SWEEP_S, self._sweep)
+    def _sweep_again(self) -> None:
+        self.sweep()
+        self._sweep_timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep_again)
 
     def _stop_listening(self, but: Collection[asyncio.Server | TlsServer] = ()) -> None:
         for server in self._servers:

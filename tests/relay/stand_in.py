@@ -8,6 +8,7 @@ from typing import Any
 from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
 
 from proxy.address import Address
+from proxy.ground import Ground
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ending, Ruling
 from proxy.server import Proxy, ServerSettings, SessionPort
@@ -150,6 +151,7 @@ async def stage(
     open_port: Callable[[Opened], SessionPort] | None = None,
     listeners: tuple[Listener, ...] = (Listener(Address(HOST, 0)),),
     backend_port: int | None = None,
+    ground: Ground | None = None,
     **settings: Any,
 ) -> AsyncIterator[Stage]:
     backends: asyncio.Queue[Peer] = asyncio.Queue()
@@ -162,7 +164,7 @@ async def stage(
     server = await asyncio.start_server(accept, HOST, 0, limit=1024)
     port = server.sockets[0].getsockname()[1]
     chosen = ServerSettings(listeners, HOST, backend_port or port, **settings)
-    proxy = Proxy(chosen, open_port or (lambda _opened: rewriter or Rewriter()))
+    proxy = Proxy(chosen, open_port or (lambda _opened: rewriter or Rewriter()), ground=ground)
     await proxy.start()
     on = Stage(proxy, backends, port, server.close)
     try:

@@ -1,0 +1,113 @@
+"""Sessions whose statements come to two processes: neither rewrites them any more."""
+
+import asyncio
+
+from relay_dialogue import SESSION, close_session, execute, executed
+from stand_in import Rewriter, Stage, stage
+
+from proxy.ground import Ground
+from proxy.handles import Digests, HandleKind, Handles, Holding, OwnHandles
+from proxy.rulings import End
+from proxy.sessions import SETTLING_S
+from proxy.wire.handles import HandleId, identifier_in
+
+
+class Elsewhere(OwnHandles):
+    """As if another process had opened those in `theirs`, or had let statements of those in `roaming` pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.theirs: set[HandleId] = set()
+        self.roaming: set[HandleId] = set()
+
+    def roam(self, identifier: HandleId) -> bool:
+        return identifier in self.theirs
+
+    def stays(self, identifier: HandleId) -> bool:
+        return identifier not in self.roaming
+
+
+def session_id() -> HandleId:
+    identifier = identifier_in(SESSION)
+    assert identifier is not None
+    return identifier
+
+
+async def test_a_session_that_roams_is_rewritten_no_longer() -> None:
+    handles = Elsewhere()
+    async with stage(Rewriter("SELECT 2"), ground=Ground(handles)) as on:
+        client, backend = await on.open_session()
+        client.send(execute("SELECT 1", 2))
+        await backend.expect(execute("SELECT 2", 2))
+        backend.send(executed(2))
+        await client.expect(executed(2))
+        handles.roaming.add(session_id())
+        client.send(execute("SELECT 1", 3))
+        await backend.expect(execute("SELECT 1", 3))
+        client.close()
+
+
+async def test_a_session_that_begins_to_roam_while_its_statement_is_decided_about_is_not_rewritten() -> None:
+    handles = Elsewhere()
+
+    class Roaming(Rewriter):
+        def rewrite(self, sql: str) -> object:  # type: ignore[override]
+            handles.roaming.add(session_id())
+            return super().rewrite(sql)
+
+    rewriter = Roaming("SELECT 2")
+    async with stage(rewriter, ground=Ground(handles)) as on:
+        client, backend = await on.open_session()
+        client.send(execute("SELECT 1", 2))
+        await backend.expect(execute("SELECT 1", 2))
+        client.close()
+        await on.all_gone()
+    assert [ending.end for ending in rewriter.endings] == [End.UNKNOWN], "who ruled is told all the same"
+
+
+async def test_the_first_statement_of_another_processs_session_waits_and_goes_as_it_came() -> None:
+    handles = Elsewhere()
+    handles.theirs.add(session_id())
+    async with stage(Rewriter("SELECT 2"), ground=Ground(handles)) as on:
+        client, backend = await on.log_in()
+        started = asyncio.get_running_loop().time()
+        client.send(execute("SELECT 1", 2))
+        await backend.expect(execute("SELECT 1", 2))
+        assert asyncio.get_running_loop().time() - started >= SETTLING_S
+        client.send(close_session(3))
+        await backend.expect(close_session(3))
+        client.close()
+
+
+async def test_a_client_that_leaves_while_its_statement_waits_leaves_nothing_behind() -> None:
+    handles = Elsewhere()
+    handles.theirs.add(session_id())
+    async with stage(Rewriter("SELECT 2"), ground=Ground(handles)) as on:
+        client, backend = await on.log_in()
+        client.send(execute("SELECT 1", 2))
+        client.close()
+        assert await backend.rest() == b""
+        await on.all_gone()
+
+
+def swept(on: Stage, rewriter: Rewriter) -> bool:
+    """Whether the session is closed by a look at those that have ended elsewhere."""
+    on.proxy.sweep()
+    return rewriter.has_closed
+
+
+async def test_a_session_that_has_ended_in_its_own_process_ends_here() -> None:
+    handles: Handles = OwnHandles()
+    rewriter = Rewriter()
+    async with stage(rewriter, ground=Ground(handles)) as on:
+        client, backend = await on.log_in()
+        client.send(execute("SELECT 1", 2))
+        await backend.expect(execute("SELECT 1", 2))
+        backend.send(executed(2))
+        await client.expect(executed(2))
+        assert not swept(on, rewriter), "nobody knows of it"
+        handles.opened(HandleKind.SESSION, session_id(), Holding(Digests.new().owner(b"user"), "spark"))
+        assert not swept(on, rewriter)
+        handles.closed([session_id()])
+        assert swept(on, rewriter)
+        client.close()
