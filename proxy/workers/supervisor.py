@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -25,6 +26,9 @@ from proxy.workers.place import SIGNALS, Place
 _STARTING_LOOK_S: Final = 0.02
 # When nothing is due.
 _LOOK_S: Final = 60.0
+# For those that have ended, beside the signals that say so.
+_STOPPING_LOOK_S: Final = 0.5
+_NEVER: Final = inf
 _KEY_BYTES: Final = 32
 
 log = logging.getLogger(__name__)
@@ -44,6 +48,11 @@ class _Worker:
     starts: int = 0
     is_ready: bool = False
     backoff: Backoff = field(default_factory=Backoff)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and has not been seen to end."""
+        return self.due_at is None
 
 
 class Supervisor:
@@ -151,14 +160,14 @@ class Supervisor:
     def _reap(self) -> None:
         """Look for workers that have ended: one signal may stand for several of them."""
         for worker in self._workers:
-            if worker.due_at is None and (status := _ended(worker.pid)) is not None:
+            if worker.is_running and (status := _status(worker.pid)) is not None:
                 self._ended(worker, status)
 
     def _ended(self, worker: _Worker, status: int) -> None:
         how = _described(status)
         if not self._was_ready:
-            self._send(signal.SIGTERM, but=worker)
-            self._wait()
+            worker.due_at = _NEVER
+            self._stop()
             raise WorkersError(f"worker {worker.slot} could not start: it ended with {how}; the log says why")
         now = time.monotonic()
         wait_s = worker.backoff.ended(now - worker.started_at)
@@ -169,35 +178,30 @@ class Supervisor:
             *(worker.slot, worker.pid, how, wait_s),
         )
 
-    def _stop(self) -> None:
-        self._send(signal.SIGTERM)
-        self._wait()
-
-    def _send(self, number: int, *, but: _Worker | None = None) -> None:
+    def _send(self, number: int) -> None:
         for worker in self._workers:
             # What has not been waited for keeps its number, so nobody else is met.
-            if worker.due_at is None and worker is not but:
+            if worker.is_running:
                 os.kill(worker.pid, number)
-        if but is not None:
-            but.due_at = float("inf")
 
-    def _wait(self) -> None:
-        """Until all have ended; those that take too long are killed."""
+    def _stop(self) -> None:
+        """Let all end; those that take too long are killed."""
+        self._send(signal.SIGTERM)
         deadline = time.monotonic() + self._stop_within_s
-        while running := [worker for worker in self._workers if worker.due_at is None]:
+        while running := [worker for worker in self._workers if worker.is_running]:
+            for worker in running:
+                if _status(worker.pid) is not None:
+                    worker.due_at = _NEVER
             left_s = deadline - time.monotonic()
             if left_s <= 0.0:
                 log.warning("%d workers did not end within %g s and are killed", len(running), self._stop_within_s)
                 self._send(signal.SIGKILL)
-                deadline = float("inf")
-            for worker in running:
-                if _ended(worker.pid) is not None:
-                    worker.due_at = float("inf")
-            signal.sigtimedwait({signal.SIGCHLD}, min(max(left_s, _STARTING_LOOK_S), 1.0))
+                deadline = _NEVER
+            signal.sigtimedwait({signal.SIGCHLD}, max(0.0, min(left_s, _STOPPING_LOOK_S)))
 
 
-def _ended(pid: int) -> int | None:
-    """The status of a process that has ended."""
+def _status(pid: int) -> int | None:
+    """The status of a process, once it has ended."""
     found, status = os.waitpid(pid, os.WNOHANG)
     return status if found else None
 
