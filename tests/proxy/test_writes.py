@@ -3,6 +3,7 @@
 import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from proxy.writes import SessionWrites, WriteLog, Writes
 from proxy.writing import Tables, tables_written
 from rewriter import TableName
 
+# Far above what a process takes to start on a busy machine.
+PATIENCE_S = 60.0
 OWN, SHARED = "one process", "several"
 D = TableName(("d",))
 LONG = ", ".join(f"({number}, 'x')" for number in range(5_000))
@@ -314,3 +317,29 @@ def _write_and_look(directory: str, slot: int) -> int:
         held += fence.holds([D])
     opened.close()
     return held
+
+
+def test_a_process_that_is_killed_while_it_writes_holds_up_no_other() -> None:
+    with ledger_directory() as directory:
+        opened = Ledger(directory, 0)
+        here = SharedWrites(opened, DIGESTS)
+        spawn = multiprocessing.get_context("spawn")
+        for slot in (1, 1):
+            started = spawn.Event()
+            writing = spawn.Process(target=_write_for_ever, args=(str(directory), slot, started))
+            writing.start()
+            assert started.wait(PATIENCE_S)
+            writing.kill()
+            writing.join()
+            for _ in range(100):
+                fence = here.open()
+                here.end(here.begin(Tables(["e"])))
+                assert not fence.holds([name("e")])
+        opened.close()
+
+
+def _write_for_ever(directory: str, slot: int, started: Event) -> None:
+    writes = SharedWrites(Ledger(Path(directory), slot), DIGESTS)
+    while True:
+        writes.end(writes.begin(Tables(["d"])))
+        started.set()
