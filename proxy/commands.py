@@ -77,6 +77,14 @@ class StatementHeld:
 
 
 @dataclass(frozen=True)
+class StatementPassed:
+    """A statement has gone on that nobody is asked about. It may write, or change its session, all the same."""
+
+    session: SessionHandle = field(repr=False)
+    statement: str = field(repr=False)
+
+
+@dataclass(frozen=True)
 class BackendReply:
     """The reply to a call of our own, or None if it was longer than the call allows."""
 
@@ -127,6 +135,7 @@ Command: TypeAlias = (
     | SessionClosed
     | SessionRefused
     | StatementHeld
+    | StatementPassed
     | BackendReply
     | StatementEnded
     | CallRefused

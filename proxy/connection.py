@@ -29,6 +29,7 @@ from proxy.commands import (
     SessionRefused,
     StatementEnded,
     StatementHeld,
+    StatementPassed,
     TurnedTransparent,
 )
 from proxy.deciding import pass_on, rule, tell
@@ -230,6 +231,9 @@ class Connection:
                 self._write(self._backend, data)
             case StatementHeld(session, statement):
                 return self._offer(session, statement)
+            case StatementPassed(session, statement):
+                # Of its end nothing will be heard.
+                tell(pass_on(self._sessions.of(session).port, statement), Ending(End.UNKNOWN, 0.0), self._name)
             case Close(reason):
                 self._end(reason)
             case _:

@@ -113,6 +113,12 @@ def _statement_text(raw: bytes, span: tuple[int, int]) -> str | None:
         return None
 
 
+def words_of_statement(message: Message, call: StatementCall) -> str:
+    """The statement as the server reads it, also where it is not UTF-8."""
+    start, stop = call.span
+    return message.raw[start + _LENGTH.size : stop].decode("utf-8", "replace")
+
+
 def replace_statement(raw: bytes, span: tuple[int, int], statement: str) -> bytes:
     """The same message with another statement; every other byte stays."""
     encoded = statement.encode()

@@ -23,9 +23,11 @@ from proxy.commands import (
     ConnectBackend,
     PauseClient,
     ResumeClient,
+    SendBackend,
     SessionClosed,
     SessionOpened,
     StatementHeld,
+    StatementPassed,
     TurnedTransparent,
 )
 from proxy.intake import WAITING_BYTES_MAX
@@ -341,10 +343,25 @@ def test_a_watched_reply_to_another_call_turns_the_connection_transparent_and_lo
     assert dialogue.backend_got() == get_status(5) + fetch(6)
 
 
+def test_a_statement_that_nobody_is_asked_about_is_told_of_before_it_goes_on() -> None:
+    dialogue = Dialogue().open_session()
+    broken = execute("INSERT INTO d VALUES ('?')", 5).replace(b"?", b"\xff")
+    (passed,) = dialogue.relay.client_data(broken)[:1]
+    assert passed == StatementPassed(SESSION, "INSERT INTO d VALUES ('\ufffd')")
+    dialogue = Dialogue().open_session()
+    dialogue.backend(frame(b"surprise"))
+    write = execute("INSERT INTO d VALUES (1)", 5)
+    assert dialogue.relay.client_data(write) == [
+        StatementPassed(SESSION, "INSERT INTO d VALUES (1)"),
+        SendBackend(write),
+    ]
+
+
 def test_a_held_statement_goes_on_as_it_came_when_the_connection_turns_transparent() -> None:
     dialogue = Dialogue().open_session()
     dialogue.client(execute("SELECT 1", 5) + fetch(6))
-    (turned,) = dialogue.backend(frame(b"surprise"))
+    (passed, turned) = dialogue.backend(frame(b"surprise"))
+    assert passed == StatementPassed(SESSION, "SELECT 1")
     assert isinstance(turned, TurnedTransparent)
     assert dialogue.backend_got() == execute("SELECT 1", 5) + fetch(6)
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from relay_dialogue import SESSION, close_session, execute, executed
-from stand_in import Rewriter, Stage, stage
+from stand_in import Rewriter, Stage, eventually, stage
 
 from proxy.ground import Ground
 from proxy.handles import Digests, HandleKind, Handles, Holding, OwnHandles
@@ -110,4 +110,16 @@ async def test_a_session_that_has_ended_in_its_own_process_ends_here() -> None:
         assert not swept(on, rewriter)
         handles.closed([session_id()])
         assert swept(on, rewriter)
+        client.close()
+
+
+async def test_a_statement_on_a_connection_that_is_not_followed_is_noted_as_one_whose_end_is_not_seen() -> None:
+    rewriter = Rewriter("SELECT 2")
+    async with stage(rewriter) as on:
+        client, backend = await on.open_session()
+        backend.send(b"\0\0\0\5hello")
+        await client.expect(b"\0\0\0\5hello")
+        client.send(execute("SELECT 1", 2))
+        await backend.expect(execute("SELECT 1", 2))
+        await eventually(lambda: [ending.end for ending in rewriter.endings] == [End.UNKNOWN])
         client.close()
