@@ -99,11 +99,13 @@ class Connection:
         self._sessions = common.sessions
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
+        passes_unknown = settings.passes_unknown_handles
+        self._guard = Guard(common.handles, str(settings.backend), passes_unknown=passes_unknown)
         self._relay = Relay(
             Sides(common.backends.name, listener.transport, settings.upstream, settings.proxy_users),
             common.executions,
             self._loop.time,
-            guard=Guard(common.handles, str(settings.backend), passes_unknown=settings.passes_unknown_handles),
+            guard=self._guard,
             request_bytes_max=settings.request_bytes_max,
             rerun_within_s=settings.rerun_within_s,
         )
@@ -292,7 +294,7 @@ class Connection:
         credentials = self._relay.credentials
         search = self._common.backends.search(None if credentials is None else plain_user(credentials))
         while (lease := search.next()) is not None:
-            self._lease = lease
+            self._lease, self._guard.backend_name = lease, str(lease.address)
             try:
                 await self._common.dialer.connect(self._backend_side, lease.address)
             except UnreachableError as error:

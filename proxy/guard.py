@@ -28,7 +28,8 @@ class Guard:
 
     def __init__(self, handles: Handles, backend_name: str, *, passes_unknown: bool = True) -> None:
         self._handles = handles
-        self._backend_name = backend_name
+        # The backend that gives out what is opened from now on.
+        self.backend_name = backend_name
         # Whether a handle that this proxy has never seen may be used by whoever has it, as without us.
         self._passes_unknown = passes_unknown
         self._owner: Owner | None = None
@@ -58,7 +59,7 @@ class Guard:
         """The backend has given this client a handle."""
         identifier = identifier_in(handle)
         if identifier is not None and self._owner is not None:
-            self._handles.opened(kind, identifier, Holding(self._owner, self._backend_name))
+            self._handles.opened(kind, identifier, Holding(self._owner, self.backend_name))
 
     def closed(self, message: Message) -> None:
         """The client closes what its call names."""
