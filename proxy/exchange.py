@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from proxy.calls import WATCHED_REPLY_BYTES_MAX
-from proxy.commands import Command
+from proxy.commands import Command, StatementPassed
 from proxy.executions import Execution, Executions
+from proxy.guard import CATALOG_CALLS, Guard
 from proxy.held import Held
 from proxy.observer import Observer, Watched, failure_of
 from proxy.operation import Call, Reply
@@ -27,6 +28,7 @@ from proxy.wire.hs2 import (
     asks_for_rows,
     decode_statement_call,
     encode_still_running,
+    words_of_statement,
 )
 from proxy.wire.kinds import Kind, MessageType
 from proxy.wire.messages import CALL_VALUES_MAX, Message
@@ -75,8 +77,9 @@ class Terms:
 class Memory:
     """What is known of the calls of whoever presents the same credentials."""
 
-    def __init__(self, executions: Executions, clock: Callable[[], float]) -> None:
-        self.observer = Observer(executions, clock, _UNFRAMED)
+    def __init__(self, executions: Executions, guard: Guard, clock: Callable[[], float]) -> None:
+        self.guard = guard
+        self.observer = Observer(executions, guard, clock, _UNFRAMED)
         # Calls so far that may have ended an operation while a status of it was on its way.
         self.changes = 0
 
@@ -114,13 +117,18 @@ class Exchange:
         name = message.header.name
         if name in _ASKED:
             return (yield from self._ask_about(message))
-        if name == OPEN_SESSION:
+        if name == OPEN_SESSION or name in CATALOG_CALLS:
             return (yield from self._watch(message, Watched(message)))
         if name == EXECUTE_STATEMENT:
+            self._note(_passing(message))
             return (yield from self.execute(message, None))
         actual, execution = self._executions.resolve(message)
         self._noted(message, execution)
         return (yield from _unread(actual))
+
+    def pass_unread(self, message: Message) -> Steps:
+        """Make a call of which nothing is to be known but what it is answered."""
+        return (yield from _unread(message))
 
     def _noted(self, message: Message, execution: Execution | None) -> None:
         self._memory.changes += 1
@@ -195,6 +203,12 @@ class Exchange:
         execution.is_rerunning = False
         self._executions.drop(execution)
         self._note([*execution.gone(self._clock())])
+
+
+def _passing(message: Message) -> list[Command]:
+    """What is to be known of a statement before it goes on that nobody is asked about."""
+    call = decode_statement_call(message)
+    return [] if call is None else [StatementPassed(call.session, words_of_statement(message, call))]
 
 
 def _unread(message: Message) -> Steps:

@@ -172,9 +172,7 @@ class Proxy:
             return TlsServer(address, certificates, accept, shares_port=self._ground.shares_ports)
         loop = asyncio.get_running_loop()
         shares_port = self._ground.shares_ports or None
-        return await loop.create_server(
-            lambda: accept()[0], address.host, address.port, reuse_port=shares_port
-        )
+        return await loop.create_server(lambda: accept()[0], address.host, address.port, reuse_port=shares_port)
 
     def _accept(self, listener: Listener) -> Accepted:
         self._accepted += 1

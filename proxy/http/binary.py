@@ -20,6 +20,7 @@ from proxy.http.headers import THRIFT_HEADERS, Caller, basic_authorization
 from proxy.http.incoming import Incoming, ask
 from proxy.http.upstream import HttpBackend, HttpUpstream
 from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
+from proxy.patience import Keepalive
 from proxy.settings import ServerSettings
 from proxy.transports import Transport
 from proxy.wire.errors import RemoteProtocolError
@@ -56,6 +57,7 @@ class BinarySettings:
     connections_max: int
     handshake_timeout_s: float
     write_buffer_bytes_max: int
+    keepalive: Keepalive
 
     @classmethod
     def of(cls, settings: ServerSettings, spoken: Transport) -> BinarySettings:
@@ -67,6 +69,7 @@ class BinarySettings:
             connections_max=settings.connections_max,
             handshake_timeout_s=settings.handshake_timeout_s,
             write_buffer_bytes_max=settings.write_buffer_bytes_max,
+            keepalive=settings.keepalive,
         )
 
 
@@ -201,7 +204,7 @@ class BinaryClient:
             self.awaits_reply = False
 
     async def _answer(self, message: Message, upstream: BinaryUpstream, writer: asyncio.StreamWriter) -> None:
-        remembered = self._courier.remembered(upstream.name, message.raw)
+        remembered = self._courier.remembered(upstream, message.raw)
         if remembered is not None:
             writer.write(self._framing.to_client(remembered))
             return

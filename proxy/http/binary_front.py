@@ -61,7 +61,7 @@ class BinaryFront:
             log.info("a connection was refused, %d are open", limit)
             return None
         transport = cast("asyncio.Transport", writer.transport)
-        prepare(transport, self._settings.write_buffer_bytes_max)
+        prepare(transport, self._settings.write_buffer_bytes_max, self._settings.keepalive)
         client = BinaryClient(self._settings, self._courier, self._sign_in)
         loop = asyncio.get_running_loop()
         serving = self._clients[client] = loop.create_task(client.serve(reader, writer))

@@ -14,18 +14,20 @@ from typing import Final
 
 from proxy.admission import Admission, Refusal
 from proxy.backend_link import BackendError
-from proxy.commands import Command, SessionClosed, SessionOpened, StatementEnded
+from proxy.commands import Command, SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.connection import Common
 from proxy.deciding import pass_on, rule, tell
 from proxy.drive import answer_in_slot, answer_query
 from proxy.exchange import Exchange, Memory, Steps, Terms, hold
+from proxy.guard import Guard
 from proxy.http.incoming import Incoming, Upstream, ask
 from proxy.operation import Call, Reply
 from proxy.own_operation import OwnOperation
 from proxy.queries import Query, QueryResult
-from proxy.rulings import Ruling
+from proxy.rulings import End, Ending, Ruling
 from proxy.sessions import Opened, OpenSession
 from proxy.transports import Transport
+from proxy.wire.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.hs2 import OPEN_SESSION, SessionHandle
 from proxy.wire.messages import Message
 from proxy.wire.open_session import encode_open_session_refusal
@@ -72,7 +74,7 @@ class Courier:
         upstream = common.settings.upstream
         names_user = upstream.transport is Transport.NOSASL
         self._admission = Admission(common.settings.proxy_users, names_user=names_user)
-        self._memories: OrderedDict[str, Memory] = OrderedDict()
+        self._memories: OrderedDict[tuple[str, frozenset[str]], Memory] = OrderedDict()
         self._sessions: OrderedDict[SessionHandle, None] = OrderedDict()
         self.last_activity = -math.inf
         # Operations of ours that are being ended although nobody waits for them any more.
@@ -83,16 +85,20 @@ class Courier:
         """Whether statements have been executed that are not closed yet."""
         return any(memory.has_open_operations for memory in self._memories.values())
 
-    def remembered(self, name: str, body: bytes) -> bytes | None:
+    def remembered(self, upstream: Upstream, body: bytes) -> bytes | None:
         """The reply to a status call of this client that can be answered here."""
-        memory = self._memories.get(name)
+        memory = self._memories.get((upstream.name, upstream.names))
         return None if memory is None else memory.reply_to(body)
 
     async def carry(self, message: Message, upstream: Upstream) -> Answered:
         """Make a client's call. Raises BackendError."""
         self.last_activity = _now()
-        note = partial(self._note, upstream)
-        exchange = Exchange(self._memory(upstream.name), self._common.executions, self._terms, note)
+        note, memory = partial(self._note, upstream), self._memory(upstream)
+        exchange = Exchange(memory, self._common.executions, self._terms, note)
+        spoiled = _admitted(memory, message)
+        if spoiled is not None:
+            log.warning("%s: %s names what belongs to another user", _NAME, message.header.name)
+            return await _drive(exchange.pass_unread(spoiled), upstream)
         held = hold(message)
         if held is None:
             return await self._pass_on(message, exchange, upstream)
@@ -129,17 +135,21 @@ class Courier:
     # --- statements
 
     async def _rule(self, handle: SessionHandle, statement: str, upstream: Upstream) -> Ruling:
-        session = self._common.sessions.of(handle)
+        sessions = self._common.sessions
+        session = sessions.of(handle)
         if handle in self._sessions:
             self._sessions.move_to_end(handle)
-        if not session.is_offered or upstream.owner is None:
+        await asyncio.sleep(max(0.0, session.settled_at - _now()))
+        if not sessions.is_offered(handle) or upstream.owner is None:
             return pass_on(session.port, statement)
         own = OwnCalls(upstream)
         try:
-            return await self._ask_session(session, handle, statement, own)
+            ruling = await self._ask_session(session, handle, statement, own)
         finally:
             if own.has_unfinished:
                 self._say_farewell(own)
+        # Another process may have let something of the session pass in the meantime.
+        return ruling if sessions.is_offered(handle) else Ruling(statement, ended=ruling.ended)
 
     async def _ask_session(
         self, session: OpenSession, handle: SessionHandle, statement: str, own: OwnCalls
@@ -180,6 +190,10 @@ class Courier:
                     self.forget([session])
                 case StatementEnded():
                     self._tell([command])
+                case StatementPassed(session, statement):
+                    # Of its end nothing will be heard.
+                    port = self._common.sessions.of(session).port
+                    tell(pass_on(port, statement), Ending(End.UNKNOWN, 0.0), _NAME)
 
     def _opened(self, session: SessionHandle, upstream: Upstream) -> None:
         upstream.opened(session)
@@ -191,14 +205,33 @@ class Courier:
         for one in ended:
             tell(one.ruling, one.ending, _NAME)
 
-    def _memory(self, name: str) -> Memory:
+    def _memory(self, upstream: Upstream) -> Memory:
+        # The digest alone would not do: beside a cookie, credentials may say another user than the server goes by.
+        name = (upstream.name, upstream.names)
         memory = self._memories.get(name)
         if memory is None:
             if len(self._memories) >= MEMORIES_MAX:
                 self._memories.popitem(last=False)
-            memory = self._memories[name] = Memory(self._common.executions, _now)
+            memory = self._memories[name] = Memory(self._common.executions, self._guard(upstream), _now)
         self._memories.move_to_end(name)
         return memory
+
+    def _guard(self, upstream: Upstream) -> Guard:
+        """Two names are nobody's own. Who gives none, as with Kerberos, is kept from nothing."""
+        common = self._common
+        passes_unknown = common.settings.passes_unknown_handles
+        guard = Guard(common.handles, str(common.settings.backend), passes_unknown=passes_unknown)
+        if upstream.names:
+            guard.logged_in("\0".join(sorted(upstream.names)).encode())
+        return guard
+
+
+def _admitted(memory: Memory, message: Message) -> Message | None:
+    """See Guard.admitted. Raises RemoteProtocolError."""
+    try:
+        return memory.guard.admitted(message) if memory.guard.is_on else None
+    except IncompleteError:
+        raise RemoteProtocolError("a message ends inside one of its fields") from None
 
 
 class OwnCalls:

@@ -152,7 +152,7 @@ class HttpFront:
         if self.is_draining and message.header.name == OPEN_SESSION:
             return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, "Starpruner is shutting down.")
         upstream = self._upstreams(caller, list(request.headers.items()))
-        remembered = self._courier.remembered(upstream.name, body)
+        remembered = self._courier.remembered(upstream, body)
         if remembered is not None:
             return web.Response(body=remembered, content_type=_THRIFT)
         return await _forward(request, await self._courier.carry(message, upstream))

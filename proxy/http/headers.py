@@ -90,6 +90,13 @@ class Caller:
         names |= _names_in([value for name, value in self.headers if name == "cookie"])
         return names.pop() if len(names) == 1 else ""
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Whom the request says it is from. The empty name stands for a cookie that cannot be read."""
+        cookies = _names_in([value for name, value in self.headers if name == "cookie"])
+        basic = set() if self.credentials is None else {login_of(self.credentials)}
+        return frozenset(cookies | basic)
+
     @property
     def may_be_asked_for(self) -> bool:
         """Whether calls of ours can be made in this name: what Kerberos and tokens prove, they prove once."""

@@ -74,6 +74,11 @@ class Upstream(Protocol):
         ...
 
     @property
+    def names(self) -> frozenset[str]:
+        """Whom the client says it is: nobody where it proves that without a name, several where it is not clear."""
+        ...
+
+    @property
     def credentials(self) -> bytes | None:
         """The name and the password, as PLAIN has them. A secret."""
         ...

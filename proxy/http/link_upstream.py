@@ -22,6 +22,7 @@ class LinkUpstream:
         self.name = caller.name(key)
         self.owner = None if self.credentials is None else self.name
         self.login = None if self.credentials is None else login_of(self.credentials)
+        self.names = frozenset(() if self.login is None else (self.login,))
         self._last: Link | None = None
 
     async def send(self, call: Call) -> LinkIncoming:

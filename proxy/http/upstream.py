@@ -112,6 +112,7 @@ class HttpUpstream:
         self._key = key
         self.name = caller.name(key)
         self.login = caller.login
+        self.names = caller.names
 
     @property
     def owner(self) -> str | None:

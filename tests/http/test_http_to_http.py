@@ -172,13 +172,14 @@ async def test_a_statement_is_rewritten_and_key_queries_go_with_the_clients_own_
     rewriter = Rewriter("SELECT 2", (QUERY,))
     async with stage(rewriter) as on:
         await open_one(on)
-        headers = {**basic(), "Cookie": "hive.server2.auth=x"}
+        cookie = "hive.server2.auth=cu=user&rn=1&s=x"
+        headers = {**basic(), "Cookie": cookie}
         post = on.start(message(execute("SELECT 1", 2)), headers)
         ours = await on.backend.next()
         assert QUERY.sql.encode() in ours.body
         assert (ours.header("Authorization"), ours.header("Cookie")) == (
             [basic()["Authorization"]],
-            ["hive.server2.auth=x"],
+            [cookie],
         )
         ours.answer(ok(message(reply("ExecuteStatement", read_header(ours.body).seqid, status=3, message="no"))))
         await on.backend.answer(message(execute("SELECT 2", 2)), message(executed(2)))
@@ -205,6 +206,41 @@ async def test_what_kerberos_proves_once_is_not_used_for_queries_of_ours(
         await open_one(on, opened_by)
         post = on.start(message(execute("SELECT 1", 2)), asked_by)
         await on.backend.answer(message(execute("SELECT 1", 2)), message(executed(2)))
+        assert await body_of(post) == message(executed(2))
+
+
+COOKIE_OF_USER = {"Cookie": "hive.server2.auth=cu=user&rn=1&s=x"}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        basic("other"),
+        {"Cookie": "hive.server2.auth=cu=other&rn=1&s=x"},
+        # The server may go by either, and looks at the cookie first.
+        {**basic(), "Cookie": "hive.server2.auth=cu=other&rn=1&s=x"},
+        {**basic(), "Cookie": 'hive.server2.auth="\\cu=other&rn=1&s=x"'},
+        {**basic("other"), **COOKIE_OF_USER},
+        {**NEGOTIATE, "Cookie": "hive.server2.auth=cu=other&rn=1&s=x"},
+    ],
+    ids=["name", "cookie", "cookie beside the name", "cookie that cannot be read", "name beside", "kerberos"],
+)
+async def test_a_session_of_another_user_is_one_that_nobody_has(headers: dict[str, str]) -> None:
+    async with stage(Rewriter("SELECT 2")) as on:
+        await open_one(on)
+        post = on.start(message(execute("SELECT 1", 2)), headers)
+        asked = await on.backend.next()
+        assert len(asked.body) == len(message(execute("SELECT 1", 2)))
+        assert asked.body != message(execute("SELECT 1", 2))
+        asked.answer(ok(message(reply("ExecuteStatement", 2, status=3, message="no such session"))))
+        assert b"no such session" in await body_of(post)
+
+
+async def test_a_session_is_used_with_the_cookie_of_its_user_alone() -> None:
+    async with stage(Rewriter("SELECT 2")) as on:
+        await open_one(on)
+        post = on.start(message(execute("SELECT 1", 2)), COOKIE_OF_USER)
+        await on.backend.answer(message(execute("SELECT 2", 2)), message(executed(2)))
         assert await body_of(post) == message(executed(2))
 
 
