@@ -1,7 +1,7 @@
 # make setup   an environment in .venv, with a Java runtime from PyPI where the machine has none
 # make demo    Spark Thrift Server, a sample star schema and the proxy; the same queries with and without it
 # make test    everything that is tested
-# make test-deep   the differential tests by the hundred thousand; an hour or more
+# make test-deep   the differential tests by the hundred thousand, and the fuzzer on the wire; an hour or more
 # make bench   what planning costs, per phase on the TPC-DS texts and as statements grow; what covers of keys cost;
 #              some of TPC-DS on little data, directly and through the proxy: ten minutes or so, the tables included
 # make bench-tpcds   all of TPC-DS at scale 1, which takes hours; goes on where it was stopped
@@ -45,7 +45,8 @@ test: check
 	$(BIN)/pytest
 
 test-deep: setup
-	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/benchmark_queries tests/rewriter tests/metastores tests/faults tests/e2e/test_transports_on_spark.py
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
+	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/benchmark_queries tests/rewriter tests/metastores tests/faults tests/e2e/test_transports_on_spark.py tests/fuzz
 
 bench: setup
 	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/planning.py --json .starpruner/bench/planning.json

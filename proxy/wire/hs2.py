@@ -73,21 +73,40 @@ class StatementCall:
     run_async: bool = False
 
 
-def _only_argument(message: Message) -> Reader | None:
-    """A reader at the start of the struct that every TCLIService call has as its field 1."""
-    reader = Reader(message.raw, message.header.body_offset)
-    for field_id, kind in reader.fields():
-        if (field_id, kind) == (1, Kind.STRUCT):
-            return reader
-        reader.skip(kind)
-    return None
+def _field(raw: bytes, start: int, field_id: int, kind: Kind) -> tuple[int, int] | None:
+    """Where the value of a field of the struct that starts there stands.
+
+    Of a field that stands there twice, the last value counts: so it is for all readers that Thrift generates, and
+    what we look at has to be what the server acts on.
+    """
+    reader = Reader(raw, start)
+    found = None
+    for known, known_kind in reader.fields():
+        begin = reader.position
+        reader.skip(known_kind)
+        if (known, known_kind) == (field_id, kind):
+            found = begin, reader.position
+    return found
+
+
+def _argument(message: Message) -> int | None:
+    """Where the struct starts that every TCLIService call has as its field 1."""
+    span = _field(message.raw, message.header.body_offset, 1, Kind.STRUCT)
+    return None if span is None else span[0]
+
+
+def _of_argument(message: Message, field_id: int, kind: Kind) -> tuple[int, int] | None:
+    """Where a field of that struct stands."""
+    start = _argument(message)
+    return None if start is None else _field(message.raw, start, field_id, kind)
 
 
 def decode_statement_call(message: Message) -> StatementCall | None:
     """What an ExecuteStatement call asks for, or None where it is not as we know it."""
-    reader = _only_argument(message)
-    if reader is None:
+    start = _argument(message)
+    if start is None:
         return None
+    reader = Reader(message.raw, start)
     sessions: list[bytes] = []
     spans: list[tuple[int, int]] = []
     run_async = False
@@ -127,14 +146,8 @@ def replace_statement(raw: bytes, span: tuple[int, int], statement: str) -> byte
 
 def decode_session_of_call(message: Message) -> SessionHandle | None:
     """The session that a CloseSession call names."""
-    reader = _only_argument(message)
-    if reader is None:
-        return None
-    for field_id, kind in reader.fields():
-        encoded = reader.skip(kind)
-        if (field_id, kind) == (1, Kind.STRUCT):
-            return SessionHandle(bytes(encoded))
-    return None
+    span = _of_argument(message, 1, Kind.STRUCT)
+    return None if span is None else SessionHandle(message.raw[slice(*span)])
 
 
 def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, int]] | None:
@@ -142,41 +155,23 @@ def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, 
 
     A session's handle looks the same and is found too; the identifiers are random, so it is nobody's operation.
     """
-    reader = _only_argument(message)
-    if reader is None:
-        return None
-    for field_id, kind in reader.fields():
-        if (field_id, kind) == (1, Kind.STRUCT):
-            return _identifier(reader)
-        reader.skip(kind)
-    return None
+    handle = _of_argument(message, 1, Kind.STRUCT)
+    span = None if handle is None else _field(message.raw, handle[0], 1, Kind.STRUCT)
+    return None if span is None else (OperationId(message.raw[slice(*span)]), span)
 
 
 def asks_for_rows(message: Message) -> bool:
     """Whether a FetchResults call asks for the operation's rows, and not for its log."""
-    reader = _only_argument(message)
-    if reader is None:
+    if _argument(message) is None:
         return False
-    for field_id, kind in reader.fields():
-        encoded = reader.skip(kind)
-        if (field_id, kind) == (4, Kind.I16):
-            return not any(encoded)
-    return True
+    kind_of_rows = _of_argument(message, 4, Kind.I16)
+    return kind_of_rows is None or not any(message.raw[slice(*kind_of_rows)])
 
 
 def identifier_of(operation: OperationHandle) -> OperationId | None:
     """What in a handle identifies the operation."""
-    found = _identifier(Reader(operation))
-    return None if found is None else found[0]
-
-
-def _identifier(handle: Reader) -> tuple[OperationId, tuple[int, int]] | None:
-    for field_id, kind in handle.fields():
-        start = handle.position
-        encoded = handle.skip(kind)
-        if (field_id, kind) == (1, Kind.STRUCT):
-            return OperationId(bytes(encoded)), (start, handle.position)
-    return None
+    span = _field(operation, 0, 1, Kind.STRUCT)
+    return None if span is None else OperationId(operation[slice(*span)])
 
 
 def replace_operation(message: Message, span: tuple[int, int], operation: OperationId) -> Message:
@@ -186,15 +181,13 @@ def replace_operation(message: Message, span: tuple[int, int], operation: Operat
 
 def decode_configuration(message: Message) -> dict[str, str] | None:
     """The settings that an OpenSession call asks for, or None where they are too many or too long."""
-    reader = _only_argument(message)
-    if reader is None:
+    if _argument(message) is None:
         return None
-    for field_id, kind in reader.fields():
-        start = reader.position
-        encoded = reader.skip(kind)
-        if (field_id, kind) == (4, Kind.MAP):
-            return _settings(Reader(message.raw, start)) if len(encoded) <= CONFIGURATION_BYTES_MAX else None
-    return {}
+    span = _of_argument(message, 4, Kind.MAP)
+    if span is None:
+        return {}
+    start, stop = span
+    return _settings(Reader(message.raw, start)) if stop - start <= CONFIGURATION_BYTES_MAX else None
 
 
 def _settings(reader: Reader) -> dict[str, str] | None:

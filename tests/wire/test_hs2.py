@@ -40,6 +40,10 @@ from proxy.wire.writer import Writer
 
 SESSION = SessionHandle(Writer().struct(1).binary(1, b"guid").binary(2, b"secret").stop().stop().to_bytes())
 
+OTHER_SESSION = SessionHandle(
+    Writer().struct(1).binary(1, b"another").binary(2, b"secret").stop().stop().to_bytes()
+)
+
 
 def calls(client: str, name: str) -> list[Message]:
     reader = MessageReader(message_bytes_max=1000)
@@ -113,6 +117,15 @@ def test_a_call_without_one_session_and_one_statement_is_left_alone(
     fields: list[tuple[int, Kind, bytes]],
 ) -> None:
     assert decode_statement_call(execute_call(*fields)) is None
+
+
+def test_of_an_argument_that_stands_twice_the_one_counts_that_the_server_acts_on() -> None:
+    decoy, acted_on = (execute_call((1, Kind.STRUCT, handle)) for handle in (SESSION, OTHER_SESSION))
+    argument = slice(decoy.header.body_offset, -1)
+    raw = decoy.raw[:-1] + acted_on.raw[argument] + b"\0"
+    assert decode_session_of_call(Message(decoy.header, raw)) == OTHER_SESSION
+    twice = execute_call((1, Kind.STRUCT, SESSION), (1, Kind.STRUCT, OTHER_SESSION))
+    assert decode_session_of_call(twice) == OTHER_SESSION
 
 
 def test_unknown_fields_of_a_newer_protocol_are_passed_over() -> None:

@@ -1,0 +1,280 @@
+"""What must hold of a whole connection, whatever its two sides and its shell do, in whatever order.
+
+An input is a script of events. Most are as real clients and servers send them, so that scripts get deep; some are
+garbage. A script without garbage has to come to the same in pieces of any size.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from relay_dialogue import (
+    ACCEPTED,
+    LOGIN,
+    OUR_CALL,
+    SESSION,
+    close_session,
+    execute,
+    execute_and_wait,
+    fetch,
+    fetch_log,
+    get_status,
+    open_session,
+    operation_call,
+    reply,
+    session_opened,
+    status_is,
+)
+
+from proxy.commands import Close, Command, ConnectBackend, SendBackend, SendClient, StatementEnded, StatementHeld
+from proxy.executions import Executions
+from proxy.phases import Phase
+from proxy.relay import Relay
+from proxy.rulings import Ruling
+from proxy.wire.errors import RemoteProtocolError
+from proxy.wire.hs2 import OperationHandle, OperationState
+from proxy.wire.kinds import Kind
+from proxy.wire.messages import Message, MessageReader
+from proxy.wire.writer import Writer
+
+REQUEST_BYTES_MAX = 2_000
+# What a reply to a call of the proxy's own holds, and no client may ever see.
+OURS = b"a reply to a call of the proxy's own"
+# A remembered status, a refusal, or a frame around what was left over: more is never said for one event.
+SAID_PER_EVENT_BYTES_MAX = 2_000
+OPERATIONS_MAX = 4
+
+
+def operation(number: int) -> OperationHandle:
+    """A handle. A client may name the first few, and the server never gives one twice."""
+    name = b"operation %d" % number
+    return OperationHandle(Writer().struct(1).binary(1, name).binary(2, b"secret").stop().stop().to_bytes())
+
+
+_CALLS: tuple[Callable[[int, OperationHandle], bytes], ...] = (
+    lambda seqid, _: execute("SELECT 1", seqid),
+    lambda seqid, _: execute_and_wait("SELECT 1", seqid),
+    get_status,
+    fetch,
+    fetch_log,
+    lambda seqid, _: open_session(seqid),
+    lambda seqid, _: close_session(seqid),
+    lambda seqid, handle: operation_call("CancelOperation", seqid, handle),
+    lambda seqid, handle: operation_call("CloseOperation", seqid, handle),
+    lambda seqid, handle: operation_call("GetResultSetMetadata", seqid, handle),
+)
+
+
+@dataclass
+class Script:
+    """The bytes of an input, taken from the front. An input that is used up says zero."""
+
+    data: bytes
+    position: int = 0
+
+    def number(self) -> int:
+        taken = self.take(1)
+        return taken[0] if taken else 0
+
+    def take(self, count: int) -> bytes:
+        start, self.position = self.position, self.position + count
+        return self.data[start : self.position]
+
+    def is_over(self) -> bool:
+        return self.position >= len(self.data)
+
+
+@dataclass
+class Stage:
+    """A relay, and what its two sides and its shell know."""
+
+    piece_bytes: int
+    relay: Relay = field(init=False)
+    executions: Executions = field(default_factory=Executions)
+    now: float = 0.0
+    is_clean: bool = True
+    is_connecting: bool = False
+    to_client: bytes = b""
+    to_backend: bytes = b""
+    came_bytes: int = 0
+    events: int = 0
+    seqid: int = 0
+    operations: int = 0
+    ruled: int = 0
+    endings: list[Ruling] = field(default_factory=list)
+    unanswered: list[Message] = field(default_factory=list)
+    _sent: MessageReader = field(default_factory=lambda: MessageReader(1 << 20))
+
+    def __post_init__(self) -> None:
+        self.relay = Relay("backend:10000", self.executions, lambda: self.now, request_bytes_max=REQUEST_BYTES_MAX)
+
+    # --- what a script makes happen
+
+    def client_calls(self, script: Script) -> None:
+        self.seqid += 1
+        call = _CALLS[script.number() % len(_CALLS)](self.seqid, operation(script.number() % OPERATIONS_MAX))
+        self.client(call)
+
+    def backend_answers(self, script: Script) -> None:
+        kind = script.number()
+        if self.unanswered:
+            call = self.unanswered.pop(0)
+            self.backend(self._answer(call, kind))
+
+    def shell_releases(self, script: Script) -> None:
+        kind = script.number()
+        if self.relay.phase is not Phase.HELD:
+            return
+        if kind == 0:
+            self.carry_out(self.relay.release())
+            return
+        self.ruled += 1
+        text = _TEXTS[kind % len(_TEXTS)]
+        self.carry_out(self.relay.release(Ruling(text, may_rerun=kind % 2 == 0)))
+
+    def shell_asks(self, _: Script) -> None:
+        if self.relay.phase is Phase.HELD and not self.unanswered:
+            self.carry_out(self.relay.ask(OUR_CALL))
+
+    def shell_connects(self, script: Script) -> None:
+        kind = script.number()
+        if self.is_connecting:
+            self.is_connecting = False
+            connected = self.relay.backend_connected
+            self.carry_out(self.relay.backend_failed("no") if kind % 8 == 7 else connected())
+
+    def time_passes(self, script: Script) -> None:
+        self.now += script.number()
+
+    def client_babbles(self, script: Script) -> None:
+        self.is_clean = False
+        self.client(script.take(script.number()))
+
+    def backend_babbles(self, script: Script) -> None:
+        if self.relay.phase is Phase.NEGOTIATING and self.is_connecting:
+            return
+        self.is_clean = False
+        self.backend(script.take(script.number()))
+
+    def shell_closes(self, _: Script) -> None:
+        self.carry_out(self.relay.close("the shell wants the end"))
+
+    # --- what follows from it
+
+    def client(self, data: bytes) -> None:
+        for piece in self._pieces(data):
+            if self.relay.remembered(piece) is not None:
+                self.is_clean = False  # a call in pieces goes to the backend
+            self.carry_out(self.relay.client_data(piece))
+
+    def backend(self, data: bytes) -> None:
+        for piece in self._pieces(data):
+            self.carry_out(self.relay.backend_data(piece))
+
+    def _pieces(self, data: bytes) -> Iterator[bytes]:
+        self.events += 1
+        self.came_bytes += len(data)
+        for start in range(0, len(data), self.piece_bytes):
+            yield data[start : start + self.piece_bytes]
+
+    def carry_out(self, commands: list[Command]) -> None:
+        for command in commands:
+            match command:
+                case SendClient(data):
+                    assert self.relay.phase is not Phase.CLOSED or Close in map(type, commands)
+                    self.to_client += bytes(data)
+                case SendBackend(data):
+                    self.to_backend += data
+                    self._note(data)
+                case ConnectBackend():
+                    self.is_connecting = True
+                case StatementEnded(ruling, _):
+                    self.endings.append(ruling)
+                case StatementHeld():
+                    assert self.relay.phase is Phase.HELD
+
+    def _note(self, data: bytes) -> None:
+        if self.relay.phase is Phase.NEGOTIATING:
+            return
+        self._sent.feed(data)
+        try:
+            while (message := self._sent.next_message()) is not None:
+                self.unanswered.append(message)
+        except RemoteProtocolError:
+            self.is_clean = False
+
+    def _answer(self, call: Message, kind: int) -> bytes:
+        name, seqid = call.header.name, call.header.seqid
+        if call.raw == OUR_CALL.message:
+            return reply(name, seqid, Writer().binary(9, OURS))
+        if kind % 8 == 7:
+            return reply(name, seqid, status=3, message="it failed")
+        match name:
+            case "OpenSession":
+                return session_opened(seqid)
+            case "ExecuteStatement":
+                self.operations += 1
+                return reply(name, seqid, Writer().raw(2, Kind.STRUCT, operation(self.operations)))
+            case "GetOperationStatus":
+                return status_is(OperationState(kind % len(OperationState)), seqid, "words")
+        return reply(name, seqid)
+
+
+_EVENTS: tuple[Callable[[Stage, Script], None], ...] = (
+    *(Stage.client_calls, Stage.backend_answers, Stage.shell_releases) * 3,
+    Stage.shell_connects,
+    Stage.shell_asks,
+    Stage.time_passes,
+    Stage.client_babbles,
+    Stage.backend_babbles,
+    Stage.shell_closes,
+)
+
+
+# As it came, rewritten, and rewritten into something that is too long to be sent.
+_TEXTS = ("SELECT 1", "SELECT 2 AS two", "x" * REQUEST_BYTES_MAX)
+# By the numbers of events and what they take: a statement that is rewritten and fetched, one that fails and is run
+# again, one that waits for a query of ours, and a call that is garbage.
+_CALL, _ANSWER, _RELEASE, _ASK, _CLIENT_BABBLES = 0, 1, 2, 10, 12
+SCRIPTS = (
+    bytes((3, _CALL, 5, 0, _ANSWER, 0, _CALL, 0, 0, _RELEASE, 4, _ANSWER, 0, _CALL, 2, 1, _ANSWER, 2))
+    + bytes((_CALL, 3, 1, _ANSWER, 0, _CALL, 8, 1, _ANSWER, 0, _CALL, 6, 0, _ANSWER, 0)),
+    bytes((7, _CALL, 0, 0, _RELEASE, 4, _ANSWER, 0, _CALL, 2, 1, _ANSWER, 5, _ANSWER, 0, _ANSWER, 0, _ANSWER, 2)),
+    bytes((1, _CALL, 1, 0, _ASK, _ANSWER, 0, _ASK, _ANSWER, 0, _RELEASE, 1, _ANSWER, 7, _CALL, 2, 0, _ANSWER, 2)),
+    bytes((1, _CALL, 1, 0, _RELEASE, 4, _ANSWER, 7, _ANSWER, 0, _CLIENT_BABBLES, 5)) + b"\0\0\0\1x",
+)
+
+
+def relay(data: bytes) -> None:
+    """A script, in pieces of two sizes."""
+    first, second = data[:1] or b"\0", data[1:]
+    whole = _played(second, piece_bytes=1 << 20, logs_in=first[0] < 240)
+    cut = _played(second, piece_bytes=1 + first[0] % 16, logs_in=first[0] < 240)
+    if whole.is_clean and cut.is_clean:
+        assert (whole.to_client, whole.to_backend) == (cut.to_client, cut.to_backend)
+        assert whole.relay.phase is cut.relay.phase
+
+
+def _played(data: bytes, piece_bytes: int, *, logs_in: bool) -> Stage:
+    stage, script = Stage(piece_bytes), Script(data)
+    if logs_in:
+        stage.client(LOGIN)
+        stage.shell_connects(Script(b""))
+        stage.backend(ACCEPTED)
+        assert stage.relay.phase is Phase.OPEN
+    while not script.is_over():
+        _EVENTS[script.number() % len(_EVENTS)](stage, script)
+    _check_the_end(stage)
+    return stage
+
+
+def _check_the_end(stage: Stage) -> None:
+    stage.carry_out(stage.relay.close("the script is over"))
+    assert stage.relay.phase is Phase.CLOSED
+    stage.carry_out([*stage.executions.sessions_ended([SESSION], stage.now)])
+    assert OURS not in stage.to_client
+    assert len(stage.to_client) + len(stage.to_backend) <= (
+        stage.came_bytes + (stage.events + stage.ruled + 1) * 2 * SAID_PER_EVENT_BYTES_MAX
+    )
+    assert len(stage.endings) == len({id(ruling) for ruling in stage.endings}), "an end was told twice"
+    if stage.is_clean:
+        assert len(stage.endings) == stage.ruled, "a statement's end was never told"
