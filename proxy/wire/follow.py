@@ -117,7 +117,6 @@ class ReplyFollower(Follower):
         self._partial_header = b""
         # Of the frame on its way, header included.
         self._remaining = 0
-        self._frame_is_empty = True
         self._current = NO_CALL
         self._copy: bytearray | None = None
         # Whether the frame on its way goes to the client as it comes.
@@ -174,17 +173,16 @@ class ReplyFollower(Follower):
         handling = self._current.handling
         wanted = handling is not Handling.RELAY and length <= self._current.copy_bytes_max
         self._copy = bytearray() if wanted else None
-        self._forwards = handling is not Handling.OURS and not (handling is Handling.KEEP and wanted and length)
+        self._forwards = handling is not Handling.OURS and not (handling is Handling.KEEP and wanted)
         self._remaining = length if self._strips_headers else HEADER_BYTES + length
-        self._frame_is_empty = length == 0
         return True
 
     def _answered(self, length: int) -> PendingCall:
         """The call that a frame of this length answers. An empty frame carries nothing and answers none."""
-        if self._pending:
-            return self._pending[0]
         if length == 0:
             return NO_CALL
+        if self._pending:
+            return self._pending[0]
         raise RemoteProtocolError(f"the backend sent a frame of {length} bytes that answers no call")
 
     def _take(self, segment: memoryview, events: list[ReplyEvent]) -> None:
@@ -197,7 +195,7 @@ class ReplyFollower(Follower):
             self._end(events)
 
     def _end(self, events: list[ReplyEvent]) -> None:
-        if self._frame_is_empty:
+        if self._current is NO_CALL:
             return
         call = self._pending.popleft()
         if call.handling is not Handling.RELAY:
