@@ -32,7 +32,7 @@ from proxy.commands import (
     StatementPassed,
     TurnedTransparent,
 )
-from proxy.deciding import pass_on, rule, tell
+from proxy.deciding import pass_on, rule, rule_at_once, tell
 from proxy.dial import Dialer, UnreachableError
 from proxy.drive import answer_in_slot, answer_query
 from proxy.executions import Executions
@@ -311,6 +311,9 @@ class Connection:
         if not self._sessions.is_offered(handle):
             return self._relay.release(pass_on(session.port, statement))
         self._statements_held += 1
+        ruling = rule_at_once(session, statement, self._name)
+        if ruling is not None:
+            return self._relay.release(ruling)
         self._task = self._loop.create_task(self._decide(session, handle, statement))
         return []
 

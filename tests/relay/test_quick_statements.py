@@ -1,0 +1,69 @@
+import threading
+from collections.abc import Generator
+
+import pytest
+from relay_dialogue import execute
+from stand_in import Rewriter, stage
+
+from proxy.deciding import QUICK_CHARS_MAX, rule_at_once
+from proxy.queries import Query, QueryResult
+from proxy.rulings import Ruling
+from proxy.sessions import OpenSession
+
+JOIN = "SELECT f.id FROM f JOIN d ON f.ds = d.ds"
+
+
+class Watched(Rewriter):
+    """Notes which thread rules on what."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ruled: list[tuple[str, str]] = []
+
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
+        self.ruled.append((sql, threading.current_thread().name.partition("_")[0]))
+        return (yield from super().rewrite(sql))
+
+
+@pytest.mark.parametrize(
+    ("statement", "thread"),
+    [
+        ("select 1", "MainThread"),
+        ("-- a comment\nSHOW TABLES", "MainThread"),
+        (JOIN, "rewrite"),
+        (f"select '{'x' * QUICK_CHARS_MAX}'", "rewrite"),
+        ("INSERT INTO t SELECT 1", "rewrite"),
+        ("SET spark.sql.ansi.enabled=true", "rewrite"),
+        ("EXPLAIN REWRITE SELECT 1", "rewrite"),
+    ],
+)
+async def test_only_a_short_statement_that_reads_and_joins_nothing_is_ruled_on_by_the_event_loop(
+    statement: str, thread: str
+) -> None:
+    rewriter = Watched()
+    async with stage(rewriter) as on:
+        client, backend = await on.open_session()
+        client.send(execute(statement, 2))
+        await backend.expect(execute(statement, 2))
+        client.close()
+    assert rewriter.ruled == [(statement, thread)]
+
+
+async def test_a_quick_statement_waits_for_one_of_its_session_that_is_being_decided() -> None:
+    session = OpenSession(Rewriter())
+    assert rule_at_once(session, "select 1", "connection 1") is not None
+    async with session.turn:
+        assert rule_at_once(session, "select 1", "connection 2") is None
+
+
+def test_a_quick_statement_that_asks_something_all_the_same_is_left_to_a_thread() -> None:
+    query = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=5.0)
+    rewriter = Rewriter("select 2", (query,))
+    assert rule_at_once(OpenSession(rewriter), "select 1", "connection 1") is None
+    assert rewriter.results == []
+
+
+def test_a_quick_statement_goes_on_as_it_came_where_ruling_on_it_fails() -> None:
+    ruling = rule_at_once(OpenSession(Rewriter(fails=True)), "select 1", "connection 1")
+    assert ruling is not None
+    assert ruling.text == "select 1"
