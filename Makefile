@@ -3,8 +3,10 @@
 # make test    everything that is tested
 # make test-deep   the differential tests by the hundred thousand, and the fuzzer on the wire; an hour or more
 # make bench   what planning costs, per phase on the TPC-DS texts and as statements grow; what covers of keys cost;
-#              some of TPC-DS on little data, directly and through the proxy: ten minutes or so, the tables included
+#              some of TPC-DS on little data, and the wire alone, directly and through the proxy: fifteen minutes or so,
+#              the tables included
 # make bench-tpcds   all of TPC-DS at scale 1, which takes hours; goes on where it was stopped
+# make bench-wire    what the wire costs: large results, short calls, many sessions; ten minutes
 # make check   format, lint, types, directions of imports
 # make wheel-demo  the wheel in an empty environment, and the demo run once from it
 
@@ -15,7 +17,7 @@ READY := .venv/ready
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
-.PHONY: setup demo test test-deep bench bench-tpcds wheel-demo check clean
+.PHONY: setup demo test test-deep bench bench-tpcds bench-wire wheel-demo check clean
 
 setup: $(READY)
 
@@ -53,6 +55,11 @@ bench: setup
 	$(BIN)/python benchmarks/covers.py --json .starpruner/bench/covers.json
 	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/tpcds_on_spark.py --scale 0.1 --days 10 --minutes 15 \
 	  $(QUICK_QUERIES:%=--query %) --json .starpruner/bench/tpcds_quick.json
+	PYTHONPATH=tests/soak $(BIN)/python benchmarks/wire.py --runs 3 --calls 50 --gigabytes 0.3 \
+	  --json .starpruner/bench/wire_quick.json
+
+bench-wire: setup
+	PYTHONPATH=tests/soak $(BIN)/python benchmarks/wire.py --json .starpruner/bench/wire.json
 
 bench-tpcds: setup
 	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/tpcds_on_spark.py --resume \

@@ -17,8 +17,6 @@ sys.path[:0] = [str(_TESTS / folder) for folder in ("wire", "relay")]
 with atheris.instrument_imports(include=["proxy"]):
     from fuzz_targets import TARGETS, seeds
 
-# Longer inputs say the same more slowly: the longest seed has 2 KB.
-INPUT_BYTES_MAX = 4096
 # Python itself, Thrift's library and the inputs take about a tenth.
 MEMORY_MB_MAX = 1024
 # No input takes a millisecond for each of its bytes.
@@ -29,6 +27,8 @@ SECONDS_PER_INPUT_MAX = 5
 @click.argument("target", type=click.Choice(sorted(TARGETS)))
 @click.option("--seconds", default=0, help="When to end; 0 for never.")
 @click.option("--inputs", default=-1, help="How many to try; -1 for no end.")
+# The longest seed has 2 KB. Shorter inputs say most of it more quickly.
+@click.option("--bytes", "bytes_max", default=4096, show_default=True, help="The longest input.")
 @click.option(
     "--dir",
     "directory",
@@ -37,7 +37,7 @@ SECONDS_PER_INPUT_MAX = 5
     show_default=True,
     help="Where inputs that reach new code are kept.",
 )
-def main(target: str, seconds: int, inputs: int, directory: Path) -> None:
+def main(target: str, seconds: int, inputs: int, bytes_max: int, directory: Path) -> None:
     """Fuzz a target."""
     corpus = directory / target
     corpus.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def main(target: str, seconds: int, inputs: int, directory: Path) -> None:
     options = {
         "max_total_time": seconds,
         "runs": inputs,
-        "max_len": INPUT_BYTES_MAX,
+        "max_len": bytes_max,
         "timeout": SECONDS_PER_INPUT_MAX,
         "rss_limit_mb": MEMORY_MB_MAX,
         "artifact_prefix": f"{corpus}/",

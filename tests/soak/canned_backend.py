@@ -29,6 +29,7 @@ HOST = "127.0.0.1"
 REQUEST_BYTES_MAX = 10_000_000
 # A megabyte, about what ten thousand rows of a few columns take.
 BATCH_VALUES = 128 * 1024
+BATCH_BYTES = 8 * BATCH_VALUES
 
 # A thousand clients may come in the same instant.
 CONNECTIONS_AT_ONCE_MAX = 1_024
