@@ -42,7 +42,7 @@ def show(
     lost = [one.client for one in speeds if one.speed < SPEED_MIN]
     lost += [one.call for one in latencies if one.proxied_p50_ms - one.direct_p50_ms > ADDED_MS_MAX]
     console.print(
-        f"Below {SPEED_MIN} of the direct speed, or more than {ADDED_MS_MAX} ms added: {', '.join(lost) or 'none'}.",
+        f"Below {SPEED_MIN} of the direct speed, or {ADDED_MS_MAX} ms slower: {', '.join(lost) or 'none'}.",
         highlight=False,
     )
 

@@ -1,0 +1,124 @@
+"""Everything that clients do, at random and for a while: memory and open files come to rest.
+
+Ten seconds in every test run, two minutes with STARPRUNER_DEEP=1, and STARPRUNER_SOAK_S for as long as one likes.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+from async_client import AsyncClient
+from footprint import Footprint
+from soak_stage import Stage, soak_stage
+
+from proxy.wire import hs2
+
+SECONDS = float(os.environ.get("STARPRUNER_SOAK_S") or (120 if os.environ.get("STARPRUNER_DEEP") == "1" else 10))
+CLIENTS = 40
+STEPS_MAX = 20
+# Pools, caches and the allocator fill in the first part of the time. After that, memory may breathe, not grow.
+WARM_UP_PART = 0.4
+GROWTH_BYTES_MAX = 16 * 1024 * 1024
+LOOK_S = 0.2
+SEED = 6
+
+STATEMENTS = (
+    "select 1",
+    "SELECT 3",
+    "SHOW TABLES",
+    "SET spark.sql.ansi.enabled=true",
+    "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1",
+    "INSERT INTO f SELECT 1",
+    f"SELECT '{'x' * 10_000}' AS long",
+)
+
+Step = Callable[[AsyncClient, Random], Awaitable[None]]
+
+
+async def a_round_trip(client: AsyncClient, _: Random) -> None:
+    await client.get_info()
+
+
+async def a_statement(client: AsyncClient, random: Random) -> None:
+    operation = await client.execute(random.choice(STATEMENTS))
+    for _ in range(random.randrange(4)):
+        await client.of_operation(hs2.GET_OPERATION_STATUS, operation)
+    for _ in range(random.randrange(4)):
+        await client.fetch(operation)
+    if random.random() < 0.3:
+        await client.of_operation(hs2.CANCEL_OPERATION, operation)
+    if random.random() < 0.8:
+        await client.of_operation(hs2.CLOSE_OPERATION, operation)
+
+
+async def calls_at_once(client: AsyncClient, random: Random) -> None:
+    operation = await client.execute("SELECT 2")
+    for _ in range(random.randrange(5)):
+        client.send(hs2.encode_fetch(1, operation, 10_000))
+    await client.fetch(operation)
+    raise ConnectionError("the replies are nobody's")
+
+
+async def a_new_session(client: AsyncClient, _: Random) -> None:
+    await client.close_session()
+    raise ConnectionError("that was the end of it")
+
+
+async def half_a_call(client: AsyncClient, random: Random) -> None:
+    call = hs2.encode_open_session(1, "soak", "soak", {})
+    client.send(call[: random.randrange(len(call))])
+    raise ConnectionError("and gone")
+
+
+# The first two are what clients mostly do.
+STEPS: tuple[Step, ...] = (a_round_trip, a_statement, calls_at_once, a_new_session, half_a_call)
+WEIGHTS = (6, 10, 1, 1, 1)
+
+
+async def one_client(stage: Stage, until: float, seed: int) -> int:
+    """Comes, does a few things and goes, again and again. Returns how many things it did."""
+    random, done = Random(seed), 0  # noqa: S311 - the same each time
+    while time.monotonic() < until:
+        client = await AsyncClient.with_session(stage.endpoint)
+        with suppress(ConnectionError):
+            for step in random.choices(STEPS, WEIGHTS, k=random.randrange(STEPS_MAX)):
+                await step(client, random)
+                done += 1
+        (client.vanish if random.random() < 0.3 else client.leave)()
+    return done
+
+
+async def looked_at(stage: Stage, until: float) -> list[Footprint]:
+    found = []
+    while time.monotonic() < until:
+        found.append(stage.footprint)
+        await asyncio.sleep(LOOK_S)
+    return found
+
+
+async def test_memory_and_open_files_come_to_rest_under_everything_that_clients_do(tmp_path: Path) -> None:
+    with soak_stage(tmp_path, "rewrite.cost_gate=false") as stage:
+        before = await stage.at_rest()
+        until = time.monotonic() + SECONDS
+        clients = [one_client(stage, until, SEED + number) for number in range(CLIENTS)]
+        found, *done = await asyncio.gather(looked_at(stage, until), *clients)
+        await stage.has_only(before.files)
+        await stage.serves()
+        warm, late = _peaks(found)
+        logging.getLogger(__name__).info(
+            "%d steps; at most %.0f MB at first, %.0f MB later; %d files at most",
+            *(sum(done), warm / 2**20, late / 2**20, max(one.files for one in found)),
+        )
+        assert sum(done) > CLIENTS
+        assert late - warm < GROWTH_BYTES_MAX
+        assert "Traceback" not in stage.log.read_text()
+
+
+def _peaks(found: list[Footprint]) -> tuple[int, int]:
+    split = int(len(found) * WARM_UP_PART)
+    return max(one.bytes for one in found[:split]), max(one.bytes for one in found[split:])
