@@ -48,7 +48,7 @@ test: check
 
 test-deep: setup
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
-	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/benchmark_queries tests/rewriter tests/metastores tests/faults tests/e2e/test_transports_on_spark.py tests/fuzz
+	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/benchmark_queries tests/rewriter tests/metastores tests/faults tests/e2e/test_transports_on_spark.py tests/fuzz tests/soak
 
 bench: setup
 	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/planning.py --json .starpruner/bench/planning.json

@@ -132,7 +132,7 @@ async def crowd(backend: Endpoint, proxy: Endpoint, proxy_pid: int, sessions: in
 
 async def _crowd_s(endpoint: Endpoint, proxy_pid: int, sessions: int, calls: int) -> tuple[float, int]:
     before = footprint(proxy_pid).bytes
-    clients = [await AsyncClient.with_session(endpoint) for _ in range(sessions)]
+    clients = await AsyncClient.crowd(endpoint, sessions)
     held = footprint(proxy_pid).bytes - before
     start = perf_counter()
     async with asyncio.TaskGroup() as group:

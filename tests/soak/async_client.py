@@ -16,6 +16,7 @@ from proxy.wire.writer import Writer
 
 # On a busy machine; only what hangs takes as long.
 PATIENCE_S = 60.0
+OPENED_AT_ONCE = 50
 _COMPLETE = encode_sasl(SaslStatus.COMPLETE)
 # CLI_DBMS_NAME.
 _INFO_TYPE = 17
@@ -48,6 +49,15 @@ class AsyncClient:
             await client.ask(hs2.encode_open_session(1, "soak", "soak", {}))
         ).session
         return client
+
+    @classmethod
+    async def crowd(cls, endpoint: Endpoint, count: int) -> list[Self]:
+        """So many, each with a session."""
+        clients: list[Self] = []
+        while len(clients) < count:
+            opening = min(OPENED_AT_ONCE, count - len(clients))
+            clients += await asyncio.gather(*(cls.with_session(endpoint) for _ in range(opening)))
+        return clients
 
     async def get_info(self) -> None:
         """The cheapest call."""

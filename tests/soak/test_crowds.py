@@ -15,7 +15,6 @@ from proxy.wire.sasl import plain_start
 SESSIONS = 1_000
 # Two sockets in uvloop, a relay, and a session with what it knows: 11 KB on CPython 3.11.
 SESSION_BYTES_MAX = 32 * 1024
-OPENED_AT_ONCE = 50
 
 SLOW_READERS = 40
 BATCHES_ASKED = 64
@@ -38,19 +37,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield stage
 
 
-async def crowd(stage: Stage, count: int) -> list[AsyncClient]:
-    clients: list[AsyncClient] = []
-    for _ in range(0, count, OPENED_AT_ONCE):
-        opening = (
-            AsyncClient.with_session(stage.endpoint) for _ in range(min(OPENED_AT_ONCE, count - len(clients)))
-        )
-        clients += await asyncio.gather(*opening)
-    return clients
-
-
 async def test_a_thousand_sessions_are_served_and_take_little_memory_each(stage: Stage) -> None:
     before = await stage.at_rest()
-    clients = await crowd(stage, SESSIONS)
+    clients = await AsyncClient.crowd(stage.endpoint, SESSIONS)
     await at_once(AsyncClient.get_info, clients)
     held = stage.footprint
     assert held.files - before.files == FILES_OF_A_CLIENT * SESSIONS
@@ -62,7 +51,7 @@ async def test_a_thousand_sessions_are_served_and_take_little_memory_each(stage:
 
 async def test_what_slow_readers_do_not_take_stays_with_the_backend(stage: Stage) -> None:
     before = await stage.at_rest()
-    clients = await crowd(stage, SLOW_READERS)
+    clients = await AsyncClient.crowd(stage.endpoint, SLOW_READERS)
     for client in clients:
         operation = await client.execute(f"SELECT {BATCHES_ASKED}")
         client.reader._transport.pause_reading()  # type: ignore[attr-defined]  # noqa: SLF001 - streams read ahead
@@ -84,7 +73,7 @@ async def test_what_slow_readers_do_not_take_stays_with_the_backend(stage: Stage
 
 async def test_what_is_announced_and_does_not_come_takes_no_memory(stage: Stage) -> None:
     before = await stage.at_rest()
-    clients = await crowd(stage, SLOW_WRITERS)
+    clients = await AsyncClient.crowd(stage.endpoint, SLOW_WRITERS)
     for client in clients:
         client.writer.write(struct.pack(">I", ANNOUNCED_BYTES) + b"\x80\x01")
     await stage.serves()
@@ -144,7 +133,7 @@ async def test_a_client_that_goes_at_any_moment_leaves_nothing_behind(
 ) -> None:
     before = await stage.at_rest()
     bystander = await AsyncClient.with_session(stage.endpoint)
-    clients = await crowd(stage, LEAVING)
+    clients = await AsyncClient.crowd(stage.endpoint, LEAVING)
     await at_once(begin, clients)
     for client in clients:
         end(client)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from statistics import median
 
 from async_client import AsyncClient
 from footprint import Footprint
@@ -21,9 +22,10 @@ from proxy.wire import hs2
 SECONDS = float(os.environ.get("STARPRUNER_SOAK_S") or (120 if os.environ.get("STARPRUNER_DEEP") == "1" else 10))
 CLIENTS = 40
 STEPS_MAX = 20
-# Pools, caches and the allocator fill in the first part of the time. After that, memory may breathe, not grow.
-WARM_UP_PART = 0.4
-GROWTH_BYTES_MAX = 16 * 1024 * 1024
+# Answers to the proxy's own queries have a megabyte here, ten once they are decoded, so memory breathes by some
+# dozens of megabytes. It may not grow by more from the second third of the time to the last: in the first, pools
+# fill. What leaks a batch shows at once, what leaks a session in hours.
+GROWTH_BYTES_MAX = 48 * 1024 * 1024
 LOOK_S = 0.2
 SEED = 6
 
@@ -105,20 +107,21 @@ async def test_memory_and_open_files_come_to_rest_under_everything_that_clients_
     with soak_stage(tmp_path, "rewrite.cost_gate=false") as stage:
         before = await stage.at_rest()
         until = time.monotonic() + SECONDS
-        clients = [one_client(stage, until, SEED + number) for number in range(CLIENTS)]
-        found, *done = await asyncio.gather(looked_at(stage, until), *clients)
+        looking = asyncio.create_task(looked_at(stage, until))
+        done = await asyncio.gather(*(one_client(stage, until, SEED + number) for number in range(CLIENTS)))
+        found = await looking
         await stage.has_only(before.files)
         await stage.serves()
-        warm, late = _peaks(found)
+        middle, late = _medians(found)
         logging.getLogger(__name__).info(
-            "%d steps; at most %.0f MB at first, %.0f MB later; %d files at most",
-            *(sum(done), warm / 2**20, late / 2**20, max(one.files for one in found)),
+            "%d steps; %.0f MB in the second third, %.0f MB in the last; %d files at most",
+            *(sum(done), middle / 2**20, late / 2**20, max(one.files for one in found)),
         )
         assert sum(done) > CLIENTS
-        assert late - warm < GROWTH_BYTES_MAX
+        assert late - middle < GROWTH_BYTES_MAX
         assert "Traceback" not in stage.log.read_text()
 
 
-def _peaks(found: list[Footprint]) -> tuple[int, int]:
-    split = int(len(found) * WARM_UP_PART)
-    return max(one.bytes for one in found[:split]), max(one.bytes for one in found[split:])
+def _medians(found: list[Footprint]) -> tuple[float, float]:
+    third = len(found) // 3
+    return median(one.bytes for one in found[third:-third]), median(one.bytes for one in found[-third:])
