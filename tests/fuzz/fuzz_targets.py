@@ -1,6 +1,6 @@
 """All targets of the fuzzer by name, and inputs to begin with, made from captured streams."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import parser_targets
 import relay_target
@@ -15,6 +15,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "sasl": parser_targets.sasl,
     "frames": parser_targets.frames,
     "messages": parser_targets.messages,
+    "plain_messages": parser_targets.plain_messages,
+    "plain_follower": parser_targets.plain_follower,
     "walk": parser_targets.walk,
     "rows": parser_targets.rows,
     "metadata": parser_targets.metadata,
@@ -29,6 +31,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
 _RESULT_HEADER_BYTES = 3
 # How the readers' inputs begin: with the size of the pieces.
 _PIECES = b"\x06"
+# And those of the followers: with how many calls are awaited, and what is to be done with each reply.
+_CALLS = b"\x07" + bytes(range(7))
 
 
 def seeds(name: str) -> list[bytes]:
@@ -38,26 +42,28 @@ def seeds(name: str) -> list[bytes]:
 
 def _seeds(name: str, client: str) -> Iterator[bytes]:
     from_client, from_server = _frames(f"{client}_client"), _frames(f"{client}_server")
-    match name:
-        case "sasl":
-            yield from (_PIECES + captured(f"{client}_{side}") for side in ("client", "server"))
-        case "frames" | "messages":
-            yield from (_PIECES + from_client, _PIECES + from_server)
-        case "follower":
-            yield b"\x07" + bytes(range(7)) + from_server
-        case "header":
-            yield from _messages(from_client)
-        case "walk":
-            yield from (body for _, body in _bodies(from_client + from_server))
-        case "calls":
-            yield from _named(thrift_targets.CALLS, from_client)
-        case "replies":
-            yield from _named(thrift_targets.REPLIES, from_server)
-        case "rows" | "metadata":
-            wanted = {"rows": "FetchResults", "metadata": "GetResultSetMetadata"}[name]
-            yield from (body[_RESULT_HEADER_BYTES:] for call, body in _bodies(from_server) if call == wanted)
-        case "relay":
-            yield from relay_target.SCRIPTS
+    sides = (from_client, from_server)
+    plain = [b"".join(_messages(side)) for side in sides]
+    made: dict[str, Iterable[bytes]] = {
+        "sasl": (_PIECES + captured(f"{client}_{side}") for side in ("client", "server")),
+        "frames": (_PIECES + side for side in sides),
+        "messages": (_PIECES + side for side in sides),
+        "plain_messages": (_PIECES + side for side in plain),
+        "follower": [_CALLS + from_server],
+        "plain_follower": [_CALLS + plain[1]],
+        "header": _messages(from_client),
+        "walk": (body for _, body in _bodies(from_client + from_server)),
+        "calls": _named(thrift_targets.CALLS, from_client),
+        "replies": _named(thrift_targets.REPLIES, from_server),
+        "rows": _results("FetchResults", from_server),
+        "metadata": _results("GetResultSetMetadata", from_server),
+        "relay": relay_target.SCRIPTS,
+    }
+    yield from made[name]
+
+
+def _results(name: str, frames: bytes) -> Iterator[bytes]:
+    return (body[_RESULT_HEADER_BYTES:] for call, body in _bodies(frames) if call == name)
 
 
 def _frames(stream_name: str) -> bytes:

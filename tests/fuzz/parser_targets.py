@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
 from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.follow import Forward, Handling, PendingCall, ReplyEnd, ReplyEvent, ReplyFollower
+from proxy.wire.follow import Follower, Forward, Handling, Lost, PendingCall, ReplyEnd, ReplyEvent, ReplyFollower
+from proxy.wire.follow_plain import PlainFollower
 from proxy.wire.frames import HEADER_BYTES, FrameReader, frame
 from proxy.wire.kinds import Kind
-from proxy.wire.messages import MessageReader
+from proxy.wire.messages import MessageReader, PlainReader
 from proxy.wire.rows import UnreadableError, decode_fetch_reply, decode_metadata_reply
 from proxy.wire.sasl import SaslReader, encode_sasl
 from proxy.wire.thrift import Reader
@@ -65,7 +66,9 @@ def _read_in_any_pieces(
     """What a reader hands out of the bytes at once, which has to be the same in pieces, and what it keeps."""
     at_once, in_pieces = make(), make()
     found, complaint = _read(at_once, next_one, [data[1:]])
-    assert (found, complaint) == _read(in_pieces, next_one, pieces(data))
+    found_in_pieces, other_complaint = _read(in_pieces, next_one, pieces(data))
+    # What is wrong in two ways may be told by either.
+    assert (found, complaint is None) == (found_in_pieces, other_complaint is None)
     if complaint is not None:
         return found, None
     assert at_once.leftover() == in_pieces.leftover()
@@ -90,7 +93,7 @@ def frames(data: bytes) -> None:
     assert rest is None or b"".join(map(frame, found)) + rest == data[1:]
 
 
-def _message(reader: MessageReader) -> bytes | None:
+def _message(reader: MessageReader | PlainReader) -> bytes | None:
     message = reader.next_message()
     return None if message is None else message.raw
 
@@ -100,6 +103,13 @@ def messages(data: bytes) -> None:
     found, rest = _read_in_any_pieces(lambda: MessageReader(FRAME_BYTES_MAX), _message, data)
     assert all(len(raw) <= FRAME_BYTES_MAX for raw in found)
     assert rest is None or b"".join(found) + _bodies(rest) == _bodies(data[1:])
+
+
+def plain_messages(data: bytes) -> None:
+    """The same without frames."""
+    found, rest = _read_in_any_pieces(lambda: PlainReader(FRAME_BYTES_MAX), _message, data)
+    assert all(len(raw) <= FRAME_BYTES_MAX for raw in found)
+    assert rest is None or b"".join(found) + rest == data[1:]
 
 
 def _bodies(stream: bytes) -> bytes:
@@ -145,38 +155,51 @@ def metadata(data: bytes) -> None:
 
 def follower(data: bytes) -> None:
     """Replies reach the client whole and in order, but for ours, whatever is in them."""
+    _follow(ReplyFollower, frame, data)
+
+
+def plain_follower(data: bytes) -> None:
+    """The same without frames."""
+    _follow(PlainFollower, bytes, data)
+
+
+def _follow(make: Callable[[], Follower], sent: Callable[[bytes], bytes], data: bytes) -> None:
     count = data[0] % CALLS_MAX if data else 0
     calls, stream = data[1 : 1 + count], data[1 + count :]
-    at_once, in_pieces = _follower(calls), _follower(calls)
+    at_once, in_pieces = _expecting(make(), calls), _expecting(make(), calls)
     events = at_once.feed(stream)
+    if at_once.awaits_ours() and any(isinstance(event, Lost) for event in events):
+        return  # the connection is closed, and no more of it reaches the client
     assert _told(events) == _told(
         [event for piece in pieces(data[:1] + stream) for event in in_pieces.feed(piece)]
     )
     assert at_once.pending_count == in_pieces.pending_count
     assert at_once.give_up() == in_pieces.give_up()
-    _check_nothing_is_lost(events, stream)
+    _check_nothing_is_lost(events, sent, stream)
 
 
-def _follower(calls: bytes) -> ReplyFollower:
-    found = ReplyFollower()
+def _expecting(found: Follower, calls: bytes) -> Follower:
     for number in calls:
         found.expect(PendingCall(_HANDLINGS[number % len(_HANDLINGS)], "any", number, COPY_BYTES_MAX))
     return found
 
 
-def _told(events: list[ReplyEvent]) -> tuple[bytes, list[tuple[ReplyEvent, int]]]:
-    """The events without their cuts: what is forwarded, and the rest with where it was told."""
+def _told(events: list[ReplyEvent]) -> tuple[bytes, list[tuple[ReplyEvent, int | None]]]:
+    """The events without their cuts: what is forwarded, and the rest with where it was told.
+
+    What makes no sense in the middle of a message is noticed before or after what stands ahead of it has passed.
+    """
     forwarded = b""
-    told: list[tuple[ReplyEvent, int]] = []
+    told: list[tuple[ReplyEvent, int | None]] = []
     for event in events:
         if isinstance(event, Forward):
             forwarded += bytes(event.data)
         else:
-            told.append((event, len(forwarded)))
+            told.append((event, None if isinstance(event, Lost) else len(forwarded)))
     return forwarded, told
 
 
-def _check_nothing_is_lost(events: list[ReplyEvent], stream: bytes) -> None:
+def _check_nothing_is_lost(events: list[ReplyEvent], sent: Callable[[bytes], bytes], stream: bytes) -> None:
     """What was forwarded and what was kept back make up the stream, as far as it has been followed."""
     passed = b""
     for event in events:
@@ -186,8 +209,8 @@ def _check_nothing_is_lost(events: list[ReplyEvent], stream: bytes) -> None:
             case ReplyEnd(call, None) if call.handling is Handling.OURS:
                 return  # too long to be copied, and gone
             case ReplyEnd(call, bytes() as raw) if call.handling is Handling.WATCH:
-                assert passed.endswith(frame(raw))
+                assert passed.endswith(sent(raw))
             case ReplyEnd(_, bytes() as raw):
                 assert len(raw) <= COPY_BYTES_MAX
-                passed += frame(raw)
+                passed += sent(raw)
     assert stream.startswith(passed)

@@ -12,6 +12,7 @@ from relay_dialogue import (
     LOGIN,
     OUR_CALL,
     SESSION,
+    SIDES,
     close_session,
     execute,
     execute_and_wait,
@@ -108,7 +109,7 @@ class Stage:
     _sent: MessageReader = field(default_factory=lambda: MessageReader(1 << 20))
 
     def __post_init__(self) -> None:
-        self.relay = Relay("backend:10000", self.executions, lambda: self.now, request_bytes_max=REQUEST_BYTES_MAX)
+        self.relay = Relay(SIDES, self.executions, lambda: self.now, request_bytes_max=REQUEST_BYTES_MAX)
 
     # --- what a script makes happen
 
