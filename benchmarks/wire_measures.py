@@ -140,7 +140,7 @@ async def _crowd_s(endpoint: Endpoint, proxy_pid: int, sessions: int, calls: int
             _ = group.create_task(_calls(client, calls))
     seconds = perf_counter() - start
     for client in clients:
-        client.leave()
+        await client.leave()
     return seconds, held
 
 

@@ -1,6 +1,7 @@
 """A client for thousands of sessions in one process."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -95,13 +96,19 @@ class AsyncClient:
             raw = await self.reader.readexactly(HEADER.unpack(header)[0])
         return open_reply(raw, read_header(raw))
 
-    def leave(self) -> None:
+    async def leave(self) -> None:
         """Close the connection, whatever is under way."""
         self.writer.close()
+        await self._gone()
 
-    def vanish(self) -> None:
+    async def vanish(self) -> None:
         """Reset the connection."""
         self.writer.transport.abort()
+        await self._gone()
+
+    async def _gone(self) -> None:
+        with suppress(OSError):
+            await self.writer.wait_closed()
 
     @property
     def _session(self) -> SessionHandle:

@@ -56,7 +56,7 @@ class Stage:
         """Whoever comes now is served."""
         client = await AsyncClient.with_session(self.endpoint)
         await client.get_info()
-        client.leave()
+        await client.leave()
 
 
 async def until(holds: Callable[[], bool], complaint: str) -> None:

@@ -44,8 +44,7 @@ async def test_a_thousand_sessions_are_served_and_take_little_memory_each(stage:
     held = stage.footprint
     assert held.files - before.files == FILES_OF_A_CLIENT * SESSIONS
     assert (held.bytes - before.bytes) / SESSIONS < SESSION_BYTES_MAX
-    for client in clients:
-        client.leave()
+    await at_once(AsyncClient.leave, clients)
     await stage.has_only(before.files)
 
 
@@ -65,8 +64,7 @@ async def test_what_slow_readers_do_not_take_stays_with_the_backend(stage: Stage
 
     await until(stalled, "the proxy's memory does not come to rest")
     assert (max(sizes) - before.bytes) / SLOW_READERS < SLOW_READER_BYTES_MAX
-    for client in clients:
-        client.vanish()
+    await at_once(AsyncClient.vanish, clients)
     await stage.has_only(before.files)
     await stage.serves()
 
@@ -78,8 +76,7 @@ async def test_what_is_announced_and_does_not_come_takes_no_memory(stage: Stage)
         client.writer.write(struct.pack(">I", ANNOUNCED_BYTES) + b"\x80\x01")
     await stage.serves()
     assert (stage.footprint.bytes - before.bytes) / SLOW_WRITERS < SESSION_BYTES_MAX
-    for client in clients:
-        client.leave()
+    await at_once(AsyncClient.leave, clients)
     await stage.has_only(before.files)
 
 
@@ -96,8 +93,8 @@ async def test_clients_that_never_finish_their_login_are_closed(stage: Stage) ->
     answers = await asyncio.gather(*(reader.read() for reader, _ in streams))
     assert set(answers) == {b""}
     await stage.has_only(before.files)
-    for _, writer in streams:
-        writer.close()
+    for reader, writer in streams:
+        await AsyncClient(reader, writer).leave()
 
 
 async def nothing_under_way(_: AsyncClient) -> None:
@@ -122,23 +119,21 @@ async def garbage(client: AsyncClient) -> None:
     client.writer.write(b"\0\0\0\4nope")
 
 
-def ends_its_stream(client: AsyncClient) -> None:
+async def ends_its_stream(client: AsyncClient) -> None:
     client.writer.write_eof()
 
 
 @pytest.mark.parametrize("end", [AsyncClient.leave, AsyncClient.vanish, ends_its_stream])
 @pytest.mark.parametrize("begin", [nothing_under_way, half_a_frame, a_statement_open, half_a_result, garbage])
 async def test_a_client_that_goes_at_any_moment_leaves_nothing_behind(
-    stage: Stage, begin: Callable[[AsyncClient], Awaitable[None]], end: Callable[[AsyncClient], None]
+    stage: Stage, begin: Callable[[AsyncClient], Awaitable[None]], end: Callable[[AsyncClient], Awaitable[None]]
 ) -> None:
     before = await stage.at_rest()
     bystander = await AsyncClient.with_session(stage.endpoint)
     clients = await AsyncClient.crowd(stage.endpoint, LEAVING)
     await at_once(begin, clients)
-    for client in clients:
-        end(client)
+    await at_once(end, clients)
     await stage.has_only(before.files + FILES_OF_A_CLIENT)
     await bystander.get_info()
-    for client in (bystander, *clients):
-        client.leave()
+    await at_once(AsyncClient.leave, [bystander, *clients])
     await stage.has_only(before.files)

@@ -91,7 +91,7 @@ async def one_client(stage: Stage, until: float, seed: int) -> int:
             for step in random.choices(STEPS, WEIGHTS, k=random.randrange(STEPS_MAX)):
                 await step(client, random)
                 done += 1
-        (client.vanish if random.random() < 0.3 else client.leave)()
+        await (client.vanish if random.random() < 0.3 else client.leave)()
     return done
 
 
