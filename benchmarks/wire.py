@@ -33,7 +33,7 @@ CLIENTS = ("counting", "PyHive", "hive-jdbc", "beeline")
 # The server's driver collects the results.
 _MEMORY = "2g"
 # The default would refuse the last sessions of the largest crowd.
-_CONNECTIONS = ("--set", "proxy.connections_max=1100")
+_CONNECTIONS = ("--set", "proxy.backend_connections_max=1100")
 _CALLS_PER_SESSION = 20
 # A round trip takes less than a statement, and is measured more often.
 _ROUND_TRIPS_PER_CALL = 10

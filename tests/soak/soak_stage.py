@@ -78,7 +78,7 @@ def soak_stage(directory: Path, *settings: str) -> Iterator[Stage]:
         pytest.skip(f"needs {FILES_MIN} open files, and the system allows {hard}")
     # The processes that are started inherit it.
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, FILES_MIN), hard))
-    chosen = (f"proxy.connections_max={CONNECTIONS_MAX}", *settings)
+    chosen = (f"proxy.backend_connections_max={CONNECTIONS_MAX}", *settings)
     options = tuple(word for setting in chosen for word in ("--set", setting))
     with canned_backend() as backend, proxy_process(backend, directory, options=options) as proxy:
         yield Stage(proxy.endpoint, proxy.child.process.pid, proxy.child.log)
