@@ -21,6 +21,9 @@ from pathlib import Path
 JAVA_VERSION_MIN = 17  # Spark 4's class files need it.
 ADD_MODULES = "--add-modules="
 
+# Names another Spark than the pip-installed one. Not SPARK_HOME: whoever has that set means a cluster by it.
+SPARK_HOME = "STARPRUNER_SPARK_HOME"
+
 # A Java that takes longer than this to print its version or a command line is not usable; a slow disk is.
 JAVA_ANSWER_SECONDS_MAX = 60
 
@@ -74,8 +77,10 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
     )
 
 
-def spark_home() -> Path:
-    """The directory of the pip-installed Spark: bin/, jars/."""
+def spark_home(environment: Mapping[str, str] = os.environ) -> Path:
+    """The directory of the Spark to run: the one that is named, or else the pip-installed one: bin/, jars/."""
+    if named := environment.get(SPARK_HOME):
+        return Path(named)
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("pyspark is not installed; run `pip install 'starpruner[demo]'`")

@@ -7,7 +7,7 @@ import hypothesis
 import pytest
 from pyhive import hive
 
-from demo.hive import connect
+from demo.hive import connect, run
 from demo.java import Java, find_java
 from demo.metrics import SparkUi
 from demo.proxy_process import ProxyProcess, proxy_process
@@ -20,6 +20,15 @@ hypothesis.settings.load_profile("untimed")
 
 # Two months in four regions: 244 partitions, loaded in a few seconds.
 SAMPLE = Sample(days=61)
+
+SMALL_STAR = (
+    "DROP DATABASE IF EXISTS small_star CASCADE",
+    "CREATE DATABASE small_star",
+    "CREATE TABLE small_star.days USING parquet AS SELECT * FROM VALUES ('d1', 'Sunday'), ('d2', 'Monday'),"
+    " ('d3', 'Sunday'), ('d4', 'Tuesday') AS t(ds, weekday)",
+    "CREATE TABLE small_star.visits USING parquet PARTITIONED BY (ds) AS"
+    " SELECT id, id * 1.5BD AS amount, concat('d', 1 + id % 8) AS ds FROM range(0, 64, 1, 1)",
+)
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +57,14 @@ def sample(spark: ThriftServer) -> Sample:
     with closing(connect(spark.endpoint)) as connection:
         load(connection, spark.directory, SAMPLE, progress=lambda _: None)
     return SAMPLE
+
+
+@pytest.fixture(scope="session")
+def small_star(spark: ThriftServer) -> None:
+    """A fact of eight partitions and its days in the database small_star, for clients that have more to show."""
+    with closing(connect(spark.endpoint)) as connection:
+        for statement in SMALL_STAR:
+            run(connection, statement)
 
 
 @pytest.fixture(scope="session")
