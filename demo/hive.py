@@ -54,7 +54,22 @@ def run(connection: hive.Connection, sql: str) -> list[Row]:
     """Executes one statement and fetches all its rows (none for a statement without a result)."""
     with connection.cursor() as cursor:
         cursor.execute(sql)
-        return cursor.fetchall() if cursor.description else []
+        return fetch_all(cursor)
+
+
+def fetch_all(cursor: hive.Cursor) -> list[Row]:
+    """All rows of an executed statement, none for one without a result."""
+    if not cursor.description:
+        return []
+    try:
+        rows: list[Row] = cursor.fetchall()
+    except TypeError:
+        # Spark 3 announces a column "Result" where there is no result, and then sends no column, on which PyHive
+        # stumbles.
+        if [column[0] for column in cursor.description] != ["Result"]:
+            raise
+        return []
+    return rows
 
 
 def same_answer(left: Sequence[Row], right: Sequence[Row]) -> bool:

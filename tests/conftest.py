@@ -21,14 +21,13 @@ hypothesis.settings.load_profile("untimed")
 # Two months in four regions: 244 partitions, loaded in a few seconds.
 SAMPLE = Sample(days=61)
 
-SMALL_STAR = (
-    "DROP DATABASE IF EXISTS small_star CASCADE",
-    "CREATE DATABASE small_star",
-    "CREATE TABLE small_star.days USING parquet AS SELECT * FROM VALUES ('d1', 'Sunday'), ('d2', 'Monday'),"
-    " ('d3', 'Sunday'), ('d4', 'Tuesday') AS t(ds, weekday)",
-    "CREATE TABLE small_star.visits USING parquet PARTITIONED BY (ds) AS"
-    " SELECT id, id * 1.5BD AS amount, concat('d', 1 + id % 8) AS ds FROM range(0, 64, 1, 1)",
-)
+SMALL_STAR = """
+DROP DATABASE IF EXISTS small_star CASCADE;
+CREATE DATABASE small_star;
+CREATE TABLE small_star.days USING parquet AS SELECT * FROM VALUES
+  ('d1', 'Sunday'), ('d2', 'Monday'), ('d3', 'Sunday'), ('d4', 'Tuesday') AS t(ds, weekday);
+CREATE TABLE small_star.visits USING parquet PARTITIONED BY (ds) AS
+  SELECT id, id * 1.5BD AS amount, concat('d', 1 + id % 8) AS ds FROM range(0, 64, 1, 1)"""
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +62,7 @@ def sample(spark: ThriftServer) -> Sample:
 def small_star(spark: ThriftServer) -> None:
     """A fact of eight partitions and its days in the database small_star, for clients that have more to show."""
     with closing(connect(spark.endpoint)) as connection:
-        for statement in SMALL_STAR:
+        for statement in SMALL_STAR.split(";"):
             run(connection, statement)
 
 

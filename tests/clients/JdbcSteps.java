@@ -26,8 +26,9 @@ import java.util.concurrent.CompletableFuture;
 import org.apache.hive.jdbc.HiveStatement;
 
 /**
- * Takes the steps of a JDBC client against each server named on the command line, and prints what it saw of each as
- * one JSON object: step by step, a list of lines. A step that fails says how.
+ * Takes the steps of a JDBC client in a database of its own, named first on the command line, against each server
+ * whose URL follows, and prints what it saw of each as one JSON object: step by step, a list of lines. A step that
+ * fails says how.
  */
 final class JdbcSteps {
     /** A result of which more would only make a difference hard to read; the rest is counted and hashed. */
@@ -37,19 +38,22 @@ final class JdbcSteps {
     private static final String TEN_SECONDS =
         "SELECT id, reflect('java.lang.Thread', 'sleep', 1000L) FROM range(0, 10, 1, 1)";
 
+    /** Made and dropped by the steps; two programs at a time need two names. */
+    private final String database;
     private final String url;
     private final Connection connection;
     private final Map<String, List<String>> answers = new LinkedHashMap<>();
 
-    private JdbcSteps(String url) throws SQLException {
+    private JdbcSteps(String database, String url) throws SQLException {
+        this.database = database;
         this.url = url;
         this.connection = DriverManager.getConnection(url, "tester", "secret");
     }
 
-    public static void main(String[] urls) throws SQLException {
+    public static void main(String[] words) throws SQLException {
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
-        for (String url : urls) {
-            JdbcSteps steps = new JdbcSteps(url);
+        for (String url : Arrays.copyOfRange(words, 1, words.length)) {
+            JdbcSteps steps = new JdbcSteps(words[0], url);
             steps.takeAll();
             steps.connection.close();
             out.println(Json.object(steps.answers));
@@ -84,27 +88,28 @@ final class JdbcSteps {
         errors();
         step("the session", this::theSession);
         step("settings in the URL", this::settingsInTheUrl);
-        step("tables dropped", lines -> execute("DROP DATABASE clients_jdbc CASCADE"));
+        step("tables dropped", lines -> execute("DROP DATABASE " + database + " CASCADE"));
     }
 
     // --- catalog
 
     private void makeTables() throws SQLException {
-        execute("DROP DATABASE IF EXISTS clients_jdbc CASCADE");
-        execute("CREATE DATABASE clients_jdbc COMMENT 'made by a JDBC client'");
-        execute("CREATE TABLE clients_jdbc.facts (id BIGINT COMMENT 'its number', amount DECIMAL(10,2), note STRING,"
+        execute("DROP DATABASE IF EXISTS " + database + " CASCADE");
+        execute("CREATE DATABASE " + database + " COMMENT 'made by a JDBC client'");
+        execute("CREATE TABLE " + database + ".facts (id BIGINT COMMENT 'its number', amount DECIMAL(10,2), note STRING,"
             + " tags ARRAY<STRING>, ds DATE) USING parquet PARTITIONED BY (ds) COMMENT 'a fact table'");
-        execute("CREATE TABLE clients_jdbc.odd_names (`a b` INT, `naïve` STRING) USING parquet");
-        execute("CREATE VIEW clients_jdbc.some_facts AS SELECT id, ds FROM clients_jdbc.facts");
+        execute("CREATE TABLE " + database + ".odd_names (`a b` INT, `naïve` STRING) USING parquet");
+        execute("CREATE VIEW " + database + ".some_facts AS SELECT id, ds FROM " + database + ".facts");
     }
 
-    /** Calls whatever DatabaseMetaData offers without arguments. */
+    /** Calls whatever DatabaseMetaData offers without arguments; but the list of all schemas is others' to change. */
     private void everythingAboutTheServer(List<String> lines) throws Exception {
         DatabaseMetaData about = connection.getMetaData();
         Method[] methods = DatabaseMetaData.class.getMethods();
         Arrays.sort(methods, Comparator.comparing(Method::getName));
         for (Method method : methods) {
-            if (method.getParameterCount() > 0 || method.getReturnType() == Connection.class || method.isDefault()) {
+            boolean isOurs = method.getReturnType() != Connection.class && !method.getName().equals("getSchemas");
+            if (method.getParameterCount() > 0 || method.isDefault() || !isOurs) {
                 continue;
             }
             lines.add("-- " + method.getName());
@@ -122,11 +127,11 @@ final class JdbcSteps {
     }
 
     private void catalogCalls() {
-        String mine = "clients_jdbc";
+        String mine = database;
         String[] views = {"VIEW"};
-        catalog("schemas by pattern", about -> about.getSchemas(null, "clients%"));
+        catalog("schemas by pattern", about -> about.getSchemas(null, "%" + mine.substring(4)));
         catalog("tables", about -> about.getTables(null, mine, "%", null));
-        catalog("tables in upper case", about -> about.getTables(null, "CLIENTS_JDBC", "%", null));
+        catalog("tables in upper case", about -> about.getTables(null, mine.toUpperCase(), "%", null));
         catalog("tables by pattern", about -> about.getTables(null, mine, "f_cts", null));
         catalog("tables that are views", about -> about.getTables(null, mine, "%", views));
         catalog("tables nowhere", about -> about.getTables(null, "no_such_schema", "%", null));
@@ -324,8 +329,8 @@ final class JdbcSteps {
             lines.add("select: " + statement.execute("SELECT 1") + " " + statement.getUpdateCount());
             lines.add("create: " + statement.execute("CREATE TEMPORARY VIEW kinds AS SELECT 1 AS k"));
             lines.add("insert: " + statement.executeUpdate(
-                "INSERT INTO clients_jdbc.odd_names VALUES (1, 'one'), (2, NULL)") + " " + statement.getUpdateCount());
-            show(lines, statement.executeQuery("SELECT * FROM clients_jdbc.odd_names ORDER BY 1"));
+                "INSERT INTO " + database + ".odd_names VALUES (1, 'one'), (2, NULL)") + " " + statement.getUpdateCount());
+            show(lines, statement.executeQuery("SELECT * FROM " + database + ".odd_names ORDER BY 1"));
             lines.add("settings: " + statement.execute("SET spark.sql.session.timeZone=Asia/Tokyo"));
             show(lines, statement.executeQuery("SELECT current_timezone(), TIMESTAMP'2024-01-01 00:00:00Z' AS t"));
             lines.add("reset: " + statement.execute("RESET spark.sql.session.timeZone"));
@@ -353,17 +358,18 @@ final class JdbcSteps {
 
     private void theSession(List<String> lines) throws SQLException {
         lines.add("catalog " + connection.getCatalog() + ", schema " + connection.getSchema());
-        connection.setSchema("clients_jdbc");
+        connection.setSchema(database);
         lines.add("schema " + connection.getSchema());
         query(lines, "SELECT current_database(), count(*) FROM facts");
         connection.setSchema("default");
         lines.add("valid " + connection.isValid(10) + ", warnings " + connection.getWarnings());
         lines.add("commits by itself " + connection.getAutoCommit() + ", read only " + connection.isReadOnly());
+        connection.setClientInfo("ApplicationName", "steps");
         lines.add("isolation " + connection.getTransactionIsolation() + ", closed " + connection.isClosed());
     }
 
     private void settingsInTheUrl(List<String> lines) throws SQLException {
-        String set = url.replace("/default", "/clients_jdbc") + "?spark.sql.session.timeZone=Asia/Tokyo#word=hello";
+        String set = url.replace("/default", "/" + database) + "?spark.sql.session.timeZone=Asia/Tokyo#word=hello";
         try (Connection other = DriverManager.getConnection(set, "tester", "secret");
             Statement statement = other.createStatement()) {
             show(lines, statement.executeQuery("SELECT current_database(), current_timezone(), '${hivevar:word}'"));

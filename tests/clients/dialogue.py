@@ -1,4 +1,4 @@
-"""Calls of TCLIService as a driver makes them, one by one, and what was answered in a form that can be compared."""
+"""Calls of TCLIService as drivers make them, and what was answered in a form that can be compared."""
 
 import math
 import re
@@ -72,7 +72,7 @@ class Dialogue:
         return self.call("ExecuteStatement", **fields).operationHandle
 
     def finish(self, operation: Struct) -> Struct:
-        """Ask for its status until it has ended; only the last answer is noted, as nobody can tell their number."""
+        """Ask for its status until it has ended. Only the last answer is noted: how many came before is chance."""
         deadline = time.monotonic() + FINISH_SECONDS_MAX
         while True:
             reply = self._call("GetOperationStatus", {"operationHandle": operation})

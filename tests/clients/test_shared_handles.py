@@ -1,4 +1,4 @@
-"""Hue's way: one connection opens the session or starts the statement, another of the same user goes on with it."""
+"""Hue's way: one connection opens the session or starts the statement, another of its user goes on with it."""
 
 import time
 

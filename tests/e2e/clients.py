@@ -14,7 +14,7 @@ from typing import Any
 from pyhive import exc, hive
 from thrift.Thrift import TException
 
-from demo.hive import Endpoint, connect
+from demo.hive import Endpoint, connect, fetch_all
 from demo.java import Java, beeline_command
 
 # Two hundred thousand rows take it half a minute on a busy machine.
@@ -38,7 +38,7 @@ def answer(connection: hive.Connection, sql: str) -> Answer:
     with closing(connection.cursor()) as cursor:
         try:
             cursor.execute(sql)
-            return ("rows", cursor.description, cursor.fetchall() if cursor.description else None)
+            return ("rows", cursor.description, fetch_all(cursor) if cursor.description else None)
         except exc.OperationalError as error:
             status = error.args[0].status
             return ("error", status.sqlState, status.errorCode, comparable_message(status.errorMessage))
