@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +52,11 @@ class Runs:
 
 @pytest.fixture(scope="module")
 def runs(
-    spark: ThriftServer, proxy: ProxyProcess, java: Java, small_star: None, tmp_path_factory: pytest.TempPathFactory
+    spark: ThriftServer,
+    proxy: ProxyProcess,
+    java: Java,
+    small_star: None,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Runs:
     """One process for each driver, both at once: most of their time they wait."""
     assert small_star is None
@@ -109,8 +112,8 @@ def _comparable(answers: Answers) -> Answers:
 
 
 @pytest.fixture(params=DRIVERS)
-def sides(runs: Runs, request: pytest.FixtureRequest) -> Iterator[Sides]:
-    yield runs.of(request.param)
+def sides(runs: Runs, request: pytest.FixtureRequest) -> Sides:
+    return runs.of(request.param)
 
 
 def test_every_step_is_answered_as_by_the_server(sides: Sides) -> None:

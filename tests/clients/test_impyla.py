@@ -71,9 +71,11 @@ def _steps(cursor: Cursor) -> dict[str, Step]:
 
 def _taken(endpoint: Endpoint) -> dict[str, object]:
     login = {"auth_mechanism": "PLAIN", "user": "tester", "password": "secret"}
-    with closing(dbapi.connect(endpoint.host, endpoint.port, **login)) as connection:
-        with closing(connection.cursor()) as cursor:
-            return outcomes(_steps(cursor))
+    with (
+        closing(dbapi.connect(endpoint.host, endpoint.port, **login)) as connection,
+        closing(connection.cursor()) as cursor,
+    ):
+        return outcomes(_steps(cursor))
 
 
 @pytest.mark.usefixtures("small_star")

@@ -51,7 +51,7 @@ def _by_arrays_of(cursor: hive.Cursor, size: int) -> tuple[object, ...]:
 
 
 def _with_parameters(cursor: hive.Cursor) -> Any:
-    parameters = {"text": "it's \"quoted\" \\ 日本語", "number": -1.5, "none": None, "several": [1, 2]}
+    parameters = {"text": 'it\'s "quoted" \\ 日本語', "number": -1.5, "none": None, "several": [1, 2]}
     cursor.execute("SELECT %(text)s, %(number)s, %(none)s, 1 IN %(several)s", parameters)
     return cursor.fetchall()
 

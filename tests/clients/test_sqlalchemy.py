@@ -5,7 +5,19 @@ from contextlib import contextmanager
 
 import pytest
 from counting import narrowed_count
-from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, create_engine, func, inspect, select, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    create_engine,
+    func,
+    inspect,
+    select,
+    text,
+)
 from steps import Step, outcomes
 
 from demo.hive import Endpoint
@@ -40,7 +52,9 @@ def _steps(connection: Connection) -> dict[str, Step]:
         return connection.execute(found).fetchall()
 
     return {
-        "parameters": lambda: connection.execute(text("SELECT :a AS a, :b AS b"), {"a": "it's", "b": 1}).fetchall(),
+        "parameters": lambda: connection.execute(
+            text("SELECT :a AS a, :b AS b"), {"a": "it's", "b": 1}
+        ).fetchall(),
         "schemas": lambda: [name for name in inspector.get_schema_names() if name == "small_star"],
         "tables": inspector.get_table_names,
         "views": inspector.get_view_names,
