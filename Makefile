@@ -2,6 +2,7 @@
 # make demo    Spark Thrift Server, a sample star schema and the proxy; the same queries with and without it
 # make test    everything that is tested
 # make test-deep   the differential tests by the hundred thousand, and the fuzzer on the wire; an hour or more
+# make test-spark-3.5   what meets a server, with Spark 3.5 as the server
 # make bench   what planning costs, per phase on the TPC-DS texts and as statements grow; what covers of keys cost;
 #              some of TPC-DS on little data, and the wire alone, directly and through the proxy: fifteen minutes or so,
 #              the tables included
@@ -17,7 +18,7 @@ READY := .venv/ready
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
-.PHONY: setup demo test test-deep bench bench-tpcds bench-wire wheel-demo check clean
+.PHONY: setup demo test test-deep test-spark-3.5 bench bench-tpcds bench-wire wheel-demo check clean
 
 setup: $(READY)
 
@@ -49,6 +50,15 @@ test: check
 test-deep: setup
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
 	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/benchmark_queries tests/rewriter tests/metastores tests/faults tests/e2e/test_transports_on_spark.py tests/fuzz tests/soak
+
+# Beside the environment, which has the newest Spark, and without py4j, which only PySpark's own programs need.
+SPARK_3_5 := $(CURDIR)/.starpruner/spark-3.5
+
+$(SPARK_3_5): $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $@ 'pyspark>=3.5,<3.6'
+
+test-spark-3.5: setup $(SPARK_3_5)
+	STARPRUNER_SPARK_HOME=$(SPARK_3_5)/pyspark $(BIN)/pytest tests/e2e tests/clients tests/rewriter/test_golden_on_spark.py
 
 bench: setup
 	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/planning.py --json .starpruner/bench/planning.json

@@ -50,7 +50,7 @@ def asks_what_the_server_is(talk: Dialogue) -> None:
 def browses_the_catalog(talk: Dialogue) -> None:
     session = talk.open_session(V8)
     sales = {"schemaName": "small_star", "tableName": "vis%"}
-    primary = {"schemaName": "small_star", "tableName": "visits"}
+    primary: dict[str, object] = {"schemaName": "small_star", "tableName": "visits"}
     foreign = {"parentSchemaName": "small_star", "parentTableName": "days", "foreignSchemaName": "small_star"}
     calls: list[tuple[str, dict[str, object]]] = [
         ("GetTypeInfo", {}),

@@ -23,9 +23,9 @@ BEELINE_SECONDS_MAX = 180
 FORWARD_BYTES = 64 * 1024
 
 Answer = tuple[Any, ...]
-# Spark numbers the columns of a plan (ds#123) and its own classes ($Lambda/0x..) anew in every run, and a
-# stack trace says which of several call paths a thread took.
-PER_RUN = re.compile(r"#\d+L?|\n\s*at .*|\$Lambda\S*")
+# Spark numbers the columns of a plan (ds#123), its own classes ($Lambda/0x..), stages and tasks anew in every run,
+# and a stack trace says which of several call paths a thread took.
+PER_RUN = re.compile(r"#\d+L?|\n\s*at .*|\$Lambda\S*|\bstage \d+\.\d+|\bTID \d+")
 
 
 def comparable_message(message: str) -> str:
