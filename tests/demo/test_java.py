@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.java import Java, JavaNotFoundError, find_java, launch_command
+from demo.java import SPARK_HOME, Java, JavaNotFoundError, find_java, launch_command, spark_home
 
 SUBMIT = [
     "org.apache.spark.deploy.SparkSubmit",
@@ -74,3 +74,8 @@ def test_a_module_that_the_runtime_lacks_is_not_asked_for(java: Java) -> None:
     assert java.supports("--add-modules=java.base")
     assert not java.supports("--add-modules=java.base,no.such.module")
     assert java.supports("--add-opens=no.such.module/x=ALL-UNNAMED")
+
+
+def test_another_spark_than_the_installed_one_can_be_named(tmp_path: Path) -> None:
+    assert spark_home({SPARK_HOME: str(tmp_path)}) == tmp_path
+    assert (spark_home({}) / "jars").is_dir()

@@ -1,0 +1,24 @@
+"""Where the clients come from, and what happens where one cannot be had."""
+
+from pathlib import Path
+
+import pytest
+from drivers import HIVE_4, REQUIRED, ClientMissingError, hive_4_driver, is_required
+
+
+def test_a_driver_that_was_fetched_is_not_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    jar = tmp_path / f"hive-jdbc-{HIVE_4}-standalone.jar"
+    jar.touch()
+    assert hive_4_driver(tmp_path).class_path == str(jar)
+
+
+def test_without_maven_a_driver_is_missing_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ClientMissingError, match="there is no mvn on PATH"):
+        hive_4_driver(tmp_path)
+
+
+@pytest.mark.parametrize(("said", "required"), [({}, False), ({REQUIRED: "0"}, False), ({REQUIRED: "1"}, True)])
+def test_a_missing_client_is_a_failure_only_where_that_is_said(said: dict[str, str], *, required: bool) -> None:
+    assert is_required(said) is required
