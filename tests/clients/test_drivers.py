@@ -13,7 +13,7 @@ def test_a_driver_that_was_fetched_is_not_fetched_again(tmp_path: Path, monkeypa
     assert hive_4_driver(tmp_path).class_path == str(jar)
 
 
-def test_without_maven_a_driver_is_missing_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_maven_a_driver_is_missing_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ClientMissingError, match="there is no mvn on PATH"):
         hive_4_driver(tmp_path)
