@@ -54,7 +54,7 @@ test-deep: setup
 # Beside the environment, which has the newest Spark, and without py4j, which only PySpark's own programs need.
 SPARK_3_5 := $(CURDIR)/.starpruner/spark-3.5
 
-$(SPARK_3_5): $(READY)
+$(SPARK_3_5): | $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $@ 'pyspark>=3.5,<3.6'
 
 # Deselected: Spark 3.5 does not tell the text of a temporary view, which is then left alone.
