@@ -35,6 +35,9 @@ _PER_RUN = frozenset({"operationStarted", "operationCompleted"})
 # Errors name the handle that they are about.
 _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
+# How many lines of a stack trace follow, and how many of them are new.
+_DEPTH = re.compile(r":\d+:\d+$")
+
 Struct = Any  # What Thrift generates has no types.
 Opener = Callable[[Endpoint], TTransportBase]
 
@@ -111,13 +114,15 @@ class Dialogue:
         if isinstance(value, list):
             return [self._comparable(item) for item in value]
         if isinstance(value, str):
-            return _UUID.sub("UUID", comparable_message(value))
+            return _text(value)
         if isinstance(value, float) and math.isnan(value):
             return "NaN"
         if hasattr(value, "__dict__"):
             members = {
                 name: self._comparable(member) for name, member in vars(value).items() if name not in _PER_RUN
             }
+            if isinstance(value, ttypes.TStatus):
+                members["infoMessages"] = _causes(value)
             return type(value).__name__, members
         return value
 
@@ -131,6 +136,16 @@ def dialogue(endpoint: Endpoint, opener: Opener = binary) -> Iterator[Dialogue]:
         yield Dialogue(TCLIService.Client(TBinaryProtocol(transport)))
     finally:
         transport.close()
+
+
+def _text(message: str | None) -> str | None:
+    return None if message is None else _UUID.sub("UUID", comparable_message(message))
+
+
+def _causes(status: Struct) -> list[str | None]:
+    """The exceptions that an error came of, without their stack traces: those say which way a thread took."""
+    causes = [line for line in status.infoMessages or () if line.startswith("*")]
+    return [_text(_DEPTH.sub("", cause)) for cause in causes]
 
 
 def _row_count(fetched: Struct) -> int:
