@@ -75,7 +75,7 @@ class Upstream(Protocol):
 
     @property
     def names(self) -> frozenset[str]:
-        """Whom the client says it is: nobody where it proves that without a name, several where that is unclear."""
+        """Whom the client says it is; nobody where it gives no name, several where that is unclear."""
         ...
 
     @property

@@ -28,6 +28,8 @@ from relay_dialogue import (
 
 from proxy.commands import Close, Command, ConnectBackend, SendBackend, SendClient, StatementEnded, StatementHeld
 from proxy.executions import Executions
+from proxy.guard import Guard
+from proxy.handles import OwnHandles
 from proxy.phases import Phase
 from proxy.relay import Relay
 from proxy.rulings import Ruling
@@ -109,7 +111,10 @@ class Stage:
     _sent: MessageReader = field(default_factory=lambda: MessageReader(1 << 20))
 
     def __post_init__(self) -> None:
-        self.relay = Relay(SIDES, self.executions, lambda: self.now, request_bytes_max=REQUEST_BYTES_MAX)
+        guard = Guard(OwnHandles(), "backend:10000")
+        self.relay = Relay(
+            SIDES, self.executions, lambda: self.now, guard=guard, request_bytes_max=REQUEST_BYTES_MAX
+        )
 
     # --- what a script makes happen
 
