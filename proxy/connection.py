@@ -313,7 +313,7 @@ class Connection:
         self._statements_held += 1
         ruling = rule_at_once(session, statement, self._name)
         if ruling is not None:
-            return self._relay.release(ruling)
+            return self._relay.release(self._still_offered(handle, ruling, statement))
         self._task = self._loop.create_task(self._decide(session, handle, statement))
         return []
 
@@ -331,16 +331,18 @@ class Connection:
         async def answer_in_turn(query: Query) -> QueryResult:
             return await answer_in_slot(query, slots, answer)
 
-        ruling = await rule(session, statement, answer_in_turn, pool, self._name)
-        if not self._sessions.is_offered(handle):
-            # Another process has let something of the session pass in the meantime.
-            ruling = Ruling(statement, ended=ruling.ended)
+        ruled = await rule(session, statement, answer_in_turn, pool, self._name)
+        ruling = self._still_offered(handle, ruled, statement)
         self._statements_rewritten += ruling.text != statement
         if self._relay.phase is Phase.HELD:
             self._execute(self._relay.release(ruling))
             self._run_beside(ruling, handle)
         else:
             tell(ruling, Ending(End.UNKNOWN, 0.0), self._name)
+
+    def _still_offered(self, handle: SessionHandle, ruling: Ruling, statement: str) -> Ruling:
+        """The ruling, unless another process has let something of the session pass in the meantime."""
+        return ruling if self._sessions.is_offered(handle) else Ruling(statement, ended=ruling.ended)
 
     def _run_beside(self, ruling: Ruling, handle: SessionHandle) -> None:
         credentials = self._relay.credentials
