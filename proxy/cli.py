@@ -25,6 +25,7 @@ from proxy.client import BackendError
 from proxy.config import Config, ConfigError, address, load
 from proxy.explain import ExplainView, text
 from proxy.explain_statement import ExplainingSession
+from proxy.open_files import make_room
 from proxy.patience import Keepalive, Limits
 from proxy.proxy_users import ProxyUsers
 from proxy.server import Proxy, ServerSettings
@@ -195,7 +196,9 @@ async def _serve(config: Config, read: Callable[[], Config], place: Place | None
 
 
 async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config], chosen: Role) -> None:
-    backends, names = await known_backends(config)
+    workers = worker_count(config.proxy.workers)
+    make_room(config.proxy.connections_max)
+    backends, names = await known_backends(config, workers)
     care = upkeep(config, backends, names)
     proxy = Proxy(_server_settings(config), partial(_session, shared), backends, ground=chosen.ground)
     stop = asyncio.Event()

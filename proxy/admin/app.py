@@ -51,7 +51,7 @@ def application(
 
     app = web.Application(client_max_size=config.admin.request_bytes_max)
     app.add_routes([web.post("/explain", explain), web.get("/metrics", expose), web.get("/healthz", healthz)])
-    app.add_routes(backend_routes.routes(backends))
+    app.add_routes(backend_routes.routes(backends, is_alone=config.proxy.workers == 1))
     return app
 
 

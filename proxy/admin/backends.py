@@ -15,8 +15,8 @@ from aiohttp import web
 from proxy.backends.pool import Backends
 
 
-def routes(backends: Backends) -> list[web.RouteDef]:
-    """What the admin port serves of the backends."""
+def routes(backends: Backends, *, is_alone: bool = True) -> list[web.RouteDef]:
+    """What the admin port serves of the backends. One of several workers drains none: no other would hear of it."""
 
     async def show(_: web.Request) -> web.Response:
         return _json({"backends": backends.views()})
@@ -31,6 +31,9 @@ def routes(backends: Backends) -> list[web.RouteDef]:
         origin = request.headers.get("Origin")
         if origin is not None and origin.rpartition("//")[2] != request.host:
             return _json({"error": f"A page of {origin} may not do this."}, HTTPStatus.FORBIDDEN)
+        if not is_alone:
+            error = "There are several workers: leave it out of proxy.backends and send SIGHUP, which reaches all."
+            return _json({"error": error}, HTTPStatus.CONFLICT)
         name = request.match_info["name"]
         if not backends.drain(name, on=on):
             return _json({"error": f"There is no backend {name}; GET /backends names them."}, HTTPStatus.NOT_FOUND)

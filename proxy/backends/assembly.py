@@ -26,10 +26,11 @@ _VERSION: Final = version("starpruner")
 _HTTP_PATH: Final = "cliservice"
 
 
-async def known_backends(config: Config) -> tuple[Backends, Names]:
-    """The backends, their names looked up once."""
+async def known_backends(config: Config, workers: int = 1) -> tuple[Backends, Names]:
+    """The backends, their names looked up once. Several workers share what each of them may take."""
     proxy = config.proxy
-    backends = Backends((), time.monotonic, PoolSettings(proxy.backend_connections_max, proxy.login_together_max))
+    connections_max = max(1, proxy.backend_connections_max // workers)
+    backends = Backends((), time.monotonic, PoolSettings(connections_max, proxy.login_together_max))
     names = Names(backends, config.sources())
     await names.refresh()
     return backends, names

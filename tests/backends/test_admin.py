@@ -13,7 +13,7 @@ from proxy.admin.app import application
 from proxy.backends.breaker import FAILURES_MAX
 from proxy.backends.members import Member
 from proxy.backends.pool import Backends
-from proxy.config import Config
+from proxy.config import Config, ProxySection
 from proxy.metrics import Metrics
 from proxy.shared import Shared
 
@@ -144,3 +144,17 @@ async def test_metrics_tell_of_the_backends_that_there_are_now(
     assert f'starpruner_backend_failures_total{{backend="{A.name}"}} 1.0' in text
     assert f'starpruner_backend_draining{{backend="{A.name}"}} 1.0' in text
     assert "[::1]" not in text
+
+
+async def test_one_of_several_workers_drains_no_backend(backends: Backends) -> None:
+    config = Config(proxy=ProxySection(workers=2))
+
+    async def exposition() -> bytes:
+        return b""
+
+    app = application(config, Shared.of(config), backends, exposition)
+    async with TestClient(TestServer(app)) as client:
+        answer = await client.post("/backends/127.0.0.1:10000/drain")
+        assert answer.status == HTTPStatus.CONFLICT
+        assert "send SIGHUP" in (await answer.json())["error"]
+    assert not any(view.draining for view in backends.views())

@@ -1,0 +1,30 @@
+"""How many files the process may have open: two sockets for each client, one of them to its backend."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+# Listeners, the store, the log, probes and what runs beside statements.
+_OTHERS: Final = 256
+_PER_CLIENT: Final = 2
+
+log = logging.getLogger(__name__)
+
+
+def make_room(clients: int) -> None:
+    """Raise the process's own limit for so many clients, as far as the system lets it; say where that is short."""
+    try:
+        import resource  # noqa: PLC0415 - only POSIX has it
+    except ImportError:
+        return
+    wanted = _PER_CLIENT * clients + _OTHERS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    if most > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < wanted:
+        room = max(0, most - _OTHERS) // _PER_CLIENT
+        log.warning("the system allows %d open files: room for %d clients, not %d", most, room, clients)

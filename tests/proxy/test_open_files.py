@@ -1,0 +1,37 @@
+"""Room for as many clients as the configuration allows."""
+
+import logging
+import resource
+from collections.abc import Iterator
+
+import pytest
+
+from proxy.open_files import make_room
+
+
+@pytest.fixture(autouse=True)
+def limits() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (400, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_the_limit_is_raised_for_the_clients_that_may_come() -> None:
+    make_room(100)
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 456
+
+
+def test_a_limit_that_is_high_enough_stays() -> None:
+    make_room(10)
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 400
+
+
+def test_where_the_system_allows_fewer_that_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard == resource.RLIM_INFINITY:
+        pytest.skip("this system has no limit")
+    with caplog.at_level(logging.WARNING):
+        make_room(hard)
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == hard
+    assert f"the system allows {hard} open files" in caplog.text
