@@ -16,7 +16,7 @@ from proxy.backends.pool import Backends
 
 
 def routes(backends: Backends, *, is_alone: bool = True) -> list[web.RouteDef]:
-    """What the admin port serves of the backends. One of several workers drains none: no other would hear of it."""
+    """What the admin port serves of the backends. Of several workers none drains: the others would not hear."""
 
     async def show(_: web.Request) -> web.Response:
         return _json({"backends": backends.views()})
