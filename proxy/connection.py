@@ -32,9 +32,9 @@ from proxy.commands import (
     StatementPassed,
     TurnedTransparent,
 )
-from proxy.deciding import pass_on, rule, rule_at_once, tell
+from proxy.deciding import pass_on, tell
+from proxy.desk import Desk
 from proxy.dial import Dialer, UnreachableError
-from proxy.drive import answer_in_slot, answer_query
 from proxy.executions import Executions
 from proxy.farewell import Farewell, linger
 from proxy.guard import Guard
@@ -44,10 +44,9 @@ from proxy.openings import Sides, refused
 from proxy.operation import Call, Reply
 from proxy.patience import Patience, Seen
 from proxy.phases import Phase
-from proxy.queries import Query, QueryResult
 from proxy.relay import Relay
 from proxy.rulings import End, Ending, Ruling
-from proxy.sessions import Opened, OpenSession, Sessions
+from proxy.sessions import Opened, Sessions
 from proxy.settings import ServerSettings
 from proxy.sockets import Side, peer_host, peer_name, prepare
 from proxy.transports import Listener
@@ -72,8 +71,7 @@ class Common:
     pool: Executor
     # Whose the handles are that the backend has given out.
     handles: Handles
-    # Held by the queries of ours that need one: see Query.needs_slot.
-    slots: asyncio.Semaphore
+    desk: Desk
     # What runs in the sessions of clients on connections of ours.
     beside: Beside
     dialer: Dialer
@@ -304,45 +302,21 @@ class Connection:
         self._execute(self._relay.backend_failed(search.reason))
 
     def _offer(self, handle: SessionHandle, statement: str) -> list[Command]:
-        session = self._sessions.of(handle)
-        if session.settled_at > self._loop.time():
-            self._task = self._loop.create_task(self._settle(session, statement))
-            return []
-        if not self._sessions.is_offered(handle):
-            return self._relay.release(pass_on(session.port, statement))
         self._statements_held += 1
-        ruling = rule_at_once(session, statement, self._name)
+        ruling = self._common.desk.at_once(handle, statement, self._name)
         if ruling is not None:
-            return self._relay.release(self._still_offered(handle, ruling, statement))
-        self._task = self._loop.create_task(self._decide(session, handle, statement))
+            return self._relay.release(ruling)
+        self._task = self._loop.create_task(self._decide(handle, statement))
         return []
 
-    async def _settle(self, session: OpenSession, statement: str) -> None:
-        await asyncio.sleep(session.settled_at - self._loop.time())
-        if self._relay.phase is Phase.HELD:
-            self._execute(self._relay.release(pass_on(session.port, statement)))
-
-    async def _decide(self, session: OpenSession, handle: SessionHandle, statement: str) -> None:
-        pool, slots = self._common.pool, self._common.slots
-
-        async def answer(query: Query) -> QueryResult:
-            return await answer_query(query, handle, self._ask, pool)
-
-        async def answer_in_turn(query: Query) -> QueryResult:
-            return await answer_in_slot(query, slots, answer)
-
-        ruled = await rule(session, statement, answer_in_turn, pool, self._name)
-        ruling = self._still_offered(handle, ruled, statement)
+    async def _decide(self, handle: SessionHandle, statement: str) -> None:
+        ruling = await self._common.desk.in_time(handle, statement, self._ask, self._name)
         self._statements_rewritten += ruling.text != statement
         if self._relay.phase is Phase.HELD:
             self._execute(self._relay.release(ruling))
             self._run_beside(ruling, handle)
         else:
             tell(ruling, Ending(End.UNKNOWN, 0.0), self._name)
-
-    def _still_offered(self, handle: SessionHandle, ruling: Ruling, statement: str) -> Ruling:
-        """The ruling, unless another process has let something of the session pass in the meantime."""
-        return ruling if self._sessions.is_offered(handle) else Ruling(statement, ended=ruling.ended)
 
     def _run_beside(self, ruling: Ruling, handle: SessionHandle) -> None:
         credentials = self._relay.credentials

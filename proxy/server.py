@@ -16,6 +16,7 @@ from proxy.backends.pool import Backends
 from proxy.beside import Beside, BesideSettings
 from proxy.connection import Common, Connection
 from proxy.deciding import tell
+from proxy.desk import Desk
 from proxy.dial import Dialer
 from proxy.executions import Executions
 from proxy.ground import Ground
@@ -68,14 +69,15 @@ class Proxy:
             if listener.tls is not None
         }
         dialer = Dialer(settings.upstream, settings.connect_timeout_s)
+        sessions = Sessions(open_session, ground.handles)
         pool = ThreadPoolExecutor(settings.rewrite_threads, thread_name_prefix="rewrite")
         self._common = Common(
             settings,
-            Sessions(open_session, ground.handles),
+            sessions,
             Executions(successors=ground.successors),
             pool,
             ground.handles,
-            asyncio.Semaphore(settings.key_queries_at_once_max),
+            Desk(sessions, pool, asyncio.Semaphore(settings.key_queries_at_once_max)),
             Beside(BesideSettings(dialer, at_once_max=settings.shadows_at_once_max), pool),
             dialer,
             backends or Backends([Member(settings.backend)], time.monotonic),

@@ -25,6 +25,7 @@ SHELL = {
     "proxy.drive",
     "proxy.farewell",
     "proxy.deciding",
+    "proxy.desk",
     "proxy.sessions",
     "proxy.sockets",
     "proxy.tls",

@@ -16,16 +16,14 @@ from proxy.admission import Admission, Refusal
 from proxy.backend_link import BackendError
 from proxy.commands import Command, SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.connection import Common
-from proxy.deciding import pass_on, rule, tell
-from proxy.drive import answer_in_slot, answer_query
+from proxy.deciding import pass_on, tell
 from proxy.exchange import Exchange, Memory, Steps, Terms, hold
 from proxy.guard import Guard
 from proxy.http.incoming import Incoming, Upstream, ask
 from proxy.operation import Call, Reply
 from proxy.own_operation import OwnOperation
-from proxy.queries import Query, QueryResult
 from proxy.rulings import End, Ending, Ruling
-from proxy.sessions import Opened, OpenSession
+from proxy.sessions import Opened
 from proxy.transports import Transport
 from proxy.wire.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.hs2 import OPEN_SESSION, SessionHandle
@@ -135,34 +133,20 @@ class Courier:
     # --- statements
 
     async def _rule(self, handle: SessionHandle, statement: str, upstream: Upstream) -> Ruling:
-        sessions = self._common.sessions
-        session = sessions.of(handle)
+        desk = self._common.desk
         if handle in self._sessions:
             self._sessions.move_to_end(handle)
-        await asyncio.sleep(max(0.0, session.settled_at - _now()))
-        if not sessions.is_offered(handle) or upstream.owner is None:
-            return pass_on(session.port, statement)
+        if upstream.owner is None:
+            return await desk.passed(handle, statement)
+        ruling = desk.at_once(handle, statement, _NAME)
+        if ruling is not None:
+            return ruling
         own = OwnCalls(upstream)
         try:
-            ruling = await self._ask_session(session, handle, statement, own)
+            return await desk.in_time(handle, statement, own.ask, _NAME)
         finally:
             if own.has_unfinished:
                 self._say_farewell(own)
-        # Another process may have let something of the session pass in the meantime.
-        return ruling if sessions.is_offered(handle) else Ruling(statement, ended=ruling.ended)
-
-    async def _ask_session(
-        self, session: OpenSession, handle: SessionHandle, statement: str, own: OwnCalls
-    ) -> Ruling:
-        pool, slots = self._common.pool, self._common.slots
-
-        async def answer(query: Query) -> QueryResult:
-            return await answer_query(query, handle, own.ask, pool)
-
-        async def answer_in_turn(query: Query) -> QueryResult:
-            return await answer_in_slot(query, slots, answer)
-
-        return await rule(session, statement, answer_in_turn, pool, _NAME)
 
     def _run_beside(self, ruling: Ruling, handle: SessionHandle, upstream: Upstream) -> None:
         if ruling.beside is None or upstream.credentials is None:
