@@ -8,7 +8,7 @@ import msgspec
 
 from proxy.asking import Timings
 from proxy.decision import Decision
-from rewriter import Keys, KeySet, ScanOutcome, SkipReason
+from rewriter import Keys, KeySet, Question, ScanOutcome, SkipReason
 from rewriter.partition_index import PartitionIndex
 from rewriter.partition_values import NotIndexableError
 from rewriter.partitions import kept
@@ -83,7 +83,7 @@ def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
         table=str(reference.name),
         alias=outcome.scan.alias,
         reducers=[
-            ReducerView(list(reducer.columns), reducer.join, reducer.key_query.sql, _count(keys))
+            ReducerView(list(reducer.columns), reducer.join, _asked_first(reducer.key_query), _count(keys))
             for reducer, keys in outcome.reducers
         ],
         predicate=outcome.predicate,
@@ -94,6 +94,11 @@ def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
         skip_reason=_code(outcome.skip),
         skip_sentence=_sentence(outcome.skip),
     )
+
+
+def _asked_first(question: Question) -> str:
+    """The form that is asked unless its answer is known to be too long."""
+    return question.repeating or question.sql
 
 
 def _count(keys: Keys | None) -> int | None:

@@ -1,5 +1,6 @@
 """What the tests share: a real Spark Thrift Server and a real proxy in front of it, started on first use."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -28,6 +29,11 @@ CREATE TABLE small_star.days USING parquet AS SELECT * FROM VALUES
   ('d1', 'Sunday'), ('d2', 'Monday'), ('d3', 'Sunday'), ('d4', 'Tuesday') AS t(ds, weekday);
 CREATE TABLE small_star.visits USING parquet PARTITIONED BY (ds) AS
   SELECT id, id * 1.5BD AS amount, concat('d', 1 + id % 8) AS ds FROM range(0, 64, 1, 1)"""
+
+
+def pytest_configure() -> None:
+    """A shell lets what it starts in the background ignore Ctrl-C, and so would all that the tests start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
