@@ -97,7 +97,8 @@ class Execution:
         self.is_stopped = True
         if self._finished_s is not None and self._first is None:
             return self._over(End.FINISHED, self._finished_s)
-        return self._over(End.UNKNOWN, now - self.sent_at)
+        is_within_call = self.operation is None and not self.run_async
+        return self._over(End.LOST if is_within_call else End.UNKNOWN, now - self.sent_at)
 
     def rerun(self, now: float, message: str) -> Message:
         """It failed and is run again. Returns the call to make."""

@@ -17,6 +17,7 @@ class End(Enum):
     RESCUED = "failed as it was sent, and finished as it came"
     FAILED_TWICE = "failed as it was sent, and as it came: the client has its own error"
     UNKNOWN = "cancelled or closed before its end, or its connection was"
+    LOST = "its connection was while the server ran it within the call: there it goes on, and nobody is told"
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ What goes past this proxy is not seen here.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
@@ -31,6 +33,9 @@ RUNNING_MAX: Final = 1_000
 # Writes that have ended, for fences that were opened before. A key query takes seconds, in which few writes end; a
 # fence that is older than the first of these holds no longer.
 ENDED_MAX: Final = 1_000
+# How long a write counts as running of whose end nobody will be told: what the server runs within a call
+# (runAsync=false) it runs to its end, also where its client has gone.
+LOST_S: Final = 3_600.0
 # Writes of one session that run at once. Only a client that never asks how its statements ended has more: they
 # count as one, for any table, until the session is closed.
 _RUNNING_PER_SESSION_MAX: Final = 16
@@ -58,16 +63,45 @@ class WriteLog(Protocol):
         """A write has ended, one way or the other. To say so again changes nothing."""
         ...
 
+    def lose(self, write: Write) -> None:
+        """Of the end of a write nothing will be heard: it counts as running for LOST_S."""
+        ...
+
     def may_have_touched(self, names: Iterable[TableName], ended_before: int) -> bool:
         """Whether any write but the first so many that ended may have changed one of the tables."""
         ...
 
 
+class LostWrites:
+    """Writes of whose end nothing will be heard. Used by several threads at once."""
+
+    def __init__(self, end: Callable[[Write], None], clock: Callable[[], float]) -> None:
+        self._end = end
+        self._clock = clock
+        self._lost: deque[tuple[float, Write]] = deque()
+
+    def add(self, write: Write) -> None:
+        """It has been lost now."""
+        self._lost.append((self._clock() + LOST_S, write))
+
+    def end_old(self) -> None:
+        """End those that were lost so long ago that they have ended."""
+        with suppress(IndexError):
+            while True:
+                # Taken first: of two threads each has one of its own.
+                found = self._lost.popleft()
+                if found[0] > self._clock():
+                    self._lost.appendleft(found)
+                    return
+                self._end(found[1])
+
+
 class Writes:
     """The writes of one process. Used by several threads at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._lock = Lock()
+        self._lost = LostWrites(self.end, clock)
         self._running: set[Write] = set()
         # What ended, each with its number; they count up by one.
         self._ended: deque[tuple[int, Tables]] = deque(maxlen=ENDED_MAX)
@@ -75,6 +109,7 @@ class Writes:
 
     def open(self) -> Fence:
         """A fence around what is read from now on."""
+        self._lost.end_old()
         with self._lock:
             return Fence(self, self._ended_count)
 
@@ -92,6 +127,10 @@ class Writes:
                 self._running.remove(write)
                 self._ended_count += 1
                 self._ended.append((self._ended_count, write.tables))
+
+    def lose(self, write: Write) -> None:
+        """Of the end of a write nothing will be heard: it counts as running for LOST_S."""
+        self._lost.add(write)
 
     def may_have_touched(self, names: Iterable[TableName], ended_before: int) -> bool:
         """Whether any write but the first so many that ended may have changed one of the tables."""
@@ -119,7 +158,8 @@ class SessionWrites:
     """The writes of one session.
 
     One whose end was not seen, because it was cancelled or its connection was lost, may still be at work on the
-    server. It counts as running until its session is closed.
+    server. It counts as running until its session is closed, which ends it on the server too; or for LOST_S, where
+    the server runs it within the call that brought it.
     """
 
     def __init__(self, writes: WriteLog) -> None:
@@ -152,9 +192,13 @@ class SessionWrites:
             _ = self._begin(AnyTable())
 
     def _ended(self, write: Write, ending: Ending) -> None:
-        if ending.end is not End.UNKNOWN:
+        if ending.end is End.UNKNOWN:
+            return
+        if ending.end is End.LOST:
+            self._writes.lose(write)
+        else:
             self._writes.end(write)
-            self._running.discard(write)
+        self._running.discard(write)
 
     def closed(self) -> None:
         """The session has ended."""

@@ -16,9 +16,9 @@ from proxy.workers.ledger import Ledger
 from proxy.workers.place import SIGNALS, Place
 from proxy.workers.shared_handles import SharedHandles
 from proxy.workers.shared_successors import SharedSuccessors
-from proxy.workers.shared_writes import LOST_S, SharedWrites
+from proxy.workers.shared_writes import SharedWrites
 from proxy.workers.siblings import Siblings
-from proxy.writes import WriteLog, Writes
+from proxy.writes import LOST_S, WriteLog, Writes
 
 
 class Role(Protocol):

@@ -8,6 +8,7 @@ then no fence holds any more.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,16 +16,13 @@ import lmdb
 
 from proxy.handles import WORD_BYTES, Digests
 from proxy.workers.ledger import Ledger
-from proxy.writes import ENDED_MAX, RUNNING_MAX, Fence, Write
+from proxy.writes import ENDED_MAX, RUNNING_MAX, Fence, LostWrites, Write
 from proxy.writing import AnyTable, Tables, words_of
 from rewriter import TableName
 
 # Shorter than any digest, so that it is none.
 _ANY: Final = b"*"
 _NUMBER_BYTES: Final = 8
-# How long the writes of a worker that was killed count as running. The server cancels most as it loses their
-# connections, but what it runs within a call (runAsync=false) it runs to its end, and nobody is told of that.
-LOST_S: Final = 3_600.0
 # Older than any fence: what was forgotten may be anything.
 _BEFORE_ALL: Final = -1
 
@@ -41,10 +39,13 @@ class SharedWrites:
         # What ended, each by its number; they count up by one.
         self._ended = self._environment.open_db(b"ended")
         self._places: dict[Write, bytes] = {}
+        self._lost_here = LostWrites(self.end, time.monotonic)
+        # Of a worker that was killed. The server cancels most as it loses their connections, but not all.
         self._lost = self._of_predecessor()
 
     def open(self) -> Fence:
         """A fence around what is read from now on."""
+        self._lost_here.end_old()
         try:
             with self._environment.begin() as transaction:
                 return Fence(self, self._ended_count(transaction))
@@ -70,6 +71,10 @@ class SharedWrites:
         place = self._places.pop(write, None)
         if place is not None:
             self._end([place])
+
+    def lose(self, write: Write) -> None:
+        """Of the end of a write nothing will be heard: it counts as running for LOST_S."""
+        self._lost_here.add(write)
 
     def may_have_touched(self, names: Iterable[TableName], ended_before: int) -> bool:
         """Whether any write but the first so many that ended may have changed one of the tables."""

@@ -12,7 +12,7 @@ from shared_state import DIGESTS, Beside, ledger
 from proxy.rulings import End, Ending
 from proxy.workers.ledger import Ledger, ledger_directory
 from proxy.workers.shared_writes import SharedWrites
-from proxy.writes import SessionWrites, WriteLog, Writes
+from proxy.writes import LOST_S, SessionWrites, WriteLog, Writes
 from proxy.writing import Tables, tables_written
 from rewriter import TableName
 
@@ -173,6 +173,34 @@ def test_a_write_whose_end_was_not_seen_runs_until_its_session_is_closed(writes:
     assert not writes.open().holds([D])
     session.closed()
     assert writes.open().holds([D])
+
+
+def test_a_write_that_the_server_runs_to_its_end_outlives_its_session_for_a_while() -> None:
+    now = [0.0]
+    writes = Writes(lambda: now[0])
+    session = SessionWrites(writes)
+    tell = session.begin("INSERT INTO d VALUES (1)")
+    assert tell is not None
+    fence = writes.open()
+    tell(ended(End.LOST))
+    session.closed()
+    now[0] = LOST_S - 1
+    assert not writes.open().holds([D])
+    assert writes.open().holds([name("e")])
+    now[0] = LOST_S
+    assert writes.open().holds([D])
+    assert not fence.holds([D]), "it has ended since, for all that is known"
+
+
+def test_a_lost_write_is_seen_by_all_workers() -> None:
+    with ledger(0) as opened:
+        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS)
+        session = SessionWrites(there)
+        tell = session.begin("INSERT INTO d VALUES (1)")
+        assert tell is not None
+        tell(ended(End.LOST))
+        session.closed()
+        assert not here.open().holds([D])
 
 
 def test_a_write_that_is_begun_as_its_session_closes_ends_with_it(writes: WriteLog) -> None:

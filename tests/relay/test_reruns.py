@@ -7,6 +7,7 @@ import pytest
 from relay_dialogue import (
     AGAIN,
     OPERATION,
+    SESSION,
     Dialogue,
     close_session,
     execute,
@@ -377,10 +378,18 @@ def test_the_end_of_a_statement_that_is_stopped_early_is_unknown(play: Play, cal
 
 
 def test_the_end_of_a_statement_whose_connection_ends_is_unknown(play: Play) -> None:
+    in_background(play)
+    close, *_ = play.tell(play.dialogue.relay.close("the client closed"))
+    assert isinstance(close, Close)
+    play.tell([*play.dialogue.executions.sessions_ended([SESSION], 2.5)])
+    assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+
+
+def test_a_statement_that_the_server_runs_within_its_call_is_lost_with_the_connection(play: Play) -> None:
     synchronous(play)
     (close,) = play.tell(play.dialogue.relay.close("the client closed"))
     assert isinstance(close, Close)
-    assert play.endings == [Ending(End.UNKNOWN, 2.5)]
+    assert play.endings == [Ending(End.LOST, 2.5)]
 
 
 def test_of_too_many_open_statements_the_oldest_is_given_up() -> None:
