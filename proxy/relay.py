@@ -142,11 +142,15 @@ class Relay:
 
     def backend_connected(self) -> list[Command]:
         """The connection that ConnectBackend asked for is open."""
+        if self.phase is Phase.CLOSED:
+            return []
         self._negotiated(self._negotiation.backend_connected())
         return self._take_commands()
 
     def backend_failed(self, reason: str) -> list[Command]:
         """The connection that ConnectBackend asked for could not be opened."""
+        if self.phase is Phase.CLOSED:
+            return []
         self._negotiated(self._negotiation.backend_failed(reason))
         return self._take_commands()
 

@@ -84,6 +84,10 @@ def render(
     terms = [] if wide.is_all else [cover_sql(wide)]
     missed = restrictions if _reads_more(wide, met, costs) else left_out
     said = _said_again(missed, budget.chars_max - sum(len(text) + _JOINING_CHARS for text in (*terms, *doubts)))
+    if len(said) < len(missed) and budget.metastore.range_partitions:
+        # What was closed to spare the metastore a range would be read.
+        sparing = replace(budget, metastore=replace(budget.metastore, range_partitions=0))
+        return render(restrictions, columns, sparing, costs)
     terms += said
     sql = f"({' OR '.join([_all_of(terms), *doubts])})" if terms else ""
     if not sql or len(sql) > budget.chars_max:

@@ -36,7 +36,7 @@ JOIN: Final = "SELECT f.ds, f.v FROM fact f JOIN dim d ON f.ds = d.ds WHERE d.na
 QUOTING_JOIN: Final = JOIN.replace("'wanted'", '"wanted"')
 # What its text has in it once it is narrowed.
 NARROWED: Final = r"FROM \(SELECT"
-KEY_QUERY: Final = r"^SELECT \S+ AS key"
+KEY_QUERY: Final = r"^SELECT (DISTINCT )?\S+ AS key"
 
 Seen = tuple[str, Any]
 

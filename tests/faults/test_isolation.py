@@ -88,6 +88,8 @@ def test_explanations_tell_a_user_without_rights_nothing(stage: Stage, sql: str)
 def test_who_may_describe_the_small_side_but_not_read_it_learns_no_keys_of_it(stage: Stage, right: str) -> None:
     may_only = denied("dim", but=right)
     with stage.middle.faulty(may_only), stage.proxied("bob") as bob:
+        # A state that no session of his was in: what those were told is believed for a minute.
+        run(bob, f"SET spark.note.of.this.test={right}")
         lines = str(run(bob, f"EXPLAIN REWRITE {JOIN}"))
         assert may_only.done
         # How many partitions the other table has he may know.

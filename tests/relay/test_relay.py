@@ -104,6 +104,14 @@ def test_a_backend_that_is_down_is_named_to_the_client() -> None:
     assert dialogue.client_got() == encode_sasl(SaslStatus.ERROR, sentence.encode())
 
 
+def test_what_becomes_of_a_backend_connection_says_nothing_once_the_client_was_refused() -> None:
+    dialogue = Dialogue()
+    dialogue.client(LOGIN)
+    dialogue.relay.close("the client closed")
+    assert dialogue.relay.backend_failed("no") == []
+    assert dialogue.relay.backend_connected() == []
+
+
 def test_a_mechanism_other_than_plain_is_relayed_blindly() -> None:
     dialogue = Dialogue()
     start = encode_sasl(SaslStatus.START, b"GSSAPI")

@@ -193,3 +193,16 @@ def test_a_predicate_is_as_exact_as_its_length_allows_and_never_longer(chars_max
     assert found is not None
     assert len(found.sql) <= chars_max
     assert found.exact == ("array_contains" in found.sql)
+
+
+def test_partitions_that_spare_the_metastore_a_range_are_not_read() -> None:
+    costs = {"k": PartitionCosts.of("int", range(100))}
+    sparing = Budget(Consumer(100, 20, range_partitions=40), 100_000)
+    keys = render([restriction(KeySet.of(("int",), [(1,), (30,)]), "k")], ["k"], sparing, costs)
+    assert keys is not None
+    assert "`k` BETWEEN 1 AND 30" in keys.sql
+    assert "array_contains" in keys.sql
+    assert keys.exact
+    ranges = render([restriction(KeyRanges("int", ((1, 4), (30, 40))), "k")], ["k"], sparing, costs)
+    assert ranges is not None
+    assert "(`k` BETWEEN 1 AND 4 OR `k` BETWEEN 30 AND 40)" in ranges.sql, "nothing else would keep 5 to 29 out"

@@ -1,43 +1,43 @@
 -- Written by pytest --update-goldens from filters.toml; read the difference before you commit it.
 
 -- case: conjuncts of ON and of WHERE, the client's own words
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.year >= 2026) AND (month LIKE '2026%') AND (d.dow = 5 OR d.dow IN (6, 7)) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.year >= 2026) AND (month LIKE '2026%') AND (d.dow = 5 OR d.dow IN (6, 7)) LIMIT 5001
 -- answer: [["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02', '2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds AND d.year >= 2026 -- since we moved
 WHERE (month LIKE '2026%' AND (d.dow = 5 OR d.dow IN (6, 7))) AND s.amount > 0
 
 -- case: deterministic functions, CASE, CAST, BETWEEN, IS NULL
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (upper(d.month) = '2026-01') AND (CASE WHEN d.dow > 5 THEN 1 ELSE 0 END = 0) AND (CAST(d.year AS STRING) = '2026') AND (d.dow BETWEEN 1 AND 5) AND (d.month IS NOT NULL) AND (NOT d.dow = 9) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (upper(d.month) = '2026-01') AND (CASE WHEN d.dow > 5 THEN 1 ELSE 0 END = 0) AND (CAST(d.year AS STRING) = '2026') AND (d.dow BETWEEN 1 AND 5) AND (d.month IS NOT NULL) AND (NOT d.dow = 9) LIMIT 5001
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02') OR typeof(`ds`) <> 'string')) s, dates d
 WHERE s.ds = d.ds AND upper(d.month) = '2026-01' AND CASE WHEN d.dow > 5 THEN 1 ELSE 0 END = 0
   AND CAST(d.year AS STRING) = '2026' AND d.dow BETWEEN 1 AND 5 AND d.month IS NOT NULL AND NOT d.dow = 9
 
 -- case: a conjunct that reads the fact too is left out
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.month = '2026-01') LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.month = '2026-01') LIMIT 5001
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], [null, "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.month = '2026-01' AND d.dow < s.amount
 
 -- case: a random conjunct is left out
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.month = '2026-01') LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.month = '2026-01') LIMIT 5001
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], [null, "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.month = '2026-01' AND d.dow > rand() - 1
 
 -- case: a closed subquery in a conjunct
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = (SELECT max(store_id) + 1 FROM stores WHERE country = 'NO')) AND (d.dow IN (SELECT dow FROM dates WHERE year = 2026)) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = (SELECT max(store_id) + 1 FROM stores WHERE country = 'NO')) AND (d.dow IN (SELECT dow FROM dates WHERE year = 2026)) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds
 WHERE d.dow = (SELECT max(store_id) + 1 FROM stores WHERE country = 'NO') AND d.dow IN (SELECT dow FROM dates WHERE year = 2026)
 
 -- case: conjuncts with a correlated subquery, a fact or a LIMIT are left out
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.month = '2026-01') LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.month = '2026-01') LIMIT 5001
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], [null, "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds
 WHERE d.month = '2026-01' AND d.dow <= (SELECT max(q.dow) FROM dates q WHERE q.month = d.month)
   AND d.dow < (SELECT max(id) FROM sales_2025) + 9 AND d.dow >= (SELECT dow FROM dates ORDER BY dow LIMIT 1)
 
 -- case: what a disjunction implies
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (((d.dow = 5)) OR ((d.dow = 6) AND (d.year = 2026)) OR ((d.dow = 7))) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (((d.dow = 5)) OR ((d.dow = 6) AND (d.year = 2026)) OR ((d.dow = 7))) LIMIT 5001
 -- answer: [["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02', '2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string')) s, dates d
 WHERE s.ds = d.ds AND ((d.dow = 5 AND s.amount > 30) OR (s.region = 'north' AND d.dow = 6 AND d.year = 2026) OR d.dow = 7)

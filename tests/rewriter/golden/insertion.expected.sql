@@ -1,55 +1,55 @@
 -- Written by pytest --update-goldens from insertion.toml; read the difference before you commit it.
 
 -- case: comments between tokens
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = /* Friday */ 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = /* Friday */ 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT /* , */ s.id -- FROM dates
 FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) /* the fact */ AS s -- and its alias
 JOIN dates d ON s.ds /*=*/ = d.ds WHERE d.dow = /* Friday */ 5 -- end
 
 -- case: quoted and non-ASCII names, offsets in characters
--- key query: SELECT DISTINCT `d``é`.`ds` AS key, typeof(`d``é`.`ds`) AS type FROM `dates` AS `d``é` WHERE (`d``é`.`dow` = 5) LIMIT 5001
+-- key query: SELECT `d``é`.`ds` AS key, typeof(`d``é`.`ds`) AS type FROM `dates` AS `d``é` WHERE (`d``é`.`dow` = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT '中文😀' AS `é`, `s😀`.id FROM (SELECT * FROM `sales` WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) `s😀` JOIN `dates` AS `d``é` ON `s😀`.`ds` = `d``é`.ds WHERE `d``é`.`dow` = 5
 
 -- case: names in another case
--- key query: SELECT DISTINCT D.`ds` AS key, typeof(D.`ds`) AS type FROM Dates D WHERE (D.Dow = 5) LIMIT 5001
+-- key query: SELECT D.`ds` AS key, typeof(D.`ds`) AS type FROM Dates D WHERE (D.Dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT S.ID FROM (SELECT * FROM SALES WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN Dates D ON S.DS = d.dS WHERE D.Dow = 5
 
 -- case: quotes, semicolons and keywords inside literals
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.month <> 'a''); WHERE') AND (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.month <> 'a''); WHERE') AND (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT s.id, 'x; FROM sales' AS lit FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.month <> 'a''); WHERE' AND d.dow = 5;
 
 -- case: a hint that names the fact
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT /*+ BROADCAST(d), MERGE(s) */ s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5
 
 -- case: SELECT * keeps its columns and their order
--- key query: SELECT DISTINCT dates.`ds` AS key, typeof(dates.`ds`) AS type FROM dates WHERE (dates.dow = 5) LIMIT 5001
+-- key query: SELECT dates.`ds` AS key, typeof(dates.`ds`) AS type FROM dates WHERE (dates.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT * FROM dates JOIN (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) AS sales ON sales.ds = dates.ds WHERE dates.dow = 5
 
 -- case: the same table twice, only one of them joined
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT s.id, o.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds JOIN sales o ON o.id = s.id
 WHERE d.dow = 5
 
 -- case: LATERAL VIEW above the join
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT s.id, x FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds LATERAL VIEW explode(array(1, 2)) e AS x
 WHERE d.dow = 5
 
 -- case: no spaces where none are needed
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow=5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow=5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT(s.id)FROM(SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON(s.ds=d.ds)WHERE(d.dow=5))s
 
 -- case: double-quoted strings and backslashes, under default settings
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.month = "2026-01") AND (d.month <> 'a\\'b') LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.month = "2026-01") AND (d.month <> 'a\\'b') LIMIT 5001
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], [null, "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.month = "2026-01" AND d.month <> 'a\'b'

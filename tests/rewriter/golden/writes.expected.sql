@@ -1,16 +1,16 @@
 -- Written by pytest --update-goldens from writes.toml; read the difference before you commit it.
 
 -- case: INSERT .. SELECT
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 INSERT INTO written SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5
 
 -- case: INSERT behind a WITH
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM (SELECT ds FROM dates WHERE dow = 5) AS `d` LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM (SELECT ds FROM dates WHERE dow = 5) AS `d` LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 WITH d AS (SELECT ds FROM dates WHERE dow = 5) INSERT INTO written SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN d ON s.ds = d.ds
 
 -- case: CREATE TABLE AS
--- key query: SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow = 5) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 CREATE TABLE IF NOT EXISTS made USING parquet AS SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds WHERE d.dow = 5
