@@ -32,7 +32,7 @@ from proxy.commands import (
     StatementPassed,
     TurnedTransparent,
 )
-from proxy.deciding import pass_on, tell
+from proxy.deciding import tell
 from proxy.desk import Desk
 from proxy.dial import Dialer, UnreachableError
 from proxy.executions import Executions
@@ -232,8 +232,7 @@ class Connection:
             case StatementHeld(session, statement):
                 return self._offer(session, statement)
             case StatementPassed(session, statement):
-                # Of its end nothing will be heard.
-                tell(pass_on(self._sessions.of(session).port, statement), Ending(End.UNKNOWN, 0.0), self._name)
+                self._common.desk.note_passed(session, statement, self._name)
             case Close(reason):
                 self._end(reason)
             case _:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Executor
 
-from proxy.deciding import pass_on, rule, rule_at_once
+from proxy.deciding import pass_on, rule, rule_at_once, tell
 from proxy.drive import Ask, answer_in_slot, answer_query
 from proxy.queries import Query, QueryResult
-from proxy.rulings import Ruling
+from proxy.rulings import End, Ending, Ruling
 from proxy.sessions import Sessions
 from proxy.wire.hs2 import SessionHandle
 
@@ -55,6 +55,10 @@ class Desk:
 
         ruling = await rule(session, statement, answer_in_turn, self._pool, connection)
         return self._if_still_offered(handle, statement, ruling)
+
+    def note_passed(self, handle: SessionHandle, statement: str, connection: str) -> None:
+        """A statement has gone on that nobody is asked about. Of its end nothing will be heard."""
+        tell(pass_on(self._sessions.of(handle).port, statement), Ending(End.UNKNOWN, 0.0), connection)
 
     def _if_still_offered(self, handle: SessionHandle, statement: str, ruling: Ruling) -> Ruling:
         """The ruling, unless another process has let something of the session pass in the meantime."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from proxy.calls import WATCHED_REPLY_BYTES_MAX
-from proxy.commands import Command, StatementPassed
+from proxy.commands import Command
 from proxy.executions import Execution, Executions
 from proxy.guard import CATALOG_CALLS, Guard
-from proxy.held import Held
+from proxy.held import passing
 from proxy.observer import Observer, Watched, failure_of
 from proxy.operation import Call, Reply
 from proxy.reruns import Rerun, rerun
@@ -26,9 +26,7 @@ from proxy.wire.hs2 import (
     GET_OPERATION_STATUS,
     OPEN_SESSION,
     asks_for_rows,
-    decode_statement_call,
     encode_still_running,
-    words_of_statement,
 )
 from proxy.wire.kinds import Kind, MessageType
 from proxy.wire.messages import CALL_VALUES_MAX, Message
@@ -56,14 +54,6 @@ def message_of(body: bytes) -> Message:
         what = "ends inside a message" if end is None else "goes on behind its message"
         raise RemoteProtocolError(f"a body of {len(body)} bytes {what}")
     return Message(header, body)
-
-
-def hold(message: Message) -> Held | None:
-    """The statement of a call that is to be ruled on first, or None where the call is of another kind."""
-    if message.header.name != EXECUTE_STATEMENT:
-        return None
-    call = decode_statement_call(message)
-    return None if call is None or call.statement is None else Held(message, call)
 
 
 @dataclass(frozen=True)
@@ -120,7 +110,7 @@ class Exchange:
         if name == OPEN_SESSION or name in CATALOG_CALLS:
             return (yield from self._watch(message, Watched(message)))
         if name == EXECUTE_STATEMENT:
-            self._note(_passing(message))
+            self._note([*passing(message)])
             return (yield from self.execute(message, None))
         actual, execution = self._executions.resolve(message)
         self._noted(message, execution)
@@ -203,12 +193,6 @@ class Exchange:
         execution.is_rerunning = False
         self._executions.drop(execution)
         self._note([*execution.gone(self._clock())])
-
-
-def _passing(message: Message) -> list[Command]:
-    """What is to be known of a statement before it goes on that nobody is asked about."""
-    call = decode_statement_call(message)
-    return [] if call is None else [StatementPassed(call.session, words_of_statement(message, call))]
 
 
 def _unread(message: Message) -> Steps:

@@ -21,12 +21,11 @@ from proxy.commands import (
     SendClient,
     SessionRefused,
     StatementHeld,
-    StatementPassed,
     TurnedTransparent,
 )
 from proxy.executions import Execution, Executions
 from proxy.guard import CATALOG_CALLS, Guard
-from proxy.held import Held
+from proxy.held import Held, hold, passing
 from proxy.intake import Intake
 from proxy.negotiation import Turn
 from proxy.openings import Sides
@@ -38,7 +37,6 @@ from proxy.rulings import Ruling
 from proxy.wire import hs2
 from proxy.wire.errors import IncompleteError, LocalProtocolError, RemoteProtocolError
 from proxy.wire.follow import Forward, Handling, Lost, ReplyEnd
-from proxy.wire.hs2 import decode_statement_call, words_of_statement
 from proxy.wire.messages import Message
 from proxy.wire.open_session import encode_open_session_refusal
 from proxy.wire.replies import expect_reply
@@ -242,13 +240,8 @@ class Relay:
                 return
             message = admitted
         elif message.header.name == hs2.EXECUTE_STATEMENT:
-            self._commands += self._passing(message)
+            self._commands += passing(message)
         self._commands.append(SendBackend(self._framing.to_backend(message.raw)))
-
-    def _passing(self, message: Message) -> list[Command]:
-        """What is to be known of a statement before it goes on that nobody is asked about."""
-        call = decode_statement_call(message)
-        return [] if call is None else [StatementPassed(call.session, words_of_statement(message, call))]
 
     def _open_session(self, message: Message) -> None:
         admitted = self._admission.decide(message, self._negotiation.login)
@@ -262,14 +255,14 @@ class Relay:
             self._commands += [SendClient(self._framing.to_client(answer)), SessionRefused(admitted.sentence)]
 
     def _hold(self, message: Message) -> None:
-        call = decode_statement_call(message)
-        if call is None or call.statement is None:
-            self._commands += self._passing(message)
+        held = hold(message)
+        if held is None:
+            self._commands += passing(message)
             self._commands.append(self._calls.execute(message, None))
             return
-        self._held = Held(message, call)
+        self._held = held
         self._enter(Phase.HELD)
-        self._commands.append(StatementHeld(call.session, call.statement))
+        self._commands.append(StatementHeld(held.call.session, held.statement))
 
     # --- the backend's replies
 
@@ -332,7 +325,7 @@ class Relay:
             self._close(f"backend: {reason}")
             return
         if self._held is not None:
-            self._commands += self._passing(self._held.message)
+            self._commands += passing(self._held.message)
             self._commands.append(SendBackend(self._framing.to_backend(self._held.message.raw)))
             self._held = None
         self._turn_transparent(b"", reason)

@@ -16,13 +16,14 @@ from proxy.admission import Admission, Refusal
 from proxy.backend_link import BackendError
 from proxy.commands import Command, SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.connection import Common
-from proxy.deciding import pass_on, tell
-from proxy.exchange import Exchange, Memory, Steps, Terms, hold
+from proxy.deciding import tell
+from proxy.exchange import Exchange, Memory, Steps, Terms
 from proxy.guard import Guard
+from proxy.held import hold
 from proxy.http.incoming import Incoming, Upstream, ask
 from proxy.operation import Call, Reply
 from proxy.own_operation import OwnOperation
-from proxy.rulings import End, Ending, Ruling
+from proxy.rulings import Ruling
 from proxy.sessions import Opened
 from proxy.transports import Transport
 from proxy.wire.errors import IncompleteError, RemoteProtocolError
@@ -100,7 +101,7 @@ class Courier:
         held = hold(message)
         if held is None:
             return await self._pass_on(message, exchange, upstream)
-        session, statement = held.call.session, held.call.statement or ""
+        session, statement = held.call.session, held.statement
         ruling = await self._rule(session, statement, upstream)
         sent = held.with_text(ruling.text, self._common.settings.request_bytes_max)
         execution = held.execution(ruling, sent, _now())
@@ -175,9 +176,7 @@ class Courier:
                 case StatementEnded():
                     self._tell([command])
                 case StatementPassed(session, statement):
-                    # Of its end nothing will be heard.
-                    port = self._common.sessions.of(session).port
-                    tell(pass_on(port, statement), Ending(End.UNKNOWN, 0.0), _NAME)
+                    self._common.desk.note_passed(session, statement, _NAME)
 
     def _opened(self, session: SessionHandle, upstream: Upstream) -> None:
         upstream.opened(session)

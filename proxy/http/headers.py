@@ -15,6 +15,8 @@ from hashlib import blake2b
 from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
 
+from proxy.wire.sasl import plain_user
+
 # As they came, a name once for each time that it was sent.
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -86,7 +88,7 @@ class Caller:
             return ""
         names = {""} if self.authorization is not None and self.credentials is None else set[str]()
         if self.credentials is not None:
-            names.add(login_of(self.credentials))
+            names.add(plain_user(self.credentials) or "")
         names |= _names_in([value for name, value in self.headers if name == "cookie"])
         return names.pop() if len(names) == 1 else ""
 
@@ -94,7 +96,7 @@ class Caller:
     def names(self) -> frozenset[str]:
         """Whom the request says it is from. The empty name stands for a cookie that cannot be read."""
         cookies = _names_in([value for name, value in self.headers if name == "cookie"])
-        basic = set() if self.credentials is None else {login_of(self.credentials)}
+        basic = set() if self.credentials is None else {plain_user(self.credentials) or ""}
         return frozenset(cookies | basic)
 
     @property
@@ -153,11 +155,6 @@ def basic_authorization(response: bytes) -> str | None:
     if parts[0] not in (b"", parts[1]):
         return None
     return "Basic " + b64encode(parts[1] + b":" + parts[2]).decode()
-
-
-def login_of(response: bytes) -> str:
-    """The name in a response of PLAIN."""
-    return response.split(b"\0")[1].decode("utf-8", "replace")
 
 
 def acts_for(query: str) -> list[str]:

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from proxy.backend_link import BackendError
-from proxy.http.headers import Caller, Headers, login_of
+from proxy.http.headers import Caller, Headers
 from proxy.http.links import Link, Links
 from proxy.operation import Call, Reply
 from proxy.wire.hs2 import SessionHandle
+from proxy.wire.sasl import plain_user
 
 
 class LinkUpstream:
@@ -21,7 +22,7 @@ class LinkUpstream:
         # Who has the same name and password, and nobody else, is whom the backend takes the client for.
         self.name = caller.name(key)
         self.owner = None if self.credentials is None else self.name
-        self.login = None if self.credentials is None else login_of(self.credentials)
+        self.login = None if self.credentials is None else plain_user(self.credentials)
         self.names = frozenset(() if self.login is None else (self.login,))
         self._last: Link | None = None
 
