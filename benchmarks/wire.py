@@ -1,12 +1,14 @@
 """What the wire costs: the same calls on one backend directly and through the proxy, in turns.
 
 Large results with several clients and short calls on Spark Thrift Server; bytes relayed and crowds of sessions on
-a backend that has its answers ready, which takes more than Spark does and costs nothing itself.
+a backend that has its answers ready, which takes more than Spark does and costs nothing itself; to clients that
+speak TLS too.
 """
 
 import asyncio
 import platform
 import signal
+import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from rich.console import Console
 from wire_clients import Fetch, beeline, compiled, counting, hive_jdbc, pyhive
 from wire_measures import Crowd, Latency, Relayed, Speed, crowd, latency, relayed, speed
 from wire_tables import show
+from wire_tls import tls_proxy
 
 from demo.hive import Endpoint
 from demo.java import find_java
@@ -62,7 +65,7 @@ class Report:
     sizes: Sizes
     speeds: Sequence[Speed]
     latencies: Sequence[Latency]
-    relayed: Relayed
+    relayed: Sequence[Relayed]
     crowds: Sequence[Crowd]
 
 
@@ -83,10 +86,12 @@ def _openings(directory: Path) -> Sequence[Opening]:
     return counting, pyhive, partial(hive_jdbc, java, compiled(java, directory)), partial(beeline, java)
 
 
-def short_calls(backend: Endpoint, proxy: Endpoint, where: str, sizes: Sizes) -> Iterator[Latency]:
-    """A round trip, and a statement from its execution to its last row."""
+def short_calls(
+    backend: Endpoint, proxy: Endpoint, where: str, sizes: Sizes, trust: ssl.SSLContext | None = None
+) -> Iterator[Latency]:
+    """A round trip, and a statement from its execution to its last row; over TLS if there is trust."""
     sql = "select 1"
-    with CountingClient(backend) as direct, CountingClient(proxy) as proxied:
+    with CountingClient(backend) as direct, CountingClient(proxy, trust) as proxied:
         round_trips = sizes.calls * _ROUND_TRIPS_PER_CALL
         yield latency(f"GetInfo, {where}", direct.get_info, proxied.get_info, round_trips)
         yield latency(
@@ -117,8 +122,16 @@ def measured(sizes: Sizes, directory: Path, backend: Endpoint | None, progress: 
         latencies += short_calls(canned, proxy.endpoint, "canned", sizes)
         progress(f"Relaying {sizes.gigabytes:g} GB at a time")
         with CountingClient(canned) as direct, CountingClient(proxy.endpoint) as proxied:
-            passed = relayed(direct, proxied, proxy.child.process.pid, sizes.gigabytes, sizes.runs)
+            pid = proxy.child.process.pid
+            passed = [relayed("as it comes", direct, proxied, pid, gigabytes=sizes.gigabytes, runs=sizes.runs)]
         found = list(crowds(canned, proxy, sizes, progress))
+    with canned_backend() as canned, tls_proxy(canned, directory / "tls", _CONNECTIONS) as secured:
+        latencies += short_calls(canned, secured.endpoint, "canned, TLS to the proxy", sizes, secured.trust)
+        progress(f"Relaying {sizes.gigabytes:g} GB at a time over TLS")
+        with CountingClient(canned) as direct, CountingClient(secured.endpoint, secured.trust) as proxied:
+            passed.append(
+                relayed("over TLS", direct, proxied, secured.pid, gigabytes=sizes.gigabytes, runs=sizes.runs)
+            )
     return Report(platform.python_version(), platform.platform(), sizes, speeds, latencies, passed, found)
 
 

@@ -89,8 +89,9 @@ def _percentiles_ms(seconds: Sequence[float]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Relayed:
-    """Bytes of a backend that has them ready, to a client that only counts them."""
+    """Bytes of a backend that has them ready, to a client that only counts them. The direct one speaks no TLS."""
 
+    wire: str
     gigabytes: float
     direct_gb_per_s: float
     proxied_gb_per_s: float
@@ -98,8 +99,8 @@ class Relayed:
     cpu_s_per_gb: float
 
 
-def relayed(
-    direct: CountingClient, proxied: CountingClient, proxy_pid: int, gigabytes: float, runs: int
+def relayed(  # noqa: PLR0913 - two sides, and how much to fetch on each
+    wire: str, direct: CountingClient, proxied: CountingClient, proxy_pid: int, *, gigabytes: float, runs: int
 ) -> Relayed:
     """Fetch so much on each side, several times."""
     sql = f"SELECT {max(1, int(gigabytes * _GIGABYTE / BATCH_BYTES))}"
@@ -109,7 +110,8 @@ def relayed(
     )
     cpu_s = footprint(proxy_pid).cpu_s - before
     fetched = gigabytes * runs
-    return Relayed(gigabytes, gigabytes / median(direct_s), gigabytes / median(proxied_s), cpu_s / fetched)
+    direct_speed, proxied_speed = gigabytes / median(direct_s), gigabytes / median(proxied_s)
+    return Relayed(wire, gigabytes, direct_speed, proxied_speed, cpu_s / fetched)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ def show(
     console: Console,
     speeds: Sequence[Speed],
     latencies: Sequence[Latency],
-    relayed: Relayed,
+    relayed: Sequence[Relayed],
     crowds: Sequence[Crowd],
 ) -> None:
     """The tables, and what was lost."""
@@ -34,11 +34,12 @@ def show(
             map(_crowd_cells, crowds),
         ),
     )
-    console.print(
-        f"Relayed {relayed.gigabytes:g} GB at {relayed.proxied_gb_per_s:.2f} GB/s, directly "
-        f"{relayed.direct_gb_per_s:.2f}; the proxy takes {relayed.cpu_s_per_gb:.2f} s of processor time for each.",
-        highlight=False,
-    )
+    for one in relayed:
+        console.print(
+            f"Relayed {one.gigabytes:g} GB {one.wire} at {one.proxied_gb_per_s:.2f} GB/s, directly "
+            f"{one.direct_gb_per_s:.2f}; the proxy takes {one.cpu_s_per_gb:.2f} s of processor time for each.",
+            highlight=False,
+        )
     lost = [one.client for one in speeds if one.speed < SPEED_MIN]
     lost += [one.call for one in latencies if one.proxied_p50_ms - one.direct_p50_ms > ADDED_MS_MAX]
     console.print(
