@@ -1,0 +1,118 @@
+"""A table's file system, through the Hadoop classes of the running Spark: it reaches whatever Spark reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from py4j.java_gateway import JVMView
+from pyspark.sql import SparkSession
+
+from pipeline.errors import PipelineError
+
+
+class Storage:
+    """The files below one directory; every path is relative to it, spelled as the file system spells it."""
+
+    def __init__(self, spark: SparkSession, root_uri: str) -> None:
+        self._jvm = jvm(spark)
+        # By way of a URI, since a location in the catalog is percent-encoded and a Path is not.
+        self._root = self._jvm.org.apache.hadoop.fs.Path(self._jvm.java.net.URI(root_uri))
+        self._files = self._root.getFileSystem(jvm_session(spark).sessionState().newHadoopConf())
+
+    @property
+    def root(self) -> str:
+        """The directory itself, for Spark's readers and writers."""
+        return str(self._root.toString())
+
+    def absolute(self, path: str) -> str:
+        """The path for Spark's readers and writers."""
+        return str(self._path(path).toString())
+
+    def uri(self, path: str) -> str:
+        """The path as a URI, which is how Spark's `_metadata.file_path` spells it."""
+        return str(self._files.makeQualified(self._path(path)).toUri().toString())
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or a directory."""
+        return bool(self._files.exists(self._path(path)))
+
+    def names(self, path: str) -> list[str]:
+        """What stands in a directory, hidden entries too; nothing if there is no such directory."""
+        return [str(status.getPath().getName()) for status in self._statuses(path)]
+
+    def files(self, path: str) -> list[str]:
+        """The paths of a directory's own files that Spark reads; it leaves hidden ones alone."""
+        statuses = [status for status in self._statuses(path) if status.isFile()]
+        names = [str(status.getPath().getName()) for status in statuses]
+        return [f"{path}/{name}".removeprefix("/") for name in names if not name.startswith(("_", "."))]
+
+    def files_below(self, path: str) -> list[str]:
+        """The same of a directory and all that it holds, with paths relative to `path`."""
+        found: list[str] = []
+        waiting = [""]
+        while waiting:
+            directory = waiting.pop()
+            here = f"{path}/{directory}".rstrip("/")
+            found += [file.removeprefix(f"{path}/") for file in self.files(here)]
+            waiting += [f"{directory}/{name}".removeprefix("/") for name in self._directories(here)]
+        return found
+
+    def move(self, source: str, target: str) -> None:
+        """Renames a file, in one step on every file system that has such a step; makes the target's directory."""
+        path = self._path(target)
+        self._files.mkdirs(path.getParent())
+        if not self._files.rename(self._path(source), path):
+            raise PipelineError(f"{self.root}: the file system refused to rename {source} to {target}")
+
+    def delete(self, path: str) -> None:
+        """Deletes a file or a directory with all that it holds; nothing if there is none."""
+        self._files.delete(self._path(path), True)  # noqa: FBT003 - Java's; recursively
+
+    def read(self, path: str) -> str | None:
+        """A small text file; None if there is none."""
+        if not self.exists(path):
+            return None
+        stream = self._files.open(self._path(path))
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def create(self, path: str, text: str) -> bool:
+        """Writes a new small text file; False if there is one already, which is left as it is."""
+        try:
+            stream = self._files.create(self._path(path), False)  # noqa: FBT003 - Java's; no overwriting
+        except Exception as error:
+            if self.exists(path):
+                return False
+            raise PipelineError(f"{self.root}: {path} cannot be written: {error}") from error
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+        return True
+
+    def _path(self, path: str) -> Any:
+        if not path:
+            return self._root
+        # The parts one by one: `Path` would read a colon in a relative path as the end of a scheme.
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self._root.toString()}/{path}")
+
+    def _statuses(self, path: str) -> list[Any]:
+        return list(self._files.listStatus(self._path(path))) if self.exists(path) else []
+
+    def _directories(self, path: str) -> list[str]:
+        names = [str(status.getPath().getName()) for status in self._statuses(path) if status.isDirectory()]
+        return [name for name in names if not name.startswith(("_", "."))]
+
+
+def jvm(spark: SparkSession) -> JVMView:
+    """Java's packages. PySpark gives them no public name; Spark Connect has no JVM at all."""
+    found = spark.sparkContext._jvm  # noqa: SLF001 - see above
+    assert found is not None  # noqa: S101 - it is None only after the session was stopped
+    return found
+
+
+def jvm_session(spark: SparkSession) -> Any:
+    """Spark's own session object, for what SQL does not tell."""
+    return spark._jsparkSession  # noqa: SLF001 - the only way to it
