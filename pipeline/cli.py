@@ -1,8 +1,133 @@
 """`starpruner pipeline`: the jobs that lay tables out, and that index their files."""
 
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import click
+from pyspark.errors import PySparkException
+
+from pipeline.errors import PipelineError
+from pipeline.load import Load
+from pipeline.load import load as load_table
+from pipeline.skew import Skew
+from pipeline.source import PATH_FORMATS, Source
+from pipeline.spark import spark_session, to_stderr
+from pipeline.tables import NATIVE_FORMATS
+
+_SIZE = re.compile(r"(\d+)([kmg]?)", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 @click.group()
 def pipeline() -> None:
     """Lay tables out so that files can be skipped, and index their files."""
+
+
+class Size(click.ParamType):
+    """Bytes, such as 128m."""
+
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number of bytes."""
+        if (match := _SIZE.fullmatch(str(value))) is None or not int(match[1]):
+            self.fail(f"{value!r} is not a size such as 512k, 128m or 1g", param, ctx)
+        return int(match[1]) * _UNITS[match[2].lower()]
+
+
+@pipeline.command()
+@click.option("--table", required=True, help="Spark-native table to load; made if there is none.")
+@click.option("--query", help="Where the rows come from: a query;")
+@click.option("--source-table", help="or a table or view;")
+@click.option("--path", help="or files, of --format.")
+@click.option("--format", "path_format", type=click.Choice(PATH_FORMATS), default="parquet", show_default=True)
+@click.option("--skewed-by", required=True, metavar="X[,Y]", help="The skewed columns.")
+@click.option(
+    "--skewed-value",
+    "values",
+    multiple=True,
+    metavar="VALUE",
+    help="One skewed value, or tuple as a line of CSV ('10,a'); may be repeated. Without it they are found.",
+)
+@click.option("--top", type=click.IntRange(min=1), help="Of the values found, at most so many in each partition.")
+@click.option(
+    "--min-share",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.05,
+    show_default=True,
+    help="Of a partition's rows: what a value must have to be found skewed.",
+)
+@click.option("--skewed-values-max", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option("--mode", type=click.Choice(["append", "overwrite"]), default="append", show_default=True)
+@click.option("--file-size", type=Size(), default="128m", show_default=True, help="Larger groups get several files.")
+@click.option("--table-format", type=click.Choice(NATIVE_FORMATS), default="parquet", show_default=True)
+@click.option("--partition-by", default="", metavar="C[,D]", help="Partition columns of a table that is made.")
+@click.option("--index", help="The file index to keep, a table; made if there is none.")
+@click.option("--master", help="Spark's master; by default the one of spark-submit, else local.")
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting; may be repeated.")
+def load(  # noqa: PLR0913 - one parameter per option
+    *,
+    table: str,
+    query: str | None,
+    source_table: str | None,
+    path: str | None,
+    path_format: str,
+    skewed_by: str,
+    values: tuple[str, ...],
+    top: int | None,
+    min_share: float,
+    skewed_values_max: int,
+    mode: str,
+    file_size: int,
+    table_format: str,
+    partition_by: str,
+    index: str | None,
+    master: str | None,
+    conf: tuple[str, ...],
+) -> None:
+    """Load a table with files of their own for skewed values.
+
+    In overwrite mode the partitions that the source has rows for are replaced, and a table without partitions as a
+    whole.
+    """
+    if sum(given is not None for given in (query, source_table, path)) != 1:
+        raise click.UsageError("expected one of --query, --source-table and --path")
+    request = Load(
+        table,
+        Source(query, source_table, path, path_format),
+        Skew(_names(skewed_by), values, top, min_share, skewed_values_max),
+        index,
+        overwrite=mode == "overwrite",
+        file_bytes=file_size,
+        table_format=table_format,
+        partition_by=_names(partition_by),
+    )
+    with _sentences_for_errors(), spark_session(master, dict(map(_setting, conf))) as spark:
+        done = load_table(spark, request, to_stderr)
+    click.echo(
+        f"{table}: {done.rows} rows in {done.files} files, {done.skewed_files} of them of one skewed value each; "
+        f"{done.replaced_files} files replaced, {done.indexed_files} indexed"
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, separator, setting = text.partition("=")
+    if not (separator and name):
+        raise click.BadParameter(f"expected KEY=VALUE, got {text!r}", param_hint="--conf")
+    return name, setting
+
+
+@contextmanager
+def _sentences_for_errors() -> Iterator[None]:
+    # SIGTERM puts the table right in the same way as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except (PipelineError, PySparkException) as error:
+        raise click.ClickException(str(error)) from error

@@ -57,6 +57,10 @@ class Storage:
             waiting += [f"{directory}/{name}".removeprefix("/") for name in self._directories(here)]
         return found
 
+    def size_bytes(self, path: str) -> int:
+        """What a directory holds, its hidden files too."""
+        return int(self._files.getContentSummary(self._path(path)).getLength())
+
     def move(self, source: str, target: str) -> None:
         """Renames a file, in one step on every file system that has such a step; makes the target's directory."""
         path = self._path(target)
