@@ -61,7 +61,9 @@ class Size(click.ParamType):
 )
 @click.option("--skewed-values-max", type=click.IntRange(min=1), default=1000, show_default=True)
 @click.option("--mode", type=click.Choice(["append", "overwrite"]), default="append", show_default=True)
-@click.option("--file-size", type=Size(), default="128m", show_default=True, help="Larger groups get several files.")
+@click.option(
+    "--file-size", type=Size(), default="128m", show_default=True, help="Larger groups get several files."
+)
 @click.option("--table-format", type=click.Choice(NATIVE_FORMATS), default="parquet", show_default=True)
 @click.option("--partition-by", default="", metavar="C[,D]", help="Partition columns of a table that is made.")
 @click.option("--index", help="The file index to keep, a table; made if there is none.")

@@ -114,10 +114,11 @@ class _Loading:
     def run(self, source: DataFrame) -> Loaded:
         rows = self._read_once(source)
         self.progress("Looking for skewed values")
-        skewed = skewed_values(
-            self.spark, rows, self.table, replace(self.request.skew, columns=self.columns)
-        ).persist()
+        skew = replace(self.request.skew, columns=self.columns)
+        skewed = skewed_values(self.spark, rows, self.table, skew).persist()
         try:
+            # Here rather than in a broadcast, which has a time limit.
+            skewed.count()
             written = self._write(rows, skewed)
             files = self._staged_files(skewed, written)
         finally:
@@ -143,6 +144,8 @@ class _Loading:
         grouped = labelled(rows, skewed, partition_columns, self.columns)
         self.progress("Counting the rows of each group")
         layout = lay_out(grouped, partition_columns, self.columns, self._rows_per_file(rows))
+        if (count := rows.count()) != layout.rows:
+            raise PipelineError(_changed(count, layout.rows))
         if layout.files:
             self.progress(f"Writing {layout.rows} rows to {layout.files} files")
             spread_rows = spread(self.spark, grouped, layout, list(self.table.columns))
@@ -184,10 +187,7 @@ class _Loading:
         staged = self.spark.read.schema(schema).format(self.table.provider).load(self.workspace.staging)
         files = inspect(self.spark, staged, self.table, skewed, self.columns)
         if rows_of(files) != written:
-            raise PipelineError(
-                f"{written} rows were counted and {rows_of(files)} written: the source changed while it was read. "
-                f"Nothing was published; run the load again"
-            )
+            raise PipelineError(_changed(written, rows_of(files)))
         return files
 
     def _index(self, files: Sequence[StagedFile], publication: Publication) -> int:
@@ -206,6 +206,13 @@ class _Loading:
                 f"run `starpruner pipeline index`. Spark said: {error}"
             ) from error
         return len(rows)
+
+
+def _changed(before: int, after: int) -> str:
+    return (
+        f"the source had {before} rows, and then {after}: it changed while it was read. Nothing was published; "
+        f"run the load again"
+    )
 
 
 def published(spark: SparkSession, table: Table, files: Sequence[StagedFile]) -> list[IndexedFile]:

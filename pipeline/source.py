@@ -114,7 +114,8 @@ def skewed_columns(table: Table, names: Sequence[str]) -> tuple[str, ...]:
         if not is_key_type(table.columns[name]):
             raise PipelineError(
                 f"--skewed-by {name}: its type, {table.columns[name]}, has no equality that can skip files "
-                f"with certainty; these have: tinyint to bigint, string of the default collation, date, boolean, decimal"
+                f"with certainty; these have: tinyint to bigint, string of the default collation, date, boolean, "
+                f"decimal"
             )
     return columns
 

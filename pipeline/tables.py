@@ -104,7 +104,8 @@ def _check_kind(described: Any, name: str) -> None:
     if provider == "hive":
         raise PipelineError(
             f"{name} is a Hive-format table (STORED AS ..), on which Spark can skip no files by name. "
-            f"Make it a Spark-native one: CREATE TABLE .. USING parquet PARTITIONED BY (..) AS SELECT .. FROM {name}"
+            f"Make it a Spark-native one: CREATE TABLE .. USING parquet PARTITIONED BY (..) AS SELECT * "
+            f"FROM {name}"
         )
     if provider not in NATIVE_FORMATS:
         raise PipelineError(f"{name} is a table of format {provider}; expected one of {', '.join(NATIVE_FORMATS)}")

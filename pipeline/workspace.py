@@ -45,10 +45,12 @@ class Workspace:
         known = partitions.known_directories(self.spark, self.storage, self.table)
         partitions.check_places(known, directories)
         new = sorted(directories - known.keys() - {""})
-        removes = [path for directory in sorted(directories) for path in self.storage.files(directory)]
-        if not replace:
+        removes: list[str] = []
+        if replace:
+            removes = [path for directory in sorted(directories) for path in self.storage.files(directory)]
+        else:
             self._check_unclaimed(new)
-        publication = Publication(self.id, tuple(adds), tuple(removes) if replace else (), tuple(new))
+        publication = Publication(self.id, tuple(adds), tuple(removes), tuple(new))
         self._make(publication)
         self.spark.catalog.refreshTable(self.table.sql_name)
         return publication

@@ -14,6 +14,11 @@ def local_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
     """Spark in this process, on one core, with a catalog in memory: quick to start, and it leaves nothing."""
     os.environ["JAVA_HOME"] = str(find_java().home)
     warehouse = tmp_path_factory.mktemp("warehouse")
+    # The tables are tiny: compiling queries to Java, and Java well, takes far longer than running them.
+    quick = {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
+    }
     session = (
         SparkSession.builder.master("local[1]")
         .config("spark.driver.memory", "1g")
@@ -22,6 +27,7 @@ def local_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(warehouse))
         .config("spark.sql.catalogImplementation", "in-memory")
+        .config(map=quick)
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
