@@ -1,14 +1,10 @@
 """`starpruner pipeline`: the jobs that lay tables out, and that index their files."""
 
 import re
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import click
-from pyspark.errors import PySparkException
 
-from pipeline.errors import PipelineError
+from pipeline.command import sentences_for_errors, setting
 from pipeline.load import Load
 from pipeline.load import load as load_table
 from pipeline.skew import Skew
@@ -25,16 +21,11 @@ def pipeline() -> None:
     """Lay tables out so that files can be skipped, and index their files."""
 
 
-class Size(click.ParamType):
-    """Bytes, such as 128m."""
-
-    name = "size"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number of bytes."""
-        if (match := _SIZE.fullmatch(str(value))) is None or not int(match[1]):
-            self.fail(f"{value!r} is not a size such as 512k, 128m or 1g", param, ctx)
-        return int(match[1]) * _UNITS[match[2].lower()]
+def size_bytes(_context: click.Context, _option: click.Parameter, text: str) -> int:
+    """A size such as 128m, as bytes."""
+    if (match := _SIZE.fullmatch(text)) is None or not int(match[1]):
+        raise click.BadParameter(f"{text!r} is not a size such as 512k, 128m or 1g")
+    return int(match[1]) * _UNITS[match[2].lower()]
 
 
 @pipeline.command()
@@ -62,7 +53,7 @@ class Size(click.ParamType):
 @click.option("--skewed-values-max", type=click.IntRange(min=1), default=1000, show_default=True)
 @click.option("--mode", type=click.Choice(["append", "overwrite"]), default="append", show_default=True)
 @click.option(
-    "--file-size", type=Size(), default="128m", show_default=True, help="Larger groups get several files."
+    "--file-size", callback=size_bytes, default="128m", show_default=True, help="Larger groups get several files."
 )
 @click.option("--table-format", type=click.Choice(NATIVE_FORMATS), default="parquet", show_default=True)
 @click.option("--partition-by", default="", metavar="C[,D]", help="Partition columns of a table that is made.")
@@ -106,7 +97,7 @@ def load(  # noqa: PLR0913 - one parameter per option
         table_format=table_format,
         partition_by=_names(partition_by),
     )
-    with _sentences_for_errors(), spark_session(master, dict(map(_setting, conf))) as spark:
+    with sentences_for_errors(), spark_session(master, dict(map(setting, conf))) as spark:
         done = load_table(spark, request, to_stderr)
     click.echo(
         f"{table}: {done.rows} rows in {done.files} files, {done.skewed_files} of them of one skewed value each; "
@@ -116,20 +107,3 @@ def load(  # noqa: PLR0913 - one parameter per option
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name for part in text.split(",") if (name := part.strip()))
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, separator, setting = text.partition("=")
-    if not (separator and name):
-        raise click.BadParameter(f"expected KEY=VALUE, got {text!r}", param_hint="--conf")
-    return name, setting
-
-
-@contextmanager
-def _sentences_for_errors() -> Iterator[None]:
-    # SIGTERM puts the table right in the same way as Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    except (PipelineError, PySparkException) as error:
-        raise click.ClickException(str(error)) from error

@@ -20,7 +20,7 @@ from pipeline.index_rows import IndexedFile, as_frame
 from pipeline.index_table import create_if_needed, replace_rows
 from pipeline.layout import lay_out, spread
 from pipeline.publish import Publication
-from pipeline.skew import Skew, labelled, skewed_values
+from pipeline.skew import Skew, check_given, labelled, skewed_values
 from pipeline.source import Source, check_fits, create_table, fitted, read, skewed_columns
 from pipeline.spark import Progress
 from pipeline.staged import StagedFile, inspect, rows_of
@@ -65,11 +65,12 @@ def load(spark: SparkSession, request: Load, progress: Progress) -> Loaded:
     rows = read(spark, request.source, found)
     with _made_if_needed(spark, request, rows, found) as table:
         check_fits(spark, rows, table)
-        columns = skewed_columns(table, request.skew.columns)
+        skew = replace(request.skew, columns=skewed_columns(table, request.skew.columns))
+        check_given(table, skew)
         if request.index is not None:
             create_if_needed(spark, request.index)
         with at_work(spark, table, progress) as workspace:
-            return _Loading(spark, request, table, columns, workspace, progress).run(fitted(rows, table))
+            return _Loading(spark, request, table, skew, workspace, progress).run(fitted(rows, table))
 
 
 @contextmanager
@@ -107,15 +108,14 @@ class _Loading:
     spark: SparkSession
     request: Load
     table: Table
-    columns: tuple[str, ...]
+    skew: Skew
     workspace: Workspace
     progress: Progress
 
     def run(self, source: DataFrame) -> Loaded:
         rows = self._read_once(source)
         self.progress("Looking for skewed values")
-        skew = replace(self.request.skew, columns=self.columns)
-        skewed = skewed_values(self.spark, rows, self.table, skew).persist()
+        skewed = skewed_values(self.spark, rows, self.table, self.skew).persist()
         try:
             # Here rather than in a broadcast, which has a time limit.
             skewed.count()
@@ -141,9 +141,9 @@ class _Loading:
     def _write(self, rows: DataFrame, skewed: DataFrame) -> int:
         """Stages the files and says how many rows they must hold."""
         partition_columns = self.table.partition_columns
-        grouped = labelled(rows, skewed, partition_columns, self.columns)
+        grouped = labelled(rows, skewed, partition_columns, self.skew.columns)
         self.progress("Counting the rows of each group")
-        layout = lay_out(grouped, partition_columns, self.columns, self._rows_per_file(rows))
+        layout = lay_out(grouped, partition_columns, self.skew.columns, self._rows_per_file(rows))
         if (count := rows.count()) != layout.rows:
             raise PipelineError(_changed(count, layout.rows))
         if layout.files:
@@ -185,7 +185,7 @@ class _Loading:
         self.progress("Checking what was written")
         schema = self.spark.table(self.table.sql_name).schema
         staged = self.spark.read.schema(schema).format(self.table.provider).load(self.workspace.staging)
-        files = inspect(self.spark, staged, self.table, skewed, self.columns)
+        files = inspect(self.spark, staged, self.table, skewed, self.skew.columns)
         if rows_of(files) != written:
             raise PipelineError(_changed(written, rows_of(files)))
         return files

@@ -44,22 +44,17 @@ class Skew:
 def skewed_values(spark: SparkSession, source: DataFrame, table: Table, skew: Skew) -> DataFrame:
     """The skewed tuples of each partition of the source."""
     if skew.values:
-        given = given_values(spark, table, skew)
+        given = _given_values(spark, table, skew)
         if not table.partition_columns:
             return given
         return source.select(*_named(table.partition_columns)).distinct().crossJoin(f.broadcast(given))
     return _found_values(source, table, skew)
 
 
-def given_values(spark: SparkSession, table: Table, skew: Skew) -> DataFrame:
-    """The tuples that the user gave. Raises PipelineError for one that is not of the columns' types."""
-    types = [table.columns[column] for column in skew.columns]
-    rows = sorted({_tuple_literals(text, skew.columns, types) for text in skew.values})
-    if len(rows) > skew.values_max:
-        raise PipelineError(too_many(len(rows), "skewed values are given", skew.values_max))
-    names = ", ".join(map(quoted, skew.columns))
-    # Distinct once more: 1.5 and 1.50 are one decimal, and a tuple that stood here twice would double its rows.
-    return spark.sql(f"SELECT DISTINCT * FROM VALUES {', '.join(f'({row})' for row in rows)} AS given({names})")
+def check_given(table: Table, skew: Skew) -> None:
+    """Raises PipelineError for given tuples that are too many, or not of the columns' types."""
+    if (count := len(_given_literals(table, skew))) > skew.values_max:
+        raise PipelineError(too_many(count, "skewed values are given", skew.values_max))
 
 
 def too_many(count: int, what: str, values_max: int) -> str:
@@ -91,6 +86,18 @@ def labelled(
 def group_columns(columns: Sequence[str]) -> list[str]:
     """The columns that `labelled` adds, which together name a row's group within its partition."""
     return [*(f"{GROUP}_{name}" for name in columns), IS_SKEWED]
+
+
+def _given_literals(table: Table, skew: Skew) -> set[str]:
+    types = [table.columns[column] for column in skew.columns]
+    return {_tuple_literals(text, skew.columns, types) for text in skew.values}
+
+
+def _given_values(spark: SparkSession, table: Table, skew: Skew) -> DataFrame:
+    rows = sorted(_given_literals(table, skew))
+    names = ", ".join(map(quoted, skew.columns))
+    # Distinct once more: 1.5 and 1.50 are one decimal, and a tuple that stood here twice would double its rows.
+    return spark.sql(f"SELECT DISTINCT * FROM VALUES {', '.join(f'({row})' for row in rows)} AS given({names})")
 
 
 def _found_values(source: DataFrame, table: Table, skew: Skew) -> DataFrame:

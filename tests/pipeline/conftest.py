@@ -15,7 +15,7 @@ def local_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
     os.environ["JAVA_HOME"] = str(find_java().home)
     warehouse = tmp_path_factory.mktemp("warehouse")
     # The tables are tiny: compiling queries to Java, and Java well, takes far longer than running them.
-    quick = {
+    quick: dict[str, bool | float | int | str | None] = {
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.wholeStage": "false",
     }

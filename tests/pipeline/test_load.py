@@ -80,7 +80,7 @@ FROM range(100)"""
 
 
 def test_tuples_given_by_the_user_have_files_of_their_own_in_an_orc_table(local_spark: SparkSession) -> None:
-    skew = Skew(("Y", "x"), ("a,10", '"b,", 10.0', '"b,",10', "c,20", "none,10"), None, 0.05, values_max=4)
+    skew = Skew(("Y", "x"), ("a,10", '"b,", 10.0', '"b,",10', "c,20", "none,10"), None, 0.05, values_max=5)
     done = load_query(local_spark, "tuples", TUPLES, skew, table_format="orc")
     assert (done.files, done.skewed_files) == (4, 3)
     found = held(local_spark, "tuples", "CAST(x AS INT), y")["all"]
@@ -152,10 +152,10 @@ def test_a_load_that_fails_leaves_no_table_that_was_not_there(local_spark: Spark
 
 
 def test_files_of_csv_are_read_with_the_types_of_the_table(local_spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "in.csv").write_text("id,x,when\n1,true,2024-02-29\n2,,1999-12-31\n3,true,\n")
-    local_spark.sql("CREATE TABLE from_csv (id SMALLINT, x BOOLEAN, when DATE) USING parquet")
+    (tmp_path / "in.csv").write_text("id,x,day\n1,true,2024-02-29\n2,,1999-12-31\n3,true,\n")
+    local_spark.sql("CREATE TABLE from_csv (id SMALLINT, x BOOLEAN, day DATE) USING parquet")
     source = Source(path=str(tmp_path / "in.csv"), format="csv")
-    skew = Skew(("x", "when"), (), 1, 0.05, 10)
+    skew = Skew(("x", "day"), (), 1, 0.05, 10)
     assert load(local_spark, Load("from_csv", source, skew), quietly).files == 2
     expected = "VALUES (1S, true, DATE'2024-02-29'), (2S, NULL, DATE'1999-12-31'), (3S, true, NULL)"
     assert answers(local_spark, "TABLE from_csv") == answers(local_spark, expected)

@@ -4,7 +4,7 @@ from click.testing import CliRunner
 from loaded_tables import answers, quietly
 from pyspark.sql import SparkSession
 
-from pipeline.cli import Size, pipeline
+from pipeline.cli import pipeline, size_bytes
 from pipeline.errors import PipelineError
 from pipeline.load import Load, load
 from pipeline.skew import Skew
@@ -80,15 +80,17 @@ def test_an_existing_table_keeps_its_partitioning(refusing: SparkSession) -> Non
         load(refusing, Load("strict", Source(query=ROWS), skew("x"), partition_by=("s",)), quietly)
 
 
-@pytest.mark.parametrize(("text", "size"), [("128m", 128 << 20), ("1G", 1 << 30), ("10", 10), ("2k", 2048)])
-def test_sizes_have_units(text: str, size: int) -> None:
-    assert Size().convert(text, None, None) == size
+def test_sizes_have_units() -> None:
+    option = click.Option(["--size"])
+    context = click.Context(pipeline)
+    sizes = [size_bytes(context, option, text) for text in ("128m", "1G", "10", "2k")]
+    assert sizes == [128 << 20, 1 << 30, 10, 2048]
 
 
 @pytest.mark.parametrize("text", ["", "0", "m", "1t", "-1"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a size"):
-        Size().convert(text, None, None)
+        size_bytes(click.Context(pipeline), click.Option(["--size"]), text)
 
 
 def test_the_command_takes_one_source() -> None:
