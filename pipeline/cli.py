@@ -5,6 +5,7 @@ import re
 import click
 
 from pipeline.command import sentences_for_errors, setting
+from pipeline.index_cli import index as index_command
 from pipeline.load import Load
 from pipeline.load import load as load_table
 from pipeline.skew import Skew
@@ -19,6 +20,9 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 @click.group()
 def pipeline() -> None:
     """Lay tables out so that files can be skipped, and index their files."""
+
+
+pipeline.add_command(index_command)
 
 
 def size_bytes(_context: click.Context, _option: click.Parameter, text: str) -> int:

@@ -52,15 +52,15 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def find_table(spark: SparkSession, name: str) -> Table | None:
-    """The table of that name, or None; raises PipelineError for one that no command can work on."""
+def find_table(spark: SparkSession, name: str, *, takes_buckets: bool = False) -> Table | None:
+    """The table of that name, or None; raises PipelineError for one that the command cannot work on."""
     catalog = jvm_session(spark).sessionState().catalog()
     wanted = identifier(spark, *_name_parts(spark, name))
     if not catalog.tableExists(wanted):
         return None
     described = catalog.getTableMetadata(wanted)
     names = _names(described.identifier())
-    _check_kind(described, ".".join(names))
+    _check_kind(described, ".".join(names), takes_buckets=takes_buckets)
     partition_columns = tuple(_listed(spark, described.partitionColumnNames()))
     return Table(
         names,
@@ -97,7 +97,7 @@ def _names(found: Any) -> tuple[str, ...]:
     return str(found.catalog().get()), str(found.database().get()), str(found.table())
 
 
-def _check_kind(described: Any, name: str) -> None:
+def _check_kind(described: Any, name: str, *, takes_buckets: bool) -> None:
     if described.tableType().name() == "VIEW":
         raise PipelineError(f"{name} is a view; name the table that it reads")
     provider = str(described.provider().get()).lower() if described.provider().isDefined() else "hive"
@@ -109,7 +109,7 @@ def _check_kind(described: Any, name: str) -> None:
         )
     if provider not in NATIVE_FORMATS:
         raise PipelineError(f"{name} is a table of format {provider}; expected one of {', '.join(NATIVE_FORMATS)}")
-    if described.bucketSpec().isDefined():
+    if described.bucketSpec().isDefined() and not takes_buckets:
         raise PipelineError(
             f"{name} is bucketed (CLUSTERED BY): Spark takes the bucket from the file's name, and files laid "
             f"out by skewed values would be read as wrong buckets. Load a table without buckets"

@@ -49,6 +49,7 @@ SHELL = {
     "proxy.backends.upkeep",
     "proxy.backends.assembly",
     "proxy.backends.zookeeper",
+    "pipeline.footers",
 }
 INPUT_AND_OUTPUT = {
     "asyncio",

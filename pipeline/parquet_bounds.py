@@ -1,0 +1,155 @@
+"""A Parquet file's bounds of a column, from the statistics of its row groups."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import chain
+from typing import Any, TypeAlias
+
+# Minimum, maximum and nulls; the first two as Spark casts them to strings, both None if all values are null.
+KnownBounds: TypeAlias = tuple[str | None, str | None, int | None]
+
+# Of a column that a file does not have by that very name: what is read in its place, nulls, a default or a column
+# `X` for `x`, is up to the session and to the table, which may be made anew over the same files.
+ABSENT: KnownBounds = (None, None, None)
+
+# A file with more row groups is read by Spark: each takes a few milliseconds here.
+ROW_GROUPS_MAX = 1_000
+
+_EPOCH = date(1970, 1, 1)
+
+# How Spark, Hive, Impala, Trino and Arrow declare a column of the type. Other declarations are read with a cast.
+_DECLARED = {
+    "tinyint": r"int32 NAME \(INTEGER\(8,true\)\)",
+    "smallint": r"int32 NAME \(INTEGER\(16,true\)\)",
+    "int": r"int32 NAME(?: \(INTEGER\(32,true\)\))?",
+    "bigint": r"int64 NAME(?: \(INTEGER\(64,true\)\))?",
+    "boolean": r"boolean NAME",
+    "date": r"int32 NAME \(DATE\)",
+    "string": r"binary NAME \(STRING\)",
+    "decimal": r"(?:int32|int64|binary|fixed_len_byte_array\(\d+\)) NAME \(DECIMAL\(PARAMETERS\)\)",
+}
+
+
+class _InsufficientError(Exception):
+    """The footer does not say it for certain."""
+
+
+@dataclass(frozen=True)
+class ParquetFooter:
+    """An open file, whose footer was read."""
+
+    reader: Any
+    rows: int
+    schema: Any
+    blocks: Any
+
+    @classmethod
+    def open(cls, jvm: Any, conf: Any, path: Any) -> ParquetFooter:
+        """Reads the footer of a file, by the file system of its path."""
+        parquet = jvm.org.apache.parquet.hadoop
+        reader = parquet.ParquetFileReader.open(parquet.util.HadoopInputFile.fromPath(path, conf))
+        footer = reader.getFooter()
+        return cls(reader, reader.getRecordCount(), footer.getFileMetaData().getSchema(), footer.getBlocks())
+
+    def close(self) -> None:
+        """Closes the file."""
+        self.reader.close()
+
+    def bounds(self, name: str, type_name: str) -> KnownBounds | None:
+        """The bounds of a column of that very name and type; None where Spark has to read it."""
+        if not self.schema.containsField(name):
+            return ABSENT
+        # Statistics name a nested column `a`.`b` as they name `a.b`.
+        if "." in name:
+            return None
+        physical = _physical_type(self.schema.getType(name).toString(), name, type_name)
+        if physical is None or self.blocks.size() > ROW_GROUPS_MAX:
+            return None
+        try:
+            return _merged(type_name, physical, [_of_chunk(chunk) for chunk in self._chunks(name)])
+        except _InsufficientError:
+            return None
+
+    def _chunks(self, name: str) -> Iterator[Any]:
+        """The column's part of each row group."""
+        position = self.schema.getFieldIndex(name)
+        for number in range(self.blocks.size()):
+            chunks = self.blocks.get(number).getColumns()
+            # Where columns before it are nested the position is another one, then the same in all row groups.
+            position = _position(chunks, name, position)
+            yield chunks.get(position)
+
+
+def _position(chunks: Any, name: str, guess: int) -> int:
+    for position in chain((guess,), range(chunks.size())):
+        if chunks.get(position).getPath().toDotString() == name:
+            return position
+    raise _InsufficientError
+
+
+def _of_chunk(chunk: Any) -> tuple[bytes | None, bytes | None, int]:
+    statistics = chunk.getStatistics()
+    if statistics is None or not statistics.isNumNullsSet():
+        raise _InsufficientError
+    nulls = statistics.getNumNulls()
+    if statistics.hasNonNullValue():
+        return bytes(statistics.getMinBytes()), bytes(statistics.getMaxBytes()), nulls
+    # Either all are null, or there are values of which nothing is said.
+    if nulls != chunk.getValueCount():
+        raise _InsufficientError
+    return None, None, nulls
+
+
+def _merged(type_name: str, physical: str, chunks: list[tuple[bytes | None, bytes | None, int]]) -> KnownBounds:
+    lows = [_value(physical, type_name, low) for low, _, _ in chunks if low is not None]
+    highs = [_value(physical, type_name, high) for _, high, _ in chunks if high is not None]
+    nulls = sum(count for _, _, count in chunks)
+    if not lows:
+        return None, None, nulls
+    low, high = min(lows), max(highs)
+    if low > high:
+        raise _InsufficientError
+    return _text(type_name, low), _text(type_name, high), nulls
+
+
+def _physical_type(declaration: str, name: str, type_name: str) -> str | None:
+    family, _, parameters = type_name.rstrip(")").partition("(")
+    pattern = _DECLARED[family].replace("NAME", re.escape(name)).replace("PARAMETERS", parameters)
+    found = re.fullmatch(rf"(?:optional|required) (?={pattern}$)(\w+).*", declaration, re.DOTALL)
+    return found and found[1]
+
+
+def _value(physical: str, type_name: str, stored: bytes) -> Any:
+    if type_name == "string":
+        # Order by bytes is order by code points; what replaces a byte that is no text makes the bound unfit.
+        return stored
+    if physical in {"int32", "int64", "boolean"}:
+        return int.from_bytes(stored, "little", signed=physical != "boolean")
+    return int.from_bytes(stored, "big", signed=True)
+
+
+def _text(type_name: str, value: Any) -> str:
+    if type_name == "string":
+        return str(value, errors="replace")
+    if type_name == "boolean":
+        return "true" if value else "false"
+    if type_name == "date":
+        return date_text(value)
+    if type_name.startswith("decimal"):
+        scale = int(type_name.rstrip(")").rpartition(",")[2])
+        # From text, since arithmetic on decimals rounds to 28 digits.
+        return f"{Decimal(f'{value}E-{scale}'):f}"
+    return str(value)
+
+
+def date_text(days: int) -> str:
+    """A date from its days since 1970, with a sign where Python has no date for it."""
+    try:
+        return (_EPOCH + timedelta(days)).isoformat()
+    except OverflowError:
+        return "-" if days < 0 else "+"

@@ -1,0 +1,126 @@
+"""Bounds from footers against the values that Spark reads, for every type of key."""
+
+import random
+from collections.abc import Iterator
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.footers import FooterReader
+from pipeline.index_rows import ColumnBounds, IndexedFile
+from pipeline.listing import profiles
+from pipeline.parquet_bounds import ABSENT, ParquetFooter
+from pipeline.reading import Reader
+from pipeline.source_table import SourceTable, source_table
+
+COLUMNS = """b TINYINT, h SMALLINT, i INT, l BIGINT, t BOOLEAN, d DATE, s STRING,
+d9 DECIMAL(9,2), d18 DECIMAL(18,0), d38 DECIMAL(38,10), `nested.name` INT, st STRUCT<a: INT>, after INT, f INT"""
+SEED = 20261120
+FILES = 6
+ROWS = 450
+TEXTS = ("", "a", "é", "\U0001f600", "z" * 2000, "a\nb", "Zürich", "zzz", "A", "\uffee")
+
+
+def some_row(chance: random.Random, file: int) -> tuple[object, ...]:
+    """Values of all sizes; the last file has nothing but nulls, and each has its own share of them."""
+    nulls = 1.0 if file == FILES - 1 else file / FILES
+    whole = 10 ** chance.randint(0, 37)
+    values = (
+        *(chance.randint(-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 16, 32, 64)),
+        chance.random() < file / 2,
+        date(1582, 10, 15) + timedelta(chance.randint(-3 if file == 1 else 0, 3_000_000)),
+        chance.choice(TEXTS[:3] if file % 2 else TEXTS),
+        Decimal(chance.randint(-(10**9) + 1, 10**9 - 1)).scaleb(-2),
+        Decimal(chance.randint(-(10**18) + 1, 10**18 - 1)),
+        Decimal(f"{chance.randint(-whole, whole)}E-10"),
+        chance.randint(-5, 5),
+        (chance.randint(-5, 5),),
+        chance.randint(-5, 5),
+    )
+    return *(None if chance.random() < nulls else value for value in values), file
+
+
+@pytest.fixture(scope="module", params=["parquet", "orc"])
+def of_all_types(local_spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[SourceTable]:
+    chance = random.Random(SEED)  # noqa: S311 - for data
+    rows = [some_row(chance, file) for file in range(FILES) for _ in range(ROWS)]
+    name = f"default.all_types_{request.param}"
+    local_spark.sql(
+        f"CREATE TABLE {name} ({COLUMNS}) USING {request.param} PARTITIONED BY (f) "
+        f"OPTIONS ('parquet.block.size' = '4096', 'parquet.page.size.row.check.min' = '50')"
+    )
+    local_spark.createDataFrame(rows, COLUMNS).coalesce(1).write.insertInto(name)
+    yield source_table(local_spark, name)
+    local_spark.sql(f"DROP TABLE {name}")
+
+
+def by_footers(spark: SparkSession, table: SourceTable, files: list[IndexedFile]) -> dict[str, IndexedFile]:
+    return {file.path: file for file in FooterReader(spark, table).read(files)}
+
+
+def test_footers_say_exactly_what_spark_reads(local_spark: SparkSession, of_all_types: SourceTable) -> None:
+    reader = Reader.of(local_spark, of_all_types)
+    files = reader.listed("TRUE", FILES + 1)
+    told = by_footers(local_spark, of_all_types, files)
+    assert len(told) == len(files) == FILES
+    # Whose name could be a nested one's is read by Spark, and ORC knows no such doubt.
+    unsaid = {"nested.name"} if of_all_types.provider == "parquet" else set()
+    for read in profiles(reader.session, of_all_types, of_all_types.data_columns, "TRUE", FILES + 1):
+        said = told[read.path].columns
+        assert said.keys() == of_all_types.columns.keys() - unsaid
+        for name in of_all_types.data_columns.keys() - unsaid:
+            assert as_values(said[name]) == as_values(read.columns[name]), f"{name} of {read.path}, seed {SEED}"
+
+
+def as_values(bounds: ColumnBounds) -> tuple[object, ...]:
+    is_decimal = bounds.type_name.startswith("decimal")
+    low, high = (Decimal(text) if is_decimal and text is not None else text for text in (bounds.low, bounds.high))
+    return bounds.type_name, low, high, bounds.nulls
+
+
+def test_the_row_groups_of_a_parquet_file_count_together(local_spark: SparkSession, tmp_path: Path) -> None:
+    folder = str(tmp_path / "groups")
+    frame = local_spark.sql("SELECT id AS x, CAST(id % 7 AS STRING) AS s FROM range(0, 5000, 1, 1)")
+    frame.write.option("parquet.block.size", 1024).option("parquet.page.size.row.check.min", 100).parquet(folder)
+    [path] = local_spark.read.parquet(folder).inputFiles()
+    jvm = local_spark._jvm  # noqa: SLF001
+    assert jvm is not None
+    conf = local_spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+    footer = ParquetFooter.open(jvm, conf, jvm.org.apache.hadoop.fs.Path(path))
+    try:
+        assert footer.blocks.size() > 1
+        assert footer.bounds("x", "bigint") == ("0", "4999", 0)
+        assert footer.bounds("s", "string") == ("0", "6", 0)
+        # Of other letters, and not there.
+        assert footer.bounds("X", "bigint") == footer.bounds("y", "int") == ABSENT
+        # Of another type.
+        assert footer.bounds("x", "int") is footer.bounds("s", "decimal(10,0)") is None
+    finally:
+        footer.close()
+
+
+def test_a_file_that_changed_after_it_was_listed_is_left_out(local_spark: SparkSession, tmp_path: Path) -> None:
+    name = "default.changing"
+    local_spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{tmp_path}' AS SELECT id AS x FROM range(9)")
+    try:
+        table = source_table(local_spark, name)
+        files = Reader.of(local_spark, table).listed("TRUE", 10)
+        for written in tmp_path.glob("*.parquet"):
+            written.touch()
+        assert not by_footers(local_spark, table, files)
+    finally:
+        local_spark.sql(f"DROP TABLE {name}")
+
+
+def test_a_footer_that_cannot_be_read_says_nothing(local_spark: SparkSession, tmp_path: Path) -> None:
+    name = "default.unreadable"
+    local_spark.sql(f"CREATE TABLE {name} (x BIGINT) USING parquet LOCATION '{tmp_path}'")
+    try:
+        no_file = IndexedFile(f"file:{tmp_path}/none.parquet", 4, 5, 6, {})
+        [told] = FooterReader(local_spark, source_table(local_spark, name)).read([no_file])
+        assert told == no_file
+    finally:
+        local_spark.sql(f"DROP TABLE {name}")
