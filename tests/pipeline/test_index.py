@@ -247,7 +247,7 @@ def test_what_cannot_be_indexed_is_said_at_once(local_spark: SparkSession, table
     assert "is a view; name the table that it reads" in refusal(f"{table}_seen")
     assert "is a table of format csv; expected one of parquet, orc" in refusal(f"{table}_text")
     assert f"{table} has no column z; it has x, price" in refusal(table, columns=("z",))
-    assert "price cannot be indexed: values of double are not compared" in refusal(table, columns=("x", "Price"))
+    assert "Price cannot be indexed: values of double are not compared" in refusal(table, columns=("x", "Price"))
     assert "code cannot be indexed: values of char(3) are not compared" in refusal(table, columns=("code",))
     assert "the index cannot be made" in refusal(table, into="no_database.file_index")
     assert "is a table of another kind" in refusal(table, into=table)
