@@ -29,8 +29,8 @@ FILES_MAX = 200_000
 # Files written to the index at once: what a killed run loses, against rewriting a table's rows that often.
 BATCH_FILES = 5_000
 
-# A footer takes the driver some ten calls through py4j for each column, of 0.1 to 0.4 ms. Executors read a file of
-# up to this size in less, and many at once.
+# A footer takes the driver some ten calls through py4j for each column, of 0.1 to 0.4 ms, whatever its size.
+# To read a file of up to this size is no more work, and is spread over the executors.
 READ_WHOLE_BYTES_MAX = 1 << 20
 
 # Where a store keeps times in whole seconds, a file can be written twice in one of them.
