@@ -1,0 +1,170 @@
+"""Which files of a table certainly hold no row of a cover, and the condition that lets Spark skip them.
+
+Only what is known to miss is ever named, by path, size and modification time together: a file that is new, that
+was written again, or whose path is spelled otherwise is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from rewriter.cover import Box, Cover
+from rewriter.domain import Domain
+from rewriter.file_bounds import ColumnBounds
+from rewriter.file_facts import Bounds, FileFacts, Lack, read_files
+from rewriter.keys import UnreadableKeyError, is_key_type, literal
+from rewriter.widen import column_by_column
+
+__all__ = ["Bounds", "FileFacts", "FileIndex", "Lack", "Selection", "file_hint"]
+
+# Files of one index. More are read unasked: half a kilobyte each is 100 MB.
+FILES_MAX = 200_000
+
+# Files looked up in the boxes of a cover, one by one: a tenth of a second. Beyond this they are looked up column
+# by column, which keeps those of pairs that mix the keys of several boxes.
+LOOKUPS_MAX = 1 << 19
+
+_ALL_ROWS = Cover.all()
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What of a table need not be read, and how much is left."""
+
+    misses: tuple[FileFacts, ...]
+    kept: int
+    kept_bytes: int
+    total: int
+    total_bytes: int
+
+
+@dataclass(frozen=True)
+class FileIndex:
+    """The files of one table as they were when they were indexed."""
+
+    # Of the indexed columns, by their names in lower case.
+    type_names: Mapping[str, str]
+    files: tuple[FileFacts, ...]
+    # Positions of the bounds, made when a column is asked for first. Two threads make the same.
+    _columns: dict[str, ColumnBounds] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Sequence[object]], type_names: Mapping[str, str]) -> FileIndex:
+        """An index from rows of the index table: path, size, time, row count, bounds and lacks as JSON.
+
+        `type_names` are the table's own columns as it has them now. A row that is not understood is left out. A
+        column has no bounds if its type was another one as the file was indexed, or is one that keys cannot have.
+        """
+        known = {name.lower(): type_name for name, type_name in type_names.items() if is_key_type(type_name)}
+        return cls(known, _without_contradictions(read_files(rows, known, FILES_MAX)))
+
+    def misses(self, cover: Cover, among: Cover = _ALL_ROWS) -> Selection:
+        """The files that certainly hold no row of the cover, of those that may hold a row of `among`."""
+        files = self.files
+        asked = self._holding(among, range(len(files)))
+        kept = set(self._holding(cover, asked))
+        misses = tuple(files[number] for number in asked if number not in kept)
+        total_bytes = sum(files[number].size_bytes for number in asked)
+        missed_bytes = sum(facts.size_bytes for facts in misses)
+        return Selection(misses, len(kept), total_bytes - missed_bytes, len(asked), total_bytes)
+
+    def bounds(self, column: str) -> ColumnBounds | None:
+        """The bounds of all files in a column, or None if it is not indexed."""
+        name = column.lower()
+        if name not in self.type_names:
+            return None
+        if name not in self._columns:
+            of_files = (facts.bounds.get(name) for facts in self.files)
+            self._columns[name] = ColumnBounds.of(self.type_names[name], of_files)
+        return self._columns[name]
+
+    def _holding(self, cover: Cover, numbers: Sequence[int]) -> Sequence[int]:
+        """Those of the files that may hold a row of the cover."""
+        boxes = cover.boxes
+        if len(boxes) > 1:
+            around = Box.of(column_by_column(boxes))
+            numbers = numbers if around is None else self._holding_box(around, numbers)
+            if len(numbers) * sum(len(box.domains) for box in boxes) > LOOKUPS_MAX:
+                return numbers
+        found: set[int] = set()
+        left = numbers
+        for box in boxes:
+            held = self._holding_box(box, left)
+            if held:
+                found.update(held)
+                left = [number for number in left if number not in found]
+        return [number for number in numbers if number in found]
+
+    def _holding_box(self, box: Box, numbers: Sequence[int]) -> Sequence[int]:
+        for column, domain in box.domains:
+            bounds = self.bounds(column)
+            numbers = numbers if bounds is None else bounds.holding(numbers, domain)
+        domains = {column.lower(): domain for column, domain in box.domains}
+        # Thousands of files have the same lists.
+        is_missed: dict[Lack, bool] = {}
+        left = []
+        for number in numbers:
+            for lack in self.files[number].lacks:
+                if lack not in is_missed:
+                    is_missed[lack] = self._lacks_all(lack, domains)
+                if is_missed[lack]:
+                    break
+            else:
+                left.append(number)
+        return left
+
+    def _lacks_all(self, lack: Lack, domains: Mapping[str, Domain]) -> bool:
+        """Whether all that the domains allow in the columns is known to be missing."""
+        asked = [domains.get(column) for column in lack.columns]
+        known = [domain for domain in asked if domain is not None and not domain.nullable]
+        types = [self.type_names[column] for column in lack.columns]
+        if len(known) < len(asked) or [domain.type_name for domain in known] != types:
+            return False
+        # More tuples than are lacked are not all lacked: so no domain is listed that is wide.
+        if math.prod(domain.width for domain in known) > len(lack.tuples):
+            return False
+        return all(values in lack.tuples for values in product(*(domain.values for domain in known)))
+
+
+def _without_contradictions(files: Iterable[FileFacts]) -> tuple[FileFacts, ...]:
+    """The files of which the index says one thing: one that it tells of in two ways is not known."""
+    found: dict[str, FileFacts | None] = {}
+    for facts in files:
+        is_new = found.setdefault(facts.identity, facts) == facts
+        found[facts.identity] = facts if is_new else None
+    return tuple(facts for facts in found.values() if facts is not None)
+
+
+# What Spark compares with the names of the misses. It prunes files by a condition on `_metadata` alone, before it
+# reads any.
+_IDENTITY = (
+    "concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', "
+    "CAST(unix_millis(_metadata.file_modification_time) AS STRING))"
+)
+_HINT = _IDENTITY + " NOT IN ({})"
+
+
+def file_hint(misses: Sequence[FileFacts], chars_max: int) -> tuple[str, tuple[FileFacts, ...]]:
+    """The condition that a row is in none of the files, and the files that fit into it: the largest first.
+
+    Empty for none. It is one comparison, to be joined to others in parentheses.
+    """
+    chars_left = chars_max - len(_HINT)
+    texts: list[str] = []
+    named: list[FileFacts] = []
+    for facts in sorted(misses, key=lambda facts: facts.size_bytes, reverse=True):
+        try:
+            text = literal("string", facts.identity)
+        except UnreadableKeyError:
+            continue  # a path whose bytes did not arrive whole
+        if len(text) + len(_SEPARATOR) <= chars_left:
+            chars_left -= len(text) + len(_SEPARATOR)
+            texts.append(text)
+            named.append(facts)
+    return (_HINT.format(_SEPARATOR.join(texts)), tuple(named)) if texts else ("", ())
+
+
+_SEPARATOR = ", "
