@@ -22,6 +22,7 @@ _JSON_CHARS_MAX = 1 << 20
 # Skewed tuples of a file that are looked at. The load that makes them allows far fewer.
 _TUPLES_MAX = 10_000
 
+_BIGINT_MAX = (1 << 63) - 1
 # Long enough for any bigint, and short enough that reading it takes no time.
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -109,7 +110,7 @@ class _Reader:
             yield name, Bounds(low, high, nulls if _is_count(nulls) else None)
 
     def _lacking(self, text: object, bounds: Mapping[str, Bounds]) -> tuple[Lack, ...]:
-        """What a file lacks in columns that have their types still: the bounds alone say which types those were."""
+        """What a file lacks, in columns that have their types still: only the bounds say which those were."""
         if not isinstance(text, str):
             return ()
         key = text, frozenset(bounds)
@@ -163,7 +164,7 @@ def _reading(type_name: str) -> _Reading:
 
 
 def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _BIGINT_MAX
 
 
 def _is_path(value: object) -> TypeGuard[str]:

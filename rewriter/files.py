@@ -1,8 +1,4 @@
-"""Which files of a table certainly hold no row of a cover, and the condition that lets Spark skip them.
-
-Only what is known to miss is ever named, by path, size and modification time together: a file that is new, that
-was written again, or whose path is spelled otherwise is read.
-"""
+"""Which files of a table certainly hold no row of a cover."""
 
 from __future__ import annotations
 
@@ -15,7 +11,8 @@ from rewriter.cover import Box, Cover
 from rewriter.domain import Domain
 from rewriter.file_bounds import ColumnBounds
 from rewriter.file_facts import Bounds, FileFacts, Lack, read_files
-from rewriter.keys import UnreadableKeyError, is_key_type, literal
+from rewriter.file_hint import file_hint
+from rewriter.keys import is_key_type
 from rewriter.widen import column_by_column
 
 __all__ = ["Bounds", "FileFacts", "FileIndex", "Lack", "Selection", "file_hint"]
@@ -136,35 +133,3 @@ def _without_contradictions(files: Iterable[FileFacts]) -> tuple[FileFacts, ...]
         is_new = found.setdefault(facts.identity, facts) == facts
         found[facts.identity] = facts if is_new else None
     return tuple(facts for facts in found.values() if facts is not None)
-
-
-# What Spark compares with the names of the misses. It prunes files by a condition on `_metadata` alone, before it
-# reads any.
-_IDENTITY = (
-    "concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', "
-    "CAST(unix_millis(_metadata.file_modification_time) AS STRING))"
-)
-_HINT = _IDENTITY + " NOT IN ({})"
-
-
-def file_hint(misses: Sequence[FileFacts], chars_max: int) -> tuple[str, tuple[FileFacts, ...]]:
-    """The condition that a row is in none of the files, and the files that fit into it: the largest first.
-
-    Empty for none. It is one comparison, to be joined to others in parentheses.
-    """
-    chars_left = chars_max - len(_HINT)
-    texts: list[str] = []
-    named: list[FileFacts] = []
-    for facts in sorted(misses, key=lambda facts: facts.size_bytes, reverse=True):
-        try:
-            text = literal("string", facts.identity)
-        except UnreadableKeyError:
-            continue  # a path whose bytes did not arrive whole
-        if len(text) + len(_SEPARATOR) <= chars_left:
-            chars_left -= len(text) + len(_SEPARATOR)
-            texts.append(text)
-            named.append(facts)
-    return (_HINT.format(_SEPARATOR.join(texts)), tuple(named)) if texts else ("", ())
-
-
-_SEPARATOR = ", "

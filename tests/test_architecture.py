@@ -92,6 +92,7 @@ REWRITER_LAYERS = (
     "partitions",
     "file_facts",
     "file_bounds",
+    "file_hint",
     "files",
     "predicate",
     "keyquery",
