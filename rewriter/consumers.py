@@ -22,8 +22,9 @@ METASTORES = {
 }
 
 # Parquet's row group filter takes an IN of more than 10 (parquet.pushdown.inFilterThreshold) for its min and max;
-# ORed ranges it takes as they are.
-PARQUET = Consumer(points_max=10, ranges_max=200)
+# ORed lists and ranges it takes as they are.
+PARQUET = Consumer(points_max=100, ranges_max=20)
+PARQUET_LIST_MAX = 10
 
 # Iceberg reads an IN of more than 200 as no filter at all (InclusiveMetricsEvaluator.IN_PREDICATE_LIMIT).
 ICEBERG = Consumer(points_max=200, ranges_max=200)

@@ -34,6 +34,8 @@ def file_hint(misses: Sequence[FileFacts], chars_max: int) -> tuple[str, tuple[F
     names: list[str] = []
     named: list[FileFacts] = []
     for facts in sorted(misses, key=lambda facts: facts.size_bytes, reverse=True):
+        if len(facts.path) > chars_left:
+            continue  # as it is with most of forty thousand
         try:
             name = literal("string", facts.identity)
         except UnreadableKeyError:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from rewriter.cover import Box, Cover
 from rewriter.domain import Domain
 from rewriter.file_bounds import ColumnBounds
+from rewriter.file_costs import FileCosts
 from rewriter.file_facts import Bounds, FileFacts, Lack, read_files
 from rewriter.file_hint import file_hint
 from rewriter.keys import is_key_type
@@ -17,8 +18,8 @@ from rewriter.widen import column_by_column
 
 __all__ = ["Bounds", "FileFacts", "FileIndex", "Lack", "Selection", "file_hint"]
 
-# Files of one index. More are read unasked: half a kilobyte each is 100 MB.
-FILES_MAX = 200_000
+# Files of one index; all others are simply read. With the bounds of five columns these are 150 MB.
+FILES_MAX = 100_000
 
 # Files looked up in the boxes of a cover, one by one: a tenth of a second. Beyond this they are looked up column
 # by column, which keeps those of pairs that mix the keys of several boxes.
@@ -45,8 +46,9 @@ class FileIndex:
     # Of the indexed columns, by their names in lower case.
     type_names: Mapping[str, str]
     files: tuple[FileFacts, ...]
-    # Positions of the bounds, made when a column is asked for first. Two threads make the same.
-    _columns: dict[str, ColumnBounds] = field(default_factory=dict, init=False, repr=False, compare=False)
+    # Both are made when a column is asked for first, which takes a while. Two threads make the same.
+    _bounds: dict[str, ColumnBounds] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _costs: dict[str, FileCosts] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of_rows(cls, rows: Iterable[Sequence[object]], type_names: Mapping[str, str]) -> FileIndex:
@@ -73,10 +75,34 @@ class FileIndex:
         name = column.lower()
         if name not in self.type_names:
             return None
-        if name not in self._columns:
+        if name not in self._bounds:
             of_files = (facts.bounds.get(name) for facts in self.files)
-            self._columns[name] = ColumnBounds.of(self.type_names[name], of_files)
-        return self._columns[name]
+            self._bounds[name] = ColumnBounds.of(self.type_names[name], of_files)
+        return self._bounds[name]
+
+    def costs(self, column: str) -> FileCosts | None:
+        """What lies between the keys of a column, or None if it is not indexed."""
+        name, bounds = column.lower(), self.bounds(column)
+        if bounds is None:
+            return None
+        if name not in self._costs:
+            self._costs[name] = FileCosts.of(bounds, (facts.size_bytes for facts in self.files))
+        return self._costs[name]
+
+    def reaches_out_of(self, wide: Cover, cover: Cover) -> bool:
+        """Whether a file that may hold a row of the cover may hold rows outside of the wider one too.
+
+        Of pairs it cannot be told, column by column.
+        """
+        if len(wide.boxes) != 1:
+            return True
+        numbers = self._holding(cover, range(len(self.files)))
+        for column, domain in wide.boxes[0].domains:
+            bounds = self.bounds(column)
+            values_outside = replace(domain.complement(), nullable=False)
+            if bounds is None or bounds.holding(numbers, values_outside):
+                return True
+        return False
 
     def _holding(self, cover: Cover, numbers: Sequence[int]) -> Sequence[int]:
         """Those of the files that may hold a row of the cover."""

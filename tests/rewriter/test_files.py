@@ -351,7 +351,7 @@ def test_where_not_all_fit_the_largest_files_are_named() -> None:
     misses = [facts_of(f"file:/t/{size}", size) for size in range(10, 100)]
     text, named = file_hint(misses, 500)
     assert paths(named) == [f"file:/t/{size}" for size in range(99, 99 - len(named), -1)]
-    assert 440 < len(text) <= 500
+    assert 400 < len(text) <= 500
 
 
 def test_a_path_that_is_too_long_leaves_room_for_others() -> None:
