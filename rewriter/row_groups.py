@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rewriter.consumers import PARQUET, PARQUET_LIST_MAX
 from rewriter.cover import Cover
 from rewriter.file_costs import FileCosts
@@ -15,11 +17,13 @@ def row_group_predicate(restriction: Restriction, index: FileIndex | None, chars
 
     As few keys as `PARQUET` takes are listed. More are said in ranges, which leave out where the files that the
     index knows have most of their bytes, or where the keys are farthest apart. None if it would let all files
-    through whole, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
+    through whole, if the table is in no order of the columns, if the condition is too long, or if it is not proven
+    to hold every key. Raises UnreadableKeyError.
     """
     keys = restriction.cover
-    wide = widen(keys, restriction.names, PARQUET, _costs(restriction, index))
-    if keys.is_none or wide.is_all or not wide.encloses(keys) or not _skips(wide, keys, index):
+    costs = _costs(restriction, index)
+    wide = widen(keys, restriction.names, PARQUET, costs)
+    if keys.is_none or wide.is_all or not wide.encloses(keys) or not _skips(wide, keys, index, costs):
         return None
     sql = f"({' OR '.join([cover_sql(wide, PARQUET_LIST_MAX), *doubts([restriction])])})"
     return sql if len(sql) <= chars_max else None
@@ -32,8 +36,10 @@ def _costs(restriction: Restriction, index: FileIndex | None) -> dict[str, FileC
     return {name: costs for name, costs in known if costs is not None}
 
 
-def _skips(wide: Cover, keys: Cover, index: FileIndex | None) -> bool:
-    """Whether a file that is read may have a row group that is skipped: it reaches out of the ranges somewhere."""
+def _skips(wide: Cover, keys: Cover, index: FileIndex | None, costs: Mapping[str, FileCosts]) -> bool:
+    """Whether there may be row groups to skip: in a table in order, where a file has more than what is asked for."""
     if index is None or not index.files:
         return True
-    return index.reaches_out_of(wide, keys)
+    columns = {column for box in wide.boxes for column, _ in box.domains}
+    is_clustered = any(column not in costs or costs[column].is_clustered for column in columns)
+    return is_clustered and index.reaches_out_of(wide, keys)

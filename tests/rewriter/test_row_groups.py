@@ -80,7 +80,7 @@ def test_what_the_session_answered_is_doubted_too() -> None:
 
 def test_gaps_that_hold_most_bytes_are_left_out() -> None:
     # Every 100th value is a key. There is little in the files but between 5,000 and 6,000.
-    index = index_of((0, 100_000, 1), (5_000, 6_000, 1_000_000), (200_000, 200_001, 1))
+    index = index_of((0, 100_000, 1), (5_000, 6_000, 1_000_000), (150_000, 150_001, 1))
     text = said(range(0, 100_001, 100), index)
     assert text is not None
     kept = ranges_of(text)
@@ -103,6 +103,13 @@ def test_nothing_is_said_that_lets_every_file_that_is_read_through_whole() -> No
     assert said(keys, index_of((10, 1_000, 5))) is not None
     assert said(keys, index_of((9, 999, 5))) is not None
     assert said(keys, FileIndex.of_rows([], {})) is not None
+
+
+def test_nothing_is_said_to_a_table_in_no_order_of_the_column() -> None:
+    keys = [10, 500, 900]
+    assert said(keys, index_of((1, 990, 5), (7, 1_000, 5), (3, 995, 5))) is None
+    assert said(keys, index_of((1, 300, 5), (300, 600, 5), (600, 1_000, 5))) is not None
+    assert said(keys, index_of((1, 1_000, 5))) is not None
 
 
 def test_nothing_is_said_of_no_keys_of_what_is_too_long_or_of_all_values() -> None:
