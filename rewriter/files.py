@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from itertools import product
 
 from rewriter.cover import Box, Cover
@@ -21,9 +23,9 @@ __all__ = ["Bounds", "FileFacts", "FileIndex", "Lack", "Selection", "file_hint"]
 # Files of one index; all others are simply read. With the bounds of five columns these are 150 MB.
 FILES_MAX = 100_000
 
-# Files looked up in the boxes of a cover, one by one: a tenth of a second. Beyond this they are looked up column
-# by column, which keeps those of pairs that mix the keys of several boxes.
-LOOKUPS_MAX = 1 << 19
+# Files looked up in the boxes of a cover, one by one: a fifth of a second at the worst. Beyond this they are
+# looked up column by column, which keeps those of pairs that mix the keys of several boxes.
+LOOKUPS_MAX = 1 << 20
 
 _ALL_ROWS = Cover.all()
 
@@ -54,11 +56,19 @@ class FileIndex:
     def of_rows(cls, rows: Iterable[Sequence[object]], type_names: Mapping[str, str]) -> FileIndex:
         """An index from rows of the index table: path, size, time, row count, bounds and lacks as JSON.
 
-        `type_names` are the table's own columns as it has them now. A row that is not understood is left out. A
-        column has no bounds if its type was another one as the file was indexed, or is one that keys cannot have.
+        `type_names` are the table's own columns as it has them now, indexed or not. A row that is not understood
+        is left out. A column has no bounds if its type was another one as the file was indexed, is one that keys
+        cannot have, or if its name is another column's in another case.
         """
-        known = {name.lower(): type_name for name, type_name in type_names.items() if is_key_type(type_name)}
-        return cls(known, _without_contradictions(read_files(rows, known, FILES_MAX)))
+        names = Counter(name.lower() for name in type_names)
+        known = {
+            name.lower(): type_name
+            for name, type_name in type_names.items()
+            if is_key_type(type_name) and names[name.lower()] == 1
+        }
+        files = _without_contradictions(read_files(rows, known, FILES_MAX))
+        indexed = {name for facts in files for name in facts.bounds}
+        return cls({name: known[name] for name in known if name in indexed}, files)
 
     def misses(self, cover: Cover, among: Cover = _ALL_ROWS) -> Selection:
         """The files that certainly hold no row of the cover, of those that may hold a row of `among`."""
@@ -126,18 +136,9 @@ class FileIndex:
             bounds = self.bounds(column)
             numbers = numbers if bounds is None else bounds.holding(numbers, domain)
         domains = {column.lower(): domain for column, domain in box.domains}
-        # Thousands of files have the same lists.
-        is_missed: dict[Lack, bool] = {}
-        left = []
-        for number in numbers:
-            for lack in self.files[number].lacks:
-                if lack not in is_missed:
-                    is_missed[lack] = self._lacks_all(lack, domains)
-                if is_missed[lack]:
-                    break
-            else:
-                left.append(number)
-        return left
+        # Thousands of files have the same lists, each of which is looked through once.
+        is_lacked = cache(partial(self._lacks_all, domains=domains))
+        return [number for number in numbers if not any(map(is_lacked, self.files[number].lacks))]
 
     def _lacks_all(self, lack: Lack, domains: Mapping[str, Domain]) -> bool:
         """Whether all that the domains allow in the columns is known to be missing."""

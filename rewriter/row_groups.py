@@ -37,7 +37,7 @@ def _costs(restriction: Restriction, index: FileIndex | None) -> dict[str, FileC
 
 
 def _skips(wide: Cover, keys: Cover, index: FileIndex | None, costs: Mapping[str, FileCosts]) -> bool:
-    """Whether there may be row groups to skip: in a table in order, where a file has more than what is asked for."""
+    """Whether there may be row groups to skip: in a table in order, where a file has more than is asked for."""
     if index is None or not index.files:
         return True
     columns = {column for box in wide.boxes for column, _ in box.domains}

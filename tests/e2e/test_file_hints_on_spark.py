@@ -78,6 +78,17 @@ def test_a_hint_may_name_files_by_the_thousand(
     assert len(rows) == 30 - (files[1].rows or 0)
 
 
+def test_a_path_may_hold_what_literals_escape(direct: hive.Connection, spark_ui: SparkUi, tmp_path: Path) -> None:
+    folder = tmp_path / "it's $x; -- é"
+    create(direct, "hinted", f"""USING parquet LOCATION "{folder}" AS SELECT 1 AS x""")
+    run(direct, "INSERT INTO hinted VALUES (2)")
+    one, other = files_of(direct, "hinted")
+    before = spark_ui.last_execution()
+    assert len(run(direct, without("hinted", [one]))) == 1
+    assert spark_ui.scans_of("hinted", after=before).files_read == 1
+    assert run(direct, without("hinted", [one, other])) == []
+
+
 def test_a_file_that_came_after_the_index_is_read(direct: hive.Connection) -> None:
     create(direct, "hinted", "USING parquet AS SELECT 1 AS x")
     misses = files_of(direct, "hinted")

@@ -134,6 +134,20 @@ def test_columns_are_found_in_any_case_and_others_keep_every_file() -> None:
     assert missed(index, keys(5, column=Column("other", "int"))) == []
 
 
+def test_an_index_knows_which_of_the_columns_are_indexed() -> None:
+    row = IndexedFile([{"a": 1, "b": None, "c": None}]).indexed("f")
+    types = {"A": "int", "b": "bigint", "c": "boolean", "d": "int"}
+    assert dict(FileIndex.of_rows([row], types).type_names) == {"a": "int", "c": "boolean"}
+    assert dict(FileIndex.of_rows([], types).type_names) == {}
+
+
+def test_columns_whose_names_differ_by_case_have_no_bounds() -> None:
+    row = IndexedFile([{"a": 1, "b": "b", "c": None}]).indexed("f")
+    index = FileIndex.of_rows([row], {"a": "int", "A": "int", "b": "string"})
+    assert missed(index, keys(7)) == []
+    assert missed(index, keys("c", column=B)) == ["f"]
+
+
 def test_no_rows_are_asked_of_any_file_and_all_of_each() -> None:
     index = spans((1, 2), (3, 4))
     assert len(missed(index, Cover.none())) == 2

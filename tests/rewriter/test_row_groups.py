@@ -155,7 +155,7 @@ def test_every_key_is_in_what_is_said(keys: set[int], spans: list[tuple[int, int
 
 
 @laws
-@given(st.lists(_spans, max_size=8), st.lists(st.integers(-5, 405), max_size=20))
+@given(st.lists(_spans, min_size=1, max_size=8), st.lists(st.integers(-5, 405), max_size=20))
 def test_a_files_bytes_lie_between_its_bounds(spans: list[tuple[int, int, int]], asked: list[int]) -> None:
     index = index_of(*spans)
     costs = index.costs("k")
