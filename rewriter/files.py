@@ -144,9 +144,8 @@ class FileIndex:
         """Whether all that the domains allow in the columns is known to be missing."""
         asked = [domains.get(column) for column in lack.columns]
         known = [domain for domain in asked if domain is not None and not domain.nullable]
-        types = [self.type_names[column] for column in lack.columns]
-        if len(known) < len(asked) or [domain.type_name for domain in known] != types:
-            return False
+        if [domain.type_name for domain in known] != [self.type_names[column] for column in lack.columns]:
+            return False  # or one of the columns may hold anything
         # More tuples than are lacked are not all lacked: so no domain is listed that is wide.
         if math.prod(domain.width for domain in known) > len(lack.tuples):
             return False

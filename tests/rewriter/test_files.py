@@ -260,6 +260,16 @@ def test_a_list_of_a_column_that_had_another_type_lacks_nothing() -> None:
     assert missed(FileIndex.of_rows([row], {"a": "int"}), keys(7)) == []
 
 
+def test_a_list_says_nothing_of_null_and_nothing_of_other_columns() -> None:
+    types = {"a": {"type": "int"}, "b": {"type": "int"}}
+    row = ("f", 1, 1, 1, json.dumps(types), '[{"columns": ["a", "b"], "tuples": [["7", "8"]]}]')
+    index = FileIndex.of_rows([row], {"a": "int", "b": "int"})
+    columns = [A, Column("b", "int")]
+    assert missed(index, Cover.of_rows(columns, [(7, 8)])) == ["f"]
+    assert missed(index, Cover.of_rows(columns, [(7, 8), (7, None)])) == []
+    assert missed(index, keys(7)) == []
+
+
 def test_lacked_values_are_compared_as_values_and_not_by_their_spelling() -> None:
     row = ("f", 1, 1, 1, '{"d": {"type": "decimal(5,2)"}}', '[{"columns": ["d"], "tuples": [["1.5"], ["02.00"]]}]')
     index = FileIndex.of_rows([row], {"d": "decimal(5,2)"})
