@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rewriter.catalog import Column
 from rewriter.consumers import PARQUET
+from rewriter.cover import Cover
 from rewriter.domain import Domain
 from rewriter.file_costs import FileCosts
 from rewriter.files import FileIndex
@@ -119,6 +120,11 @@ def test_nothing_is_said_of_no_keys_of_what_is_too_long_or_of_all_values() -> No
         (Column("k", "boolean"),), KeySet.of(("boolean",), [(True,), (False,), (None,)], null_safe=(True,))
     )
     assert row_group_predicate(every, None, CHARS_MAX) is None
+
+
+def test_what_lost_a_key_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rewriter.row_groups.widen", lambda *_: Cover.of_rows([K], [(1,)]))
+    assert row_group_predicate(restriction(1, 7), None, CHARS_MAX) is None
 
 
 def test_pairs_stay_pairs() -> None:
