@@ -60,10 +60,22 @@ class Plan:
         )
         return tuple(dict.fromkeys(wanted))
 
+    def wants_files(self, answers: Mapping[Question, KeyAnswer]) -> tuple[TableName, ...]:
+        """The tables of which a file index would tell which files hold no key, or nothing that a filter asks for."""
+        wanted = (scan.reference.name for scan in self.scans if _wants_files(scan, answers))
+        return tuple(dict.fromkeys(wanted))
+
 
 # Keys that are said one by one without a second thought: the metastore digests them, and to ask for a list of
 # partitions costs more than it could save.
 _FEW_KEYS = 16
+
+
+def _wants_files(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> bool:
+    return not scan.own.is_all or any(
+        _length(answers.get(reducer.key_query)) and any(map(scan.has_files_by, reducer.columns))
+        for reducer in _effective(scan, answers)
+    )
 
 
 def _length(answer: KeyAnswer | None) -> int:

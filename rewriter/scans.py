@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from rewriter.catalog import TableName
+from rewriter.catalog import TableFacts, TableName
+from rewriter.cover import Cover
 from rewriter.jointree import Leaf, Reference
 from rewriter.limits import Limits
 from rewriter.matches import fact_refusal
@@ -27,10 +28,27 @@ class PlannedScan:
     alias: str
     reducers: tuple[Reducer, ...] = ()
     skip: SkipReason | None = None
-    # The columns that the table is partitioned by, the leading one first; of a view or a CTE they are not known.
-    partition_columns: tuple[str, ...] = ()
-    # The table by its full name, where the reference is not to a CTE, nor to what belongs to one session.
-    table: TableName | None = None
+    # What is known of the table; None of a CTE, which may have the name of one.
+    facts: TableFacts | None = None
+    # What the statement's own filters let through, by lower-case columns: all, unless files can be left out by it.
+    own: Cover = field(default_factory=Cover.all)
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The columns that the table is partitioned by, the leading one first; of a view they are not known."""
+        return self.facts.partition_columns if self.facts is not None else ()
+
+    @property
+    def table(self) -> TableName | None:
+        """The table by its full name, where it is not a CTE, nor what belongs to one session."""
+        return self.facts.full_name if self.facts is not None else None
+
+    def has_files_by(self, column: str) -> bool:
+        """Whether a column that is no partition column tells which files can be left out."""
+        known = self.facts.column(column) if self.facts is not None else None
+        if self.facts is None or known is None:
+            return False
+        return column.lower() in self.facts.file_columns and not self.facts.is_partition_column(known)
 
 
 def scans(scopes: Scopes, limits: Limits) -> tuple[PlannedScan, ...]:
@@ -42,14 +60,12 @@ def scans(scopes: Scopes, limits: Limits) -> tuple[PlannedScan, ...]:
         for leaf in block.tree.leaves
         if leaf.reference is not None
     )
-    return tuple(_if_checked(scopes, scan) for scan in planned) if limits.strict else planned
+    return tuple(_if_checked(scan) for scan in planned) if limits.strict else planned
 
 
-def _if_checked(scopes: Scopes, scan: PlannedScan) -> PlannedScan:
+def _if_checked(scan: PlannedScan) -> PlannedScan:
     """The scan, to be narrowed only where it can carry a check of its keys."""
-    # Only of a table are these known: neither a view nor a CTE with the name of a table has them.
-    is_table = bool(scan.partition_columns)
-    if not scan.reducers or (is_table and can_be_checked(scopes.catalog.get(scan.reference.name))):
+    if not scan.reducers or can_be_checked(scan.facts):
         return scan
     return replace(scan, reducers=(), skip=SkipReason.STRICT_TABLE)
 
@@ -103,8 +119,7 @@ def _scan(
     if reducers and reference.refusal is None:
         # A CTE may have the name of a table.
         facts = None if scopes.is_cte_name(leaf) else scopes.catalog.get(reference.name)
-        columns, table = (facts.partition_columns, facts.full_name) if facts is not None else ((), None)
-        return PlannedScan(reference, leaf.alias, reducers, partition_columns=columns, table=table)
+        return PlannedScan(reference, leaf.alias, reducers, facts=facts)
     return PlannedScan(reference, leaf.alias, skip=_reason(scopes, block, leaf, reference, found))
 
 
