@@ -108,9 +108,9 @@ class Behind(Protocol):
         """Whether a filter on the view's column lets Spark prune partitions."""
 
 
-# Formats in which a file by itself says what its columns hold: they stand in it by their names, in a binary form. CSV
-# has them by their place, and what a text comes to depends on options and settings that may change after the file was
-# looked into. Hive's own tables have no `_metadata`, by which files are told apart.
+# Formats in which a file by itself says what its columns hold: they stand in it by their names, in a binary form.
+# CSV has them by their place, and what a text comes to depends on options and settings that may change after the
+# file was looked into. Hive's own tables have no `_metadata`, by which files are told apart.
 _INDEXED_PROVIDERS = frozenset({"parquet", "orc"})
 
 # Formats that Spark writes in buckets of its own hash, and leaves buckets out of. Those of Hive's tables it ignores.
@@ -170,7 +170,7 @@ class TableFacts:
 
     @property
     def bucket_column(self) -> str | None:
-        """The column, in lower case, by whose values buckets can be left out: Spark does so only for a single one."""
+        """The column, in lower case, by which buckets can be left out: Spark does so by a single one only."""
         is_pruned = self.kind is TableKind.TABLE and self.provider in _BUCKETED_PROVIDERS and self.bucket_count
         return self.bucket_columns[0].lower() if is_pruned and len(self.bucket_columns) == 1 else None
 

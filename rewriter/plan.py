@@ -61,7 +61,7 @@ class Plan:
         return tuple(dict.fromkeys(wanted))
 
     def wants_files(self, answers: Mapping[Question, KeyAnswer]) -> tuple[TableName, ...]:
-        """The tables of which a file index would tell which files hold no key, or nothing that a filter asks for."""
+        """The tables of which a file index would tell which files hold nothing that is asked for."""
         wanted = (scan.reference.name for scan in self.scans if _wants_files(scan, answers))
         return tuple(dict.fromkeys(wanted))
 
