@@ -113,7 +113,7 @@ class Behind(Protocol):
 # file was looked into. Hive's own tables have no `_metadata`, by which files are told apart.
 _INDEXED_PROVIDERS = frozenset({"parquet", "orc"})
 
-# Formats that Spark writes in buckets of its own hash, and leaves buckets out of. Those of Hive's tables it ignores.
+# Formats that Spark writes in buckets and leaves buckets out of. Those of Hive's tables it ignores.
 _BUCKETED_PROVIDERS = frozenset({"parquet", "orc", "csv", "json"})
 
 
@@ -161,12 +161,17 @@ class TableFacts:
 
     @cached_property
     def file_columns(self) -> frozenset[str]:
-        """The columns, in lower case, by whose values whole files can be left out, partition columns among them."""
+        """The columns, in lower case, by which whole files can be left out, partition columns among them."""
         # Behind a column of that name Spark hides its own, by which files are told apart.
         names_files = self.provider in _INDEXED_PROVIDERS and self.column("_metadata") is None
         if self.kind is not TableKind.TABLE or not names_files:
             return frozenset()
         return frozenset(name.lower() for name in self.indexed_columns) & self._by_name.keys()
+
+    @property
+    def is_hive(self) -> bool:
+        """Whether it is a table in Hive's format, which has no `_metadata` to tell files apart by."""
+        return self.kind is TableKind.TABLE and self.provider == "hive"
 
     @property
     def bucket_column(self) -> str | None:
@@ -193,6 +198,22 @@ def switched_off(catalog: Catalog, names: frozenset[TableName]) -> Catalog:
         name: replace(facts, is_off=True) if facts is not None and _is_among(folded, name, facts) else facts
         for name, facts in catalog.items()
     }
+
+
+def knowing_less(catalog: Catalog, *, files: bool, buckets: bool) -> Catalog:
+    """The catalog without what file indexes know of the tables, or without their buckets."""
+    if not (files or buckets):
+        return catalog
+    return {
+        name: None if facts is None else _knowing_less(facts, files, buckets) for name, facts in catalog.items()
+    }
+
+
+def _knowing_less(facts: TableFacts, files: bool, buckets: bool) -> TableFacts:  # noqa: FBT001 - as they come
+    if not (facts.indexed_columns or facts.bucket_columns):
+        return facts
+    indexed = () if files else facts.indexed_columns
+    return replace(facts, indexed_columns=indexed, bucket_columns=() if buckets else facts.bucket_columns)
 
 
 def _is_among(folded: AbstractSet[tuple[str, ...]], name: TableName, facts: TableFacts) -> bool:

@@ -7,6 +7,7 @@ Spark's own planner prunes by and that it keeps to itself, so that the partition
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import itemgetter
@@ -43,6 +44,20 @@ class Restriction:
     def cover(self) -> Cover:
         """The rows that it lets through."""
         return self.keys.cover(self.names)
+
+    def of_columns(self, names: AbstractSet[str]) -> Restriction | None:
+        """What it says of some of its columns, in lower case, by themselves; None if it reads none of them."""
+        places = [i for i, name in enumerate(self.names) if name.lower() in names]
+        if not places:
+            return None
+        if len(places) == len(self.columns) or not isinstance(self.keys, KeySet):
+            return self
+        rows = {tuple(row[i] for i in places) for row in self.keys.rows}
+        types = tuple(self.keys.type_names[i] for i in places)
+        # The nulls that match nothing have been dropped long since.
+        keys = KeySet.of(types, rows, null_safe=(True,) * len(places))
+        keys = replace(keys, assumptions=self.keys.assumptions)
+        return Restriction(tuple(self.columns[i] for i in places), keys)
 
 
 @dataclass(frozen=True)
@@ -97,6 +112,11 @@ def render(
     return Predicate(sql, is_exact, wide)
 
 
+def type_doubt(column: Column) -> str:
+    """What holds only if the column has another type by now."""
+    return f"typeof({quoted(column.name)}) <> '{column.type_name}'"
+
+
 def doubts(restrictions: Sequence[Restriction]) -> list[str]:
     """What holds only if something that the keys rest on does not."""
     types = {column.name: column.type_name for restriction in restrictions for column in restriction.columns}
@@ -106,7 +126,7 @@ def doubts(restrictions: Sequence[Restriction]) -> list[str]:
         types = {}
     assumed = (assumption for restriction in restrictions for assumption in restriction.keys.assumptions)
     return [
-        *(f"typeof({quoted(name)}) <> '{type_name}'" for name, type_name in types.items()),
+        *(type_doubt(Column(name, type_name)) for name, type_name in types.items()),
         *(f"{function} <> {value}" for function, value in dict.fromkeys(assumed)),
     ]
 

@@ -125,8 +125,12 @@ class BlockPlanner:
             yield Finding(reference, self._found(whole, outer.texts, [replace(match, key=REDUCED_KEY)]))
 
     def _found(self, source: Source, filters: tuple[str, ...], matches: Sequence[Match]) -> Reducer | SkipReason:
-        if known_bytes(self._scopes.catalog, source.tables) > self._limits.small_side_bytes_max:
+        asked_bytes = known_bytes(self._scopes.catalog, source.tables)
+        if asked_bytes > self._limits.small_side_bytes_max:
             return SkipReason.SMALL_SIDE_TOO_LARGE
+        fact_bytes = matches[0].origin.facts.size_bytes
+        if fact_bytes is not None and asked_bytes > fact_bytes and all(match.is_on_data for match in matches):
+            return SkipReason.SMALL_SIDE_LARGER
         return self._reducer(source, filters, matches)
 
     def _reducer(self, source: Source, filters: tuple[str, ...], matches: Sequence[Match]) -> Reducer:
@@ -141,7 +145,7 @@ class BlockPlanner:
         if len(matches) > 1:
             instead = tuple(self._reducer(source, filters, [match]) for match in matches)
         else:
-            instead = (self._by_ranges(source, filters, matches[0]),)
+            instead = (self._by_ranges(source, filters, matches[0]),) if matches[0].takes_ranges else ()
         return Reducer(
             columns=tuple(match.column for match in matches),
             join=" AND ".join(dict.fromkeys(match.shown for match in matches)),

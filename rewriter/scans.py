@@ -11,10 +11,11 @@ from rewriter.cover import Cover
 from rewriter.jointree import Leaf, Reference
 from rewriter.limits import Limits
 from rewriter.matches import fact_refusal
+from rewriter.own_filters import own_cover
 from rewriter.readers import Readers
 from rewriter.reducers import BlockPlanner, Reducer
 from rewriter.rule import Rule
-from rewriter.scopes import Block, Scopes
+from rewriter.scopes import Block, Scope, Scopes
 from rewriter.skip import SkipReason
 from rewriter.strengthen import strengthen
 from rewriter.strict import can_be_checked
@@ -53,9 +54,10 @@ class PlannedScan:
 
 def scans(scopes: Scopes, limits: Limits) -> tuple[PlannedScan, ...]:
     """One for each table reference in a FROM, outer blocks before inner ones."""
-    found = _capped(_findings(scopes, limits), limits.key_queries_max)
+    found = _findings(scopes, limits)
+    found = replace(found, results=_capped(found.results, limits.key_queries_max))
     planned = tuple(
-        _scan(scopes, block, leaf, leaf.reference, found[leaf.reference])
+        _scan(scopes, block, leaf, leaf.reference, found)
         for block in scopes.blocks
         for leaf in block.tree.leaves
         if leaf.reference is not None
@@ -78,8 +80,16 @@ def refused(scopes: Scopes, reason: SkipReason) -> tuple[PlannedScan, ...]:
     )
 
 
-def _findings(scopes: Scopes, limits: Limits) -> dict[Reference, list[Reducer | SkipReason]]:
-    found: dict[Reference, list[Reducer | SkipReason]] = defaultdict(list)
+@dataclass(frozen=True)
+class _Findings:
+    """What equalities come to, and the statement's own filters as far as files can be left out by them."""
+
+    results: dict[Reference, list[Reducer | SkipReason]] = field(default_factory=lambda: defaultdict(list))
+    own: dict[Reference, Cover] = field(default_factory=dict)
+
+
+def _findings(scopes: Scopes, limits: Limits) -> _Findings:
+    found = _Findings()
     if all(fact_refusal(scopes.catalog.get(name)) is not None for name in scopes.tables):
         # Most statements read no table that could be narrowed, and then nothing else matters.
         return found
@@ -92,8 +102,22 @@ def _findings(scopes: Scopes, limits: Limits) -> dict[Reference, list[Reducer | 
         scope = scopes.scope_of(block.select)
         if scope is not None and block.has_conditions:
             for finding in BlockPlanner(scopes, readers, scope, limits).findings():
-                found[finding.reference].append(finding.result)
+                found.results[finding.reference].append(finding.result)
+            if Rule.FILE_HINTS not in limits.rules_off:
+                found.own.update(_own_covers(scopes, readers, scope))
     return found
+
+
+def _own_covers(scopes: Scopes, readers: Readers, scope: Scope) -> Iterator[tuple[Reference, Cover]]:
+    """What the block's own filters leave of the tables that it reads, where it is not all of a table's files."""
+    for leaf in scope.block.tree.leaves:
+        if leaf.reference is None or leaf.reference.refusal is not None or scopes.is_cte_name(leaf):
+            continue
+        facts = scopes.catalog.get(leaf.reference.name)
+        if facts is not None and facts.file_columns and fact_refusal(facts) is None:
+            cover = own_cover(scope, readers.filters_of(scope), leaf, facts)
+            if not cover.is_all:
+                yield leaf.reference, cover
 
 
 def _capped(
@@ -112,14 +136,13 @@ def _capped(
     return defaultdict(list, capped)
 
 
-def _scan(
-    scopes: Scopes, block: Block, leaf: Leaf, reference: Reference, found: list[Reducer | SkipReason]
-) -> PlannedScan:
+def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: Reference, noted: _Findings) -> PlannedScan:
+    found, own = noted.results[reference], noted.own.get(reference)
     reducers = tuple(dict.fromkeys(result for result in found if isinstance(result, Reducer)))
-    if reducers and reference.refusal is None:
+    if (reducers or own is not None) and reference.refusal is None:
         # A CTE may have the name of a table.
         facts = None if scopes.is_cte_name(leaf) else scopes.catalog.get(reference.name)
-        return PlannedScan(reference, leaf.alias, reducers, facts=facts)
+        return PlannedScan(reference, leaf.alias, reducers, facts=facts, own=own or Cover.all())
     return PlannedScan(reference, leaf.alias, skip=_reason(scopes, block, leaf, reference, found))
 
 

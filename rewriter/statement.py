@@ -57,6 +57,11 @@ class Statement:
         return any(token.text.lower() == "_metadata" for token in self.tokens)
 
     @cached_property
+    def names_files(self) -> bool:
+        """Whether it asks Spark which file, or which part of one, a row comes from."""
+        return any(token.text.lower().startswith("input_file_") for token in self.tokens)
+
+    @cached_property
     def database_qualifiers(self) -> frozenset[str]:
         """Lower-case names that stand in `a.b.c` before the column, as database or as table.
 

@@ -109,6 +109,7 @@ REWRITER_LAYERS = (
     "lineage",
     "sources",
     "filters",
+    "own_filters",
     "readers",
     "snowflake",
     "matches",
@@ -116,6 +117,8 @@ REWRITER_LAYERS = (
     "strict",
     "views",
     "scans",
+    "buckets",
+    "scan_predicate",
     "splice",
     "plan",
 )
