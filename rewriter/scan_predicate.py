@@ -17,12 +17,17 @@ from rewriter.cover import Box, Cover
 from rewriter.files import FileIndex, Selection, file_hint
 from rewriter.limits import Limits
 from rewriter.predicate import Budget, Predicate, Restriction, doubts, render, type_doubt
+from rewriter.row_groups import row_group_predicate
 from rewriter.rule import Rule
 from rewriter.scans import PlannedScan
 from rewriter.skip import SkipReason
 
 # Boxes of covers that are met with one another: thousands of pairs and a long filter would be millions.
 _BOXES_MET_MAX = 10_000
+
+# The part of the bytes in the partitions that are read that a hint has to spare: Spark compares each row that it
+# reads with the hint once more, which made a scan of few columns a sixth slower.
+_BYTES_SPARED_MIN = 0.1
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ def scan_predicate(
     texts = [partitions.sql] if partitions is not None else []
     cover = partitions.cover if partitions is not None else None
     parts: set[Rule] = set()
-    for rule, text in _of_parts(scan, restrictions, limits):
+    for rule, text in _of_parts(scan, restrictions, layout.index, limits):
         if sum(map(len, texts)) + len(text) <= budget.chars_max:
             texts.append(text)
             parts.add(rule)
@@ -115,14 +120,21 @@ def _partition_predicate(
 
 
 def _of_parts(
-    scan: PlannedScan, restrictions: Sequence[Restriction], limits: Limits
+    scan: PlannedScan, restrictions: Sequence[Restriction], index: FileIndex | None, limits: Limits
 ) -> Iterator[tuple[Rule, str]]:
-    """What keys say of buckets, of each column by itself."""
+    """What keys say of buckets and of row groups, of each column by itself."""
     chars_max = limits.predicate_chars_max
     for restriction in restrictions:
         text = bucket_predicate(scan.facts, restriction, chars_max) if scan.facts is not None else None
         if text is not None:
             yield Rule.BUCKETS, text
+    ranged = _told_by_files(scan, restrictions) if Rule.RANGE_IN not in limits.rules_off else []
+    for restriction in ranged if index is not None else ():
+        for name in filter(scan.has_files_by, restriction.names):
+            asked = restriction.of_columns({name.lower()})
+            text = row_group_predicate(asked, index, chars_max) if asked is not None else None
+            if text is not None:
+                yield Rule.RANGE_IN, text
 
 
 def _file_predicate(
@@ -142,6 +154,8 @@ def _file_predicate(
     read = _in_lower_case(partitions) if partitions is not None else Cover.all()
     found = index.misses(_met(asked, scan.own), _met(read, _projected(scan.own, columns)))
     text, named = file_hint(found.misses, chars_max)
+    if sum(facts.size_bytes for facts in named) < found.total_bytes * _BYTES_SPARED_MIN:
+        text, named = "", ()
     unnamed_bytes = sum(f.size_bytes for f in found.misses) - sum(f.size_bytes for f in named)
     kept, kept_bytes = found.kept + len(found.misses) - len(named), found.kept_bytes + unnamed_bytes
     selection = replace(found, misses=named, kept=kept, kept_bytes=kept_bytes)

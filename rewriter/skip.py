@@ -76,7 +76,7 @@ class SkipReason(Enum):
     KEY_TYPE_CHANGED = "The key query's column does not have the fact column's type."
     UNREADABLE_KEY = "A key could not be written as a literal with certainty."
     NO_FILE_INDEX = "Only the file index could tell which files hold keys, and it is not at hand now."
-    NOTHING_TO_SKIP = "Every file may hold a key."
+    NOTHING_TO_SKIP = "Every file may hold a key, or nearly every one."
     PREDICATE_TOO_LARGE = "The predicate is longer than rewrite.predicate_chars_max."
 
     @property
