@@ -179,6 +179,11 @@ class TableFacts:
         is_pruned = self.kind is TableKind.TABLE and self.provider in _BUCKETED_PROVIDERS and self.bucket_count
         return self.bucket_columns[0].lower() if is_pruned and len(self.bucket_columns) == 1 else None
 
+    @property
+    def has_layout(self) -> bool:
+        """Whether files or buckets of it can be left out: somebody has seen to that, as for large tables."""
+        return bool(self.file_columns or self.bucket_column)
+
     def is_data_column(self, column: Column) -> bool:
         """Whether files or buckets can be left out by the column, which is no partition column."""
         name = column.name.lower()

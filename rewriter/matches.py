@@ -295,6 +295,6 @@ def fact_refusal(facts: TableFacts | None) -> SkipReason | None:
 def _table_refusal(facts: TableFacts) -> SkipReason | None:
     if facts.provider not in _PROVIDERS:
         return SkipReason.PROVIDER
-    if facts.partition_columns or facts.file_columns or facts.bucket_column:
+    if facts.partition_columns or facts.has_layout:
         return None
     return SkipReason.HIVE_FORMAT if facts.is_hive else SkipReason.NOT_PARTITIONED

@@ -17,7 +17,7 @@ from rewriter.rule import Rule
 from rewriter.scopes import Scope, Scopes
 from rewriter.skip import SkipReason
 from rewriter.snowflake import arms
-from rewriter.sources import Source, known_bytes, query_source, source_of
+from rewriter.sources import Source, known_bytes, may_be_as_large, query_source, source_of
 
 # What is asked of a small side.
 Question: TypeAlias = KeyQuery | RangeQuery
@@ -125,11 +125,10 @@ class BlockPlanner:
             yield Finding(reference, self._found(whole, outer.texts, [replace(match, key=REDUCED_KEY)]))
 
     def _found(self, source: Source, filters: tuple[str, ...], matches: Sequence[Match]) -> Reducer | SkipReason:
-        asked_bytes = known_bytes(self._scopes.catalog, source.tables)
-        if asked_bytes > self._limits.small_side_bytes_max:
+        catalog, fact = self._scopes.catalog, matches[0].origin.facts
+        if known_bytes(catalog, source.tables) > self._limits.small_side_bytes_max:
             return SkipReason.SMALL_SIDE_TOO_LARGE
-        fact_bytes = matches[0].origin.facts.size_bytes
-        if fact_bytes is not None and asked_bytes > fact_bytes and all(match.is_on_data for match in matches):
+        if all(match.is_on_data for match in matches) and may_be_as_large(catalog, source.tables, fact):
             return SkipReason.SMALL_SIDE_LARGER
         return self._reducer(source, filters, matches)
 

@@ -63,7 +63,9 @@ class SkipReason(Enum):
     REDUCER_NOT_UNDERSTOOD = "The other side of the join may give other rows when it is asked again."
     REDUCER_UNFILTERED = "The other side of the join has no filter that the key query could use."
     SMALL_SIDE_TOO_LARGE = "The other side of the join is larger than rewrite.small_side_bytes_max."
-    SMALL_SIDE_LARGER = "The other side of the join is larger than this table, whose files its keys could spare."
+    SMALL_SIDE_LARGER = (
+        "The other side of the join may be as large as this table, so to ask it for keys may be costly."
+    )
     REDUCER_PARTITIONED = "The other side of the join is itself partitioned, so its key query may be costly."
     RULE_OFF = "A rule that this takes is switched off in rewrite.rules_off, or for a while because it did harm."
 
