@@ -25,6 +25,8 @@ _TUPLES_MAX = 10_000
 _BIGINT_MAX = (1 << 63) - 1
 # Long enough for any bigint, and short enough that reading it takes no time.
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
+# Days before this one a setting of the session may count by another calendar (parquet.datetimeRebaseModeInRead).
+_GREGORIAN = "1582-10-15"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _BOOLEANS = {"true": True, "false": False}
 
@@ -160,6 +162,8 @@ def _reading(type_name: str) -> _Reading:
         return lambda text: int(text) if isinstance(text, str) and _INTEGER.fullmatch(text) else None
     if type_name == "boolean":
         return lambda text: _BOOLEANS.get(text) if isinstance(text, str) else None
+    if type_name == "date":
+        return lambda text: text if isinstance(text, str) and text >= _GREGORIAN else None
     return lambda text: text if isinstance(text, str) else None
 
 

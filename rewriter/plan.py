@@ -177,7 +177,10 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
 def _allowed(statement: Statement, catalog: Catalog, limits: Limits) -> Catalog:
     """What is known of the tables, as far as it may be used."""
     # A statement that shows the files of its rows is left to read those it names.
-    no_files = statement.names_files or {Rule.FILE_HINTS, Rule.RANGE_IN} <= limits.rules_off
+    no_files = (limits.has_file_index and statement.names_files) or {
+        Rule.FILE_HINTS,
+        Rule.RANGE_IN,
+    } <= limits.rules_off
     known = knowing_less(catalog, files=no_files, buckets=Rule.BUCKETS in limits.rules_off)
     return switched_off(known, limits.tables_off)
 

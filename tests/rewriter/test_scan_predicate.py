@@ -26,6 +26,7 @@ from rewriter import (
     plan,
     read,
 )
+from rewriter.cover import Cover
 from rewriter.files import FileIndex
 from rewriter.plan import KeyAnswer
 
@@ -280,3 +281,13 @@ def test_strict_consistency_checks_keys_and_leaves_filters_of_the_statement_as_t
     alone = outcome(rewritten("SELECT id FROM plain WHERE x = 5", limits=strict))
     assert alone.checks == ()
     assert alone.predicate is not None
+
+
+@pytest.mark.parametrize(
+    ("low", "is_skipped"), [("1582-10-15", True), ("1582-10-04", False), ("0001-01-01", False)]
+)
+def test_days_that_a_setting_may_count_by_another_calendar_are_not_known(low: str, is_skipped: bool) -> None:  # noqa: FBT001
+    bounds = {"d": {"type": "date", "low": low, "high": "1600-01-01", "nulls": 0}}
+    index = FileIndex.of_rows([("file:/f/0", 100, 1, 1, json.dumps(bounds), "[]")], {"d": "date"})
+    asked = Cover.of_rows([Column("d", "date")], [("1500-01-01",)])
+    assert bool(index.misses(asked).misses) is is_skipped
