@@ -359,7 +359,7 @@ _FILES = (
     Mutation(
         "a file of which bounds are not known is read",
         unknown_bounds_are_those_of_another_file,
-        "rewriter/test_files.py::test_bounds_that_are_not_understood_are_not_known",
+        "rewriter/test_files.py::test_a_bound_on_one_side_counts_by_itself",
     ),
     Mutation(
         "null is in a file that may hold it",
