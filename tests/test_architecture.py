@@ -63,7 +63,15 @@ INPUT_AND_OUTPUT = {
 }
 
 # What all sessions share is used by two threads at once: these have a lock, and nothing else of threads.
-LOCKED = {"proxy.catalog", "proxy.key_cache", "proxy.known", "proxy.metastore", "proxy.quarantine", "proxy.writes"}
+LOCKED = {
+    "proxy.catalog",
+    "proxy.file_lists",
+    "proxy.key_cache",
+    "proxy.known",
+    "proxy.metastore",
+    "proxy.quarantine",
+    "proxy.writes",
+}
 
 # Lower layers first: a module imports of its own package only what stands before it.
 REWRITER_LAYERS = (
