@@ -323,13 +323,14 @@ class FilesSection(_Section, frozen=True):
     # The rows of 40,000 files with ten columns come in some seconds, once for each user and change of the index. A
     # statement that waits longer than this goes on without them.
     query_deadline_s: Seconds = 10.0
-    # Of one table; of a larger one the index is not used. Each takes about 1 KB to fetch and 2 KB to keep.
+    # Of one table; of a larger one the index is not used. With ten columns each takes 700 bytes to fetch and
+    # 2.5 KB to keep; the rows of 40,000 take a second or two of processor time.
     files_max: Count = 50_000
-    # The rows of files_max files as they are fetched, with ten columns each.
+    # The rows of files_max files as they are fetched, with ten columns each and room for longer values.
     fetch_bytes_max: Bytes = 64 * 1024 * 1024
-    # Of all tables together, for each user: those used last are kept. With fewer than are in use, their rows
-    # are fetched over and over.
-    files_kept_max: Count = 200_000
+    # Of all tables together, and for each user anew: 250 MB with ten columns. Those used last are kept; with fewer
+    # than are in use, their rows are fetched over and over.
+    files_kept_max: Count = 100_000
     # Text inserted for one scan to skip files: some 3,500 of them. Those that save most come first.
     hint_chars_max: Count = 512 * 1024
 

@@ -93,7 +93,8 @@ class Shared:
         self.gate.retry_s = rewrite.gate_retry_s
         if config.files != before.files:
             self.files = FileLists(config.files, self.clock)
-        if config.catalog != before.catalog:
+        if (config.catalog, config.files) != (before.catalog, before.files):
+            # A description of a table says which of its columns are indexed.
             self.knowledge = Knowledge(config.catalog, self.clock)
         # Where the backends are counts at once.
         proxy = replace(before.proxy, backend=config.proxy.backend, backends=config.proxy.backends)

@@ -10,6 +10,7 @@ from proxy.explain import text, view
 from proxy.queries import FailureKind
 from proxy.rulings import End, Ending
 from proxy.session import Session
+from proxy.shared import Shared
 from rewriter import Rule
 
 FILTERED = "SELECT v FROM t WHERE x = 5"
@@ -160,3 +161,14 @@ def test_a_file_index_tells_of_partition_columns_too() -> None:
     one = session()
     script: Script = [INDEXED, (T[0], partitioned), OWNER, FILES]
     assert HINT in sent(one.rewrite("SELECT x FROM t WHERE x = 5 AND ds = 'a'"), script)
+
+
+def test_a_reload_that_names_another_index_counts_at_once() -> None:
+    shared = Shared.of(Config(files=FilesSection(index="s.files")), lambda: 0.0)
+    one = Session(shared)
+    sent(one.rewrite(FILTERED), ASKED)
+    assert shared.reload(Config(files=FilesSection(index="s.others"))) == ()
+    others = (TABLES.replace("files", "others"), rows())
+    assert sent(one.rewrite(FILTERED), [others]) == FILTERED
+    assert shared.reload(Config()) == ()
+    assert one.is_quick(FILTERED)
