@@ -37,7 +37,8 @@ class Overview:
 
     index: str
     tables: Mapping[str, IndexedTable]
-    # Until when that is believed.
+    # When that was answered, and until when it is believed.
+    at: float
     until: float
 
     def is_named_in(self, statement: str) -> bool:

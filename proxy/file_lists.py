@@ -42,12 +42,13 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True)
 class _Fetched:
-    """The files as they were fetched while the index said this of the table; None where they could not be had."""
+    """A table's files, fetched after the index had said this of it; None where they could not be had."""
 
     index: FileIndex | None
     table: IndexedTable
     type_names: Mapping[str, str]
-    # Until when it is not tried again.
+    # When they were asked for, and until when that is not tried again if they could not be had.
+    at: float
     until: float
 
     @property
@@ -81,13 +82,13 @@ class FileLists:
             return overview
         stale, settings = known.indexed, self._settings
         if not settings.index:
-            return Overview("", {}, inf)
+            return Overview("", {}, 0.0, inf)
         if stale is not None:
             # Sessions of the same state need not ask at the same time.
             known.indexed = replace(stale, until=self._clock() + settings.query_deadline_s)
         answer = yield tables_query(settings)
-        tables = read_tables(answer, settings.files_max)
-        known.indexed = overview = Overview(settings.index, tables, self._clock() + settings.tables_ttl_s)
+        tables, now = read_tables(answer, settings.files_max), self._clock()
+        known.indexed = overview = Overview(settings.index, tables, now, now + settings.tables_ttl_s)
         return overview
 
     def overview_at_hand(self, known: Known) -> Overview | None:
@@ -106,7 +107,8 @@ class FileLists:
         found = yield from self._find(facts, known)
         if found is None:
             return ()
-        names, fetched = tuple(column.name for column in facts.columns), self._fetched.get(found[0])
+        key, _ = found
+        names, fetched = tuple(column.name for column in facts.columns), self._fetched.get(key)
         if fetched is None or (fetched.index is None and fetched.until <= self._clock()):
             return names
         return tuple(name for name in names if name.lower() in fetched.columns)
@@ -122,37 +124,43 @@ class FileLists:
         found = yield from self._find(facts, known)
         if found is None:
             return None
-        key, table = found
+        key, overview = found
         type_names = {column.name.lower(): column.type_name for column in facts.columns}
-        fetched = self._current(key, table, type_names)
+        fetched = self._current(key, overview, type_names)
         if fetched is not None:
             return fetched.index
         with self._alone(key) as is_alone:
             if not is_alone:
                 return None
+            asked_at = self._clock()
             answer = yield files_query(key.table, self._settings)
             index = FileIndex.of_rows(answer.rows, type_names) if isinstance(answer, Rows) else None
             until = self._clock() + self._settings.tables_ttl_s
-            self._keep(key, _Fetched(index, table, type_names, until))
+            self._keep(key, _Fetched(index, overview.tables[key.table], type_names, asked_at, until))
             return index
 
-    def _find(self, facts: TableFacts, known: Known) -> _Asking[tuple[_Key, IndexedTable] | None]:
-        """By what key a table's files are kept, and what the index says of it; None where it does not know it."""
+    def _find(self, facts: TableFacts, known: Known) -> _Asking[tuple[_Key, Overview] | None]:
+        """By what key a table's files are kept, with what the index has; None where it does not have the table."""
         name = name_in_index(facts)
         if name is None:
             return None
         overview = yield from self.overview(known)
-        table = overview.tables.get(name)
-        if table is None:
+        if name not in overview.tables:
             return None
         owner = yield from owner_of(known)
-        return (_Key(owner, name), table) if owner else None
+        return (_Key(owner, name), overview) if owner else None
 
-    def _current(self, key: _Key, table: IndexedTable, type_names: Mapping[str, str]) -> _Fetched | None:
-        """What was fetched and need not be fetched again."""
+    def _current(self, key: _Key, overview: Overview, type_names: Mapping[str, str]) -> _Fetched | None:
+        """What was fetched and need not be fetched again.
+
+        Another session may have fetched rows that this one has not heard of yet: two that heard different things
+        would else fetch them in turns.
+        """
         with self._lock:
             fetched = self._fetched.get(key)
-            if fetched is None or fetched.table != table or fetched.type_names != type_names:
+            if fetched is None or fetched.type_names != type_names:
+                return None
+            if fetched.table != overview.tables[key.table] and fetched.at < overview.at:
                 return None
             if fetched.index is None and fetched.until <= self._clock():
                 return None

@@ -113,6 +113,16 @@ def test_rows_are_fetched_again_once_the_index_says_that_they_changed(
     assert paths(lists, known, [indexed(at=6), (FILES, changed)]) == ["file:/t/b"]
 
 
+def test_rows_that_another_session_fetched_since_are_not_fetched_again(
+    lists: FileLists, known: Known, clock: Clock
+) -> None:
+    _ = paths(lists, known, FIRST)
+    clock.now = 200.0
+    changed = (FILES, rows(("file:/t/b", 100, 7, 10, None, None)))
+    assert paths(lists, a_state(clock), [indexed(at=6), ANN, changed]) == ["file:/t/b"]
+    assert paths(lists, known, []) == ["file:/t/b"]
+
+
 def test_rows_are_fetched_again_for_a_table_whose_columns_changed(lists: FileLists, known: Known) -> None:
     _ = paths(lists, known, FIRST)
     changed = TableFacts((Column("x", "bigint"),), full_name=FACTS.full_name)
