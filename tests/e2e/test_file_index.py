@@ -3,11 +3,12 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 from urllib.request import Request, urlopen
+from uuid import uuid4
 
 import pytest
 from pyhive import hive
@@ -48,7 +49,15 @@ def indexing(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> I
     options = (
         *("--set", "files.index=indexed.file_index", "--set", "files.query_deadline_s=120"),
         *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
-        *("--set", "rewrite.cost_gate=false"),
+        # What a user was told stays as it is for as long as a test takes.
+        *(
+            "--set",
+            "rewrite.cost_gate=false",
+            "--set",
+            "catalog.facts_ttl_s=3600",
+            "--set",
+            "files.tables_ttl_s=3600",
+        ),
     )
     with proxy_process(spark.endpoint, tmp_path_factory.mktemp("indexing"), options=options) as process:
         yield process
@@ -75,11 +84,23 @@ def _create(spark: ThriftServer) -> None:
             run(connection, statement)
 
 
+OpenSession = Callable[[], AbstractContextManager[hive.Connection]]
+
+
 @pytest.fixture
-def hinted(tables: None, indexing: ProxyProcess, request: pytest.FixtureRequest) -> Iterator[hive.Connection]:
-    """A session of a user of its own, to whom the proxy has nothing to tell of other tests' tables."""
+def open_session(tables: None, indexing: ProxyProcess, request: pytest.FixtureRequest) -> OpenSession:
+    """Sessions of a user of its own, to whom the proxy has nothing to tell of other tests' tables.
+
+    Each sees the files that a table has as it first reads it: Spark keeps their list by session.
+    """
     _ = tables
-    with closing(connect(indexing.endpoint, user=request.node.name)) as connection:
+    return lambda: closing(connect(indexing.endpoint, user=request.node.name))
+
+
+@pytest.fixture
+def hinted(open_session: OpenSession) -> Iterator[hive.Connection]:
+    """The first one of them."""
+    with open_session() as connection:
         yield connection
 
 
@@ -115,39 +136,60 @@ def test_only_files_that_may_hold_what_is_asked_for_are_read(
     assert same_answer(run(hinted, sql), run(direct, sql))
 
 
-def test_the_index_is_read_once_for_all_statements_and_sessions_of_a_user(
-    hinted: hive.Connection, indexing: ProxyProcess, spark: ThriftServer, request: pytest.FixtureRequest
-) -> None:
+@pytest.fixture
+def index_queries(spark: ThriftServer, direct: hive.Connection) -> Callable[[], int]:
+    """How often the index was asked by now."""
     page = StatementPage(spark.ui_url)
+
+    def count() -> int:
+        # The page follows the server's events in their order.
+        mark = f"SELECT '{uuid4()}'"
+        run(direct, mark)
+        assert page.become(mark, ["CLOSED"])
+        return len(page.states(INDEX_QUERY))
+
+    return count
+
+
+IndexQueries = Callable[[], int]
+
+
+def test_the_index_is_read_once_for_all_statements_and_sessions_of_a_user(
+    hinted: hive.Connection, open_session: OpenSession, index_queries: IndexQueries
+) -> None:
+    before = index_queries()
     _ = run(hinted, POINT)
-    asked = len(page.states(INDEX_QUERY))
+    asked = index_queries()
+    assert asked > before
     assert run(hinted, POINT) == [("v142",)]
-    with closing(connect(indexing.endpoint, user=request.node.name)) as other:
+    with open_session() as other:
         assert run(other, POINT.replace("142", "43")) == [("v43",)]
-    assert len(page.states(INDEX_QUERY)) == asked
+    assert index_queries() == asked
 
 
 @pytest.mark.usefixtures("changing")
 def test_a_file_that_came_after_the_index_is_read(
-    hinted: hive.Connection, direct: hive.Connection, files_read: FilesRead
+    hinted: hive.Connection, direct: hive.Connection, open_session: OpenSession, files_read: FilesRead
 ) -> None:
     assert files_read(hinted, POINT) == 1
     run(direct, "INSERT INTO indexed.clustered VALUES (142, 'new')")
-    assert sorted(run(hinted, POINT)) == [("new",), ("v142",)]
-    assert files_read(hinted, POINT) == 2
+    with open_session() as later:
+        assert files_read(later, POINT) == 2
+        assert sorted(run(later, POINT)) == [("new",), ("v142",)]
 
 
 @pytest.mark.usefixtures("changing")
 def test_a_file_that_was_written_again_under_its_name_is_read(
-    hinted: hive.Connection, direct: hive.Connection, files_read: FilesRead
+    hinted: hive.Connection, direct: hive.Connection, open_session: OpenSession, files_read: FilesRead
 ) -> None:
     assert files_read(hinted, POINT) == 1
     run(direct, "CREATE TABLE indexed.donor USING parquet AS SELECT 142 AS x, 'rewritten' AS v FROM range(1)")
     replaced = _file_of(direct, "indexed.clustered", "x = 5")
     shutil.copy(_file_of(direct, "indexed.donor", "true"), replaced)
     (replaced.parent / f".{replaced.name}.crc").unlink(missing_ok=True)
-    run(direct, "REFRESH TABLE indexed.clustered")
-    assert sorted(run(hinted, POINT)) == [("rewritten",), ("v142",)]
+    with open_session() as later:
+        assert files_read(later, POINT) == 2
+        assert sorted(run(later, POINT)) == [("rewritten",), ("v142",)]
 
 
 def _file_of(connection: hive.Connection, table: str, condition: str) -> Path:
@@ -156,30 +198,33 @@ def _file_of(connection: hive.Connection, table: str, condition: str) -> Path:
 
 
 @pytest.mark.usefixtures("changing")
-def test_who_cannot_read_the_index_is_given_every_file(
-    hinted: hive.Connection, direct: hive.Connection, files_read: FilesRead, spark: ThriftServer
+def test_who_cannot_read_the_index_is_given_every_file_and_not_asked_again(
+    hinted: hive.Connection, direct: hive.Connection, files_read: FilesRead, index_queries: IndexQueries
 ) -> None:
     run(direct, "DROP TABLE indexed.file_index")
-    assert files_read(hinted, POINT) == FILES
-    asked = len(StatementPage(spark.ui_url).states(INDEX_QUERY))
     assert run(hinted, POINT) == [("v142",)]
-    assert len(StatementPage(spark.ui_url).states(INDEX_QUERY)) == asked
+    asked = index_queries()
+    assert files_read(hinted, POINT) == FILES
+    assert index_queries() == asked
 
 
 @pytest.mark.usefixtures("changing")
 def test_a_statement_whose_hint_does_not_resolve_any_more_is_run_as_it_came(
-    hinted: hive.Connection, direct: hive.Connection, files_read: FilesRead, spark: ThriftServer
+    hinted: hive.Connection,
+    direct: hive.Connection,
+    open_session: OpenSession,
+    files_read: FilesRead,
+    indexing: ProxyProcess,
 ) -> None:
     assert files_read(hinted, POINT) == 1
     # In Hive's own format there is no _metadata, and the proxy has not heard of the change.
     run(direct, "DROP TABLE indexed.clustered")
     run(direct, "CREATE TABLE indexed.clustered (x INT, v STRING) STORED AS parquet")
     run(direct, "INSERT INTO indexed.clustered VALUES (142, 'in Hive format')")
-    marked = f"{POINT} AND v <> 'marked'"
-    assert run(hinted, marked) == [("in Hive format",)]
-    states = StatementPage(spark.ui_url).states("'marked'")
-    assert states[-1] == "FAILED"
-    assert len(states) == 2
+    with open_session() as later:
+        assert run(later, POINT) == [("in Hive format",)]
+    with urlopen(f"{indexing.admin_url}/metrics", timeout=60) as reply:
+        assert 'starpruner_statement_seconds_count{end="rescued",sent="rewritten"} 1.0' in reply.read().decode()
 
 
 def test_explain_counts_the_files_and_does_not_list_them_for_a_person(
