@@ -5,7 +5,7 @@ Each question is a generator: it yields queries for the client's own session, an
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -17,6 +17,7 @@ from proxy.catalog import (
     read_view_text,
     view_text_query,
 )
+from proxy.file_index import Overview
 from proxy.known import Known
 from proxy.partition_lists import PartitionLists
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
@@ -31,11 +32,13 @@ from rewriter import (
     Question,
     SkipReason,
     Statement,
+    TableFacts,
     TableKind,
     TableName,
     plan,
 )
 from rewriter.costs import PartitionCosts
+from rewriter.files import FileIndex
 from rewriter.partition_index import PartitionIndex
 
 T = TypeVar("T")
@@ -64,6 +67,8 @@ class Timings:
 
     catalog_s: float = 0.0
     key_queries_s: float = 0.0
+    # To fetch what the file index says of a table's files: once for all statements until it changes.
+    files_s: float = 0.0
     total_s: float = 0.0
 
 
@@ -98,10 +103,17 @@ class Asking:
         """The session is in this state now (`SessionState.digest`)."""
         self._known = self._own if state is None else self._shared.knowledge.of(state)
 
-    def forget(self) -> None:
-        """Names and settings may mean something else from here on, for all sessions of this state."""
+    def forget(self, words: Collection[str]) -> None:
+        """Names and settings may mean something else from here on, for all sessions of this state.
+
+        So may the tables among these words, of which the file index may be one. Those that it tells of need not be
+        asked for again (`proxy.file_lists`).
+        """
         self._own.forget()
+        self._own.indexed = None
         self._known.forget()
+        if self._shared.files.is_named_by(words):
+            self._known.indexed = None
 
     def described(self, name: TableName) -> Described:
         """What is known of a table that a plan names."""
@@ -110,6 +122,22 @@ class Asking:
     def partition_count(self, name: TableName) -> int | None:
         """How many partitions a table has, where its list is at hand."""
         return self._lists.count(self.described(name), self._known)
+
+    def indexed_at_hand(self) -> Overview | None:
+        """What the file index has, where nothing has to be asked to know that."""
+        return self._shared.files.overview_at_hand(self._known)
+
+    def indexed(self, timings: Timings) -> Queries[Overview]:
+        """What the file index has, as far as the session may read it."""
+        start = self._clock()
+        overview = yield from self._shared.files.overview(self._known)
+        timings.catalog_s += self._clock() - start
+        return overview
+
+    def indexed_bytes(self, name: TableName) -> int | None:
+        """The size of a table's files, where the file index knows them."""
+        facts = self.described(name).facts
+        return self._shared.files.size_bytes(facts, self._known) if facts is not None else None
 
     def quoting_is_default(self) -> Queries[bool]:
         """Whether the session's quotes and backslashes mean what they mean by default."""
@@ -143,11 +171,19 @@ class Asking:
         answer = yield describe_query(name, self._catalog)
         timings.catalog_s += answer.seconds
         facts = read_description(answer)
+        if facts is not None and facts.kind is TableKind.TABLE:
+            facts = yield from self._with_indexed(facts, timings)
         if facts is None or facts.kind is TableKind.TABLE or facts.view is not None:
             return Described(name, facts, read_identity(answer))
         answer = yield view_text_query(name, self._catalog)
         timings.catalog_s += answer.seconds
         return Described(name, replace(facts, view=read_view_text(answer)))
+
+    def _with_indexed(self, facts: TableFacts, timings: Timings) -> Queries[TableFacts]:
+        start = self._clock()
+        columns = yield from self._shared.files.columns(facts, self._known)
+        timings.catalog_s += self._clock() - start
+        return replace(facts, indexed_columns=columns)
 
     def keys(self, planned: Plan, memory: Memory | None, fence: Fence, timings: Timings) -> Queries[KeyAnswers]:
         """The keys of all small sides, or why there are none; `fence` was opened before."""
@@ -208,6 +244,24 @@ class Asking:
             if found is not None:
                 lists[name] = Listed(*found)
         return lists
+
+    def files(self, names: Iterable[TableName], timings: Timings) -> Queries[dict[TableName, FileIndex]]:
+        """What the file index says of the files of tables, of those that it has."""
+        start, found = self._clock(), {}
+        for name in sorted(names, key=str):
+            known, described = self._known.facts, self.described(name)
+            generation = known.generation
+            if described.facts is None:
+                continue
+            index = yield from self._shared.files.files(described.facts, self._known)
+            if index is not None:
+                found[name] = index
+            # By now it is known which columns the index has.
+            facts = yield from self._with_indexed(described.facts, Timings())
+            if facts != described.facts:
+                known.add(replace(described, facts=facts), generation)
+        timings.files_s += self._clock() - start
+        return found
 
     def costs(self, listed: Mapping[TableName, Listed]) -> dict[TableName, Mapping[str, PartitionCosts]]:
         """Where the partitions of the lists lie."""

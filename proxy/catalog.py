@@ -72,6 +72,8 @@ def read_description(result: QueryResult) -> TableFacts | None:
         kind=TableKind.TABLE if is_table else TableKind.VIEW,
         full_name=_full_name(details),
         size_bytes=_bytes(details.get("Statistics", "")),
+        bucket_columns=_bucket_columns(details.get("Bucket Columns", "")),
+        bucket_count=_bucket_count(details.get("Num Buckets", "")),
         view=None if is_table else _lasting_view(details),
     )
 
@@ -86,6 +88,16 @@ def _bytes(statistics: str) -> int | None:
     """The size in `4841 bytes` or `4841 bytes, 1000 rows`. It may be older than the last write."""
     found = _STATISTICS.match(statistics)
     return int(found[1]) if found is not None else None
+
+
+def _bucket_columns(text: str) -> tuple[str, ...]:
+    """The names in "[`x`, `y`]"; none where one of them is not plain."""
+    names = text.removeprefix("[").removesuffix("]").split(", ")
+    return tuple(name.strip("`") for name in names) if all(map(_BUCKET_COLUMN.fullmatch, names)) else ()
+
+
+def _bucket_count(text: str) -> int | None:
+    return int(text) if _BUCKET_COUNT.fullmatch(text) else None
 
 
 def _lasting_view(details: Mapping[str, str]) -> ViewText | None:
@@ -118,6 +130,9 @@ def read_view_text(result: QueryResult) -> ViewText | None:
 # A table that was never analyzed has none, unless it was filled as it was made or Spark keeps them up to date.
 # Twenty digits hold every size; a number of thousands of digits is nothing that Spark would write.
 _STATISTICS = re.compile(r"(\d{1,20}) bytes\b")
+_BUCKET_COLUMN = re.compile(r"`\w+`")
+# Spark allows a hundred thousand buckets unless it is told otherwise.
+_BUCKET_COUNT = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 # Spark 4.2 and later keep with a view the SQL path, if it has one, by which names without a database are searched.
 _SEARCH_PATH = "SQL Path"
 # Two plain names. Spark quotes any other, which is then not understood.

@@ -31,6 +31,8 @@ Consistency = Literal["window", "strict"]
 Staleness = Annotated[float, Meta(ge=0, le=86_400)]
 # A table as `name`, `database.name` or `catalog.database.name`; `*` stands for all tables of a database.
 TablePattern = Annotated[str, Meta(pattern=r"^[^.`*]+(\.[^.`*]+){0,2}(?<!\*)$|^[^.`*]+(\.[^.`*]+)?\.\*$")]
+# A table as `database.name` or `catalog.database.name`, which is the same one in whatever database a session is.
+QualifiedTableOrNothing = Annotated[str, Meta(pattern=r"^([^.`]+(\.[^.`]+){1,2})?$")]
 
 PORT_MAX = 65_535
 
@@ -308,6 +310,31 @@ class CatalogSection(_Section, frozen=True):
     store_bytes_max: StoreBytes = 512 * 1024 * 1024
 
 
+class FilesSection(_Section, frozen=True):
+    """The file index: what `starpruner pipeline` has written of each file's columns, to skip files by."""
+
+    # Its table. Empty: there is none, and nothing is asked. Read in the client's own session, by its own rights.
+    index: QualifiedTableOrNothing = ""
+    # How long it is believed which tables are indexed, and that their rows are the same. To ask takes a tenth of a
+    # second; rows that have changed since cost pruning, never rows.
+    tables_ttl_s: Seconds = 300.0
+    # Tables that are indexed. A warehouse has some thousands; with more, none of them is used.
+    tables_max: Count = 10_000
+    # The rows of 40,000 files with ten columns come in some seconds, once for each user and change of the index. A
+    # statement that waits longer than this goes on without them.
+    query_deadline_s: Seconds = 10.0
+    # Of one table; of a larger one the index is not used. With ten columns each takes 700 bytes to fetch and
+    # 2.5 KB to keep; the rows of 40,000 take a second or two of processor time.
+    files_max: Count = 50_000
+    # The rows of files_max files as they are fetched, with ten columns each and room for longer values.
+    fetch_bytes_max: Bytes = 64 * 1024 * 1024
+    # Of all tables together, and for each user anew: 250 MB with ten columns. Those used last are kept; with fewer
+    # than are in use, their rows are fetched over and over.
+    files_kept_max: Count = 100_000
+    # Text inserted for one scan to skip files: some 3,500 of them. Those that save most come first.
+    hint_chars_max: Count = 512 * 1024
+
+
 class LogSection(_Section, frozen=True):
     """What is logged, to standard error."""
 
@@ -329,6 +356,7 @@ class Config(_Section, frozen=True):
     rewrite: RewriteSection = RewriteSection()
     shadow: ShadowSection = ShadowSection()
     catalog: CatalogSection = CatalogSection()
+    files: FilesSection = FilesSection()
     log: LogSection = LogSection()
 
     def sources(self) -> tuple[Source, ...]:

@@ -11,7 +11,6 @@ from proxy.drive import drive
 from proxy.queries import Query, QueryResult
 from proxy.rulings import End, Ending, Ruling
 from proxy.sessions import OpenSession, SessionPort
-from rewriter import may_have_a_join
 from rewriter.statement import first_word
 
 log = logging.getLogger(__name__)
@@ -25,13 +24,15 @@ _RERUN = frozenset({End.RESCUED, End.FAILED_TWICE})
 
 
 def rule_at_once(session: OpenSession, statement: str, connection: str) -> Ruling | None:
-    """The ruling on a short statement that joins nothing, as most are that tools send; None where it has to wait.
+    """The ruling on a short statement with nothing to narrow, as most are; None where it has to wait.
 
     Made by the event loop itself: a thread would take longer to wake than to rule.
     """
-    if session.turn.locked() or not _is_quick(statement):
+    if session.turn.locked() or not _is_short(statement):
         return None
     try:
+        if not session.port.is_quick(statement):
+            return None
         ruling = _without_asking(session.port.rewrite(statement))
         if ruling is not None:
             ruling.text.encode()
@@ -52,10 +53,8 @@ def _without_asking(steps: Generator[Query, QueryResult, Ruling]) -> Ruling | No
     return None
 
 
-def _is_quick(statement: str) -> bool:
-    if len(statement) > QUICK_CHARS_MAX or first_word(statement) not in _QUICK_WORDS:
-        return False
-    return not may_have_a_join(statement)
+def _is_short(statement: str) -> bool:
+    return len(statement) <= QUICK_CHARS_MAX and first_word(statement) in _QUICK_WORDS
 
 
 async def rule(

@@ -14,9 +14,21 @@ from proxy.config import RewriteSection
 from proxy.gate import Fact, Opinion, Run, Subject, Way
 from proxy.knobs import Knobs
 from proxy.listings import SessionListings
+from proxy.narrowable import facts_of, has_own_filters_alone, narrowable
 from proxy.shared import Shared
 from proxy.ward import Kind, PutAside
-from rewriter import Limits, Plan, Rewrite, SkipReason, Statement, TableName, apply, may_have_a_join, read
+from rewriter import (
+    Limits,
+    Plan,
+    Rewrite,
+    SkipReason,
+    Statement,
+    TableName,
+    apply,
+    may_be_narrowed,
+    may_have_a_join,
+    read,
+)
 from rewriter.partition_index import PartitionIndex
 from rewriter.shape import shape
 from rewriter.statement import depends_on_quoting
@@ -81,11 +93,14 @@ class Decision:
         if self.subject is None or self.plan is None:
             # It was left alone: by the gate itself, or for a while.
             return Run(self.subject, Way.DIRECT, listings) if self.subject is not None else None
+        if has_own_filters_alone(self.plan):
+            return None
         asked_s = self.timings.catalog_s + self.timings.key_queries_s
         if not self.is_narrowed and asked_s == 0.0:
             return Run(self.subject, Way.DIRECT, listings, facts=self.facts) if self.facts else None
         way = Way.NARROWED if self.is_narrowed else Way.IN_VAIN
-        return Run(self.subject, way, listings, self.timings.total_s, self.facts)
+        # What is fetched once for all statements is no price of this one.
+        return Run(self.subject, way, listings, self.timings.total_s - self.timings.files_s, self.facts)
 
 
 class Decider:
@@ -100,8 +115,26 @@ class Decider:
     def forget(self, sql: str, state: bytes | None) -> None:
         """A statement passes that may change what names and settings mean, and which partitions there are."""
         self._asking.enter(state)
-        self._asking.forget()
-        self._shared.gate.cold(self._shared.lists.forget_named_in(sql))
+        words = self._shared.lists.forget_named_in(sql)
+        self._asking.forget(words)
+        self._shared.gate.cold(words)
+
+    def may_narrow(self, sql: str, state: bytes | None) -> bool:
+        """A cheap look whether there is something to be found in a statement: most have nothing.
+
+        Without a join there may be a filter that skips files, of a table that the file index has.
+        """
+        if may_have_a_join(sql):
+            return True
+        if not self._has_file_index or not may_be_narrowed(sql, has_file_index=True):
+            return False
+        self._asking.enter(state)
+        indexed = self._asking.indexed_at_hand()
+        return indexed is None or indexed.is_named_in(sql)
+
+    @property
+    def _has_file_index(self) -> bool:
+        return bool(self._shared.config.files.index)
 
     def decide(self, sql: str, terms: Terms) -> Queries[Decision]:
         """Decide what to send for a statement."""
@@ -117,7 +150,7 @@ class Decider:
         self._asking.enter(terms.state)
         decision = yield from self._decide(sql, terms, timings)
         # Some were listed already, to say many keys in few ranges.
-        missing = _reduced(decision.plan).keys() - decision.partitions.keys()
+        missing = narrowable(decision.plan).keys() - decision.partitions.keys()
         listed = yield from self._asking.partitions(missing, timings)
         timings.total_s = self._clock() - start
         partitions = {**decision.partitions, **_indexes(listed)}
@@ -134,7 +167,9 @@ class Decider:
         return tuple(one for one in current if one.kind is Kind.RULE or (one.kind, one.name) in own)
 
     def _decide(self, sql: str, terms: Terms, timings: Timings) -> Queries[Decision]:
-        statement = yield from self._read(sql, self._shared.config.rewrite)
+        if self._has_file_index and not may_have_a_join(sql) and self.may_narrow(sql, terms.state):
+            _ = yield from self._asking.indexed(timings)
+        statement = yield from self._read(sql, terms.state, self._shared.config.rewrite)
         if isinstance(statement, SkipReason):
             return Decision(sql, skip=statement, timings=timings)
         subject = Subject(terms.scope, shape(statement))
@@ -147,9 +182,11 @@ class Decider:
         if isinstance(planned, SkipReason):
             return replace(known, skip=planned)
         counted: Mapping[TableName, PartitionIndex] = {}
-        if terms.knobs.cost_gate and self._shared.gate.lacks_counts(subject):
-            counted = _indexes((yield from self._asking.partitions(_reduced(planned), timings)))
-        known = replace(known, plan=planned, facts=self._reduced_facts(planned, counted))
+        if has_own_filters_alone(planned):
+            known = replace(known, opinion=None)
+        elif terms.knobs.cost_gate and self._shared.gate.lacks_counts(subject):
+            counted = _indexes((yield from self._asking.partitions(narrowable(planned), timings)))
+        known = replace(known, plan=planned, facts=facts_of(planned, counted, self._asking))
         estimate = self._shared.gate.estimate(known.facts) if known.facts and terms.knobs.cost_gate else None
         if skip is None and estimate is not None and estimate.leaves:
             skip, known = SkipReason.NOT_WORTH_IT, replace(known, opinion=estimate)
@@ -166,7 +203,8 @@ class Decider:
         if terms.run_key_queries:
             answers = yield from self._asking.keys(planned, terms.memory, fence, timings)
         listed = yield from self._asking.partitions(planned.wants_partitions(answers), timings)
-        result = apply(planned, answers, limits, self._asking.costs(listed))
+        files = yield from self._asking.files(planned.wants_files(answers), timings)
+        result = apply(planned, answers, limits, self._asking.costs(listed), files)
         if skip is None and not fence.holds({name for question in answers for name in question.tables}):
             skip = SkipReason.SMALL_SIDE_WRITTEN
         return replace(known, skip=skip or result.skip, rewrite=result, partitions=_indexes(listed))
@@ -196,29 +234,18 @@ class Decider:
             rules_off=off.rules.union(settings.rules_off),
             tables_off=off.tables.union(tables_off),
             strict=terms.knobs.consistency == "strict",
+            file_hint_chars_max=self._shared.config.files.hint_chars_max,
+            has_file_index=self._has_file_index,
         )
 
-    def _reduced_facts(self, planned: Plan, counted: Mapping[TableName, PartitionIndex]) -> tuple[Fact, ...]:
-        """The facts that could be narrowed, and what is known of their size."""
-        facts = []
-        for name in _reduced(planned):
-            described = self._asking.described(name).facts
-            partitions = counted[name].count if name in counted else self._asking.partition_count(name)
-            facts.append(Fact(name.parts[-1], partitions, described.size_bytes if described else None))
-        return tuple(facts)
-
-    def _read(self, sql: str, settings: RewriteSection) -> Queries[Statement | SkipReason]:
-        if depends_on_quoting(sql) and len(sql) <= settings.statement_chars_max and may_have_a_join(sql):
+    def _read(self, sql: str, state: bytes | None, settings: RewriteSection) -> Queries[Statement | SkipReason]:
+        has_index = self._has_file_index and self.may_narrow(sql, state)
+        is_short = len(sql) <= settings.statement_chars_max
+        if depends_on_quoting(sql) and is_short and may_be_narrowed(sql, has_file_index=has_index):
             default = yield from self._asking.quoting_is_default()
             if not default:
                 return SkipReason.QUOTING_SETTINGS
-        return read(sql, chars_max=settings.statement_chars_max)
-
-
-def _reduced(planned: Plan | None) -> dict[TableName, None]:
-    """The facts that have reducers, in their order, with partition columns of their own."""
-    scans = planned.scans if planned is not None else ()
-    return dict.fromkeys(scan.reference.name for scan in scans if scan.reducers and scan.partition_columns)
+        return read(sql, chars_max=settings.statement_chars_max, has_file_index=has_index)
 
 
 def _indexes(listed: Mapping[TableName, Listed]) -> dict[TableName, PartitionIndex]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -78,7 +79,7 @@ def view(decision: Decision) -> ExplainView:
 
 
 def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
-    reference = outcome.scan.reference
+    reference, files = outcome.scan.reference, outcome.files
     return ScanView(
         table=str(reference.name),
         alias=outcome.scan.alias,
@@ -89,8 +90,8 @@ def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
         predicate=outcome.predicate,
         exact=outcome.exact,
         partitions=_partitions(outcome, decision),
-        files=CountView(),
-        bytes=CountView(),
+        files=CountView(files.total, files.kept) if files is not None else CountView(),
+        bytes=CountView(files.total_bytes, files.kept_bytes) if files is not None else CountView(),
         skip_reason=_code(outcome.skip),
         skip_sentence=_sentence(outcome.skip),
     )
@@ -131,13 +132,15 @@ def _sentence(reason: SkipReason | None) -> str | None:
 
 
 def _timings(timings: Timings) -> dict[str, float]:
-    seconds = {"catalog": timings.catalog_s, "key_queries": timings.key_queries_s, "total": timings.total_s}
+    catalog_s = timings.catalog_s + timings.files_s
+    seconds = {"catalog": catalog_s, "key_queries": timings.key_queries_s, "total": timings.total_s}
     return {name: round(value * 1000, 1) for name, value in seconds.items()}
 
 
 def text(explained: ExplainView) -> str:
     """The view as lines for a terminal."""
-    lines = ["Rewritten:" if explained.changed else "Left as it is:", f"  {explained.rewritten}"]
+    changed = "Rewritten:" if explained.changed else "Left as it is:"
+    lines = [changed, f"  {_without_files(explained.rewritten)}"]
     if explained.skip_sentence is not None:
         lines.append(f"  {explained.skip_sentence}")
     if explained.reckoning is not None:
@@ -159,12 +162,35 @@ def _scan_lines(scan: ScanView) -> list[str]:
             f"  keys         {_known(reducer.keys)}",
         ]
     if scan.predicate is not None:
-        lines.append(f"  predicate    {scan.predicate}")
+        lines.append(f"  predicate    {_without_files(scan.predicate)}")
     if scan.partitions.total is not None:
         lines.append(f"  partitions   {_known(scan.partitions.kept)} of {scan.partitions.total} kept")
+    if scan.files.total is not None:
+        sizes = f"{_megabytes(scan.bytes.kept)} of {_megabytes(scan.bytes.total)}"
+        lines.append(f"  files        {_known(scan.files.kept)} of {scan.files.total} kept, {sizes}")
     if scan.skip_sentence is not None:
         lines.append(f"  left alone   {scan.skip_sentence}")
     return lines
+
+
+# What a file hint lists (`rewriter.file_hint`): literals behind a comparison with parts of `_metadata`.
+_LITERAL = r"(?:'[^']*'|CAST\(X'[0-9A-F]*' AS STRING\)|-?[0-9]+L?)"
+_COMPARED = r"(_metadata\.file_size|_metadata\.file_modification_time\)|AS STRING\)\))"
+_LISTED = re.compile(rf"{_COMPARED} NOT IN \(({_LITERAL}(?:, {_LITERAL})*)\)")
+_A_LITERAL = re.compile(_LITERAL)
+
+
+def _without_files(sql: str) -> str:
+    """The text with how many files it skips in the place of what they are known by, which may be megabytes."""
+    return _LISTED.sub(_counted, sql)
+
+
+def _counted(found: re.Match[str]) -> str:
+    return f"{found[1]} NOT IN (.. {sum(1 for _ in _A_LITERAL.finditer(found[2]))} ..)"
+
+
+def _megabytes(size: int | None) -> str:
+    return "unknown" if size is None else f"{size / 1e6:,.1f} MB"
 
 
 def _known(count: Any) -> str:

@@ -27,6 +27,10 @@ class Deciding(Protocol):
         """Decide as `rewrite` does, and tell everything."""
         ...
 
+    def is_quick(self, sql: str) -> bool:
+        """Whether to decide about a statement takes no more than a look at it."""
+        ...
+
     def untouched(self, sql: str) -> Ruling:
         """The statement goes on as it came."""
         ...
@@ -49,6 +53,10 @@ class ExplainingSession:
             return (yield from self._session.rewrite(sql))
         decision = yield from self._session.explain(sql[found.end() :], run_key_queries=True)
         return Ruling(lines_query(text(view(decision)).splitlines()))
+
+    def is_quick(self, sql: str) -> bool:
+        """Whether to rule on a statement takes no more than a look at it."""
+        return self._session.is_quick(sql)
 
     def untouched(self, sql: str) -> Ruling:
         """The statement goes on as it came."""

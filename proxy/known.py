@@ -6,7 +6,7 @@ Clients that open a session for each statement would otherwise pay for the same 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import inf
@@ -15,6 +15,8 @@ from typing import Final
 
 from proxy.catalog import FactsCache
 from proxy.config import CatalogSection
+from proxy.file_index import Overview
+from proxy.queries import Query, QueryResult, Rows
 
 # A warehouse has some dozens of users at a time, each with a few tools and databases.
 STATES_MAX: Final = 200
@@ -24,6 +26,8 @@ LONG_MAX: Final = 1_000
 # Until a query is tried again whose answer was too long: tables change.
 _BELIEVED_S: Final = 600.0
 _DIGEST_BYTES: Final = 16
+
+_OWNER_QUERY: Final = Query("SELECT current_user()", rows_max=1, bytes_max=65_536, deadline_s=5.0)
 
 
 class TooLong:
@@ -64,11 +68,21 @@ class Known:
     default_quoting: bool | None = None
     # Whom the backend takes the session for; empty where it does not say, None until it was asked.
     owner: tuple[str, ...] | None = None
+    # What the file index has; None until it was asked.
+    indexed: Overview | None = None
 
     def forget(self) -> None:
         """Names and settings may mean something else from here on."""
         self.facts.clear()
         self.default_quoting = None
+
+
+def owner_of(known: Known) -> Generator[Query, QueryResult, tuple[str, ...]]:
+    """Whom the backend takes the session for; empty where it does not say."""
+    if known.owner is None:
+        answer = yield _OWNER_QUERY
+        known.owner = tuple(map(str, answer.rows[0])) if isinstance(answer, Rows) and answer.rows else ()
+    return known.owner
 
 
 class Knowledge:

@@ -87,6 +87,10 @@ class Metrics:
             registry=registry,
             buckets=_KEY_QUERY_S,
         )
+        self._files = Counter("starpruner_skipped_files", "Files that Spark was told to skip.", registry=registry)
+        self._bytes = Counter(
+            "starpruner_skipped_bytes", "The size of the files that Spark was told to skip.", registry=registry
+        )
         self._gate = Counter(
             "starpruner_gate_decisions", "What the cost gate said of statements.", ["opinion"], registry=registry
         )
@@ -105,6 +109,9 @@ class Metrics:
         self._decisions.observe(seconds)
         self._scans.labels("narrowed").inc(narrowed)
         self._scans.labels("left").inc(len(scans) - narrowed)
+        for files in (scan.files for scan in scans if skip is None and scan.files is not None):
+            self._files.inc(files.total - files.kept)
+            self._bytes.inc(files.total_bytes - files.kept_bytes)
         for reason in (skip, *(scan.skip for scan in scans)):
             if reason is not None:
                 self._skips.labels(_label(reason)).inc()

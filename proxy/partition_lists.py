@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator, Mapping
 
 from proxy.catalog import Described, partitions_query, read_partitions
 from proxy.config import CatalogSection
-from proxy.known import Known
-from proxy.queries import Query, QueryResult, Rows
+from proxy.known import Known, owner_of
+from proxy.queries import Query, QueryResult
 from proxy.store import ListKey, PartitionStore
 from rewriter import TableKind
 from rewriter.costs import PartitionCosts
@@ -22,8 +22,6 @@ _COSTS_KEPT_MAX = 64
 _WORD = re.compile(r"\w+")
 # The table that a statement changes stands near its start; what follows may be megabytes of values.
 _CHARS_LOOKED_AT = 10_000
-
-_OWNER_QUERY = Query("SELECT current_user()", rows_max=1, bytes_max=65_536, deadline_s=5.0)
 
 
 class SharedLists:
@@ -75,7 +73,7 @@ class PartitionLists:
         facts = table.facts
         if facts is None or facts.kind is not TableKind.TABLE or not facts.partition_columns or not table.identity:
             return None
-        owner = yield from _owner(known)
+        owner = yield from owner_of(known)
         if not owner:
             return None
         key = ListKey(owner, table.identity)
@@ -120,11 +118,3 @@ class PartitionLists:
         if self._shared.store is not None and self._shared.store.put(key, names, types, specs):
             return self._shared.store.get(key) or index
         return index
-
-
-def _owner(known: Known) -> Generator[Query, QueryResult, tuple[str, ...]]:
-    """Whom the backend takes the session for; empty where it does not say."""
-    if known.owner is None:
-        answer = yield _OWNER_QUERY
-        known.owner = tuple(map(str, answer.rows[0])) if isinstance(answer, Rows) and answer.rows else ()
-    return known.owner

@@ -27,7 +27,6 @@ from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict
 from proxy.shared import Shared
 from proxy.ward import Cause
 from proxy.writes import SessionWrites
-from rewriter import may_have_a_join
 from rewriter.keys import literal
 from rewriter.statement import first_word
 from rewriter.strict import KEYS_CHANGED
@@ -70,12 +69,16 @@ class Session:
         # While another statement changes the session, keys could be asked for before and the statement run after.
         if not knobs.enabled or self._state.is_changing:
             return self.untouched(sql)
-        if may_have_a_join(sql) and self._in_shadow(knobs):
+        if self._decider.may_narrow(sql, self._state.digest) and self._in_shadow(knobs):
             return replace(self.untouched(sql), beside=self._shadow(sql, knobs))
         decision = yield from self._decider.decide(sql, Terms(knobs, self._scope, self._state.digest))
         self._note(decision)
         # Only now: the keys of a statement that writes are not out of date by its own doing.
         return self._ruling(decision, knobs, self._begin(sql))
+
+    def is_quick(self, sql: str) -> bool:
+        """Whether to rule on a statement takes no more than a look at it."""
+        return not self._decider.may_narrow(sql, self._state.digest)
 
     def untouched(self, sql: str) -> Ruling:
         """Let a statement go on as it came, which may write, or change the session."""

@@ -42,6 +42,10 @@ class SessionPort(Protocol):
         """Yield queries for the session, be sent their results, return what to send on."""
         ...
 
+    def is_quick(self, sql: str) -> bool:
+        """Whether to rule on a statement takes no more than a look at it. Called from the event loop."""
+        ...
+
     def untouched(self, sql: str) -> Ruling:
         """The statement goes on as it came, and nothing is asked."""
         ...

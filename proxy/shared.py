@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from proxy.config import Config
 from proxy.differences import Differences
+from proxy.file_lists import FileLists
 from proxy.gate import CostGate
 from proxy.key_cache import KeyCache
 from proxy.known import Knowledge
@@ -22,8 +23,8 @@ from proxy.quarantine import Quarantine
 from proxy.store import PartitionStore
 from proxy.writes import WriteLog, Writes
 
-# Sections that are read as the proxy starts. [rewrite] and [shadow] count from the next statement of every session
-# on, [catalog] from the next session on, but for where the store is.
+# Sections that are read as the proxy starts. [rewrite], [files] and [shadow] count from the next statement of any
+# session on, [catalog] from the next session on, but for where the store is.
 _AT_START = ("proxy", "listener", "backend", "proxy_users", "http", "admin", "health", "zookeeper", "log")
 # Keys of the other sections that are.
 _KEYS_AT_START = (
@@ -42,6 +43,7 @@ class Shared:
     config: Config
     clock: Callable[[], float]
     lists: SharedLists
+    files: FileLists
     metastore: Metastore
     gate: CostGate
     quarantine: Quarantine
@@ -68,6 +70,7 @@ class Shared:
             config=config,
             clock=clock,
             lists=SharedLists(store),
+            files=FileLists(config.files, clock),
             metastore=Metastore(rewrite.metastore, rewrite.quarantine_s, clock),
             gate=CostGate(clock, rewrite.gate_retry_s),
             quarantine=Quarantine(rewrite.quarantine_s, clock),
@@ -88,7 +91,10 @@ class Shared:
             self.metastore = Metastore(rewrite.metastore, rewrite.quarantine_s, self.clock)
         self.metastore.period_s = self.quarantine.period_s = rewrite.quarantine_s
         self.gate.retry_s = rewrite.gate_retry_s
-        if config.catalog != before.catalog:
+        if config.files != before.files:
+            self.files = FileLists(config.files, self.clock)
+        if (config.catalog, config.files) != (before.catalog, before.files):
+            # A description of a table says which of its columns are indexed.
             self.knowledge = Knowledge(config.catalog, self.clock)
         # Where the backends are counts at once.
         proxy = replace(before.proxy, backend=config.proxy.backend, backends=config.proxy.backends)

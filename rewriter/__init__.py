@@ -15,7 +15,7 @@ from rewriter.reducers import Question, Reducer
 from rewriter.rule import Rule
 from rewriter.scans import PlannedScan
 from rewriter.skip import SkipReason
-from rewriter.statement import Statement, may_have_a_join, read
+from rewriter.statement import Statement, may_be_narrowed, may_have_a_join, read
 from rewriter.views import VIEW_NESTING_MAX
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "UnreadableKeyError",
     "ViewText",
     "apply",
+    "may_be_narrowed",
     "may_have_a_join",
     "plan",
     "read",

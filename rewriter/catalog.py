@@ -108,6 +108,15 @@ class Behind(Protocol):
         """Whether a filter on the view's column lets Spark prune partitions."""
 
 
+# Formats in which a file by itself says what its columns hold: they stand in it by their names, in a binary form.
+# CSV has them by their place, and what a text comes to depends on options and settings that may change after the
+# file was looked into. Hive's own tables have no `_metadata`, by which files are told apart.
+_INDEXED_PROVIDERS = frozenset({"parquet", "orc"})
+
+# Formats that Spark writes in buckets and leaves buckets out of. Those of Hive's tables it ignores.
+_BUCKETED_PROVIDERS = frozenset({"parquet", "orc", "csv", "json"})
+
+
 @dataclass(frozen=True)
 class TableFacts:
     """A table as the client's session sees it: columns in order, partition columns among them."""
@@ -125,6 +134,11 @@ class TableFacts:
     # Of a view: its text, where the session could tell; and what that comes to, once it was followed.
     view: ViewText | None = None
     behind: Behind | None = field(default=None, compare=False)
+    # The columns that a file index tells of, in any case and order; partition columns may be among them.
+    indexed_columns: tuple[str, ...] = ()
+    # The columns whose hash says which of so many buckets a row is in.
+    bucket_columns: tuple[str, ...] = ()
+    bucket_count: int | None = None
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
@@ -145,6 +159,36 @@ class TableFacts:
             return self.behind.prunes_by(column)
         return column.name.lower() in {name.lower() for name in self.partition_columns}
 
+    @cached_property
+    def file_columns(self) -> frozenset[str]:
+        """The columns, in lower case, by which whole files can be left out, partition columns among them."""
+        # Behind a column of that name Spark hides its own, by which files are told apart.
+        names_files = self.provider in _INDEXED_PROVIDERS and self.column("_metadata") is None
+        if self.kind is not TableKind.TABLE or not names_files:
+            return frozenset()
+        return frozenset(name.lower() for name in self.indexed_columns) & self._by_name.keys()
+
+    @property
+    def is_hive(self) -> bool:
+        """Whether it is a table in Hive's format, which has no `_metadata` to tell files apart by."""
+        return self.kind is TableKind.TABLE and self.provider == "hive"
+
+    @property
+    def bucket_column(self) -> str | None:
+        """The column, in lower case, by which buckets can be left out: Spark does so by a single one only."""
+        is_pruned = self.kind is TableKind.TABLE and self.provider in _BUCKETED_PROVIDERS and self.bucket_count
+        return self.bucket_columns[0].lower() if is_pruned and len(self.bucket_columns) == 1 else None
+
+    @property
+    def has_layout(self) -> bool:
+        """Whether files or buckets of it can be left out: somebody has seen to that, as for large tables."""
+        return bool(self.file_columns or self.bucket_column)
+
+    def is_data_column(self, column: Column) -> bool:
+        """Whether files or buckets can be left out by the column, which is no partition column."""
+        name = column.name.lower()
+        return (name in self.file_columns or name == self.bucket_column) and not self.is_partition_column(column)
+
 
 # None: the client's session could not describe it, or what it said was not understood.
 Catalog: TypeAlias = Mapping[TableName, TableFacts | None]
@@ -159,6 +203,22 @@ def switched_off(catalog: Catalog, names: frozenset[TableName]) -> Catalog:
         name: replace(facts, is_off=True) if facts is not None and _is_among(folded, name, facts) else facts
         for name, facts in catalog.items()
     }
+
+
+def knowing_less(catalog: Catalog, *, files: bool, buckets: bool) -> Catalog:
+    """The catalog without what file indexes know of the tables, or without their buckets."""
+    if not (files or buckets):
+        return catalog
+    return {
+        name: None if facts is None else _knowing_less(facts, files, buckets) for name, facts in catalog.items()
+    }
+
+
+def _knowing_less(facts: TableFacts, files: bool, buckets: bool) -> TableFacts:  # noqa: FBT001 - as they come
+    if not (facts.indexed_columns or facts.bucket_columns):
+        return facts
+    indexed = () if files else facts.indexed_columns
+    return replace(facts, indexed_columns=indexed, bucket_columns=() if buckets else facts.bucket_columns)
 
 
 def _is_among(folded: AbstractSet[tuple[str, ...]], name: TableName, facts: TableFacts) -> bool:

@@ -81,6 +81,13 @@ class Filters:
             if _must_be_passed(filter_.at, leaf):
                 yield filter_
 
+    def passed_by_rows(self, leaf: Leaf) -> Iterator[tuple[exp.Expr, Join]]:
+        """The terms, of whatever they read, that a row of the item must pass to reach the block's result."""
+        for join in self._scope.block.tree.joins:
+            if _must_be_passed(join, leaf):
+                for term in conjuncts(join.condition):
+                    yield term, join
+
     def holding_through_equalities(self, leaf: Leaf) -> Iterator[tuple[Filter, Leaf, tuple[EqualColumns, ...]]]:
         """The filters on other items that restrict this one, if the columns that they read equal columns of it.
 

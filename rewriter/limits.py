@@ -22,6 +22,10 @@ class Limits:
     small_side_bytes_max: int = 10 * _GIB
     metastore: Consumer = METASTORES["derby"]
     predicate_chars_max: int = 128 * 1024
+    # Of the list of files to skip, which is read once, by Spark's planner, and goes to no metastore.
+    file_hint_chars_max: int = 512 * 1024
+    # Whether there is a file index at all: without one, statements that join nothing need no look.
+    has_file_index: bool = False
     # What is switched off. A table by its own name, or with its database and catalog before it; * stands for all
     # tables of a database.
     rules_off: frozenset[Rule] = frozenset()

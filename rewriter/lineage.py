@@ -60,7 +60,10 @@ def _at_reference(leaf: Leaf, name: str, found: tuple[Origin, ...]) -> tuple[Ori
     if not found or not is_pruned or leaf.reference is None:
         return ()
     column = Column(name, found[0].column.type_name)
-    facts = replace(found[0].facts, columns=(column,), partition_columns=(name,))
+    # Of files and buckets its rows tell nothing.
+    facts = replace(
+        found[0].facts, columns=(column,), partition_columns=(name,), indexed_columns=(), bucket_columns=()
+    )
     return (Origin(leaf, leaf.reference, facts, column),)
 
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from rewriter.catalog import TableFacts, TableKind, TableName, quoted
+from rewriter.catalog import Column, TableFacts, TableKind, TableName, quoted
 from rewriter.conditions import conjuncts, operands_of
 from rewriter.filters import Filters
 from rewriter.jointree import Join, Leaf, Reference
@@ -67,6 +67,16 @@ class Match:
     def column(self) -> str:
         """The fact's column."""
         return self.origin.column.name
+
+    @property
+    def is_on_data(self) -> bool:
+        """Whether the column is no partition column, but tells of files or buckets."""
+        return self.origin.facts.is_data_column(self.origin.column)
+
+    @property
+    def takes_ranges(self) -> bool:
+        """Whether anything is left out by ranges of the column: of buckets nothing is."""
+        return not self.is_on_data or self.column.lower() in self.origin.facts.file_columns
 
     @property
     def asked(self) -> KeyColumn:
@@ -254,11 +264,16 @@ def _origin_refusal(origin: Origin, small_type: str | None) -> SkipReason | None
     refusal = fact_refusal(facts)
     if refusal is not None:
         return refusal
-    if not facts.is_partition_column(origin.column):
-        return SkipReason.NOT_A_PARTITION_COLUMN
+    if not (facts.is_partition_column(origin.column) or facts.is_data_column(origin.column)):
+        return _column_refusal(facts, origin.column)
     if small_type is not None and not compares_exactly(type_name, small_type):
         return SkipReason.TYPES_DIFFER
     return None if is_key_type(type_name) else SkipReason.TYPE_REFUSED
+
+
+def _column_refusal(facts: TableFacts, column: Column) -> SkipReason:
+    is_indexed = column.name.lower() in {name.lower() for name in facts.indexed_columns}
+    return SkipReason.HIVE_FORMAT if is_indexed and facts.is_hive else SkipReason.NOT_A_PARTITION_COLUMN
 
 
 def fact_refusal(facts: TableFacts | None) -> SkipReason | None:
@@ -280,4 +295,6 @@ def fact_refusal(facts: TableFacts | None) -> SkipReason | None:
 def _table_refusal(facts: TableFacts) -> SkipReason | None:
     if facts.provider not in _PROVIDERS:
         return SkipReason.PROVIDER
-    return None if facts.partition_columns else SkipReason.NOT_PARTITIONED
+    if facts.partition_columns or facts.has_layout:
+        return None
+    return SkipReason.HIVE_FORMAT if facts.is_hive else SkipReason.NOT_PARTITIONED

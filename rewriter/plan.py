@@ -6,16 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rewriter.catalog import Catalog, Column, TableName, switched_off
+from rewriter.catalog import Catalog, Column, TableName, knowing_less, switched_off
 from rewriter.consumers import beside
 from rewriter.costs import Costs
 from rewriter.cover import Cover
+from rewriter.files import FileIndex, Selection
 from rewriter.keys import UnreadableKeyError
 from rewriter.keyset import KeyRanges, Keys, KeySet
 from rewriter.limits import Limits
-from rewriter.predicate import Budget, Predicate, Restriction, render
+from rewriter.predicate import Budget, Restriction
 from rewriter.reducers import Question, Reducer
 from rewriter.rule import Rule
+from rewriter.scan_predicate import Layout, scan_predicate
 from rewriter.scans import PlannedScan, refused, scans
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
@@ -29,6 +31,9 @@ KeyAnswer: TypeAlias = Keys | SkipReason
 
 # What is known of where a table's partitions lie, by its columns' names.
 Partitions: TypeAlias = Mapping[TableName, Mapping[str, Costs]]
+
+# The indexes of tables' files.
+Files: TypeAlias = Mapping[TableName, FileIndex]
 
 
 @dataclass(frozen=True)
@@ -60,10 +65,22 @@ class Plan:
         )
         return tuple(dict.fromkeys(wanted))
 
+    def wants_files(self, answers: Mapping[Question, KeyAnswer]) -> tuple[TableName, ...]:
+        """The tables of which a file index would tell which files hold nothing that is asked for."""
+        wanted = (scan.reference.name for scan in self.scans if _wants_files(scan, answers))
+        return tuple(dict.fromkeys(wanted))
+
 
 # Keys that are said one by one without a second thought: the metastore digests them, and to ask for a list of
 # partitions costs more than it could save.
 _FEW_KEYS = 16
+
+
+def _wants_files(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> bool:
+    return not scan.own.is_all or any(
+        _length(answers.get(reducer.key_query)) and any(map(scan.has_files_by, reducer.columns))
+        for reducer in _effective(scan, answers)
+    )
 
 
 def _length(answer: KeyAnswer | None) -> int:
@@ -97,6 +114,10 @@ class ScanOutcome:
     checks: tuple[str, ...] = ()
     # The reducers that were asked last, and the keys of each; None where they are not known.
     reducers: tuple[tuple[Reducer, Keys | None], ...] = ()
+    # What the file index leaves to be read of the partitions that are; None where it says nothing.
+    files: Selection | None = None
+    # By which of its files, row groups and buckets the scan was narrowed.
+    parts: frozenset[Rule] = frozenset()
 
     @property
     def narrowed_by(self) -> tuple[tuple[tuple[str, ...], Keys], ...]:
@@ -109,7 +130,7 @@ class ScanOutcome:
     def rules(self) -> frozenset[Rule]:
         """What it took to narrow the scan; nothing where it was not."""
         used = (reducer.rules for reducer, keys in self.reducers if keys is not None)
-        return frozenset().union(*used) if self.predicate is not None else frozenset()
+        return self.parts.union(*used) if self.predicate is not None else frozenset()
 
 
 @dataclass(frozen=True)
@@ -138,9 +159,10 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
     Where tables are missing from the catalog, the plan names them and finds nothing: look them up and
     plan again.
     """
-    catalog = switched_off(catalog, limits.tables_off)
+    catalog = _allowed(statement, catalog, limits)
     scopes = Scopes(statement, catalog)
-    seen = see_through(scopes.tables if scopes.may_narrow else frozenset(), catalog)
+    may_narrow = scopes.may_narrow or (limits.has_file_index and scopes.has_conditions)
+    seen = see_through(scopes.tables if may_narrow else frozenset(), catalog)
     if seen.missing:
         return Plan(statement, (), seen.missing)
     if seen.catalog is not catalog and Rule.VIEWS not in limits.rules_off:
@@ -152,11 +174,37 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
     return Plan(statement, scans(scopes, limits))
 
 
+def _allowed(statement: Statement, catalog: Catalog, limits: Limits) -> Catalog:
+    """What is known of the tables, as far as it may be used."""
+    # A statement that shows the files of its rows is left to read those it names.
+    no_files = (limits.has_file_index and statement.names_files) or {
+        Rule.FILE_HINTS,
+        Rule.RANGE_IN,
+    } <= limits.rules_off
+    known = knowing_less(catalog, files=no_files, buckets=Rule.BUCKETS in limits.rules_off)
+    return switched_off(known, limits.tables_off)
+
+
 def apply(
-    plan: Plan, answers: Mapping[Question, KeyAnswer], limits: Limits, partitions: Partitions | None = None
+    plan: Plan,
+    answers: Mapping[Question, KeyAnswer],
+    limits: Limits,
+    partitions: Partitions | None = None,
+    files: Files | None = None,
 ) -> Rewrite:
-    """Insert the predicates that the keys give. A key query without an answer narrows nothing."""
-    outcomes = tuple(_outcome(plan.statement, scan, answers, limits, partitions or {}) for scan in plan.scans)
+    """Insert the predicates that the keys give. A key query without an answer narrows nothing.
+
+    `files` are the indexes of tables that the plan wants, as far as they are at hand.
+    """
+    layouts = {
+        scan.reference.name: Layout(
+            (partitions or {}).get(scan.reference.name, {}), (files or {}).get(scan.reference.name)
+        )
+        for scan in plan.scans
+    }
+    outcomes = tuple(
+        _outcome(plan.statement, scan, answers, limits, layouts[scan.reference.name]) for scan in plan.scans
+    )
     narrowings = [_narrowing(plan.statement, outcome) for outcome in outcomes if outcome.predicate is not None]
     if not narrowings:
         return Rewrite(plan.statement.text, outcomes)
@@ -167,11 +215,7 @@ def apply(
 
 
 def _outcome(
-    statement: Statement,
-    scan: PlannedScan,
-    answers: Mapping[Question, KeyAnswer],
-    limits: Limits,
-    partitions: Partitions,
+    statement: Statement, scan: PlannedScan, answers: Mapping[Question, KeyAnswer], limits: Limits, layout: Layout
 ) -> ScanOutcome:
     """Narrow a scan by the reducers that have an answer."""
     skip = scan.skip
@@ -181,18 +225,18 @@ def _outcome(
         skip = answer if isinstance(answer, SkipReason) else skip
         reducers.append((reducer, None if isinstance(answer, SkipReason) else answer))
     restrictions = [_restriction(reducer, keys) for reducer, keys in reducers if keys is not None]
-    if not restrictions:
+    if not restrictions and (scan.own.is_all or (reducers and layout.index is None)):
         return ScanOutcome(scan, skip=skip, reducers=tuple(reducers))
     try:
         checks = _checks(reducers) if limits.strict else ()
         budget = _budget(statement, restrictions, limits, sum(map(len, checks)))
-        predicate = _predicate(scan, restrictions, budget, partitions) if budget.chars_max > 0 else None
+        said = scan_predicate(scan, restrictions, layout, budget, limits)
     except UnreadableKeyError:
         return ScanOutcome(scan, skip=SkipReason.UNREADABLE_KEY, reducers=tuple(reducers))
-    if predicate is None:
-        return ScanOutcome(scan, skip=SkipReason.PREDICATE_TOO_LARGE, reducers=tuple(reducers))
+    if isinstance(said, SkipReason):
+        return ScanOutcome(scan, skip=said, reducers=tuple(reducers))
     return ScanOutcome(
-        scan, predicate.sql, predicate.exact, predicate.cover, checks=checks, reducers=tuple(reducers)
+        scan, said.sql, said.exact, said.cover, None, checks, tuple(reducers), said.files, said.rules
     )
 
 
@@ -222,14 +266,6 @@ def _budget(statement: Statement, restrictions: Sequence[Restriction], limits: L
     if sum(_length(restriction.keys) for restriction in restrictions) <= _FEW_KEYS:
         return Budget(limits.metastore, chars_max)
     return Budget(beside(limits.metastore, statement.comparisons_on_join_columns), chars_max)
-
-
-def _predicate(
-    scan: PlannedScan, restrictions: Sequence[Restriction], budget: Budget, partitions: Partitions
-) -> Predicate | None:
-    restricted = dict.fromkeys(name for restriction in restrictions for name in restriction.names)
-    columns = [name for name in scan.partition_columns if name in restricted] or list(restricted)
-    return render(restrictions, columns, budget, partitions.get(scan.reference.name, {}))
 
 
 def _narrowing(statement: Statement, outcome: ScanOutcome) -> Narrowing:

@@ -7,6 +7,7 @@ Spark's own planner prunes by and that it keeps to itself, so that the partition
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import itemgetter
@@ -15,9 +16,9 @@ from rewriter.catalog import Column, quoted
 from rewriter.costs import Costs, adds_to
 from rewriter.cover import Box, Cover
 from rewriter.domain import Domain, Interval
-from rewriter.keys import literal, literals
+from rewriter.keys import Key, literal, literals
 from rewriter.keyset import KeyRanges, Keys, KeySet
-from rewriter.positions import differ_in_digits_only
+from rewriter.positions import Position, differ_in_digits_only, line
 from rewriter.widen import Consumer, widen
 
 # What stands between a term and the next one, and around it.
@@ -43,6 +44,20 @@ class Restriction:
     def cover(self) -> Cover:
         """The rows that it lets through."""
         return self.keys.cover(self.names)
+
+    def of_columns(self, names: AbstractSet[str]) -> Restriction | None:
+        """What it says of some of its columns, in lower case, by themselves; None if it reads none of them."""
+        places = [i for i, name in enumerate(self.names) if name.lower() in names]
+        if not places:
+            return None
+        if len(places) == len(self.columns) or not isinstance(self.keys, KeySet):
+            return self
+        rows = {tuple(row[i] for i in places) for row in self.keys.rows}
+        types = tuple(self.keys.type_names[i] for i in places)
+        # The nulls that match nothing have been dropped long since.
+        keys = KeySet.of(types, rows, null_safe=(True,) * len(places))
+        keys = replace(keys, assumptions=self.keys.assumptions)
+        return Restriction(tuple(self.columns[i] for i in places), keys)
 
 
 @dataclass(frozen=True)
@@ -74,22 +89,22 @@ def render(
     in full. `columns` are those that the fact is partitioned by, the leading one first. None if it would say
     nothing, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
     """
-    doubts = _doubts(restrictions)
+    changed = doubts(restrictions)
     met, left_out = _met(restrictions)
     if met.is_none:
-        return Predicate(f"({' OR '.join(['FALSE', *doubts])})" if doubts else "FALSE", exact=True, cover=met)
+        return Predicate(f"({' OR '.join(['FALSE', *changed])})" if changed else "FALSE", exact=True, cover=met)
     wide = widen(met, columns, _metastore(restrictions, budget), costs)
     if not wide.encloses(met):
         return None  # a key would be lost: nothing is worth that
     terms = [] if wide.is_all else [cover_sql(wide)]
     missed = restrictions if _reads_more(wide, met, costs) else left_out
-    said = _said_again(missed, budget.chars_max - sum(len(text) + _JOINING_CHARS for text in (*terms, *doubts)))
+    said = _said_again(missed, budget.chars_max - sum(len(text) + _JOINING_CHARS for text in (*terms, *changed)))
     if len(said) < len(missed) and budget.metastore.range_partitions:
         # What was closed to spare the metastore a range would be read.
         sparing = replace(budget, metastore=replace(budget.metastore, range_partitions=0))
         return render(restrictions, columns, sparing, costs)
     terms += said
-    sql = f"({' OR '.join([_all_of(terms), *doubts])})" if terms else ""
+    sql = f"({' OR '.join([_all_of(terms), *changed])})" if terms else ""
     if not sql or len(sql) > budget.chars_max:
         return None
     listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
@@ -97,7 +112,12 @@ def render(
     return Predicate(sql, is_exact, wide)
 
 
-def _doubts(restrictions: Sequence[Restriction]) -> list[str]:
+def type_doubt(column: Column) -> str:
+    """What holds only if the column has another type by now."""
+    return f"typeof({quoted(column.name)}) <> '{column.type_name}'"
+
+
+def doubts(restrictions: Sequence[Restriction]) -> list[str]:
     """What holds only if something that the keys rest on does not."""
     types = {column.name: column.type_name for restriction in restrictions for column in restriction.columns}
     # Without a single key nothing matches, whatever the type. Two sets that have no key in common are another
@@ -106,7 +126,7 @@ def _doubts(restrictions: Sequence[Restriction]) -> list[str]:
         types = {}
     assumed = (assumption for restriction in restrictions for assumption in restriction.keys.assumptions)
     return [
-        *(f"typeof({quoted(name)}) <> '{type_name}'" for name, type_name in types.items()),
+        *(type_doubt(Column(name, type_name)) for name, type_name in types.items()),
         *(f"{function} <> {value}" for function, value in dict.fromkeys(assumed)),
     ]
 
@@ -178,25 +198,38 @@ def _said_again(restrictions: Iterable[Restriction], chars_max: int) -> list[str
     return said
 
 
-def cover_sql(cover: Cover) -> str:
+def cover_sql(cover: Cover, list_max: int | None = None) -> str:
     """A cover as a condition: an OR of boxes, each an AND of domains. The cover of all rows has none.
+
+    With `list_max` no IN lists more values than that, but as many lists are made as it takes, and a range of no
+    more values is listed too.
 
     >>> cover_sql(Cover.of_rows([Column("k", "int")], [(1,), (7,), (8,)]))
     '(`k` IN (1) OR `k` BETWEEN 7 AND 8)'
     """
-    return _any_of([_box_sql(box) for box in cover.boxes])
+    return _any_of([_box_sql(box, list_max) for box in cover.boxes])
 
 
-def _box_sql(box: Box) -> str:
-    return _all_of([_domain_sql(quoted(column), domain) for column, domain in box.domains])
+def _box_sql(box: Box, list_max: int | None) -> str:
+    return _all_of([_domain_sql(quoted(column), domain, list_max) for column, domain in box.domains])
 
 
-def _domain_sql(name: str, domain: Domain) -> str:
-    intervals = domain.intervals
-    points = [i.low.value for i in intervals if i.is_point and i.low is not None]
-    terms = [f"{name} IN ({', '.join(literals(domain.type_name, points))})"] if points else []
-    terms += [_range_sql(name, domain.type_name, interval) for interval in intervals if not interval.is_point]
+def _domain_sql(name: str, domain: Domain, list_max: int | None) -> str:
+    values, intervals = _values_and_ranges(domain, list_max or 1)
+    texts, most = list(literals(domain.type_name, values)), list_max or len(values)
+    terms = [f"{name} IN ({', '.join(texts[at : at + most])})" for at in range(0, len(texts), most or 1)]
+    terms += [_range_sql(name, domain.type_name, interval) for interval in intervals]
     return _any_of([*terms, *([f"{name} IS NULL"] if domain.nullable else [])])
+
+
+def _values_and_ranges(domain: Domain, values_max: int) -> tuple[Sequence[Key], Sequence[Interval]]:
+    """The values of its ranges that hold so few of them, and its other ranges."""
+    width = line(domain.type_name).width
+    parts: tuple[list[Position], list[Position]] = ([], [])
+    for low, high in domain.ranges:
+        parts[width(low, high) > values_max].extend((low, high))
+    few, many = (Domain(domain.type_name, tuple(cuts)) for cuts in parts)
+    return few.values, many.intervals
 
 
 def _range_sql(name: str, type_name: str, interval: Interval) -> str:

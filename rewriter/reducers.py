@@ -17,7 +17,7 @@ from rewriter.rule import Rule
 from rewriter.scopes import Scope, Scopes
 from rewriter.skip import SkipReason
 from rewriter.snowflake import arms
-from rewriter.sources import Source, known_bytes, query_source, source_of
+from rewriter.sources import Source, known_bytes, may_be_as_large, query_source, source_of
 
 # What is asked of a small side.
 Question: TypeAlias = KeyQuery | RangeQuery
@@ -125,8 +125,11 @@ class BlockPlanner:
             yield Finding(reference, self._found(whole, outer.texts, [replace(match, key=REDUCED_KEY)]))
 
     def _found(self, source: Source, filters: tuple[str, ...], matches: Sequence[Match]) -> Reducer | SkipReason:
-        if known_bytes(self._scopes.catalog, source.tables) > self._limits.small_side_bytes_max:
+        catalog, fact = self._scopes.catalog, matches[0].origin.facts
+        if known_bytes(catalog, source.tables) > self._limits.small_side_bytes_max:
             return SkipReason.SMALL_SIDE_TOO_LARGE
+        if all(match.is_on_data for match in matches) and may_be_as_large(catalog, source.tables, fact):
+            return SkipReason.SMALL_SIDE_LARGER
         return self._reducer(source, filters, matches)
 
     def _reducer(self, source: Source, filters: tuple[str, ...], matches: Sequence[Match]) -> Reducer:
@@ -141,7 +144,7 @@ class BlockPlanner:
         if len(matches) > 1:
             instead = tuple(self._reducer(source, filters, [match]) for match in matches)
         else:
-            instead = (self._by_ranges(source, filters, matches[0]),)
+            instead = (self._by_ranges(source, filters, matches[0]),) if matches[0].takes_ranges else ()
         return Reducer(
             columns=tuple(match.column for match in matches),
             join=" AND ".join(dict.fromkeys(match.shown for match in matches)),

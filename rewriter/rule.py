@@ -46,3 +46,8 @@ class Rule(Enum):
         "The key is an extreme of a partition column, as in (SELECT max(ds) ..).",
     )
     SESSION_FUNCTIONS = "session_functions", "What current_date() and the like answered is assumed to hold."
+
+    # What is left out beside partitions.
+    FILE_HINTS = "file_hints", "Files that the file index knows to hold nothing that is asked for are skipped."
+    RANGE_IN = "range_in", "Keys of an indexed column are said as ranges, by which row groups are skipped."
+    BUCKETS = "buckets", "Keys of the bucket column are said one by one, by which buckets are skipped."

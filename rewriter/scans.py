@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from rewriter.catalog import TableName
+from rewriter.catalog import TableFacts, TableName
+from rewriter.cover import Cover
 from rewriter.jointree import Leaf, Reference
 from rewriter.limits import Limits
 from rewriter.matches import fact_refusal
+from rewriter.own_filters import own_cover
 from rewriter.readers import Readers
 from rewriter.reducers import BlockPlanner, Reducer
 from rewriter.rule import Rule
-from rewriter.scopes import Block, Scopes
+from rewriter.scopes import Block, Scope, Scopes
 from rewriter.skip import SkipReason
 from rewriter.strengthen import strengthen
 from rewriter.strict import can_be_checked
@@ -27,29 +29,45 @@ class PlannedScan:
     alias: str
     reducers: tuple[Reducer, ...] = ()
     skip: SkipReason | None = None
-    # The columns that the table is partitioned by, the leading one first; of a view or a CTE they are not known.
-    partition_columns: tuple[str, ...] = ()
-    # The table by its full name, where the reference is not to a CTE, nor to what belongs to one session.
-    table: TableName | None = None
+    # What is known of the table; None of a CTE, which may have the name of one.
+    facts: TableFacts | None = None
+    # What the statement's own filters let through, by lower-case columns: all, unless files can be left out by it.
+    own: Cover = field(default_factory=Cover.all)
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The columns that the table is partitioned by, the leading one first; of a view they are not known."""
+        return self.facts.partition_columns if self.facts is not None else ()
+
+    @property
+    def table(self) -> TableName | None:
+        """The table by its full name, where it is not a CTE, nor what belongs to one session."""
+        return self.facts.full_name if self.facts is not None else None
+
+    def has_files_by(self, column: str) -> bool:
+        """Whether a column that is no partition column tells which files can be left out."""
+        known = self.facts.column(column) if self.facts is not None else None
+        if self.facts is None or known is None:
+            return False
+        return column.lower() in self.facts.file_columns and not self.facts.is_partition_column(known)
 
 
 def scans(scopes: Scopes, limits: Limits) -> tuple[PlannedScan, ...]:
     """One for each table reference in a FROM, outer blocks before inner ones."""
-    found = _capped(_findings(scopes, limits), limits.key_queries_max)
+    found = _findings(scopes, limits)
+    found = replace(found, results=_capped(found.results, limits.key_queries_max))
     planned = tuple(
-        _scan(scopes, block, leaf, leaf.reference, found[leaf.reference])
+        _scan(scopes, block, leaf, leaf.reference, found)
         for block in scopes.blocks
         for leaf in block.tree.leaves
         if leaf.reference is not None
     )
-    return tuple(_if_checked(scopes, scan) for scan in planned) if limits.strict else planned
+    return tuple(_if_checked(scan) for scan in planned) if limits.strict else planned
 
 
-def _if_checked(scopes: Scopes, scan: PlannedScan) -> PlannedScan:
+def _if_checked(scan: PlannedScan) -> PlannedScan:
     """The scan, to be narrowed only where it can carry a check of its keys."""
-    # Only of a table are these known: neither a view nor a CTE with the name of a table has them.
-    is_table = bool(scan.partition_columns)
-    if not scan.reducers or (is_table and can_be_checked(scopes.catalog.get(scan.reference.name))):
+    if not scan.reducers or can_be_checked(scan.facts):
         return scan
     return replace(scan, reducers=(), skip=SkipReason.STRICT_TABLE)
 
@@ -62,8 +80,16 @@ def refused(scopes: Scopes, reason: SkipReason) -> tuple[PlannedScan, ...]:
     )
 
 
-def _findings(scopes: Scopes, limits: Limits) -> dict[Reference, list[Reducer | SkipReason]]:
-    found: dict[Reference, list[Reducer | SkipReason]] = defaultdict(list)
+@dataclass(frozen=True)
+class _Findings:
+    """What equalities come to, and the statement's own filters as far as files can be left out by them."""
+
+    results: dict[Reference, list[Reducer | SkipReason]] = field(default_factory=lambda: defaultdict(list))
+    own: dict[Reference, Cover] = field(default_factory=dict)
+
+
+def _findings(scopes: Scopes, limits: Limits) -> _Findings:
+    found = _Findings()
     if all(fact_refusal(scopes.catalog.get(name)) is not None for name in scopes.tables):
         # Most statements read no table that could be narrowed, and then nothing else matters.
         return found
@@ -76,8 +102,22 @@ def _findings(scopes: Scopes, limits: Limits) -> dict[Reference, list[Reducer | 
         scope = scopes.scope_of(block.select)
         if scope is not None and block.has_conditions:
             for finding in BlockPlanner(scopes, readers, scope, limits).findings():
-                found[finding.reference].append(finding.result)
+                found.results[finding.reference].append(finding.result)
+            if Rule.FILE_HINTS not in limits.rules_off:
+                found.own.update(_own_covers(scopes, readers, scope))
     return found
+
+
+def _own_covers(scopes: Scopes, readers: Readers, scope: Scope) -> Iterator[tuple[Reference, Cover]]:
+    """What the block's own filters leave of the tables that it reads, where it is not all of a table's files."""
+    for leaf in scope.block.tree.leaves:
+        if leaf.reference is None or leaf.reference.refusal is not None or scopes.is_cte_name(leaf):
+            continue
+        facts = scopes.catalog.get(leaf.reference.name)
+        if facts is not None and facts.file_columns and fact_refusal(facts) is None:
+            cover = own_cover(scope, readers.filters_of(scope), leaf, facts)
+            if not cover.is_all:
+                yield leaf.reference, cover
 
 
 def _capped(
@@ -96,15 +136,13 @@ def _capped(
     return defaultdict(list, capped)
 
 
-def _scan(
-    scopes: Scopes, block: Block, leaf: Leaf, reference: Reference, found: list[Reducer | SkipReason]
-) -> PlannedScan:
+def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: Reference, noted: _Findings) -> PlannedScan:
+    found, own = noted.results[reference], noted.own.get(reference)
     reducers = tuple(dict.fromkeys(result for result in found if isinstance(result, Reducer)))
-    if reducers and reference.refusal is None:
+    if (reducers or own is not None) and reference.refusal is None:
         # A CTE may have the name of a table.
         facts = None if scopes.is_cte_name(leaf) else scopes.catalog.get(reference.name)
-        columns, table = (facts.partition_columns, facts.full_name) if facts is not None else ((), None)
-        return PlannedScan(reference, leaf.alias, reducers, partition_columns=columns, table=table)
+        return PlannedScan(reference, leaf.alias, reducers, facts=facts, own=own or Cover.all())
     return PlannedScan(reference, leaf.alias, skip=_reason(scopes, block, leaf, reference, found))
 
 

@@ -113,6 +113,11 @@ class Scopes:
             for join in block.tree.joins
         )
 
+    @property
+    def has_conditions(self) -> bool:
+        """Whether anything is compared anywhere."""
+        return any(block.has_conditions for block in self.blocks)
+
     @cached_property
     def bare_functions(self) -> frozenset[str]:
         """The session functions that may stand without parentheses: those whose name no column can have."""

@@ -42,6 +42,10 @@ class SkipReason(Enum):
     UNKNOWN_TABLE = "The table could not be described in the client's session."
     VIEW_NOT_FOLLOWED = "The view's text is not known, or it is not certain what its names and quotes mean."
     NOT_PARTITIONED = "The table is not partitioned."
+    HIVE_FORMAT = (
+        "The table is in Hive format, in which files cannot be told apart:"
+        " CREATE TABLE .. USING parquet AS SELECT .. makes one in which they can."
+    )
     PROVIDER = "The table's format is not one whose partition pruning is known."
     STRICT_TABLE = "With strict consistency only tables are narrowed, in formats whose files Spark lists itself."
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
@@ -49,7 +53,7 @@ class SkipReason(Enum):
 
     # The equality and the table on its other side.
     OUTER_JOIN = "The join keeps the rows of this table that have no partner."
-    NOT_A_PARTITION_COLUMN = "No equality is on a partition column."
+    NOT_A_PARTITION_COLUMN = "No equality is on a partition column, nor on one that the file index knows."
     TYPES_DIFFER = "The two sides of the equality have different types, which Spark would cast."
     TYPE_REFUSED = "The partition column's type has no literal that is safe to insert."
     NULL_SAFE_OVER_NULLS = "`<=>` compares a column that a subquery or an outer join can fill with nulls."
@@ -59,6 +63,9 @@ class SkipReason(Enum):
     REDUCER_NOT_UNDERSTOOD = "The other side of the join may give other rows when it is asked again."
     REDUCER_UNFILTERED = "The other side of the join has no filter that the key query could use."
     SMALL_SIDE_TOO_LARGE = "The other side of the join is larger than rewrite.small_side_bytes_max."
+    SMALL_SIDE_LARGER = (
+        "The other side of the join may be as large as this table, so to ask it for keys may be costly."
+    )
     REDUCER_PARTITIONED = "The other side of the join is itself partitioned, so its key query may be costly."
     RULE_OFF = "A rule that this takes is switched off in rewrite.rules_off, or for a while because it did harm."
 
@@ -70,6 +77,8 @@ class SkipReason(Enum):
     KEY_QUERY_FAILED = "The key query failed."
     KEY_TYPE_CHANGED = "The key query's column does not have the fact column's type."
     UNREADABLE_KEY = "A key could not be written as a literal with certainty."
+    NO_FILE_INDEX = "Only the file index could tell which files hold keys, and it is not at hand now."
+    NOTHING_TO_SKIP = "Every file may hold a key, or nearly every one."
     PREDICATE_TOO_LARGE = "The predicate is longer than rewrite.predicate_chars_max."
 
     @property

@@ -8,7 +8,7 @@ from rewriter.filters import Filter, Filters
 from rewriter.jointree import Join, Leaf
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
-from rewriter.sources import Source, source_of
+from rewriter.sources import Source, described, source_of
 
 # Tables of a snowflake in one key query. Each is one more join to run before the statement.
 _ARMS_MAX = 6
@@ -39,6 +39,8 @@ def arms(scopes: Scopes, filters: Filters, join: Join, leaf: Leaf) -> tuple[Arm,
             source = source_of(scopes, other)
             if other is leaf or other in found or isinstance(source, SkipReason):
                 continue
+            if any(facts.has_layout for facts in described(scopes.catalog, source.tables)):
+                continue  # a large table, and it may be the very fact
             found[other] = Arm(known, source, equality, filters.joined_with(join, leaf, other))
             pending.append(other)
             if found[other].filters or source.is_filtered:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -102,8 +102,24 @@ def known_bytes(catalog: Catalog, tables: Iterable[TableName]) -> int:
 
     Of a partitioned table a key query reads partition columns alone, which no file holds.
     """
-    known = (facts for name in tables if (facts := catalog.get(name)) is not None)
+    known = described(catalog, tables)
     return sum(facts.size_bytes or 0 for facts in known if not facts.partition_columns)
+
+
+def described(catalog: Catalog, tables: Iterable[TableName]) -> Iterator[TableFacts]:
+    """What is known of the tables, without those of which nothing is."""
+    return (facts for name in tables if (facts := catalog.get(name)) is not None)
+
+
+def may_be_as_large(catalog: Catalog, tables: Iterable[TableName], fact: TableFacts) -> bool:
+    """Whether to read the tables may take as long as to read the fact.
+
+    Tables whose size is not known are taken for small, as dimensions are, but not those that are laid out for it.
+    """
+    sizes = {facts.size_bytes for facts in described(catalog, tables) if facts.has_layout}
+    if sizes and None in {*sizes, fact.size_bytes}:
+        return True
+    return fact.size_bytes is not None and known_bytes(catalog, tables) >= fact.size_bytes
 
 
 def is_filtered(scopes: Scopes, query: exp.Expr) -> bool:

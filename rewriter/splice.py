@@ -34,6 +34,8 @@ _PREDICATE_TOKENS = frozenset(
         *(TokenType.DATE, TokenType.TEXT, TokenType.ARRAY, TokenType.VAR),
         *(TokenType.CURRENT_CATALOG, TokenType.CURRENT_DATE, TokenType.CURRENT_SCHEMA),
         *(TokenType.CURRENT_USER, TokenType.SESSION_USER),
+        # `_metadata.file_path`
+        TokenType.DOT,
     }
 )
 

@@ -23,6 +23,7 @@ _FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*(?:\n|$)|/\*.*?\*/)*([a-z]+)", re.IG
 _QUERY_WORDS = frozenset({"select", "with", "from", "insert", "create"})
 _READING_WORDS = frozenset({"select", "with", "from", "values"})
 _WRITING = (exp.DDL, exp.DML, exp.Command)
+_WHERE = re.compile(r"\bwhere\b", re.IGNORECASE)
 _SEVERAL_SOURCES = re.compile(r"\bjoin\b|,|\bselect\b.*\bselect\b", re.IGNORECASE | re.DOTALL)
 
 # Spark's lexer lets a backslash at the end of a line carry a `--` comment on (SIMPLE_COMMENT in
@@ -54,6 +55,11 @@ class Statement:
     def reads_metadata(self) -> bool:
         """Whether Spark's hidden column `_metadata` is named anywhere."""
         return any(token.text.lower() == "_metadata" for token in self.tokens)
+
+    @cached_property
+    def names_files(self) -> bool:
+        """Whether it asks Spark which file, or which part of one, a row comes from."""
+        return any(token.text.lower().startswith("input_file_") for token in self.tokens)
 
     @cached_property
     def database_qualifiers(self) -> frozenset[str]:
@@ -120,19 +126,26 @@ def may_have_a_join(text: str) -> bool:
     return first_word(text) in _QUERY_WORDS and _SEVERAL_SOURCES.search(text) is not None
 
 
+def may_be_narrowed(text: str, *, has_file_index: bool) -> bool:
+    """Whether the text could hold a query that reads less: by a join, or by a filter where files are indexed."""
+    return may_have_a_join(text) or (
+        has_file_index and first_word(text) in _QUERY_WORDS and _WHERE.search(text) is not None
+    )
+
+
 def depends_on_quoting(text: str) -> bool:
     """Whether doubleQuotedIdentifiers or escapedStringLiterals can change how the text reads."""
     return '"' in text or "\\" in text
 
 
-def read(text: str, *, chars_max: int) -> Statement | SkipReason:
+def read(text: str, *, chars_max: int, has_file_index: bool = False) -> Statement | SkipReason:
     """Parse a statement, or say why it is left alone. Never raises for any text.
 
     The text is read as Spark's defaults would: the caller settles `depends_on_quoting` first.
     """
     if first_word(text) not in _QUERY_WORDS:
         return SkipReason.NOT_A_QUERY
-    if _SEVERAL_SOURCES.search(text) is None:
+    if not may_be_narrowed(text, has_file_index=has_file_index):
         return SkipReason.NO_JOIN_IN_TEXT
     if len(text) > chars_max:
         return SkipReason.TOO_LARGE

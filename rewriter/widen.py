@@ -175,7 +175,7 @@ class _Widening:
                 members[number].append(box)
             if domain.nullable:
                 members[len(starts)].append(box)
-        joined = (Box.of({**_column_by_column(boxes), column: segments[n]}) for n, boxes in members.items())
+        joined = (Box.of({**column_by_column(boxes), column: segments[n]}) for n, boxes in members.items())
         return Cover.of_apart(box for box in joined if box is not None)
 
     def _segments(self, domain: Domain, column: str, segments_max: int) -> list[Domain]:
@@ -221,12 +221,12 @@ def _with_gaps(domain: Domain, gaps: list[int]) -> Domain:
 def _projected(cover: Cover, columns: Sequence[str]) -> Cover:
     """The cover with all other columns free to hold anything."""
     if len(columns) == 1:
-        box = Box.of({c: d for c, d in _column_by_column(cover.boxes).items() if c in columns})
+        box = Box.of({c: d for c, d in column_by_column(cover.boxes).items() if c in columns})
         return Cover.of([box] if box is not None else [])
     return Cover.of(Box(tuple(pair for pair in box.domains if pair[0] in columns)) for box in cover.boxes)
 
 
-def _column_by_column(boxes: Sequence[Box]) -> dict[str, Domain]:
+def column_by_column(boxes: Sequence[Box]) -> dict[str, Domain]:
     """A box around boxes: it holds what any of them does, and also what mixes them."""
     members: dict[str, list[Domain]] = defaultdict(list)
     for box in boxes:

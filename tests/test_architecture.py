@@ -64,7 +64,15 @@ INPUT_AND_OUTPUT = {
 }
 
 # What all sessions share is used by two threads at once: these have a lock, and nothing else of threads.
-LOCKED = {"proxy.catalog", "proxy.key_cache", "proxy.known", "proxy.metastore", "proxy.quarantine", "proxy.writes"}
+LOCKED = {
+    "proxy.catalog",
+    "proxy.file_lists",
+    "proxy.key_cache",
+    "proxy.known",
+    "proxy.metastore",
+    "proxy.quarantine",
+    "proxy.writes",
+}
 
 # Lower layers first: a module imports of its own package only what stands before it.
 REWRITER_LAYERS = (
@@ -91,7 +99,13 @@ REWRITER_LAYERS = (
     "scan_plan",
     "partition_index",
     "partitions",
+    "file_facts",
+    "file_bounds",
+    "file_hint",
+    "file_costs",
+    "files",
     "predicate",
+    "row_groups",
     "keyquery",
     "rangequery",
     "limits",
@@ -104,6 +118,7 @@ REWRITER_LAYERS = (
     "lineage",
     "sources",
     "filters",
+    "own_filters",
     "readers",
     "snowflake",
     "matches",
@@ -111,6 +126,8 @@ REWRITER_LAYERS = (
     "strict",
     "views",
     "scans",
+    "buckets",
+    "scan_predicate",
     "splice",
     "plan",
 )

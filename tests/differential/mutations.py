@@ -9,19 +9,25 @@ from dataclasses import dataclass
 from sqlglot import exp
 from switches import (
     Switch,
+    all_columns_are_partition_columns,
     answers,
+    any_literal_is_an_integer,
     any_number_of_readers,
     any_reader_of_a_cte,
     becomes,
+    bounds_of_any_type,
     every_condition_holds_in_a_snowflake,
     every_filter_drops_rows,
     failed_key_query_found_no_keys,
+    files_end_where_they_begin,
+    first_branch_alone,
     first_key_lost,
     first_keys_are_all,
     holds_on_both_sides,
     key_type,
     keys_are_cast,
     known_functions,
+    lacks_are_of_any_column,
     never_pads,
     null_safe_equality_is_equality,
     only_readers_with_filters,
@@ -29,6 +35,7 @@ from switches import (
     some_branches_of_a_disjunction,
     statements_of_any_kind,
     terms_taken_apart,
+    unknown_bounds_are_those_of_another_file,
     writers_of_what_they_read,
 )
 
@@ -43,6 +50,10 @@ SIEVE = "generated statements"
 _REFUSED = "rewriter/test_golden.py::test_a_statement_that_the_rule_refuses_says_why_and_stays_as_it_is"
 
 _TAKEN = "rewriter/test_golden.py::test_a_statement_that_the_rule_takes_asks_for_its_keys_and_is_rewritten"
+_FILES_REFUSED = (
+    "rewriter/test_file_goldens.py::test_a_statement_whose_files_must_not_be_chosen_says_why_and_stays_as_it_is"
+)
+_FILES_TAKEN = "rewriter/test_file_goldens.py::test_a_statement_whose_files_are_known_is_rewritten"
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,7 @@ class Mutation:
     @property
     def catcher(self) -> str:
         """What fails, as the page says it."""
-        for test in (_REFUSED, _TAKEN):
+        for test in (_REFUSED, _TAKEN, _FILES_REFUSED, _FILES_TAKEN):
             if self.caught_by.startswith(test):
                 return f"golden `{self.caught_by.removeprefix(test)[1:-1]}`"
         return f"`{self.caught_by}`" if "::" in self.caught_by else self.caught_by
@@ -73,6 +84,11 @@ def _golden(case: str) -> str:
 def _taken(case: str) -> str:
     """The test that the case is rewritten as it is recorded."""
     return f"{_TAKEN}[{case}]"
+
+
+def _files_golden(case: str) -> str:
+    """The test that no files are chosen for the case."""
+    return f"{_FILES_REFUSED}[files/file_hints: {case}]"
 
 
 _JOINS = (
@@ -317,6 +333,70 @@ _STRICT = (
         f"{_STRICT_TESTS}a_check_that_could_break_up_what_is_around_it_is_not_taken",
     ),
 )
+_SCAN_TESTS = "rewriter/test_scan_predicate.py::test_"
+_FILE_SIEVE = "differential/test_file_sieve.py::test_small_cases_that_skip_files_answer_as_they_do_in_full"
+_OWN_FILTERS = (
+    Mutation(
+        "a filter chooses files only where a row that fails it counts nowhere",
+        answers("rewriter.filters._must_be_passed", answer=True),
+        _FILE_SIEVE,
+    ),
+    Mutation("a disjunction chooses the files of all its branches", first_branch_alone, _FILE_SIEVE),
+    Mutation("a filter under NOT chooses no files", terms_taken_apart("own_filters", exp.Not), _FILE_SIEVE),
+    Mutation(
+        "a filter's literal is of its column's own type",
+        any_literal_is_an_integer,
+        _files_golden("a string where Spark casts the column or the literal"),
+    ),
+    Mutation(
+        "a filter's text has one meaning under every setting",
+        answers("rewriter.own_filters.depends_on_quoting", answer=False),
+        _files_golden("a string whose quotes mean what a setting says"),
+    ),
+)
+_FILES = (
+    Mutation("a file between whose bounds a key lies is read", files_end_where_they_begin, _FILE_SIEVE),
+    Mutation(
+        "a file of which bounds are not known is read",
+        unknown_bounds_are_those_of_another_file,
+        "rewriter/test_files.py::test_a_bound_on_one_side_counts_by_itself",
+    ),
+    Mutation(
+        "null is in a file that may hold it",
+        answers("rewriter.file_bounds._may_hold_null", answer=False),
+        _FILE_SIEVE,
+    ),
+    Mutation(
+        "a list of lacked tuples is of all its columns",
+        lacks_are_of_any_column,
+        f"{_FILES_TAKEN}[files/file_hints: one of two skewed columns: its files and others]",
+    ),
+    Mutation(
+        "bounds count while the column has the type that they are of",
+        bounds_of_any_type,
+        "rewriter/test_files.py::test_bounds_of_another_type_than_the_table_has_now_are_none",
+    ),
+    Mutation(
+        "a hint holds while the columns have the types that it rests on",
+        answers("rewriter.scan_predicate._own_doubts", answer=[]),
+        f"{_FILES_TAKEN}[files/file_hints: a filter without a join]",
+    ),
+    Mutation(
+        "files are told apart by a format's own _metadata alone",
+        becomes("rewriter.catalog._INDEXED_PROVIDERS", frozenset({"parquet", "orc", "csv"})),
+        _files_golden("a format whose text is read by options and settings"),
+    ),
+    Mutation(
+        "partition columns and others stand in conditions of their own",
+        all_columns_are_partition_columns,
+        f"{_SCAN_TESTS}of_pairs_partitions_and_files_are_told_apart_and_files_know_the_pairs",
+    ),
+    Mutation(
+        "a key query reads no table that is laid out, unless it is known to be the smaller one",
+        answers("rewriter.snowflake.described", answer=()),
+        f"{_SCAN_TESTS}a_key_query_never_reads_the_fact_itself",
+    ),
+)
 
 MUTATIONS = (
     *_JOINS,
@@ -332,4 +412,6 @@ MUTATIONS = (
     *_TEXT,
     *_WRITES,
     *_STRICT,
+    *_OWN_FILTERS,
+    *_FILES,
 )

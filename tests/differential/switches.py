@@ -3,17 +3,24 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 import pytest
 from sqlglot import exp
 
 from rewriter import KeySet, SkipReason, functions, queries, repeatable
+from rewriter import file_bounds as file_bounds_module
+from rewriter import file_facts as file_facts_module
 from rewriter import filters as filters_module
 from rewriter import matches as matches_module
+from rewriter import own_filters as own_filters_module
 from rewriter import reducers as reducers_module
+from rewriter import scan_predicate as scan_predicate_module
 from rewriter import statement as statement_module
 from rewriter.conditions import alternatives, conjuncts
+from rewriter.file_bounds import ColumnBounds
+from rewriter.files import FileIndex, Lack
 from rewriter.filters import Filters
 from rewriter.keyquery import KeyColumn, key_query
 from rewriter.keys import _WRITERS
@@ -223,3 +230,71 @@ def writers_of_what_they_read(patch: pytest.MonkeyPatch) -> None:
         return None if refusal is SkipReason.WRITES_WHAT_IT_READS else refusal
 
     patch.setattr(statement_module, "_refusal", unsound)
+
+
+def first_branch_alone(patch: pytest.MonkeyPatch) -> None:
+    """A disjunction counts as its first branch."""
+    sound = own_filters_module._alternatives  # noqa: SLF001 - the rule that is switched off
+    patch.setattr(own_filters_module, "_alternatives", lambda term: sound(term)[:1])
+
+
+def any_literal_is_an_integer(patch: pytest.MonkeyPatch) -> None:
+    """What an integer column is compared with counts as an integer."""
+    patch.setattr(own_filters_module, "_integer", lambda node: int(node.name))
+
+
+def files_end_where_they_begin(patch: pytest.MonkeyPatch) -> None:
+    """A file's lower bound counts as its upper one."""
+    sound = ColumnBounds.of
+
+    def unsound(type_name: str, files: Any) -> ColumnBounds:
+        found = sound(type_name, files)
+        return replace(found, highs=found.lows)
+
+    patch.setattr(ColumnBounds, "of", unsound)
+
+
+def unknown_bounds_are_those_of_another_file(patch: pytest.MonkeyPatch) -> None:
+    """A bound that is not known counts as one that is."""
+    sound = file_bounds_module._positions  # noqa: SLF001 - the rule that is switched off
+
+    def unsound(on: Any, values: Any, unknown: Any) -> Any:
+        found = sound(on, values, unknown)
+        known = [position for position in found if position != unknown]
+        return [known[0] if known and position == unknown else position for position in found]
+
+    patch.setattr(file_bounds_module, "_positions", unsound)
+
+
+def lacks_are_of_any_column(patch: pytest.MonkeyPatch) -> None:
+    """A list of lacked tuples counts as one list for each of its columns."""
+
+    def unsound(_: Any, lack: Lack, domains: Any) -> bool:
+        places = [place for place, column in enumerate(lack.columns) if column in domains]
+        asked = [domains[lack.columns[place]] for place in places]
+        if not places or any(domain.nullable or domain.width > len(lack.tuples) for domain in asked):
+            return False
+        lacked = {tuple(values[place] for place in places) for values in lack.tuples}
+        return all(values in lacked for values in product(*(domain.values for domain in asked)))
+
+    patch.setattr(FileIndex, "_lacks_all", unsound)
+
+
+def bounds_of_any_type(patch: pytest.MonkeyPatch) -> None:
+    """Bounds count as of the type that the column has now."""
+    sound = file_facts_module._Reader._bounds  # noqa: SLF001 - the rule that is switched off
+
+    def unsound(reader: Any, said: Any) -> Any:
+        known = {name: type_name for name, (type_name, _) in reader._columns.items()}  # noqa: SLF001
+        return sound(reader, {name: {**value, "type": known.get(name)} for name, value in said.items()})
+
+    patch.setattr(file_facts_module._Reader, "_bounds", unsound)  # noqa: SLF001
+
+
+def all_columns_are_partition_columns(patch: pytest.MonkeyPatch) -> None:
+    """Keys of pairs are said of all their columns at once."""
+    patch.setattr(
+        scan_predicate_module,
+        "_partition_columns",
+        lambda _, restriction: frozenset(name.lower() for name in restriction.names),
+    )

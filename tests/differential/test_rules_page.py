@@ -24,7 +24,7 @@ def test_the_page_lists_every_mutation_with_what_caught_it() -> None:
 
 
 def test_the_page_names_every_file_of_golden_cases() -> None:
-    assert names(2) == {path.stem for path in (ROOT / "tests/rewriter/golden").glob("*.toml")}
+    assert names(2) == {path.stem for path in (ROOT / "tests/rewriter/golden").rglob("*.toml")}
 
 
 def test_the_modules_that_the_page_names_are_there() -> None:

@@ -52,6 +52,32 @@ def test_what_has_no_database_is_known_to_its_own_session_alone() -> None:
     assert described.full_name is None
 
 
+def with_details(*details: tuple[str, str]) -> TableFacts | None:
+    return read_description(
+        rows(("x", "int", ""), ("# Detailed Table Information", "", ""), *((*d, "") for d in details))
+    )
+
+
+def test_a_bucketed_table_says_by_which_columns_and_into_how_many_buckets() -> None:
+    described = with_details(("Num Buckets", "8"), ("Bucket Columns", "[`x`, `y`]"), ("Sort Columns", "[`z`]"))
+    assert described is not None
+    assert (described.bucket_columns, described.bucket_count) == (("x", "y"), 8)
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        (),
+        (("Num Buckets", "many"), ("Bucket Columns", "[]")),
+        (("Num Buckets", "0"), ("Bucket Columns", "[`a``, `b`]")),
+    ],
+)
+def test_buckets_that_are_not_understood_are_none(details: tuple[tuple[str, str], ...]) -> None:
+    described = with_details(*details)
+    assert described is not None
+    assert (described.bucket_columns, described.bucket_count) == ((), None)
+
+
 def test_a_view_is_no_table() -> None:
     details = ("# Detailed Table Information", "", ""), ("Type", "VIEW", "")
     described = read_description(rows(("id", "int", ""), ("", "", ""), *details))

@@ -66,6 +66,9 @@ def test_a_file_and_overrides_are_read_the_later_ones_winning(tmp_path: Path) ->
         ('[proxy]\nbackends = ["spark"]', "proxy.backends: spark: expected [dns:]HOST:PORT[ weight=N]"),
         ('[proxy]\nbackends = ["a:1", "dns:a:1"]', "proxy.backends: an address is named twice"),
         ('[proxy]\nbackends = ["dns:a:70000"]', "a:70000: the port is 70000"),
+        ('[files]\nindex = "files"', "files.index: Expected `str` matching regex"),
+        ('[files]\nindex = "a.b.c.d"', "files.index: Expected `str` matching regex"),
+        ("[files]\nfiles_max = 0", "files.files_max: Expected `int` >= 1"),
         ("[rewrite\n", "is not TOML"),
     ],
 )
@@ -96,6 +99,11 @@ def test_each_side_has_a_path_of_its_own_over_http(tmp_path: Path) -> None:
     config = load(written(tmp_path, text))
     assert config.listeners()[1].path == "/sql/here"
     assert config.backend.to_upstream().path == "/cliservice"
+
+
+@pytest.mark.parametrize("index", ["", "starpruner.file_index", "lake.starpruner.file-index"])
+def test_the_file_index_is_named_with_its_database(index: str) -> None:
+    assert load(None, (f"files.index={index}",)).files.index == index
 
 
 def test_without_proxy_listen_the_listeners_stand_alone(tmp_path: Path) -> None:

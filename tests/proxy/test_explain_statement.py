@@ -29,6 +29,9 @@ class Inner:
         yield from ()
         return Decision(sql)
 
+    def is_quick(self, sql: str) -> bool:
+        return sql == "SELECT 1"
+
     def untouched(self, sql: str) -> Ruling:
         return Ruling(sql)
 
@@ -84,3 +87,8 @@ def test_lines_of_any_kind_are_one_row_each() -> None:
         lines_query(["", "a\\b"])
         == "SELECT rewrite FROM VALUES (''), (CAST(X'615C62' AS STRING)) AS explained(rewrite)"
     )
+
+
+@pytest.mark.parametrize(("sql", "is_quick"), [("SELECT 1", True), ("SELECT 2", False)])
+def test_what_is_quick_says_the_session_inside(sql: str, is_quick: bool) -> None:  # noqa: FBT001
+    assert ExplainingSession(Inner()).is_quick(sql) is is_quick

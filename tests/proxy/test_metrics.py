@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from enum import Enum
 from http import HTTPStatus
 
@@ -33,6 +34,7 @@ from rewriter import (
     plan,
     read,
 )
+from rewriter.files import Selection
 
 Samples = dict[tuple[str, frozenset[str]], float]
 K = Column("k", "int")
@@ -103,6 +105,16 @@ def test_scans_of_a_text_that_was_not_proven_were_not_narrowed(metrics: Metrics,
     assert value("statements_total", "left") == 1
     assert value("scans_total", "narrowed") == 0
     assert value("scans_total", "left") == 2
+
+
+def test_what_hints_skip_counts_in_files_and_bytes(metrics: Metrics, value: Value) -> None:
+    narrowed = rewrite(NARROWED)
+    files = Selection((), kept=1, kept_bytes=10, total=4, total_bytes=100)
+    hinted = replace(narrowed, scans=tuple(replace(scan, files=files) for scan in narrowed.scans[:1]))
+    metrics.decided(hinted, None, 0.2)
+    metrics.decided(hinted, SkipReason.NOT_VERIFIED, 0.2)
+    assert value("skipped_files_total") == 3
+    assert value("skipped_bytes_total") == 90
 
 
 def test_ends_are_told_apart_by_what_was_sent(metrics: Metrics, value: Value) -> None:

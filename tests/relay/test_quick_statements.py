@@ -67,3 +67,12 @@ def test_a_quick_statement_goes_on_as_it_came_where_ruling_on_it_fails() -> None
     ruling = rule_at_once(OpenSession(Rewriter(fails=True)), "select 1", "connection 1")
     assert ruling is not None
     assert ruling.text == "select 1"
+
+
+def test_a_short_statement_that_its_session_has_to_look_into_is_left_to_a_thread() -> None:
+    class Indexed(Rewriter):
+        def is_quick(self, sql: str) -> bool:
+            return "WHERE" not in sql
+
+    assert rule_at_once(OpenSession(Indexed()), "SELECT v FROM t WHERE x = 5", "connection 1") is None
+    assert rule_at_once(OpenSession(Indexed()), "SELECT v FROM t", "connection 1") is not None

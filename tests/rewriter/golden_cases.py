@@ -12,7 +12,7 @@ from rewriter import Catalog, Column, SkipReason, TableFacts, TableKind, TableNa
 
 FOLDER = Path(__file__).parent / "golden"
 DATABASE = "golden"
-_CATALOG = FOLDER / "catalog.json"
+_CATALOG = "catalog.json"
 _HEADING = "-- case: "
 _KEY_QUERY = "-- key query: "
 _ANSWER = "-- answer: "
@@ -59,23 +59,24 @@ class Refusal:
         return f"{self.rule}: {self.name}"
 
 
-def _files() -> Iterator[tuple[str, dict[str, list[dict[str, str]]]]]:
-    for path in sorted(FOLDER.glob("*.toml")):
-        yield path.stem, tomllib.loads(path.read_text(encoding="utf-8"))
+def _files(kind: str) -> Iterator[tuple[str, dict[str, list[dict[str, str]]]]]:
+    for path in sorted((FOLDER / kind).glob("*.toml")):
+        rule = path.relative_to(FOLDER).with_suffix("").as_posix()
+        yield rule, tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def takes() -> list[Take]:
-    """Every case that must be rewritten. A rule without one is no rule."""
+def takes(kind: str = "") -> list[Take]:
+    """Every case that must be rewritten. A rule without one is no rule. A kind has tables of its own."""
     found = [
         Take(rule, case["name"], case["sql"].strip().replace("{database}", DATABASE))
-        for rule, content in _files()
+        for rule, content in _files(kind)
         for case in content["takes"]
     ]
     assert len({str(case) for case in found}) == len(found), "two cases have the same name"
     return found
 
 
-def refusals() -> list[Refusal]:
+def refusals(kind: str = "") -> list[Refusal]:
     """Every case that must be refused."""
     return [
         Refusal(
@@ -86,7 +87,7 @@ def refusals() -> list[Refusal]:
             SkipReason[case["reason"]],
             executes=bool(case.get("executes", True)),
         )
-        for rule, content in _files()
+        for rule, content in _files(kind)
         for case in content["refuses"]
     ]
 
@@ -101,7 +102,7 @@ def _parse(block: str) -> tuple[str, Expected]:
     name, *lines = block.rstrip("\n").split("\n")
     queries = tuple(line.removeprefix(_KEY_QUERY) for line in lines if line.startswith(_KEY_QUERY))
     answers = tuple(_rows(line.removeprefix(_ANSWER)) for line in lines if line.startswith(_ANSWER))
-    start = 1 + max(i for i, line in enumerate(lines) if line.startswith((_KEY_QUERY, _ANSWER)))
+    start = 1 + max((i for i, line in enumerate(lines) if line.startswith((_KEY_QUERY, _ANSWER))), default=-1)
     # A newline inside a key query is written as a visible escape: each stands on one line.
     unescaped = tuple(query.replace("\\n", "\n").replace("\\\\", "\\") for query in queries)
     return name, Expected(unescaped, answers, "\n".join(lines[start:]))
@@ -123,22 +124,22 @@ def write(rule: str, cases: dict[str, Expected]) -> None:
     (FOLDER / f"{rule}.expected.sql").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def table_statements() -> list[str]:
+def table_statements(kind: str = "") -> list[str]:
     """The statements that make the tables."""
-    lines = (FOLDER / "tables.sql").read_text(encoding="utf-8").splitlines()
+    lines = (FOLDER / kind / "tables.sql").read_text(encoding="utf-8").splitlines()
     text = "\n".join(line for line in lines if not line.startswith("--"))
     return [statement.strip() for statement in text.split(";\n") if statement.strip(" \n;")]
 
 
-def table_names() -> list[str]:
+def table_names(kind: str = "") -> list[str]:
     """The tables and views of the golden cases."""
-    found = (_CREATED.match(statement) for statement in table_statements())
+    found = (_CREATED.match(statement) for statement in table_statements(kind))
     return [f"{'global_temp.' if created[1] else ''}{created[2]}" for created in found if created is not None]
 
 
-def catalog() -> dict[str, TableFacts]:
+def catalog(kind: str = "") -> dict[str, TableFacts]:
     """The facts of the tables by the names that they are created by, as the server last described them."""
-    described = json.loads(_CATALOG.read_text(encoding="utf-8"))
+    described = json.loads((FOLDER / kind / _CATALOG).read_text(encoding="utf-8"))
     return {name: _facts(value) for name, value in described.items()}
 
 
@@ -168,7 +169,7 @@ def _view(value: object) -> ViewText | None:
     return ViewText(value["text"], (catalog, database), tuple(value["outputs"]), value["is_temporary"])
 
 
-def write_catalog(facts: dict[str, TableFacts]) -> None:
+def write_catalog(facts: dict[str, TableFacts], kind: str = "") -> None:
     """Write the facts, for `--update-goldens`."""
     described = {
         name: {
@@ -181,7 +182,7 @@ def write_catalog(facts: dict[str, TableFacts]) -> None:
         }
         for name, known in facts.items()
     }
-    _CATALOG.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+    (FOLDER / kind / _CATALOG).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
 
 
 def pure_catalog(names: frozenset[TableName]) -> Catalog:

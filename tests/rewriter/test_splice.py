@@ -3,6 +3,7 @@
 import pytest
 
 from rewriter import SkipReason, Statement, read
+from rewriter.files import FileFacts, file_hint
 from rewriter.splice import Narrowing, is_one_condition, narrowed
 
 SQL = "SELECT x.id FROM db.f /* a */ x, f WHERE x.ds = f.ds"
@@ -43,11 +44,30 @@ def test_an_insertion_that_changes_anything_else_is_not_taken() -> None:
         *("", "(", ")", "(TRUE", "TRUE)", "(TRUE)) OR ((TRUE)", "TRUE OR TRUE", "ds = 'a'", "(ds = 'a", "'"),
         *("(TRUE) -- a", "(TRUE /* a */)", "(TRUE);", "(SELECT TRUE)", "(ds IN (SELECT 1))", "(TRUE) LIMIT (1)"),
         *("(TRUE) (TRUE)", "(TRUE) AND", "AND (TRUE)", "(TRUE) OR (TRUE)", "NOT (TRUE)", "(TRUE) AND NOT (TRUE)"),
+        *(
+            "_metadata.file_path NOT IN ('a')",
+            "(_metadata.file_path NOT IN ('a')) OR (TRUE)",
+            "(TRUE).a",
+            "(TRUE).",
+        ),
+        *("(_metadata.file_path NOT IN ('a') -- ')", "(SELECT a.b)", "(a.b IN (SELECT c.d FROM e.f))", "(a.*)"),
     ],
 )
 def test_a_predicate_that_is_not_one_condition_by_itself_is_not_taken(predicate: str) -> None:
     assert not is_one_condition(predicate)
     assert narrowed(statement(), [narrowing("db.f", predicate=predicate)]) is None
+
+
+def test_a_file_hint_is_one_condition_beside_others_whatever_the_paths_are_named() -> None:
+    facts = (
+        FileFacts(f"file:/t/{name}", 1, 2, None, {}, ())
+        for name in ("a", "d's", "p=a%2525b", "é|;)--", "${x}", "\n")
+    )
+    text, named = file_hint(list(facts), 10_000)
+    assert len(named) == 6
+    predicate = f"(`k` IN (1)) AND ({text} OR typeof(`k`) <> 'int')"
+    assert is_one_condition(predicate)
+    assert predicate in (narrowed(statement(), [narrowing("db.f", predicate=predicate)]) or "")
 
 
 def test_an_insertion_beside_a_table_is_not_taken() -> None:
