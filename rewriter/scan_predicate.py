@@ -150,9 +150,13 @@ def _file_predicate(
     asked = Cover.all()
     for restriction in restrictions:
         asked = _met(asked, _in_lower_case(restriction.cover))
+    asked = _met(asked, scan.own)
     columns = {name.lower() for name in scan.partition_columns}
+    # Which partition a file belongs to is said by the catalog, which may say otherwise since: RENAME TO and SET
+    # LOCATION leave the file as it was. So files miss by what is in them, and partitions only tell which to list.
+    inside = {name for box in asked.boxes for name, _ in box.domains} - columns
     read = _in_lower_case(partitions) if partitions is not None else Cover.all()
-    found = index.misses(_met(asked, scan.own), _met(read, _projected(scan.own, columns)))
+    found = index.misses(_projected(asked, inside), _met(read, _projected(scan.own, columns)))
     text, named = file_hint(found.misses, chars_max)
     if sum(facts.size_bytes for facts in named) < found.total_bytes * _BYTES_SPARED_MIN:
         text, named = "", ()

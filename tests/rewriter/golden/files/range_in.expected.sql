@@ -8,4 +8,4 @@ SELECT c.id FROM (SELECT * FROM clustered WHERE (`x` IN (5) OR typeof(`x`) <> 'i
 -- case: of pairs each column by itself, and no partition column with another
 -- key query: SELECT s.`x` AS key1, typeof(s.`x`) AS type1, s.`p` AS key2, typeof(s.`p`) AS type2 FROM small s WHERE (s.g = 3) LIMIT 5001
 -- answer: [[1, "int", "a", "string"], [18, "int", "b", "string"]]
-SELECT f.id FROM (SELECT * FROM parted WHERE (`p` IN ('a', 'b') OR typeof(`p`) <> 'string') AND (`x` IN (1, 18) OR typeof(`x`) <> 'int') AND ((_metadata.file_size NOT IN (103L, 100L) OR unix_millis(_metadata.file_modification_time) NOT IN (1L) OR concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', CAST(unix_millis(_metadata.file_modification_time) AS STRING)) NOT IN ('file:/parted/3|103|1', 'file:/parted/0|100|1')) OR typeof(`x`) <> 'int' OR typeof(`p`) <> 'string')) f JOIN small s ON f.x = s.x AND f.p = s.p WHERE s.g = 3
+SELECT f.id FROM (SELECT * FROM parted WHERE (`p` IN ('a', 'b') OR typeof(`p`) <> 'string') AND (`x` IN (1, 18) OR typeof(`x`) <> 'int')) f JOIN small s ON f.x = s.x AND f.p = s.p WHERE s.g = 3
