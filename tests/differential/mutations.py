@@ -20,6 +20,7 @@ from switches import (
     every_filter_drops_rows,
     failed_key_query_found_no_keys,
     files_end_where_they_begin,
+    files_stay_in_their_partitions,
     first_branch_alone,
     first_key_lost,
     first_keys_are_all,
@@ -364,7 +365,7 @@ _FILES = (
     Mutation(
         "null is in a file that may hold it",
         answers("rewriter.file_bounds._may_hold_null", answer=False),
-        _FILE_SIEVE,
+        "rewriter/test_files.py::test_null_is_in_a_file_unless_the_index_counted_none_beside_its_bounds",
     ),
     Mutation(
         "a list of lacked tuples is of all its columns",
@@ -389,7 +390,12 @@ _FILES = (
     Mutation(
         "partition columns and others stand in conditions of their own",
         all_columns_are_partition_columns,
-        f"{_SCAN_TESTS}of_pairs_partitions_and_files_are_told_apart_and_files_know_the_pairs",
+        f"{_SCAN_TESTS}of_pairs_partitions_and_files_are_told_apart",
+    ),
+    Mutation(
+        "a file is chosen by what is in it, not by the partition that it was indexed in",
+        files_stay_in_their_partitions,
+        f"{_SCAN_TESTS}a_file_may_lie_in_another_partition_since_it_was_indexed[keys]",
     ),
     Mutation(
         "a key query reads no table that is laid out, unless it is known to be the smaller one",
