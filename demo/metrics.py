@@ -10,7 +10,8 @@ from urllib.request import urlopen
 # Spark's events arrive in its UI a moment after the client has its rows.
 SETTLE_SECONDS_MAX = 10
 SETTLE_POLL_SECONDS = 0.05
-ANSWER_SECONDS_MAX = 10
+# The first question takes a busy machine a while.
+ANSWER_SECONDS_MAX = 60
 
 
 class MetricsError(Exception):

@@ -13,6 +13,7 @@ SETTLE_SECONDS_MAX = 20
 SETTLE_POLL_SECONDS = 0.2
 # The first question to its REST API takes a busy machine a while.
 ANSWER_SECONDS_MAX = 60
+HANG_UPS_MAX = 3
 
 _ROW = re.compile(
     r'<span class="description-input">(?P<sql>.*?)</span>\s*</td>\s*<td>\s*(?P<state>\w+)', re.DOTALL
@@ -27,8 +28,7 @@ class StatementPage:
 
     def states(self, words: str) -> list[str]:
         """The states of the statements that hold the words, the newest one first."""
-        with urlopen(f"{self.ui_url}/sqlserver/?sqlstat.pageSize=100000", timeout=ANSWER_SECONDS_MAX) as answer:
-            page = answer.read().decode()
+        page = _answer(f"{self.ui_url}/sqlserver/?sqlstat.pageSize=100000").decode()
         return [row["state"] for row in _ROW.finditer(page) if words in html.unescape(row["sql"])]
 
     def become(self, words: str, states: list[str]) -> bool:
@@ -44,11 +44,20 @@ class StatementPage:
         return _before_long(lambda: self._running_jobs() == 0)
 
     def _running_jobs(self) -> int:
-        with urlopen(f"{self.ui_url}/api/v1/applications", timeout=ANSWER_SECONDS_MAX) as answer:
-            (application,) = json.load(answer)
-        jobs = f"{self.ui_url}/api/v1/applications/{application['id']}/jobs?status=running"
-        with urlopen(jobs, timeout=ANSWER_SECONDS_MAX) as answer:
-            return len(json.load(answer))
+        applications = f"{self.ui_url}/api/v1/applications"
+        (application,) = json.loads(_answer(applications))
+        return len(json.loads(_answer(f"{applications}/{application['id']}/jobs?status=running")))
+
+
+def _answer(url: str) -> bytes:
+    """What the UI answers. On a busy machine it hangs up on its first visitors before it has begun to."""
+    for _ in range(HANG_UPS_MAX):
+        try:
+            with urlopen(url, timeout=ANSWER_SECONDS_MAX) as answer:
+                return bytes(answer.read())
+        except ConnectionError:
+            continue
+    raise ConnectionError(f"{url} hung up {HANG_UPS_MAX} times")
 
 
 def _before_long(holds: Callable[[], bool]) -> bool:
