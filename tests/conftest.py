@@ -1,5 +1,6 @@
 """What the tests share: a real Spark Thrift Server and a real proxy in front of it, started on first use."""
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import closing
@@ -7,6 +8,7 @@ from contextlib import closing
 import hypothesis
 import pytest
 from pyhive import hive
+from pyspark.sql import SparkSession
 
 from demo.hive import connect, run
 from demo.java import Java, find_java
@@ -109,3 +111,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
             item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def local_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Spark in this process, on one core, with a catalog in memory: quick to start, and it leaves nothing."""
+    os.environ["JAVA_HOME"] = str(find_java().home)
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    # The tables are tiny: compiling queries to Java, and Java well, takes far longer than running them.
+    quick: dict[str, bool | float | int | str | None] = {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
+    }
+    session = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.driver.memory", "1g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(warehouse))
+        .config("spark.sql.catalogImplementation", "in-memory")
+        .config(map=quick)
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
