@@ -376,12 +376,6 @@ class Config(_Section, frozen=True):
         listeners = (*first, *(section.to_listener() for section in self.listener))
         if not listeners:
             raise ConfigError("proxy.listen is empty and there is no [[listener]]: nobody could connect")
-        spoken = {self.backend.transport, *(listener.transport.value for listener in listeners)}
-        if self.proxy.backends and Transport.HTTP.value in spoken:
-            raise ConfigError(
-                "proxy.backends: clients and backends that speak HTTP are not spread over several yet; name one as"
-                " proxy.backend, or put a proxy of its own in front of each"
-            )
         return listeners
 
 

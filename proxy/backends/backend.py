@@ -55,10 +55,12 @@ class Backend:
         self.breaker = Breaker(clock)
         # Connections of clients and of ours: each has one of the server's threads.
         self.connections = 0
+        # Sessions of clients that have no connection of their own: over HTTP a call has one while it runs.
+        self.sessions = 0
         # Those of clients by who logged in, for as long as they last.
         self.logins: Counter[str] = Counter()
         self.is_drained = False
-        # No longer configured: it stays until its last connection ends.
+        # No longer configured: it stays until its last connection ends, and its last session.
         self.is_removed = False
         self.failures = 0
         self._clock = clock
@@ -81,8 +83,8 @@ class Backend:
 
     @property
     def load(self) -> float:
-        """Its connections, as many as one of weight 1 would have."""
-        return self.connections / self.member.weight
+        """Its connections and sessions, as many as one of weight 1 would have."""
+        return (self.connections + self.sessions) / self.member.weight
 
     def logged_out(self, login: str) -> None:
         """A client's connection has ended."""

@@ -106,6 +106,8 @@ class Backends:
         self._clock = clock
         self._chance = chance
         self._backends: dict[Address, Backend] = {}
+        # Whether there has ever been more than one: what a backend has told a client may then be for another.
+        self.have_been_several = False
         self.configure(members)
 
     @property
@@ -130,7 +132,7 @@ class Backends:
     def configure(self, members: Iterable[Member]) -> None:
         """From now on there are these. What a known one has told of itself is kept.
 
-        Those that are removed are bounded by the connections that they still have.
+        Those that are removed are bounded by the connections and sessions that they still have.
         """
         named = {member.address: member for member in members}
         for address, member in named.items():
@@ -140,6 +142,7 @@ class Backends:
                 self._backends[address] = Backend(member, self._settings.thresholds, self._clock)
         for address, backend in self._backends.items():
             backend.is_removed = address not in named
+        self.have_been_several |= len(self._backends) > 1
         self._forget()
 
     def drain(self, name: str, *, on: bool) -> bool:
@@ -155,15 +158,27 @@ class Backends:
         """A place for a new connection: best first, until one can be had."""
         return Search(self, login)
 
+    def named(self, name: str) -> Backend | None:
+        """The backend of that name, be it drained or removed, for what is on it already."""
+        return next((one for one in self._backends.values() if one.member.name == name), None)
+
+    def choose(self, login: str | None = None, besides: frozenset[Address] = frozenset()) -> Backend | None:
+        """The best of them that takes sessions and has room, besides those that were tried already."""
+        self._forget()
+        free = [one for one in self._wanted(besides) if one.connections < self._settings.connections_max]
+        return choose(free, login, self._settings.login_together_max, self._chance)
+
     def lease(self, login: str | None, besides: frozenset[Address] = frozenset()) -> Lease | None:
         """Room on the best of them, besides those that were tried already."""
-        self._forget()
+        chosen = self.choose(login, besides)
+        return None if chosen is None else self.lease_at(chosen, login)
+
+    def lease_at(self, backend: Backend, login: str | None = None) -> Lease | None:
+        """Room on this one for a client's connection, or None where it is full."""
         limit = self._settings.connections_max
-        free = [one for one in self._wanted(besides) if one.connections < limit]
-        chosen = choose(free, login, self._settings.login_together_max, self._chance)
-        if chosen is None:
+        if backend.connections >= limit:
             return None
-        return Lease(chosen, login, is_trial=chosen.breaker.begin(), connections_max=limit)
+        return Lease(backend, login, is_trial=backend.breaker.begin(), connections_max=limit)
 
     def lease_on(self, backend: Backend) -> Lease | None:
         """Room on this one for a connection of our own, whatever is against it, or None where it is full."""
@@ -178,8 +193,13 @@ class Backends:
             return "its name has no address that is known"
         if not self._wanted(frozenset()):
             return "it is being drained and takes no new sessions"
+        return f"each backend {self.full}"
+
+    @property
+    def full(self) -> str:
+        """What is to be said of a backend without room."""
         limit = self._settings.connections_max
-        return f"each backend has {limit} connections already (proxy.backend_connections_max); try again later"
+        return f"has {limit} connections already (proxy.backend_connections_max); try again later"
 
     def views(self) -> tuple[BackendView, ...]:
         """All of them, those included that are removed and still have connections."""
@@ -189,7 +209,8 @@ class Backends:
         return [one for address, one in self._backends.items() if one.takes_sessions and address not in besides]
 
     def _forget(self) -> None:
-        gone = [address for address, one in self._backends.items() if one.is_removed and not one.connections]
+        unused = {address: not (one.connections or one.sessions) for address, one in self._backends.items()}
+        gone = [address for address, one in self._backends.items() if one.is_removed and unused[address]]
         for address in gone:
             del self._backends[address]
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from proxy.address import Address
-from proxy.backend_link import BackendError, BackendLink
+from proxy.backend_link import BackendError
 from proxy.backends.backend import Backend
 from proxy.backends.health import Health
 from proxy.backends.pool import Backends
 from proxy.client import BackendClient, Login
 from proxy.dial import Dialer, UnreachableError
+from proxy.http.link import HttpLink, link_to
 from proxy.queries import Query, QueryFailed, QueryResult
 from proxy.transports import UPSTREAM, Upstream
 from proxy.wire.sasl import plain_response
@@ -72,9 +73,13 @@ class Asking:
             _, writer = await self._dialer.streams(address)
             writer.close()
             return
-        link = BackendLink(address, self._dialer, settings.timeout_s)
+        link = link_to(address, self._dialer, settings.timeout_s)
         await link.open(plain_response(settings.user, settings.password), "the health user")
-        link.hang_up()
+        try:
+            if isinstance(link, HttpLink):
+                await link.check_login()
+        finally:
+            link.hang_up()
 
     async def _query(self, address: Address) -> None:
         settings = self._settings

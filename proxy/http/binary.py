@@ -1,4 +1,4 @@
-"""Clients that speak the binary protocol over SASL PLAIN, before a backend that speaks HTTP.
+"""Clients that speak the binary protocol over SASL PLAIN, before backends that speak HTTP.
 
 The negotiation is ours: the client's name and password become basic authentication, and the backend is asked
 whether it takes them before the client hears that it may go on.
@@ -15,10 +15,11 @@ from http import HTTPStatus
 from typing import Final
 
 from proxy.backend_link import BackendError
+from proxy.backends.backend import Backend
 from proxy.http.courier import Answered, Courier
-from proxy.http.headers import THRIFT_HEADERS, Caller, basic_authorization
-from proxy.http.incoming import Incoming, ask
-from proxy.http.upstream import HttpBackend, HttpUpstream
+from proxy.http.headers import THRIFT_HEADERS, basic_authorization
+from proxy.http.incoming import Incoming, Upstream, ask
+from proxy.http.upstream import HttpClient, HttpReach, HttpUpstream
 from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.patience import Keepalive
 from proxy.settings import ServerSettings
@@ -73,50 +74,65 @@ class BinarySettings:
         )
 
 
-class BinaryUpstream(HttpUpstream):
-    """The backend in the name of one connection, which remembers the sessions that are to end with it."""
+class SignedIn(HttpClient):
+    """Whoever has logged in on one connection, and the sessions that are to end with it, each on its backend."""
 
-    def __init__(self, backend: HttpBackend, authorization: str, key: bytes) -> None:
-        caller = Caller.of("", [("authorization", authorization)])
-        super().__init__(backend, caller, [("Authorization", authorization), *THRIFT_HEADERS], key)
-        self.sessions: set[SessionHandle] = set()
+    def __init__(self, reach: HttpReach, authorization: str) -> None:
+        super().__init__(reach, "", [("Authorization", authorization), *THRIFT_HEADERS])
+        self.sessions: dict[SessionHandle, Upstream] = {}
 
-    def opened(self, session: SessionHandle) -> None:
-        """The client has opened it on this connection."""
-        self.sessions.add(session)
-
-    def closed(self, session: SessionHandle) -> None:
-        """The client closes it."""
-        self.sessions.discard(session)
+    def at(self, backend: Backend) -> HttpUpstream:
+        """That backend, asked in its name."""
+        return _BinaryUpstream(self._reach, backend, self._headers, self.sessions)
 
     async def close_sessions(self) -> None:
         """What a server does by itself where a connection ends that speaks the binary protocol."""
-        for session in tuple(self.sessions):
+        for session, upstream in tuple(self.sessions.items()):
             call = Call(CLOSE_SESSION, 1, encode_close_session(1, session), CONTROL_REPLY_BYTES_MAX)
             with suppress(BackendError):
-                _ = await ask(self, call)
+                _ = await ask(upstream, call)
+
+
+class _BinaryUpstream(HttpUpstream):
+    """Keeps `sessions`, those of its client."""
+
+    def __init__(
+        self,
+        reach: HttpReach,
+        backend: Backend,
+        headers: list[tuple[str, str]],
+        sessions: dict[SessionHandle, Upstream],
+    ) -> None:
+        super().__init__(reach, backend, "", headers)
+        self._sessions = sessions
+
+    def opened(self, session: SessionHandle) -> None:
+        """The client has opened it on its connection."""
+        self._sessions[session] = self
+
+    def closed(self, session: SessionHandle) -> None:
+        """The client closes it."""
+        self._sessions.pop(session, None)
 
 
 class BinaryClient:
     """One connection."""
 
-    def __init__(
-        self, settings: BinarySettings, courier: Courier, sign_in: Callable[[str], BinaryUpstream]
-    ) -> None:
-        """`sign_in` makes the backend of an Authorization header."""
+    def __init__(self, settings: BinarySettings, courier: Courier, sign_in: Callable[[str], SignedIn]) -> None:
+        """`sign_in` says who has that Authorization header."""
         self._settings = settings
         self._courier = courier
         self._sign_in = sign_in
         self._framing = Framing(client=settings.login is None)
         self._messages = self._framing.reader(settings.request_bytes_max)
-        self._upstream: BinaryUpstream | None = None
+        self._client: SignedIn | None = None
         self.awaits_reply = False
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
         """Serve the client to its end, or until cancelled. Returns the reason of the end."""
         try:
-            upstream = self._upstream = await self._negotiated(reader, writer)
-            await self._answer_calls(upstream, reader, writer)
+            client = self._client = await self._negotiated(reader, writer)
+            await self._answer_calls(client, reader, writer)
         except _RefusedError as refused:
             writer.write(refused.answer)
             return str(refused)
@@ -132,17 +148,17 @@ class BinaryClient:
 
     async def leave(self) -> None:
         """End what the client has left open."""
-        if self._upstream is None:
+        if self._client is None:
             return
-        sessions = tuple(self._upstream.sessions)
+        sessions = tuple(self._client.sessions)
         with suppress(TimeoutError):
             async with asyncio.timeout(FAREWELL_S):
-                await self._upstream.close_sessions()
+                await self._client.close_sessions()
         self._courier.forget(sessions)
 
     # --- the negotiation
 
-    async def _negotiated(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> BinaryUpstream:
+    async def _negotiated(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> SignedIn:
         seconds = self._settings.handshake_timeout_s
         try:
             async with asyncio.timeout(seconds):
@@ -150,7 +166,7 @@ class BinaryClient:
         except TimeoutError:
             raise RemoteProtocolError(f"no completed negotiation within {seconds:g} s") from None
 
-    async def _negotiate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> BinaryUpstream:
+    async def _negotiate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> SignedIn:
         if self._settings.login is not None:
             return self._sign_in(self._settings.login)
         sasl = SaslReader()
@@ -163,16 +179,17 @@ class BinaryClient:
         authorization = basic_authorization(response)
         if authorization is None:
             raise _rejected("a name and a password are needed, and nobody else to act for")
-        upstream = self._sign_in(authorization)
-        await self._check_login(upstream)
+        client = self._sign_in(authorization)
+        await self._check_login(client)
         writer.write(encode_sasl(SaslStatus.COMPLETE))
         self._messages.feed(sasl.leftover())
-        return upstream
+        return client
 
-    async def _check_login(self, upstream: BinaryUpstream) -> None:
+    async def _check_login(self, client: SignedIn) -> None:
         """By a call that no server knows: it looks at the credentials, does nothing, and logs nothing."""
         try:
-            incoming = await upstream.send(Call("", 1, encode_unknown_call(), CONTROL_REPLY_BYTES_MAX))
+            check = Call("", 1, encode_unknown_call(), CONTROL_REPLY_BYTES_MAX)
+            incoming = await self._courier.reach(client, check)
         except BackendError as error:
             raise _RefusedError(str(error), refusal(f"Starpruner: {error}")) from None
         try:
@@ -189,7 +206,7 @@ class BinaryClient:
     # --- calls
 
     async def _answer_calls(
-        self, upstream: BinaryUpstream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, client: SignedIn, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         while True:
             message = self._messages.next_message()
@@ -200,16 +217,12 @@ class BinaryClient:
                 self._messages.feed(data)
                 continue
             self.awaits_reply = True
-            await self._answer(message, upstream, writer)
+            await self._answer(message, client, writer)
             self.awaits_reply = False
 
-    async def _answer(self, message: Message, upstream: BinaryUpstream, writer: asyncio.StreamWriter) -> None:
-        remembered = self._courier.remembered(upstream, message.raw)
-        if remembered is not None:
-            writer.write(self._framing.to_client(remembered))
-            return
+    async def _answer(self, message: Message, client: SignedIn, writer: asyncio.StreamWriter) -> None:
         try:
-            answered = await self._courier.carry(message, upstream)
+            answered = await self._courier.carry(message, client)
         except BackendError as error:
             self._write_failure(writer, message, str(error))
             return

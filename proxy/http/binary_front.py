@@ -1,4 +1,4 @@
-"""The listeners of the binary protocol before a backend that speaks HTTP: their connections, one task for each."""
+"""The listeners of the binary protocol before backends that speak HTTP: their connections, one task for each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Final, cast
 
-from proxy.http.binary import CLIENT_CLOSED, FAREWELL_S, BinaryClient, BinarySettings, BinaryUpstream
+from proxy.http.binary import CLIENT_CLOSED, FAREWELL_S, BinaryClient, BinarySettings, SignedIn
 from proxy.http.courier import Courier
 from proxy.openings import refused
 from proxy.sockets import peer_name, prepare
@@ -22,9 +22,7 @@ _AHEAD_BYTES_MAX: Final = 64 * 1024
 class BinaryFront:
     """The connections of one listener. `accept` makes the protocol for each."""
 
-    def __init__(
-        self, settings: BinarySettings, courier: Courier, sign_in: Callable[[str], BinaryUpstream]
-    ) -> None:
+    def __init__(self, settings: BinarySettings, courier: Courier, sign_in: Callable[[str], SignedIn]) -> None:
         self._settings = settings
         self._courier = courier
         self._sign_in = sign_in

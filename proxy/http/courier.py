@@ -1,4 +1,4 @@
-"""Carries calls between clients and the backend, where one of them speaks HTTP: rules on statements on the way."""
+"""Carries calls between clients and backends, where one of them speaks HTTP: rules on statements on the way."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import asyncio
 import logging
 import math
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from proxy.admission import Admission, Refusal
 from proxy.backend_link import BackendError
+from proxy.backends.backend import Backend
 from proxy.commands import Command, SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.connection import Common
 from proxy.deciding import tell
 from proxy.exchange import Exchange, Memory, Steps, Terms
 from proxy.guard import Guard
 from proxy.held import hold
-from proxy.http.incoming import Incoming, Upstream, ask
+from proxy.http.incoming import Client, Incoming, UnsentError, Upstream, ask
+from proxy.http.routes import Route, Routes
 from proxy.operation import Call, Reply
 from proxy.own_operation import OwnOperation
 from proxy.rulings import Ruling
@@ -40,6 +42,8 @@ SESSIONS_MAX: Final = 2_000
 MEMORIES_MAX: Final = 500
 
 _NAME: Final = "a call over HTTP"
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -73,8 +77,12 @@ class Courier:
         upstream = common.settings.upstream
         names_user = upstream.transport is Transport.NOSASL
         self._admission = Admission(common.settings.proxy_users, names_user=names_user)
-        self._memories: OrderedDict[tuple[str, frozenset[str]], Memory] = OrderedDict()
-        self._sessions: OrderedDict[SessionHandle, None] = OrderedDict()
+        self._routes = Routes(common.backends, common.handles)
+        # By the backend, and by what is known of the client there.
+        self._memories: OrderedDict[tuple[str, str, frozenset[str]], Memory] = OrderedDict()
+        self._sessions: OrderedDict[SessionHandle, Backend] = OrderedDict()
+        # Elsewhere a session has a connection, which is what counts.
+        self._counts_sessions = upstream.transport is Transport.HTTP
         self.last_activity = -math.inf
         # Operations of ours that are being ended although nobody waits for them any more.
         self._farewells: set[asyncio.Task[None]] = set()
@@ -84,15 +92,22 @@ class Courier:
         """Whether statements have been executed that are not closed yet."""
         return any(memory.has_open_operations for memory in self._memories.values())
 
-    def remembered(self, upstream: Upstream, body: bytes) -> bytes | None:
-        """The reply to a status call of this client that can be answered here."""
-        memory = self._memories.get((upstream.name, upstream.names))
-        return None if memory is None else memory.reply_to(body)
+    async def reach(self, client: Client, call: Call) -> Incoming:
+        """Make a call that any backend can answer. Raises BackendError."""
+        return await _first_reached(self._routes.anywhere(), client, lambda upstream: upstream.send(call))
 
-    async def carry(self, message: Message, upstream: Upstream) -> Answered:
+    async def carry(self, message: Message, client: Client) -> Answered:
         """Make a client's call. Raises BackendError."""
+        route = self._routes.of(message, client.marks)
+        return await _first_reached(route, client, partial(self._carry, message))
+
+    async def _carry(self, message: Message, upstream: Upstream) -> Answered:
+        memory = self._memory(upstream)
+        remembered = memory.reply_to(message.raw)
+        if remembered is not None:
+            return Answered(remembered, None)
         self.last_activity = _now()
-        note, memory = partial(self._note, upstream), self._memory(upstream)
+        note = partial(self._note, upstream)
         exchange = Exchange(memory, self._common.executions, self._terms, note)
         spoiled = _admitted(memory, message)
         if spoiled is not None:
@@ -121,7 +136,9 @@ class Courier:
         """These sessions have ended, or will not be heard of again."""
         gone = list(sessions)
         for session in gone:
-            self._sessions.pop(session, None)
+            backend = self._sessions.pop(session, None)
+            if backend is not None and self._counts_sessions:
+                backend.sessions -= 1
         self._tell(self._common.executions.sessions_ended(gone, _now()))
         self._common.beside.sessions_closed(gone)
         self._common.sessions.closed(gone)
@@ -152,7 +169,7 @@ class Courier:
     def _run_beside(self, ruling: Ruling, handle: SessionHandle, upstream: Upstream) -> None:
         if ruling.beside is None or upstream.credentials is None:
             return
-        lease = self._common.backends.search(None).next()
+        lease = self._common.backends.lease_on(upstream.backend)
         if lease is not None:
             _ = self._common.beside.start(handle, upstream.credentials, ruling.beside, lease)
             lease.release()
@@ -182,7 +199,9 @@ class Courier:
         upstream.opened(session)
         if len(self._sessions) >= SESSIONS_MAX:
             self.forget([next(iter(self._sessions))])
-        self._sessions[session] = None
+        if session not in self._sessions and self._counts_sessions:
+            upstream.backend.sessions += 1
+        self._sessions[session] = upstream.backend
 
     def _tell(self, ended: list[StatementEnded]) -> None:
         for one in ended:
@@ -190,7 +209,7 @@ class Courier:
 
     def _memory(self, upstream: Upstream) -> Memory:
         # The digest alone would not do: beside a cookie, credentials may say another user than the server goes by.
-        name = (upstream.name, upstream.names)
+        name = (upstream.backend.member.name, upstream.name, upstream.names)
         memory = self._memories.get(name)
         if memory is None:
             if len(self._memories) >= MEMORIES_MAX:
@@ -203,7 +222,7 @@ class Courier:
         """Two names are nobody's own. Who gives none, as with Kerberos, is kept from nothing."""
         common = self._common
         passes_unknown = common.settings.passes_unknown_handles
-        guard = Guard(common.handles, str(common.settings.backend), passes_unknown=passes_unknown)
+        guard = Guard(common.handles, upstream.backend.member.name, passes_unknown=passes_unknown)
         if upstream.names:
             guard.logged_in("\0".join(sorted(upstream.names)).encode())
         return guard
@@ -260,8 +279,18 @@ def _now() -> float:
 def _opened(configuration: Mapping[str, str] | None, user: str | None, upstream: Upstream) -> Opened | None:
     if configuration is None or upstream.owner is None:
         return None
-    # A server that asks for no login goes by the name in the call.
-    return Opened(configuration, "\0".join((upstream.owner, user or "")))
+    # A server that asks for no login goes by the name in the call. What is learned on one backend holds there.
+    return Opened(configuration, "\0".join((upstream.backend.member.name, upstream.owner, user or "")))
+
+
+async def _first_reached(route: Route, client: Client, act: Callable[[Upstream], Awaitable[Made]]) -> Made:
+    """What comes of it on the first backend that can be reached. Raises BackendError."""
+    while (backend := route.next()) is not None:
+        try:
+            return await act(client.at(backend))
+        except UnsentError as error:
+            route.failed(backend, str(error))
+    raise UnsentError(route.reason)
 
 
 async def _drive(steps: Steps, upstream: Upstream) -> Answered:

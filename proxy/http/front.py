@@ -15,17 +15,18 @@ from multidict import CIMultiDict
 
 from proxy.backend_link import BackendError
 from proxy.exchange import message_of
+from proxy.http.cookies import unmarked
 from proxy.http.courier import Answered, Courier
 from proxy.http.headers import Caller, acts_for
-from proxy.http.incoming import RefusedError, UnsentError, Upstream
+from proxy.http.incoming import Client, RefusedError, UnsentError
 from proxy.http.upstream import HEADER_BYTES_MAX
 from proxy.wire.errors import RemoteProtocolError
 from proxy.wire.hs2 import OPEN_SESSION
 
 log = logging.getLogger(__name__)
 
-# Who has sent a request, and all its headers, to the backend in that name.
-Upstreams: TypeAlias = Callable[[Caller, list[tuple[str, str]]], Upstream]
+# Whoever has sent a request with this query and these headers.
+Clients: TypeAlias = Callable[[str, list[tuple[str, str]]], Client]
 # A sentence where that login may not act for that user.
 Refusal: TypeAlias = Callable[[str, str], str | None]
 
@@ -56,10 +57,10 @@ class FrontSettings:
 class HttpFront:
     """The requests of one listener. `factory` makes the protocol for each of its connections."""
 
-    def __init__(self, settings: FrontSettings, courier: Courier, upstreams: Upstreams, refusal: Refusal) -> None:
+    def __init__(self, settings: FrontSettings, courier: Courier, clients: Clients, refusal: Refusal) -> None:
         self._settings = settings
         self._courier = courier
-        self._upstreams = upstreams
+        self._clients = clients
         self._refusal = refusal
         self._under_way = 0
         # Sessions that are open go on, new ones are refused.
@@ -133,9 +134,15 @@ class HttpFront:
             return _sentence(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "HiveServer2 reads no encoded bodies.")
         return None
 
-    def _refused(self, caller: Caller) -> str | None:
-        for wanted in acts_for(caller.query):
-            refused = self._refusal(caller.login, wanted)
+    def _refused(self, query: str, headers: list[tuple[str, str]]) -> str | None:
+        users = acts_for(query)
+        if not users:
+            return None
+        # With the cookies of all backends: whichever it goes to, it gets no other name than these say.
+        said = ((name, unmarked(value) if name.lower() == "cookie" else value) for name, value in headers)
+        login = Caller.of(query, said).login
+        for wanted in users:
+            refused = self._refusal(login, wanted)
             if refused is not None:
                 return refused
         return None
@@ -143,24 +150,21 @@ class HttpFront:
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         async with asyncio.timeout(self._settings.body_s):
             body = await request.read()
-        caller = Caller.of(request.raw_path.partition("?")[2], request.headers.items())
-        refused = self._refused(caller)
+        query, headers = request.raw_path.partition("?")[2], list(request.headers.items())
+        refused = self._refused(query, headers)
         if refused is not None:
             log.warning("a request from %s: %s", request.remote, refused)
             return _sentence(HTTPStatus.FORBIDDEN, refused)
         message = message_of(body)
         if self.is_draining and message.header.name == OPEN_SESSION:
             return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, "Starpruner is shutting down.")
-        upstream = self._upstreams(caller, list(request.headers.items()))
-        remembered = self._courier.remembered(upstream, body)
-        if remembered is not None:
-            return web.Response(body=remembered, content_type=_THRIFT)
-        return await _forward(request, await self._courier.carry(message, upstream))
+        return await _forward(request, await self._courier.carry(message, self._clients(query, headers)))
 
 
 async def _forward(request: web.Request, answered: Answered) -> web.StreamResponse:
     incoming = answered.incoming
     if answered.body is not None or incoming is None:
+        answered.drop()
         passing = () if incoming is None else incoming.headers
         headers = [(name, value) for name, value in passing if name.lower() != "content-type"]
         return web.Response(body=answered.body, headers=CIMultiDict(headers), content_type=_THRIFT)

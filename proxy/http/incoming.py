@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from proxy.backend_link import BackendError
+from proxy.backends.backend import Backend
 from proxy.http.headers import Headers
 from proxy.operation import Call, Reply
 from proxy.wire.hs2 import SessionHandle
@@ -55,8 +56,21 @@ class Incoming(Protocol):
         ...
 
 
-class Upstream(Protocol):
-    """The backend, asked in the name of one client."""
+class Sender(Protocol):
+    """Whoever makes calls."""
+
+    async def send(self, call: Call) -> Incoming:
+        """Make a call. Raises BackendError."""
+        ...
+
+
+class Upstream(Sender, Protocol):
+    """One backend, asked in the name of one client."""
+
+    @property
+    def backend(self) -> Backend:
+        """Which one."""
+        ...
 
     @property
     def owner(self) -> str | None:
@@ -83,10 +97,6 @@ class Upstream(Protocol):
         """The name and the password, as PLAIN has them. A secret."""
         ...
 
-    async def send(self, call: Call) -> Incoming:
-        """Make a call. Raises BackendError."""
-        ...
-
     def opened(self, session: SessionHandle) -> None:
         """The last call has opened this session."""
         ...
@@ -96,9 +106,22 @@ class Upstream(Protocol):
         ...
 
 
-async def ask(upstream: Upstream, call: Call) -> Reply:
+class Client(Protocol):
+    """Whoever a call comes from. Each may go to another backend."""
+
+    @property
+    def marks(self) -> frozenset[str]:
+        """Of the backends whose cookies it has."""
+        ...
+
+    def at(self, backend: Backend) -> Upstream:
+        """That backend, asked in its name."""
+        ...
+
+
+async def ask(sender: Sender, call: Call) -> Reply:
     """Make a call of our own. Raises BackendError."""
-    incoming = await upstream.send(call)
+    incoming = await sender.send(call)
     try:
         reply = await incoming.whole(call.reply_bytes_max)
         if reply is None and not incoming.is_reply:

@@ -10,11 +10,12 @@ from typing import NoReturn, TypeAlias
 from proxy.address import Address
 from proxy.backend_link import BackendError, BackendLink, LoginError
 from proxy.dial import Dialer
-from proxy.http.headers import THRIFT_HEADERS, Caller, basic_authorization
+from proxy.http.headers import THRIFT_HEADERS, basic_authorization
 from proxy.http.incoming import ask
-from proxy.http.upstream import Destination, HttpBackend, HttpIncoming, HttpUpstream
-from proxy.operation import Call, Reply
+from proxy.http.upstream import HttpConnections, HttpIncoming
+from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call, Reply
 from proxy.transports import Transport
+from proxy.wire.hs2 import encode_unknown_call
 
 
 class HttpLink:
@@ -25,7 +26,7 @@ class HttpLink:
         self._dialer = dialer
         self._reply_s = reply_timeout_s
         self._whose = ""
-        self._backend: HttpBackend | None = None
+        self._connections: HttpConnections | None = None
         self._upstream: _OwnUpstream | None = None
 
     async def open(self, credentials: bytes, whose: str) -> None:
@@ -34,8 +35,13 @@ class HttpLink:
         if authorization is None:
             raise LoginError(f"the backend {self._address} takes a name and a password, of {whose} there are none")
         self._whose = whose
-        self._backend = await HttpBackend(Destination(self._address, self._dialer)).__aenter__()
-        self._upstream = _OwnUpstream(self._backend, authorization)
+        self._connections = await HttpConnections(self._dialer).__aenter__()
+        self._upstream = _OwnUpstream(self._connections, self._address, authorization)
+
+    async def check_login(self) -> None:
+        """Let the backend judge it at once. Raises BackendError."""
+        # A call that no server knows: it looks at the credentials, does nothing, and logs nothing.
+        _ = await self.ask(Call("", 1, encode_unknown_call(), CONTROL_REPLY_BYTES_MAX))
 
     async def ask(self, call: Call) -> Reply:
         """Make a call and wait for its reply. Raises BackendError, which says whose login is refused."""
@@ -60,25 +66,26 @@ class HttpLink:
 
     def hang_up(self) -> None:
         """Close the connections."""
-        if self._backend is not None:
-            self._backend.abandon()
+        if self._connections is not None:
+            self._connections.abandon()
 
     def not_hiveserver2(self, what: str) -> NoReturn:
         """Raise the BackendError for a peer that speaks something else."""
         raise BackendError(f"the backend {self._address} does not speak HiveServer2's protocol over HTTP: {what}")
 
 
-class _OwnUpstream(HttpUpstream):
+class _OwnUpstream:
     """Remembers whether the backend took the login."""
 
-    def __init__(self, backend: HttpBackend, authorization: str) -> None:
-        said = [("Authorization", authorization), *THRIFT_HEADERS]
-        super().__init__(backend, Caller.of("", said), said, b"")
+    def __init__(self, connections: HttpConnections, address: Address, authorization: str) -> None:
+        self._connections = connections
+        self._address = address
+        self._headers = [("Authorization", authorization), *THRIFT_HEADERS, ("Accept-Encoding", "identity")]
         self.was_refused = False
 
     async def send(self, call: Call) -> HttpIncoming:
         """Make a call. Raises BackendError."""
-        incoming = await super().send(call)
+        incoming = await self._connections.post(self._address, call.message, "", self._headers)
         self.was_refused = incoming.status == HTTPStatus.UNAUTHORIZED
         return incoming
 

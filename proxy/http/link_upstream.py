@@ -1,4 +1,4 @@
-"""A backend that does not speak HTTP, asked in the name of clients that do."""
+"""Backends that do not speak HTTP, asked in the name of clients that do."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from proxy.backend_link import BackendError
+from proxy.backends.backend import Backend
 from proxy.http.headers import Caller, Headers
 from proxy.http.links import Link, Links
 from proxy.operation import Call, Reply
@@ -13,11 +14,28 @@ from proxy.wire.hs2 import SessionHandle
 from proxy.wire.sasl import plain_user
 
 
-class LinkUpstream:
-    """The backend, asked in the name of whoever sent a request."""
+class LinkClient:
+    """Whoever sent a request."""
+
+    # These backends give no cookies.
+    marks: Final[frozenset[str]] = frozenset()
 
     def __init__(self, links: Links, caller: Caller, key: bytes) -> None:
         self._links = links
+        self._caller = caller
+        self._key = key
+
+    def at(self, backend: Backend) -> LinkUpstream:
+        """That backend, asked in its name."""
+        return LinkUpstream(self._links, backend, self._caller, self._key)
+
+
+class LinkUpstream:
+    """One backend, asked in the name of one client."""
+
+    def __init__(self, links: Links, backend: Backend, caller: Caller, key: bytes) -> None:
+        self._links = links
+        self.backend = backend
         self.credentials = caller.credentials
         # Who has the same name and password, and nobody else, is whom the backend takes the client for.
         self.name = caller.name(key)
@@ -28,7 +46,7 @@ class LinkUpstream:
 
     async def send(self, call: Call) -> LinkIncoming:
         """Make a call. Raises BackendError."""
-        link = self._last = await self._links.take(self.name, self.credentials)
+        link = self._last = await self._links.take(self.backend, self.name, self.credentials)
         incoming = LinkIncoming(self._links, link)
         try:
             await incoming.begin(call)
@@ -48,7 +66,7 @@ class LinkUpstream:
 
     def closed(self, session: SessionHandle) -> None:
         """The client closes the session."""
-        self._links.closed(session, self.name)
+        self._links.closed(session, self.backend, self.name)
 
 
 class LinkIncoming:
@@ -101,8 +119,10 @@ class LinkIncoming:
             piece = await wire.piece()
         except BackendError:
             self._is_done = True
+            self._link.lease.failed("closed the connection without a word")
             self._links.end(self._link)
             raise
+        self._link.lease.answered()
         self._read.append(piece)
         self._count += len(piece)
         if not wire.awaits_reply:

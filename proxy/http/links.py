@@ -1,4 +1,4 @@
-"""A backend that does not speak HTTP, for clients that do: logged-in connections, kept for their users.
+"""Backends that do not speak HTTP, for clients that do: logged-in connections, kept for their users.
 
 A session lives as long as the connection that opened it, so that one is kept while its user is heard of. Handles
 work from any connection of the user, so calls that come at once take others, logged in by the same credentials.
@@ -10,10 +10,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-from proxy.address import Address
 from proxy.backend_link import BackendError, BackendLink, LoginError
+from proxy.backends.backend import Backend
+from proxy.backends.pool import Backends, Lease
 from proxy.dial import Dialer
 from proxy.http.incoming import RefusedError, UnsentError
 from proxy.transports import Transport
@@ -29,9 +30,8 @@ UNUSED_S: Final = 15.0
 
 @dataclass(frozen=True)
 class LinkSettings:
-    """Where the backend is, and how many connections it is good for."""
+    """How the backends are reached, and how many connections to them there may be."""
 
-    address: Address
     dialer: Dialer
     # A login waits for a directory service at most.
     login_timeout_s: float
@@ -39,12 +39,20 @@ class LinkSettings:
     session_idle_s: float
 
 
+class Whose(NamedTuple):
+    """Where a connection goes, and who may use it."""
+
+    backend: str
+    user: str
+
+
 @dataclass(eq=False)
 class Link:
     """One connection, and the sessions that end with it."""
 
     wire: BackendLink
-    owner: str
+    owner: Whose
+    lease: Lease
     sessions: set[SessionHandle] = field(default_factory=set, repr=False)
     is_busy: bool = True
     idle_since: float = 0.0
@@ -53,13 +61,16 @@ class Link:
 class Links:
     """The connections of a process. `on_lost` is told of sessions that have ended with theirs."""
 
-    def __init__(self, settings: LinkSettings, on_lost: Callable[[Iterable[SessionHandle]], None]) -> None:
+    def __init__(
+        self, settings: LinkSettings, backends: Backends, on_lost: Callable[[Iterable[SessionHandle]], None]
+    ) -> None:
         self._settings = settings
+        self._backends = backends
         self._on_lost = on_lost
-        self._links: dict[str, list[Link]] = {}
+        self._links: dict[Whose, list[Link]] = {}
         self._count = 0
         # When each user was last heard of who has connections.
-        self._heard: dict[str, float] = {}
+        self._heard: dict[Whose, float] = {}
         self._tails: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -68,16 +79,17 @@ class Links:
         """How many connections there are."""
         return self._count
 
-    async def take(self, owner: str, credentials: bytes | None) -> Link:
-        """A connection for one call, logged in with these. Raises BackendError."""
+    async def take(self, backend: Backend, user: str, credentials: bytes | None) -> Link:
+        """A connection to that backend for one call, logged in with these. Raises BackendError."""
         if credentials is None and self._settings.dialer.upstream.transport is not Transport.NOSASL:
             raise RefusedError("the backend takes a name and a password, and the request has none (basic)")
+        owner = Whose(backend.member.name, user)
         for link in self._links.get(owner, ()):
             if not link.is_busy and not link.wire.is_closed:
                 link.is_busy = True
                 self._heard[owner] = _now()
                 return link
-        return await self._open(owner, credentials or b"")
+        return await self._open(owner, backend, credentials or b"")
 
     def give_back(self, link: Link) -> None:
         """The reply has been read to its end."""
@@ -103,11 +115,12 @@ class Links:
             self._heard.pop(link.owner, None)
         self._count -= 1
         link.wire.hang_up()
+        link.lease.release()
         self._on_lost(link.sessions)
 
-    def closed(self, session: SessionHandle, owner: str) -> None:
+    def closed(self, session: SessionHandle, backend: Backend, user: str) -> None:
         """A client closes its session: its connection may go too."""
-        for link in self._links.get(owner, ()):
+        for link in self._links.get(Whose(backend.member.name, user), ()):
             link.sessions.discard(session)
 
     def close(self) -> None:
@@ -119,25 +132,30 @@ class Links:
         for link in [link for links in self._links.values() for link in links]:
             self.end(link)
 
-    async def _open(self, owner: str, credentials: bytes) -> Link:
+    async def _open(self, owner: Whose, backend: Backend, credentials: bytes) -> Link:
         settings = self._settings
         if self._count >= settings.links_max:
             raise UnsentError(
                 f"Starpruner has {self._count} connections to the backend already (connections_max); "
                 "try again later"
             )
+        lease = self._backends.lease_at(backend)
+        if lease is None:
+            raise UnsentError(f"the backend {backend.member.name} {self._backends.full}")
         self._count += 1
-        wire = BackendLink(settings.address, settings.dialer, settings.login_timeout_s)
+        wire = BackendLink(backend.member.address, settings.dialer, settings.login_timeout_s)
         try:
             await wire.open(credentials, "a client")
         except BaseException as error:
             self._count -= 1
+            _judge(lease, error)
+            lease.release()
             if isinstance(error, LoginError):
                 raise RefusedError(str(error)) from None
             if isinstance(error, BackendError):
                 raise UnsentError(str(error)) from None
             raise
-        link = Link(wire, owner)
+        link = Link(wire, owner, lease)
         self._links.setdefault(owner, []).append(link)
         self._heard[owner] = _now()
         if self._sweeper is None:
@@ -164,6 +182,14 @@ class Links:
         if link.sessions:
             return now - self._heard[link.owner] > self._settings.session_idle_s
         return now - link.idle_since > UNUSED_S
+
+
+def _judge(lease: Lease, error: BaseException) -> None:
+    """A login that is refused is an answer, and a client that has left says nothing."""
+    if isinstance(error, LoginError):
+        lease.answered()
+    elif isinstance(error, BackendError):
+        lease.failed(str(error))
 
 
 def _now() -> float:

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from proxy.connection import Common
-from proxy.http.binary import BinarySettings, BinaryUpstream
+from proxy.http.binary import BinarySettings, SignedIn
 from proxy.http.binary_front import BinaryFront
 from proxy.http.courier import Courier
-from proxy.http.front import FrontSettings, HttpFront, Upstreams
-from proxy.http.link_upstream import LinkUpstream
+from proxy.http.front import Clients, FrontSettings, HttpFront
+from proxy.http.headers import Caller
+from proxy.http.link_upstream import LinkClient
 from proxy.http.links import Links, LinkSettings
-from proxy.http.upstream import Destination, HttpBackend, HttpUpstream
+from proxy.http.upstream import HttpClient, HttpConnections, HttpReach
 from proxy.tls_server import Accepted
 from proxy.transports import Listener, Transport
 
@@ -29,9 +30,9 @@ class HttpSide:
         self._settings = common.settings
         self._courier = Courier(common)
         self._fronts: list[HttpFront | BinaryFront] = []
-        self._backend: HttpBackend | None = None
+        self._reach: HttpReach | None = None
         self._stack = AsyncExitStack()
-        self._upstreams: Upstreams | None = None
+        self._clients: Clients | None = None
 
     def serves(self, listener: Listener) -> bool:
         """Whether either side of the listener's connections is HTTP."""
@@ -57,8 +58,8 @@ class HttpSide:
         settings = self._settings
         if listener.transport is not Transport.HTTP:
             return await self._binary(listener.transport)
-        if self._upstreams is None:
-            self._upstreams = await self._reach_backend()
+        if self._clients is None:
+            self._clients = await self._http_clients()
         front_settings = FrontSettings(
             path=listener.path,
             request_bytes_max=settings.request_bytes_max,
@@ -66,7 +67,7 @@ class HttpSide:
             keep_alive_s=settings.http_keep_alive_s,
             body_s=settings.http_body_s,
         )
-        front = HttpFront(front_settings, self._courier, self._upstreams, self._refusal)
+        front = HttpFront(front_settings, self._courier, self._clients, self._refusal)
         self._fronts.append(front)
         return await front.start()
 
@@ -84,35 +85,31 @@ class HttpSide:
         await self._stack.aclose()
 
     async def _binary(self, spoken: Transport) -> Callable[[], asyncio.BaseProtocol]:
-        backend, key = await self._http_backend(), self._common.owner_key
-        front = BinaryFront(
-            BinarySettings.of(self._settings, spoken),
-            self._courier,
-            lambda header: BinaryUpstream(backend, header, key),
-        )
+        reach = await self._http_reach()
+        settings = BinarySettings.of(self._settings, spoken)
+        front = BinaryFront(settings, self._courier, lambda header: SignedIn(reach, header))
         self._fronts.append(front)
         return front.accept
 
-    async def _reach_backend(self) -> Upstreams:
+    async def _http_clients(self) -> Clients:
         key = self._common.owner_key
         if self._settings.upstream.transport is Transport.HTTP:
-            backend = await self._http_backend()
-            return lambda caller, headers: HttpUpstream(backend, caller, headers, key)
-        links = Links(self._link_settings(), self._courier.forget)
+            reach = await self._http_reach()
+            return lambda query, headers: HttpClient(reach, query, headers)
+        links = Links(self._link_settings(), self._common.backends, self._courier.forget)
         _ = self._stack.callback(links.close)
-        return lambda caller, _: LinkUpstream(links, caller, key)
+        return lambda query, headers: LinkClient(links, Caller.of(query, headers), key)
 
-    async def _http_backend(self) -> HttpBackend:
-        if self._backend is None:
-            settings = self._settings
-            destination = Destination(settings.backend, self._common.dialer)
-            self._backend = await self._stack.enter_async_context(HttpBackend(destination))
-        return self._backend
+    async def _http_reach(self) -> HttpReach:
+        if self._reach is None:
+            common = self._common
+            connections = await self._stack.enter_async_context(HttpConnections(common.dialer))
+            self._reach = HttpReach(connections, common.backends, common.owner_key)
+        return self._reach
 
     def _link_settings(self) -> LinkSettings:
         settings = self._settings
         return LinkSettings(
-            address=settings.backend,
             dialer=self._common.dialer,
             login_timeout_s=settings.handshake_timeout_s,
             links_max=settings.connections_max,

@@ -57,10 +57,6 @@ def test_a_file_and_overrides_are_read_the_later_ones_winning(tmp_path: Path) ->
         ),
         ('[backend]\nhttp_path = "/a?b"', "backend.http_path: Expected `str` matching regex"),
         ("[http]\nkeep_alive_s = 0", "http.keep_alive_s: Expected `float` > 0"),
-        (
-            '[proxy]\nbackends = ["a:1", "b:1"]\n[[listener]]\nlisten = "host:1"\ntransport = "http"',
-            "proxy.backends: clients and backends that speak HTTP are not spread over several yet",
-        ),
         ('[proxy]\nlisten = ""', "proxy.listen is empty and there is no [[listener]]: nobody could connect"),
         ('[proxy]\nlisten = "host:99999"', "host:99999: the port is 99999, expected 0 to 65535"),
         ('[proxy]\nbackends = ["spark"]', "proxy.backends: spark: expected [dns:]HOST:PORT[ weight=N]"),

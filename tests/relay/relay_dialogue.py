@@ -40,8 +40,8 @@ def open_session(seqid: int = 1) -> bytes:
     return frame(encode_open_session(seqid, "user", "password", {}))
 
 
-def close_session(seqid: int = 1) -> bytes:
-    return frame(encode_close_session(seqid, SESSION))
+def close_session(seqid: int = 1, session: SessionHandle = SESSION) -> bytes:
+    return frame(encode_close_session(seqid, session))
 
 
 def execute(statement: str, seqid: int = 1, session: SessionHandle = SESSION) -> bytes:
@@ -84,8 +84,8 @@ def reply(
     return frame(writer.raw(1, Kind.STRUCT, said.stop().to_bytes()).to_bytes() + body + b"\0\0")
 
 
-def session_opened(seqid: int = 1, version: int = 9) -> bytes:
-    return reply("OpenSession", seqid, Writer().i32(2, version).raw(3, Kind.STRUCT, SESSION))
+def session_opened(seqid: int = 1, version: int = 9, session: SessionHandle = SESSION) -> bytes:
+    return reply("OpenSession", seqid, Writer().i32(2, version).raw(3, Kind.STRUCT, session))
 
 
 def executed(seqid: int = 1, operation: OperationHandle = OPERATION) -> bytes:
