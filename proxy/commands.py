@@ -30,6 +30,13 @@ class ConnectBackend:
 
 
 @dataclass(frozen=True)
+class MoveBackend:
+    """Connect and log in to the backend of that name in place of this one, then call `moved` in any case."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class PauseClient:
     """Read no more from the client: what it sends now cannot be handled yet, and enough of it waits."""
 
@@ -129,6 +136,7 @@ Command: TypeAlias = (
     SendClient
     | SendBackend
     | ConnectBackend
+    | MoveBackend
     | PauseClient
     | ResumeClient
     | SessionOpened

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 
+from proxy.backend_link import BackendError
 from proxy.backends.pool import Backends, Lease
 from proxy.beside import Beside
 from proxy.commands import (
@@ -20,6 +21,7 @@ from proxy.commands import (
     Close,
     Command,
     ConnectBackend,
+    MoveBackend,
     PauseClient,
     ResumeClient,
     SendBackend,
@@ -39,6 +41,7 @@ from proxy.executions import Executions
 from proxy.farewell import Farewell, linger
 from proxy.guard import Guard
 from proxy.handles import Handles
+from proxy.moving import arrive
 from proxy.notices import Notices
 from proxy.openings import Sides, refused
 from proxy.operation import Call, Reply
@@ -253,8 +256,9 @@ class Connection:
                 self._sessions.closed([session])
             case SessionRefused() | CallRefused():
                 log.warning("%s: %s", self._name, command)
-            case ConnectBackend():
-                self._task = self._loop.create_task(self._connect())
+            case ConnectBackend() | MoveBackend():
+                reaching = self._connect() if isinstance(command, ConnectBackend) else self._move(command.name)
+                self._task = self._loop.create_task(reaching)
             case PauseClient() | ResumeClient():
                 self._pause_client("relay", on=isinstance(command, PauseClient))
             case StatementEnded(ruling, ending):
@@ -299,6 +303,40 @@ class Connection:
             else:
                 return
         self._execute(self._relay.backend_failed(search.reason))
+
+    async def _move(self, name: str) -> None:
+        """Go on with another backend. Where it cannot be had, this one will say what it does not know."""
+        credentials = self._relay.credentials or b""
+        lease = self._common.backends.lease_named(name, plain_user(credentials))
+        if lease is None:
+            log.warning(
+                "%s: stays although its call is about the backend %s, which is not to be had", self._name, name
+            )
+        else:
+            try:
+                transport = await arrive(
+                    self._common.dialer, lease, credentials, self._settings.handshake_timeout_s
+                )
+            except BackendError as error:
+                log.warning("%s: stays although its call is about another backend: %s", self._name, error)
+            else:
+                self._settle(transport, lease)
+        self._execute(self._relay.moved())
+
+    def _settle(self, transport: asyncio.Transport, lease: Lease) -> None:
+        old, self._backend = self._backend, transport
+        if old is not None:
+            # What becomes of it is nobody's business any more.
+            old.set_protocol(asyncio.Protocol())
+            old.close()
+        transport.set_protocol(self._backend_side())
+        prepare(transport, self._settings.write_buffer_bytes_max, self._settings.keepalive)
+        self._pause_client("backend", on=False)
+        if "client" in self._client_pauses:
+            transport.pause_reading()
+        self._release()
+        self._lease, self._guard.backend_name = lease, str(lease.address)
+        log.info("%s: goes on with the backend %s", self._name, lease.address)
 
     def _offer(self, handle: SessionHandle, statement: str) -> list[Command]:
         self._statements_held += 1

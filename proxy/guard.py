@@ -55,6 +55,14 @@ class Guard:
             return None
         return named.spoiled(message)
 
+    def elsewhere(self, message: Message) -> str | None:
+        """The backend that has what the client's call names, where that is another one than this."""
+        named = None if message.header.name == OPEN_SESSION else named_by(message)
+        holding = None if named is None else self._handles.find(named.identifier)
+        if holding is None or holding.owner != self._owner or holding.backend == self.backend_name:
+            return None
+        return holding.backend
+
     def opened(self, kind: HandleKind, handle: bytes) -> None:
         """The backend has given this client a handle."""
         identifier = identifier_in(handle)

@@ -14,15 +14,17 @@ class Phase(Enum):
     OPEN = "open"
     HELD = "held"
     RERUNNING = "rerunning"
+    MOVING = "moving"
     TRANSPARENT = "transparent"
     CLOSED = "closed"
 
 
 FOLLOWING: Final[Mapping[Phase, frozenset[Phase]]] = {
     Phase.NEGOTIATING: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
-    Phase.OPEN: frozenset({Phase.HELD, Phase.RERUNNING, Phase.TRANSPARENT, Phase.CLOSED}),
+    Phase.OPEN: frozenset({Phase.HELD, Phase.RERUNNING, Phase.MOVING, Phase.TRANSPARENT, Phase.CLOSED}),
     Phase.HELD: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
     Phase.RERUNNING: frozenset({Phase.OPEN, Phase.CLOSED}),
+    Phase.MOVING: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
     Phase.TRANSPARENT: frozenset({Phase.CLOSED}),
     Phase.CLOSED: frozenset(),
 }

@@ -17,6 +17,7 @@ from proxy.commands import (
     CallRefused,
     Close,
     Command,
+    MoveBackend,
     SendBackend,
     SendClient,
     SessionRefused,
@@ -75,6 +76,9 @@ class Relay:
         self._guard = guard
         self._calls = Calls(executions, guard, clock, rerun_within_s, self._framing)
         self._held: Held | None = None
+        # The call that waits for another backend; and whether this one may have a session that ends with us.
+        self._moving: Message | None = None
+        self._has_opened = False
         self._rerun: Rerun | None = None
         self._commands: list[Command] = []
 
@@ -91,7 +95,7 @@ class Relay:
     @property
     def awaits_replies(self) -> bool:
         """Whether a call is under way, the client's or our own, or a statement held."""
-        return self.phase is Phase.HELD or self._calls.replies.pending_count > 0
+        return self.phase in (Phase.HELD, Phase.MOVING) or self._calls.replies.pending_count > 0
 
     @property
     def awaits_login(self) -> bool:
@@ -128,7 +132,7 @@ class Relay:
         elif self.phase is Phase.NEGOTIATING:
             self._negotiated(self._negotiation.client_data(data))
             self._commands += self._intake.pause_past(self._negotiation.waiting_bytes)
-        elif self.phase in (Phase.HELD, Phase.RERUNNING):
+        elif self.phase in (Phase.HELD, Phase.RERUNNING, Phase.MOVING):
             self._commands += self._intake.keep(data)
         elif self.phase is Phase.OPEN:
             answer = self.remembered(data)
@@ -150,6 +154,14 @@ class Relay:
         if self.phase is Phase.CLOSED:
             return []
         self._negotiated(self._negotiation.backend_failed(reason))
+        return self._take_commands()
+
+    def moved(self) -> list[Command]:
+        """The other backend has let the client in, or this one has been stayed with: the call goes on."""
+        if self.phase is Phase.MOVING:
+            self._enter(Phase.OPEN)
+            self._commands += self._intake.resume()
+            self._handle_messages(self._take_moving())
         return self._take_commands()
 
     def backend_passes(self, count: int) -> bool:
@@ -199,8 +211,10 @@ class Relay:
         self._intake.feed(data)
         self._handle_messages()
 
-    def _handle_messages(self) -> None:
+    def _handle_messages(self, first: Message | None = None) -> None:
         try:
+            if first is not None:
+                self._make(first)
             while self.phase in _TAKING and (message := self._intake.next_message()) is not None:
                 self._handle(message)
         except RemoteProtocolError as error:
@@ -217,6 +231,24 @@ class Relay:
             self._forward(spoiled or message)
         elif spoiled is not None:
             self._commands.append(self._calls.relay(spoiled))
+        elif (backend := self._elsewhere(message)) is not None:
+            self._moving = message
+            self._enter(Phase.MOVING)
+            self._commands.append(MoveBackend(backend))
+        else:
+            self._make(message)
+
+    def _elsewhere(self, message: Message) -> str | None:
+        """The backend to move to for a call: with a session of its own, or a reply to come, the client stays."""
+        if self._has_opened or self._calls.replies.pending_count:
+            return None
+        return self._guard.elsewhere(message)
+
+    def _make(self, message: Message) -> None:
+        """Make a call that the client may make, on the backend as it is."""
+        name = message.header.name
+        if self.phase is Phase.TRANSPARENT:
+            self._forward(message)
         elif name == hs2.EXECUTE_STATEMENT:
             self._commands += self._calls.observer.note_call(message, None)
             self._hold(message)
@@ -246,6 +278,7 @@ class Relay:
     def _open_session(self, message: Message) -> None:
         admitted = self._admission.decide(message, self._negotiation.login)
         if not isinstance(admitted, Refusal):
+            self._has_opened = True
             self._commands.append(self._calls.watch(admitted))
         elif self._calls.replies.pending_count:
             # An answer of ours would overtake the reply that the client waits for first.
@@ -329,7 +362,7 @@ class Relay:
             self._commands.append(SendBackend(self._framing.to_backend(self._held.message.raw)))
             self._held = None
         self._turn_transparent(b"", reason)
-        self._handle_messages()
+        self._handle_messages(self._take_moving())
 
     # --- a statement that failed as it was sent
 
@@ -393,7 +426,7 @@ class Relay:
 
     def _close(self, reason: str) -> None:
         if self.phase is not Phase.CLOSED:
-            self._held = None
+            self._held = self._moving = None
             self._enter(Phase.CLOSED)
             self._commands += self._calls.forget()
             if self._rerun is not None:
@@ -413,6 +446,10 @@ class Relay:
         if phase not in FOLLOWING[self.phase]:
             raise LocalProtocolError(f"a connection cannot go from {self.phase.value} to {phase.value}")
         self.phase = phase
+
+    def _take_moving(self) -> Message | None:
+        message, self._moving = self._moving, None
+        return message
 
     def _take_commands(self) -> list[Command]:
         commands, self._commands = self._commands, []

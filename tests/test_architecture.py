@@ -24,6 +24,7 @@ SHELL = {
     "proxy.client",
     "proxy.drive",
     "proxy.farewell",
+    "proxy.moving",
     "proxy.deciding",
     "proxy.desk",
     "proxy.sessions",

@@ -180,6 +180,11 @@ class Backends:
             return None
         return Lease(backend, login, is_trial=backend.breaker.begin(), connections_max=limit)
 
+    def lease_named(self, name: str, login: str | None) -> Lease | None:
+        """Room for a client's connection where a session of his is, or None where it is not to be had."""
+        backend = self.named(name)
+        return None if backend is None or not backend.breaker.admits else self.lease_at(backend, login)
+
     def lease_on(self, backend: Backend) -> Lease | None:
         """Room on this one for a connection of our own, whatever is against it, or None where it is full."""
         limit = self._settings.connections_max

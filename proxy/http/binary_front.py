@@ -72,9 +72,7 @@ class BinaryFront:
         await asyncio.wait([serving])
         await client.leave()
         del self._clients[client]
-        log.info(
-            "a connection from %s ended: %s", name, CLIENT_CLOSED if serving.cancelled() else serving.result()
-        )
+        log.info("a connection from %s ended: %s", name, _reason(serving))
 
 
 def _reason(serving: asyncio.Task[str]) -> str:

@@ -26,14 +26,24 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.commands import Close, Command, ConnectBackend, SendBackend, SendClient, StatementEnded, StatementHeld
+from proxy.commands import (
+    Close,
+    Command,
+    ConnectBackend,
+    MoveBackend,
+    SendBackend,
+    SendClient,
+    StatementEnded,
+    StatementHeld,
+)
 from proxy.executions import Executions
 from proxy.guard import Guard
-from proxy.handles import OwnHandles
+from proxy.handles import HandleKind, Holding, OwnHandles
 from proxy.phases import Phase
 from proxy.relay import Relay
 from proxy.rulings import Ruling
 from proxy.wire.errors import RemoteProtocolError
+from proxy.wire.handles import identifier_in
 from proxy.wire.hs2 import OperationHandle, OperationState
 from proxy.wire.kinds import Kind
 from proxy.wire.messages import Message, MessageReader
@@ -44,7 +54,9 @@ REQUEST_BYTES_MAX = 2_000
 OURS = b"a reply to a call of the proxy's own"
 # A remembered status, a refusal, or a frame around what was left over: more is never said for one event.
 SAID_PER_EVENT_BYTES_MAX = 2_000
-OPERATIONS_MAX = 4
+OPERATIONS_MAX = 5
+# The client's too, but on another backend.
+ELSEWHERE = 4
 
 
 def operation(number: int) -> OperationHandle:
@@ -99,6 +111,7 @@ class Stage:
     is_clean: bool = True
     is_framed: bool = True
     is_connecting: bool = False
+    is_moving: bool = False
     to_client: bytes = b""
     to_backend: bytes = b""
     came_bytes: int = 0
@@ -111,7 +124,12 @@ class Stage:
     _sent: MessageReader = field(default_factory=lambda: MessageReader(1 << 20))
 
     def __post_init__(self) -> None:
-        guard = Guard(OwnHandles(), "backend:10000")
+        handles = OwnHandles()
+        identifier = identifier_in(operation(ELSEWHERE))
+        assert identifier is not None
+        holding = Holding(handles.digests.owner(b"user"), "another:10000")
+        handles.opened(HandleKind.OPERATION, identifier, holding)
+        guard = Guard(handles, "backend:10000")
         self.relay = Relay(
             SIDES, self.executions, lambda: self.now, guard=guard, request_bytes_max=REQUEST_BYTES_MAX
         )
@@ -150,6 +168,9 @@ class Stage:
             self.is_connecting = False
             connected = self.relay.backend_connected
             self.carry_out(self.relay.backend_failed("no") if kind % 8 == 7 else connected())
+        elif self.is_moving:
+            self.is_moving = False
+            self.carry_out(self.relay.moved())
 
     def time_passes(self, script: Script) -> None:
         self.now += script.number()
@@ -196,6 +217,10 @@ class Stage:
                     self._note(data)
                 case ConnectBackend():
                     self.is_connecting = True
+                case MoveBackend(name):
+                    assert (name, self.relay.phase) == ("another:10000", Phase.MOVING)
+                    assert not self.unanswered or not self.is_clean, "a reply is still to come from this backend"
+                    self.is_moving = True
                 case StatementEnded(ruling, _):
                     self.endings.append(ruling)
                 case StatementHeld():
@@ -242,14 +267,15 @@ _EVENTS: tuple[Callable[[Stage, Script], None], ...] = (
 # As it came, rewritten, and rewritten into something that is too long to be sent.
 _TEXTS = ("SELECT 1", "SELECT 2 AS two", "x" * REQUEST_BYTES_MAX)
 # By the numbers of events and what they take: a statement that is rewritten and fetched, one that fails and is run
-# again, one that waits for a query of ours, and a call that is garbage.
-_CALL, _ANSWER, _RELEASE, _ASK, _CLIENT_BABBLES = 0, 1, 2, 10, 12
+# again, one that waits for a query of ours, a call that is garbage, and one for which the backend is changed.
+_CALL, _ANSWER, _RELEASE, _CONNECT, _ASK, _CLIENT_BABBLES = 0, 1, 2, 9, 10, 12
 SCRIPTS = (
     bytes((3, _CALL, 5, 0, _ANSWER, 0, _CALL, 0, 0, _RELEASE, 4, _ANSWER, 0, _CALL, 2, 1, _ANSWER, 2))
     + bytes((_CALL, 3, 1, _ANSWER, 0, _CALL, 8, 1, _ANSWER, 0, _CALL, 6, 0, _ANSWER, 0)),
     bytes((7, _CALL, 0, 0, _RELEASE, 4, _ANSWER, 0, _CALL, 2, 1, _ANSWER, 5, _ANSWER, 0, _ANSWER, 0, _ANSWER, 2)),
     bytes((1, _CALL, 1, 0, _ASK, _ANSWER, 0, _ASK, _ANSWER, 0, _RELEASE, 1, _ANSWER, 7, _CALL, 2, 0, _ANSWER, 2)),
     bytes((1, _CALL, 1, 0, _RELEASE, 4, _ANSWER, 7, _ANSWER, 0, _CLIENT_BABBLES, 5)) + b"\0\0\0\1x",
+    bytes((1, _CALL, 3, ELSEWHERE, _CALL, 2, 0, _CONNECT, 0, _ANSWER, 0, _ANSWER, 2, _CALL, 5, 0, _ANSWER, 0)),
 )
 
 
