@@ -4,16 +4,14 @@ import json
 import os
 import signal
 import subprocess
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
-from clients import Forwarder, breakable_session
+from clients import breakable_session, way_to
 from pyhive import hive
 from thrift.Thrift import TException
 from zookeeper_server import zookeeper
@@ -25,18 +23,6 @@ from demo.thrift_server import ThriftServer
 
 PATIENCE_S = 30.0
 BEELINE_SECONDS_MAX = 120
-
-
-@contextmanager
-def way_to(spark: ThriftServer) -> Iterator[Forwarder]:
-    """Another address of the same server, which can be cut off."""
-    forwarder = Forwarder(spark.endpoint)
-    threading.Thread(target=forwarder.serve, daemon=True).start()
-    try:
-        yield forwarder
-    finally:
-        with suppress(OSError):
-            forwarder.cut()
 
 
 def asked(proxy: ProxyProcess, path: str, method: str = "GET") -> dict[str, Any]:
@@ -68,7 +54,7 @@ def test_a_backend_that_dies_is_drained_or_is_left_out_of_the_configuration_take
     spark: ThriftServer, tmp_path: Path
 ) -> None:
     configuration = tmp_path / "starpruner.toml"
-    with way_to(spark) as first, way_to(spark) as second, ExitStack() as stack:
+    with way_to(spark.endpoint) as first, way_to(spark.endpoint) as second, ExitStack() as stack:
         ways = [str(first.endpoint), str(second.endpoint)]
 
         def configure(*backends: str) -> None:

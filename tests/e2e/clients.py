@@ -110,6 +110,18 @@ class Forwarder:
             connection.close()
 
 
+@contextmanager
+def way_to(target: Endpoint) -> Iterator[Forwarder]:
+    """Another address of the same server, which can be cut off."""
+    forwarder = Forwarder(target)
+    threading.Thread(target=forwarder.serve, daemon=True).start()
+    try:
+        yield forwarder
+    finally:
+        with suppress(OSError):
+            forwarder.cut()
+
+
 def _pump(source: socket.socket, sink: socket.socket) -> None:
     with suppress(OSError):
         while chunk := source.recv(FORWARD_BYTES):

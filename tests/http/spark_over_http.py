@@ -1,5 +1,6 @@
 """Spark Thrift Server in HTTP mode, proxies with an HTTP listener, and PyHive over HTTP."""
 
+import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator
@@ -74,12 +75,17 @@ def _answers(endpoint: Endpoint) -> bool:
 
 
 @contextmanager
-def proxy_with_http(backend: Endpoint, directory: Path, transport: str) -> Iterator[tuple[ProxyProcess, Endpoint]]:
-    """A proxy for SASL and HTTP clients, and where the latter connect."""
+def proxy_with_http(
+    backend: Endpoint, directory: Path, transport: str, *more: Endpoint
+) -> Iterator[tuple[ProxyProcess, Endpoint]]:
+    """A proxy for SASL and HTTP clients, before one backend or several, and where the latter connect."""
     directory.mkdir(parents=True, exist_ok=True)
     config = directory / "starpruner.toml"
     config.write_text(CONFIGURATION.format(transport=transport))
-    with proxy_process(backend, directory, options=("--config", str(config))) as process:
+    options = ("--config", str(config))
+    if more:
+        options += ("--set", f"proxy.backends={json.dumps([str(one) for one in (backend, *more)])}")
+    with proxy_process(None if more else backend, directory, options=options) as process:
         also = re.search(r", also on (\S+)", process.child.log.read_text())
         assert also is not None
         yield process, Endpoint.parse(also[1])

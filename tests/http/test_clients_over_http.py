@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from clients import Answer, answer, comparable_message, run_beeline
+from clients import Answer, answer, comparable_message, run_beeline, way_to
 from pyhive import hive
 from scripted_proxy import Script, scripted_proxy
 from spark_over_http import URL_OPTIONS, connect_over_http, proxy_with_http, spark_over_http
@@ -167,6 +167,25 @@ def test_beeline_prints_the_same(
     assert errors[0].replace(str(before_http["http to http"]), "") == errors[1].replace(
         str(over_http.endpoint), ""
     )
+
+
+def test_several_servers_are_as_one(over_http: ThriftServer, java: Java, tmp_path: Path) -> None:
+    with (
+        way_to(over_http.endpoint) as first,
+        way_to(over_http.endpoint) as second,
+        proxy_with_http(first.endpoint, tmp_path, "http", second.endpoint) as (process, http),
+        closing(connect_over_http(over_http.endpoint)) as direct,
+    ):
+        expected = sorted(run(direct, JOIN))
+        for way, endpoint in (("http", http), ("sasl", process.endpoint)) * 2:
+            with closing(_connect(way, endpoint)) as proxied:
+                assert sorted(run(proxied, JOIN)) == expected
+                assert run(proxied, f"EXPLAIN REWRITE {JOIN}")[0] == ("Rewritten:",)
+        # hive-jdbc goes on by the server's cookie alone.
+        printed = run_beeline(java, http, f"{JOIN} ORDER BY 1;\nSELECT 42;\n", tmp_path, url_options=URL_OPTIONS)
+        assert printed.stdout.rstrip().endswith("42"), printed.stderr
+        assert first.connections
+        assert second.connections
 
 
 @pytest.mark.parametrize("transport", [Transport.HTTP, Transport.SASL])
