@@ -1,12 +1,13 @@
 """Backends over HTTP or SASL, each of which knows its own sessions alone, and a proxy in front of them."""
 
 import asyncio
+import ssl
 from base64 import b64decode
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import count
 
-from http_stage import Asked, HttpBackend, Stage, basic, message, ok, response
+from http_stage import Asked, HttpBackend, Stage, Tls, basic, message, ok, response
 from relay_dialogue import close_session, executed, open_session, reply, session_opened
 from several import Clock, StandIn
 from stand_in import HOST, Peer, Rewriter
@@ -128,8 +129,8 @@ class HttpServer:
 class BinaryServer(StandIn):
     """One that speaks SASL: a session ends with the connection that has opened it."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(tls)
         self.known = Known()
         self._opened: dict[Peer, set[HandleId]] = {}
 
@@ -196,18 +197,21 @@ async def servers(
     to: Transport = Transport.HTTP,
     count: int = 2,
     limits: PoolSettings | None = None,
+    tls: Tls | None = None,
     **settings: float,
 ) -> AsyncIterator[Servers]:
-    """`to` is what clients speak."""
-    kind = HttpServer if speaking is Transport.HTTP else BinaryServer
-    all_servers: list[Server] = [kind() for _ in range(count)]
+    """`to` is what clients speak. TLS is for backends that do not speak HTTP."""
+    secured, over_http = tls or Tls(), speaking is Transport.HTTP
+    all_servers: list[Server] = [
+        HttpServer() if over_http else BinaryServer(secured.backend) for _ in range(count)
+    ]
     async with AsyncExitStack() as stack:
         for server in all_servers:
             await server.listen()
             stack.push_async_callback(server.die)
         backends = Backends([server.member for server in all_servers], Clock(), limits)
         listener = Listener(Address(HOST, 0), to)
-        chosen = ServerSettings((listener,), HOST, 1, Upstream(speaking), **settings)  # type: ignore[arg-type]
+        chosen = ServerSettings((listener,), HOST, 1, Upstream(speaking, secured.upstream), **settings)  # type: ignore[arg-type]
 
         def open_port(opened: Opened) -> Rewriter:
             on.opened.append(opened)

@@ -1,6 +1,7 @@
 """Backends on real sockets that answer, hang, close or refuse as the test says, and a proxy in front of them."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from enum import Enum
@@ -31,8 +32,9 @@ class Mood(Enum):
 class StandIn:
     """A backend that answers every call, in as few words as it can."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.mood = Mood.WORKS
+        self._tls = tls
         self.peers: list[Peer] = []
         self.calls: list[str] = []
         self._server: asyncio.Server | None = None
@@ -47,7 +49,7 @@ class StandIn:
         return len(self.peers)
 
     async def listen(self) -> None:
-        self._server = await asyncio.start_server(self._accept, HOST, self._port)
+        self._server = await asyncio.start_server(self._accept, HOST, self._port, ssl=self._tls)
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def die(self) -> None:

@@ -1,16 +1,20 @@
 """Connections of one user on several backends: what one has opened the others can use."""
 
 import logging
+import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
+import trustme
+from http_stage import Tls
 from knowing_servers import BinaryServer, Servers, servers, session_in
 from relay_dialogue import ACCEPTED, execute, open_session
 from several import Mood
-from stand_in import Peer, eventually
+from stand_in import HOST, Peer, eventually
 
 from proxy.backends.pool import PoolSettings
-from proxy.transports import Transport
+from proxy.transports import Transport, UpstreamTls
 from proxy.wire.frames import frame
 from proxy.wire.hs2 import SessionHandle
 from proxy.wire.sasl import plain_start
@@ -78,6 +82,19 @@ async def test_a_session_is_used_from_a_connection_that_was_given_another_backen
     await eventually(lambda: two.other.connections == 0)
     assert sorted(two.on.loads) == [0, 2]
     assert await is_served(two.first, two.session)
+
+
+async def test_over_tls_it_is_the_same(tmp_path: Path) -> None:
+    authority, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert(HOST).configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    tls = Tls(upstream=UpstreamTls(tmp_path / "ca.pem"), backend=context)
+    async with servers(Transport.SASL, Transport.SASL, limits=APART, tls=tls) as on:
+        found = Two(on)
+        await found.connect()
+        assert await is_served(found.second, found.session)
+        assert await is_served(found.second, found.session)
+        await eventually(lambda: found.other.connections == 0)
 
 
 async def test_a_connection_goes_to_and_fro_as_often_as_it_has_no_session_of_its_own(two: Two) -> None:

@@ -5,6 +5,7 @@ import logging
 import time
 
 import pytest
+from knowing_servers import HttpServer
 from several import Clock, Mood, StandIn, several
 from stand_in import HOST, eventually
 
@@ -14,6 +15,7 @@ from proxy.backends.names import Names
 from proxy.backends.pool import Backends, PoolSettings
 from proxy.backends.probes import Asking, ProbeSettings, Rounds
 from proxy.backends.upkeep import Upkeep
+from proxy.transports import Transport, Upstream
 
 HEALTH_USER = ProbeSettings("health", "secret word", timeout_s=1.0, query_timeout_s=1.0)
 NAMED = Source(Address("spark.internal", 10_000), is_looked_up=True)
@@ -94,6 +96,18 @@ async def test_probes_take_a_backend_out_and_bring_it_back(caplog: pytest.LogCap
     assert "is held to be down: cannot reach the backend" in down
     assert "answers probes again" in up
     assert "secret" not in caplog.text
+
+
+async def test_over_http_probes_log_in_too() -> None:
+    server = HttpServer()
+    await server.listen()
+    name, upstream = server.member.name, Upstream(Transport.HTTP)
+    assert await Asking(ProbeSettings("health", "secret"), upstream).quickly(server.member.address) is None
+    asking = Asking(ProbeSettings("health", "wrong"), upstream)
+    refused = f"the backend {name} refused the login of"
+    assert await asking.quickly(server.member.address) == f"{refused} the health user"
+    assert await asking.thoroughly(server.member.address) == f"{refused} user 'health'"
+    await server.die()
 
 
 async def test_a_probe_counts_as_a_connection_and_is_left_out_where_there_is_no_room() -> None:

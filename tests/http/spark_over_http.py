@@ -82,7 +82,7 @@ def proxy_with_http(
     directory.mkdir(parents=True, exist_ok=True)
     config = directory / "starpruner.toml"
     config.write_text(CONFIGURATION.format(transport=transport))
-    options = ("--config", str(config))
+    options: tuple[str, ...] = ("--config", str(config))
     if more:
         options += ("--set", f"proxy.backends={json.dumps([str(one) for one in (backend, *more)])}")
     with proxy_process(None if more else backend, directory, options=options) as process:
