@@ -33,7 +33,7 @@ async def _arrive(arrival: _Arrival, dialer: Dialer, lease: Lease, login_s: floa
     try:
         await dialer.connect(arrival.side, lease.address)
         async with asyncio.timeout(login_s):
-            return _still_open(await arrival.accepted)
+            transport = _still_open(await arrival.accepted)
     except UnreachableError as error:
         lease.failed(str(error))
         raise BackendError(f"cannot reach the backend {lease.address}: {error}") from None
@@ -46,6 +46,9 @@ async def _arrive(arrival: _Arrival, dialer: Dialer, lease: Lease, login_s: floa
     except LoginError as error:
         lease.answered()
         raise LoginError(f"the backend {lease.address} {error}") from None
+    if arrival.has_logged_in:
+        lease.answered()
+    return transport
 
 
 def _still_open(transport: asyncio.Transport) -> asyncio.Transport:
@@ -63,6 +66,11 @@ class _Arrival:
         self._login = login
         self._sasl = SaslReader()
         self._transport: asyncio.Transport | None = None
+
+    @property
+    def has_logged_in(self) -> bool:
+        """Whether the backend has said something: without a login it has only been connected."""
+        return bool(self._login)
 
     def side(self) -> Side:
         """The protocol of its connection."""

@@ -166,3 +166,12 @@ async def test_a_client_that_leaves_while_it_is_moved_leaves_nothing_behind(two:
     await two.second.closed()
     await eventually(lambda: two.home.connections == 1)
     await eventually(lambda: sum(two.on.loads) == 1)
+
+
+async def test_a_backend_that_ends_once_it_has_let_a_connection_in_has_not_refused_it(two: Two) -> None:
+    two.home.mood = Mood.STALLS
+    two.second.send(execute("SELECT 1", session=two.session))
+    await eventually(lambda: "ExecuteStatement" in two.home.calls)
+    await two.home.die()
+    await eventually(lambda: two.on.proxy.connection_count == 0)
+    assert [view.failures for view in two.on.backends.views()] == [0, 0]
