@@ -39,6 +39,8 @@ class BackendView:
     breaker: str
     connections: int
     connections_max: int
+    # Those over HTTP, which have no connection of their own.
+    sessions: int
     weight: int
     failures: int
     last_failures: tuple[Failure, ...]
@@ -110,6 +112,7 @@ class Backend:
             breaker=self.breaker.state.value,
             connections=self.connections,
             connections_max=connections_max,
+            sessions=self.sessions,
             weight=self.member.weight,
             failures=self.failures,
             last_failures=tuple(Failure(reason, round(now - at, 1)) for at, reason in reversed(self._errors)),

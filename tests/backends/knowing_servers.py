@@ -168,7 +168,7 @@ class Servers(Stage):
     @property
     def sessions(self) -> list[int]:
         """The sessions that the proxy counts, backend by backend."""
-        return [backend.sessions for backend in self.backends.all]
+        return [view.sessions for view in self.backends.views()]
 
     @property
     def loads(self) -> list[int]:

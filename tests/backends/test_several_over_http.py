@@ -54,6 +54,7 @@ async def test_sessions_are_spread_over_the_backends(speaking: Transport, to: Tr
         sessions = [await opens(on, number) for number in range(6)]
         homes = [on.home(session) for session in sessions]
         assert sorted(homes.count(server) for server in on.servers) == [2, 2, 2]
+        assert on.sessions == [2 if speaking is HTTP else 0] * 3
 
 
 @BOTH
@@ -65,6 +66,7 @@ async def test_every_call_goes_to_the_backend_that_has_its_session(speaking: Tra
             assert await on.is_known(execute("SELECT 1", session=session))
             assert await on.closes(session)
         assert [server.known.strangers for server in on.servers] == [0, 0]
+        assert on.sessions == [0, 0]
 
 
 async def test_a_binary_client_may_have_its_sessions_on_several_backends_and_ends_them_all() -> None:
