@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.request import urlopen
 
-# Spark's events arrive in its UI a moment after the client has its rows.
-SETTLE_SECONDS_MAX = 10
+# Spark's events arrive in its UI a moment after the client has its rows, on a busy machine many seconds after.
+SETTLE_SECONDS_MAX = 60
 SETTLE_POLL_SECONDS = 0.05
 # The first question takes a busy machine a while.
 ANSWER_SECONDS_MAX = 60
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 class MetricsError(Exception):
@@ -26,6 +28,10 @@ class ScanMetrics:
     files_listed: int
     files_read: int
     partitions_read: int
+    # What came out of the scans: rows of row groups that were skipped did not.
+    rows_read: int
+    # The size of the files read, in whole units as Spark shows it, whatever part of their columns was read.
+    bytes_read: int
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,8 @@ class SparkUi:
         while time.monotonic() < deadline:
             executions = [e for e in self._executions(details=True) if e["id"] > after]
             scans = [scan for execution in executions for scan in _scans(execution, table)]
-            if scans and all(execution["status"] == "COMPLETED" for execution in executions):
+            # One that was cancelled, as a question of the proxy may be, has ended too.
+            if scans and not any(execution["status"] == "RUNNING" for execution in executions):
                 return _sum(scans)
             time.sleep(SETTLE_POLL_SECONDS)
         raise MetricsError(
@@ -70,7 +77,9 @@ def _scans(execution: dict[str, Any], table: str) -> Iterator[ScanMetrics]:
         read = _count(metrics.get("number of files read"))
         listed = metrics.get("static number of files read")
         partitions = _count(metrics.get("number of partitions read"))
-        yield ScanMetrics(read if listed is None else _count(listed), read, partitions)
+        rows = _count(metrics.get("number of output rows"))
+        size = _size(metrics.get("size of files read"))
+        yield ScanMetrics(read if listed is None else _count(listed), read, partitions, rows, size)
 
 
 def _sum(scans: list[ScanMetrics]) -> ScanMetrics:
@@ -78,12 +87,22 @@ def _sum(scans: list[ScanMetrics]) -> ScanMetrics:
         files_listed=sum(scan.files_listed for scan in scans),
         files_read=sum(scan.files_read for scan in scans),
         partitions_read=sum(scan.partitions_read for scan in scans),
+        rows_read=sum(scan.rows_read for scan in scans),
+        bytes_read=sum(scan.bytes_read for scan in scans),
     )
 
 
 def _count(value: str | None) -> int:
     """2924 of "2,924"; a scan that never ran has no value."""
     return int(value.replace(",", "")) if value else 0
+
+
+def _size(value: str | None) -> int:
+    """About 11,162 of "10.9 KiB"."""
+    if not value:
+        return 0
+    number, unit = value.split(" ", maxsplit=1)
+    return int(float(number.replace(",", "")) * 1024 ** _UNITS.index(unit))
 
 
 def _get(url: str) -> Any:
