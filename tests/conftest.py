@@ -7,6 +7,7 @@ from contextlib import closing
 
 import hypothesis
 import pytest
+from pipeline_server import FILE_INDEX, PipelineServer, pipeline_server
 from pyhive import hive
 from pyspark.sql import SparkSession
 
@@ -23,6 +24,11 @@ hypothesis.settings.load_profile("untimed")
 
 # Two months in four regions: 244 partitions, loaded in a few seconds.
 SAMPLE = Sample(days=61)
+
+# Where tables are tiny, compiling Java well takes longer than running it.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+_SERVERS = {"spark", "pipeline_spark"}
 
 SMALL_STAR = """
 DROP DATABASE IF EXISTS small_star CASCADE;
@@ -109,7 +115,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks what needs Spark by the fixtures that it uses, so that `-m 'not spark'` stays quick."""
     for item in items:
-        if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
+        if isinstance(item, pytest.Function) and not _SERVERS.isdisjoint(item.fixturenames):
             item.add_marker(pytest.mark.spark)
 
 
@@ -118,9 +124,9 @@ def local_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
     """Spark in this process, on one core, with a catalog in memory: quick to start, and it leaves nothing."""
     os.environ["JAVA_HOME"] = str(find_java().home)
     warehouse = tmp_path_factory.mktemp("warehouse")
-    # The tables are tiny: compiling queries to Java, and Java well, takes far longer than running them.
+    # The tables are tiny: compiling queries to Java takes far longer than running them.
     quick: dict[str, bool | float | int | str | None] = {
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": QUICK_JAVA,
         "spark.sql.codegen.wholeStage": "false",
     }
     session = (
@@ -137,3 +143,27 @@ def local_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def pipeline_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PipelineServer]:
+    """A server for the whole session in which the pipeline runs too, with a database for the file index."""
+    with pipeline_server(tmp_path_factory.mktemp("pipeline_spark"), java_options=QUICK_JAVA) as running:
+        with closing(connect(running.endpoint)) as connection:
+            run(connection, f"CREATE DATABASE {FILE_INDEX.partition('.')[0]}")
+        yield running
+
+
+@pytest.fixture(scope="session")
+def indexed_proxy(
+    pipeline_spark: PipelineServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ProxyProcess]:
+    """A proxy that knows of the file index. What that has is asked once for each user, and again for another."""
+    patient = (
+        *("--set", f"files.index={FILE_INDEX}", "--set", "files.query_deadline_s=120"),
+        *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
+        *("--set", "rewrite.cost_gate=false"),
+    )
+    directory = tmp_path_factory.mktemp("indexed_proxy")
+    with proxy_process(pipeline_spark.endpoint, directory, options=patient) as process:
+        yield process
