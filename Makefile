@@ -8,6 +8,7 @@
 #              the tables included
 # make bench-tpcds   all of TPC-DS at scale 1, which takes hours; goes on where it was stopped
 # make bench-wire    what the wire costs: large results, short calls, many sessions; ten minutes
+# make bench-layouts what files save that are told apart by a file index, on 50 million rows; half an hour or so
 # make check   format, lint, types, directions of imports
 # make wheel-demo  the wheel in an empty environment, and the demo run once from it
 
@@ -18,7 +19,7 @@ READY := .venv/ready
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
-.PHONY: setup demo test test-deep test-spark-3.5 bench bench-tpcds bench-wire wheel-demo check clean
+.PHONY: setup demo test test-deep test-spark-3.5 bench bench-tpcds bench-wire bench-layouts wheel-demo check clean
 
 setup: $(READY)
 
@@ -49,7 +50,7 @@ test: check
 
 test-deep: setup
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
-	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/benchmark_queries tests/rewriter tests/metastores tests/faults tests/e2e/test_transports_on_spark.py tests/fuzz tests/soak
+	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/layouts tests/benchmark_queries tests/rewriter tests/metastores tests/faults tests/e2e/test_transports_on_spark.py tests/fuzz tests/soak
 
 # Beside the environment, which has the newest Spark, and without py4j, which only PySpark's own programs need.
 SPARK_3_5 := $(CURDIR)/.starpruner/spark-3.5
@@ -74,6 +75,9 @@ bench: setup
 
 bench-wire: setup
 	PYTHONPATH=tests/soak $(BIN)/python benchmarks/wire.py --json .starpruner/bench/wire.json
+
+bench-layouts: setup
+	PYTHONPATH=tests/layouts $(BIN)/python benchmarks/layouts.py --json .starpruner/bench/layouts.json
 
 bench-tpcds: setup
 	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/tpcds_on_spark.py --resume \
