@@ -70,8 +70,7 @@ class Narrowing:
     def _condition(self) -> str:
         if not self.checks:
             return self.predicate
-        # Each by itself: Spark leaves out no files by a condition that reads partition columns too.
-        return " AND ".join([*(f"({part} OR {UNSEEN})" for part in conditions_of(self.predicate)), *self.checks])
+        return " AND ".join([f"({self.predicate} OR {UNSEEN})", *self.checks])
 
 
 def narrowed(statement: Statement, narrowings: Sequence[Narrowing]) -> str | None:
@@ -107,21 +106,6 @@ def is_one_condition(predicate: str) -> bool:
         return True
     groups, between = outermost[::2], outermost[1::2]
     return {*groups} == {TokenType.L_PAREN} and {*between} <= {TokenType.AND} and len(outermost) % 2 == 1
-
-
-def conditions_of(predicate: str) -> list[str]:
-    """The conditions that a predicate is made of, each in parentheses.
-
-    >>> conditions_of("(`k` IN (1)) AND (`l` BETWEEN 1 AND 2)")
-    ['(`k` IN (1))', '(`l` BETWEEN 1 AND 2)']
-    """
-    found, start, depth = [], 0, 0
-    for token in tokenize(predicate):
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if depth == 0 and token.token_type is TokenType.AND:
-            found.append(predicate[start : token.start].strip())
-            start = token.end + 1
-    return [*found, predicate[start:].strip()]
 
 
 def is_enclosed(text: str) -> bool:

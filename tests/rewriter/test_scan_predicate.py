@@ -29,7 +29,6 @@ from rewriter import (
 from rewriter.cover import Cover
 from rewriter.files import FileIndex
 from rewriter.plan import KeyAnswer
-from rewriter.strict import UNSEEN
 
 K, X, P = Column("k", "int"), Column("X", "int"), Column("p", "string")
 PARTED = TableFacts((Column("id", "int"), X, P), ("p",), indexed_columns=("x", "p"))
@@ -302,12 +301,3 @@ def test_days_that_a_setting_may_count_by_another_calendar_are_not_known(low: st
     index = FileIndex.of_rows([("file:/f/0", 100, 1, 1, json.dumps(bounds), "[]")], {"d": "date"})
     asked = Cover.of_rows([Column("d", "date")], [("1500-01-01",)])
     assert bool(index.misses(asked).misses) is is_skipped
-
-
-def test_with_strict_consistency_each_condition_has_its_own_alternative() -> None:
-    # One for all of them would read partition columns beside files, and Spark would leave out no files by it.
-    result = rewritten(PAIRED, (5, "a"), limits=replace(LIMITS, strict=True))
-    said = (outcome(result).predicate or "").removeprefix("(").removesuffix(")").split(") AND (")
-    assert len(said) == 3
-    for condition in said:
-        assert f"(({condition}) OR {UNSEEN})" in result.text
