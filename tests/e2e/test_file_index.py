@@ -136,13 +136,6 @@ def test_only_files_that_may_hold_what_is_asked_for_are_read(
     assert same_answer(run(hinted, sql), run(direct, sql))
 
 
-def test_with_strict_consistency_the_same_files_are_read(hinted: hive.Connection, files_read: FilesRead) -> None:
-    run(hinted, "SET starpruner.consistency=strict")
-    joined = "SELECT c.v FROM indexed.clustered c JOIN indexed.wanted w ON c.x = w.x WHERE w.g = 1"
-    assert files_read(hinted, joined) == 2
-    assert run(hinted, joined) == [("v7",), ("v9",), ("v242",)]
-
-
 @pytest.fixture
 def index_queries(spark: ThriftServer, direct: hive.Connection) -> Callable[[], int]:
     """How often the index was asked by now."""
