@@ -14,7 +14,7 @@ from proxy.config import RewriteSection
 from proxy.gate import Fact, Opinion, Run, Subject, Way
 from proxy.knobs import Knobs
 from proxy.listings import SessionListings
-from proxy.narrowable import facts_of, has_own_filters_alone, narrowable
+from proxy.narrowable import facts_of, has_own_filters_alone, narrowable, spares_too_little
 from proxy.shared import Shared
 from proxy.ward import Kind, PutAside
 from rewriter import (
@@ -207,6 +207,8 @@ class Decider:
         result = apply(planned, answers, limits, self._asking.costs(listed), files)
         if skip is None and not fence.holds({name for question in answers for name in question.tables}):
             skip = SkipReason.SMALL_SIDE_WRITTEN
+        if skip is None and terms.knobs.cost_gate and has_own_filters_alone(planned) and spares_too_little(result):
+            skip = result.skip or SkipReason.FEW_FILES
         return replace(known, skip=skip or result.skip, rewrite=result, partitions=_indexes(listed))
 
     def _left_alone(self, subject: Subject, terms: Terms) -> tuple[SkipReason | None, Opinion | None]:

@@ -28,6 +28,7 @@ class SkipReason(Enum):
     QUARANTINED = "A statement like this one did worse than as it came, so it is left alone for a while."
     SMALL_SIDE_WRITTEN = "A table that the keys were read from was written in the meantime."
     NOT_WORTH_IT = "To ask for keys is expected to take longer than it saves."
+    FEW_FILES = "Too few files would be skipped to make up for what it takes to narrow the statement."
 
     # The block (one SELECT with its FROM) that the scan stands in.
     NO_EQUALITY = "No join compares a column of this table with another table by equality."

@@ -127,6 +127,14 @@ def test_a_table_that_is_read_in_no_time_is_not_worth_its_index() -> None:
     assert sent(session().rewrite(FILTERED), [small, T, OWNER]) == FILTERED
 
 
+def test_few_small_files_are_not_worth_narrowing_a_filter_that_spark_skips_row_groups_by() -> None:
+    small = [(path, 400_000_000, *rest) for path, _, *rest in FILES[1].rows]
+    one = session()
+    assert sent(one.rewrite(FILTERED), [*ASKED[:3], (FILES_SQL, rows(*small))]) == FILTERED
+    without_gate = session(rewrite=RewriteSection(cost_gate=False))
+    assert "_metadata" in sent(without_gate.rewrite(FILTERED), [*ASKED[:3], (FILES_SQL, rows(*small))])
+
+
 def test_statements_with_filters_alone_are_not_weighed_against_asking_for_keys() -> None:
     one = session()
     for _ in range(20):
