@@ -18,7 +18,7 @@ from pipeline.footers import FooterReader
 from pipeline.index_rows import ColumnBounds, IndexedFile, as_frame
 from pipeline.index_table import create_if_needed, replace_rows
 from pipeline.known_files import KnownFiles, known_files
-from pipeline.listing import identity, other_than
+from pipeline.listing import other_than
 from pipeline.reading import Reader
 from pipeline.source_table import SourceTable, source_table
 from pipeline.spark import Progress
@@ -119,7 +119,7 @@ class _Run:
         )
 
     def _write(self, gone: Sequence[str], files: Sequence[IndexedFile], known: KnownFiles) -> None:
-        added = as_frame(self.spark, [_merged(file, known.partial.get(identity(file))) for file in files])
+        added = as_frame(self.spark, [_merged(file, known.partial.get(file.identity)) for file in files])
         replace_rows(self.spark, self.index, self.table.full_name, gone, added)
 
 

@@ -10,6 +10,8 @@ from decimal import Decimal, InvalidOperation
 
 from pyspark.sql import DataFrame, SparkSession
 
+from rewriter.file_facts import file_identity
+
 # What stands in `table_name` beside these is the partition column of the index table.
 INDEX_COLUMNS = """
   path STRING, size_bytes BIGINT, modified_ms BIGINT, rows BIGINT,
@@ -53,6 +55,11 @@ class IndexedFile:
     columns: Mapping[str, ColumnBounds]
     lacks: tuple[LacksEntry, ...] = ()
     indexed_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def identity(self) -> str:
+        """Which version of which file it is."""
+        return file_identity(self.path, self.size_bytes, self.modified_ms)
 
 
 def key_text(type_name: str, text: str | None) -> str | None:

@@ -12,6 +12,7 @@ from pipeline.index_rows import ColumnBounds, IndexedFile, LacksEntry
 from pipeline.index_table import known_rows
 from pipeline.listing import comparable_path, current_paths
 from pipeline.source_table import SourceTable
+from rewriter.file_facts import file_identity
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def _is_complete(table: SourceTable) -> Column:
 
 
 def _identity(row: Row) -> str:
-    return f"{row.path}|{row.size_bytes}|{row.modified_ms}"
+    return file_identity(row.path, row.size_bytes, row.modified_ms)
 
 
 def _indexed(row: Row) -> IndexedFile:

@@ -18,7 +18,7 @@ from pyspark.sql.window import Window
 
 from pipeline.errors import PipelineError
 from pipeline.skew import GROUP, group_columns
-from pipeline.tables import quoted
+from rewriter.catalog import quoted
 
 # Each file is a task of Spark's, whose driver keeps the state of all, and a row of two broadcast tables.
 FILES_MAX = 50_000

@@ -10,14 +10,10 @@ from pyspark.sql import Row, SparkSession
 from pipeline.index_rows import ColumnBounds, IndexedFile, bounds
 from pipeline.source_table import SourceTable
 from rewriter.catalog import quoted
+from rewriter.file_hint import FILE_IDENTITY, FILE_SIZE, FILE_TIME
 from rewriter.keys import literal
 
-# Which version of which file: of what was written again, in whatever way, it differs.
-IDENTITY = (
-    "concat(_metadata.file_path, '|', CAST(_metadata.file_size AS STRING), '|', "
-    "CAST(unix_millis(_metadata.file_modification_time) AS STRING))"
-)
-_FILE = "_metadata.file_path, _metadata.file_size, unix_millis(_metadata.file_modification_time)"
+_FILE = f"_metadata.file_path, {FILE_SIZE}, {FILE_TIME}"
 
 # The first day on which the Julian and the Gregorian calendar agree. How earlier days are read is a setting of
 # the session (`datetimeRebaseModeInRead`) where a file does not say who wrote it.
@@ -38,20 +34,15 @@ def comparable_path(path: str) -> str:
     return re.sub(r"^file:/+", "file:/", path)
 
 
-def identity(file: IndexedFile) -> str:
-    """Which version of which file this is, as IDENTITY says it of a row."""
-    return f"{file.path}|{file.size_bytes}|{file.modified_ms}"
-
-
 def other_than(identities: Iterable[str]) -> str:
     """The condition that leaves these files out; Spark does so before it opens any."""
     listed = ", ".join(literal("string", text) for text in identities)
-    return f"{IDENTITY} NOT IN ({listed})" if listed else "TRUE"
+    return f"{FILE_IDENTITY} NOT IN ({listed})" if listed else "TRUE"
 
 
 def only(files: Collection[IndexedFile]) -> str:
     """The condition that holds in these files alone, and in none of them that changed."""
-    return f"{IDENTITY} IN ({', '.join(literal('string', identity(file)) for file in files)})"
+    return f"{FILE_IDENTITY} IN ({', '.join(literal('string', file.identity) for file in files)})"
 
 
 def profiles(

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
 from pipeline.storage import Storage, jvm, jvm_session
-from pipeline.tables import Table, identifier, quoted
+from pipeline.tables import Table, identifier
+from rewriter.catalog import quoted
 
 # How Spark writes a null, and an empty string, as the name of a directory.
 NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
 from pipeline.index_rows import ColumnBounds, IndexedFile
-from pipeline.listing import identity, only, profiles
+from pipeline.listing import only, profiles
 from pipeline.source_table import SourceTable
 
 
@@ -45,11 +45,11 @@ class Reader:
         """
         if not files or not columns:
             return list(files)
-        found = {identity(file): file for file in self._profiles(columns, only(files), len(files))}
+        found = {file.identity: file for file in self._profiles(columns, only(files), len(files))}
         return [
-            replace(file, columns={**file.columns, **self._certain(found[identity(file)])})
+            replace(file, columns={**file.columns, **self._certain(found[file.identity])})
             for file in files
-            if identity(file) in found
+            if file.identity in found
         ]
 
     def _certain(self, read: IndexedFile) -> Mapping[str, ColumnBounds]:

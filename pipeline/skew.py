@@ -17,7 +17,8 @@ from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
 from pipeline.errors import PipelineError
-from pipeline.tables import Table, quoted
+from pipeline.tables import Table
+from rewriter.catalog import quoted
 from rewriter.keys import Key, UnreadableKeyError, literal
 
 # Above that many rows the values are counted in a sample: enough that a value of one row in a thousand is seen

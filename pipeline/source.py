@@ -11,7 +11,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pipeline.errors import PipelineError
-from pipeline.tables import Table, find_table, quoted
+from pipeline.tables import Table, find_table
+from rewriter.catalog import quoted
 from rewriter.keys import is_key_type
 
 PATH_FORMATS = ("parquet", "orc", "csv", "json")

@@ -14,7 +14,8 @@ from pyspark.sql import functions as f
 from pipeline.errors import PipelineError
 from pipeline.index_rows import ColumnBounds, LacksEntry, bounds
 from pipeline.skew import IS_SKEWED, labelled
-from pipeline.tables import Table, quoted
+from pipeline.tables import Table
+from rewriter.catalog import quoted
 from rewriter.keys import is_key_type
 
 _FILE = "__starpruner_file"

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
 from pipeline.storage import jvm, jvm_session
+from rewriter.catalog import quoted
 
 # The formats whose files Spark itself reads and writes, and that hold every value exactly.
 NATIVE_FORMATS = ("parquet", "orc")
@@ -41,15 +42,6 @@ class Table:
     def index_name(self) -> str:
         """The name under which the file index knows the table."""
         return ".".join(self.names).lower()
-
-
-def quoted(name: str) -> str:
-    """A name in SQL.
-
-    >>> quoted("a`b")
-    '`a``b`'
-    """
-    return "`" + name.replace("`", "``") + "`"
 
 
 def find_table(spark: SparkSession, name: str, *, takes_buckets: bool = False) -> Table | None:

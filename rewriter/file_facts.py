@@ -31,6 +31,11 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _BOOLEANS = {"true": True, "false": False}
 
 
+def file_identity(path: str, size_bytes: int, modified_ms: int) -> str:
+    """Path, size and time as the file hint compares them: the numbers tell where the path ends."""
+    return f"{path}|{size_bytes}|{modified_ms}"
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """What one column holds in one file: values from `low` to `high`, and so many nulls; None is not known."""
@@ -62,8 +67,8 @@ class FileFacts:
 
     @property
     def identity(self) -> str:
-        """Its path, size and time as the file hint compares them: the numbers tell where the path ends."""
-        return f"{self.path}|{self.size_bytes}|{self.modified_ms}"
+        """Which version of which file it is."""
+        return file_identity(self.path, self.size_bytes, self.modified_ms)
 
 
 def read_files(

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import count
 
 from http_stage import Asked, HttpBackend, Stage, Tls, basic, message, ok, response
-from relay_dialogue import close_session, executed, open_session, reply, session_opened
+from relay_dialogue import ACCEPTED, close_session, executed, open_session, reply, session_opened
 from several import Clock, Mood, StandIn
 from stand_in import HOST, Peer, Rewriter
 
@@ -19,9 +19,11 @@ from proxy.exchange import message_of
 from proxy.server import Proxy, ServerSettings
 from proxy.sessions import Opened
 from proxy.transports import Listener, Transport, Upstream
+from proxy.wire.frames import frame
 from proxy.wire.handles import HandleId, identifier_in, named_by
 from proxy.wire.hs2 import OperationHandle, SessionHandle
 from proxy.wire.replies import decode_session_reply, expect_reply, open_reply
+from proxy.wire.sasl import plain_start
 from proxy.wire.writer import Writer
 
 UNKNOWN = 3
@@ -228,3 +230,17 @@ async def servers(
             for peer in on.clients:
                 with suppress(OSError):
                     await peer.closed()
+
+
+async def log_in(on: Servers, user: str = "user") -> Peer:
+    """Over SASL."""
+    peer = await on.connect()
+    peer.send(plain_start(user, "password"))
+    await peer.expect(ACCEPTED)
+    return peer
+
+
+async def call(peer: Peer, framed: bytes) -> bytes:
+    """A call over SASL. Its reply, in one frame or in several."""
+    peer.send(framed)
+    return frame(await peer.read_frame())

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import trustme
 from http_stage import Tls
-from knowing_servers import BinaryServer, Servers, servers, session_in
-from relay_dialogue import ACCEPTED, execute, open_session
+from knowing_servers import BinaryServer, Servers, call, log_in, servers, session_in
+from relay_dialogue import execute, open_session
 from several import Mood
 from stand_in import HOST, Peer, eventually
 
@@ -17,21 +17,8 @@ from proxy.backends.pool import PoolSettings
 from proxy.transports import Transport, UpstreamTls
 from proxy.wire.frames import frame
 from proxy.wire.hs2 import SessionHandle
-from proxy.wire.sasl import plain_start
 
 APART = PoolSettings(login_together_max=0)
-
-
-async def log_in(on: Servers, user: str = "user") -> Peer:
-    peer = await on.connect()
-    peer.send(plain_start(user, "password"))
-    await peer.expect(ACCEPTED)
-    return peer
-
-
-async def call(peer: Peer, framed: bytes) -> bytes:
-    peer.send(framed)
-    return frame(await peer.read_frame())
 
 
 async def is_served(peer: Peer, session: SessionHandle) -> bool:

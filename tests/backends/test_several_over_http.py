@@ -5,34 +5,19 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from http_stage import basic, message, request
-from knowing_servers import HttpServer, Servers, servers, session_in
-from relay_dialogue import ACCEPTED, execute, open_session
-from stand_in import Peer, eventually
+from knowing_servers import HttpServer, Servers, call, log_in, servers, session_in
+from relay_dialogue import execute, open_session
+from stand_in import eventually
 
 from proxy.backends.breaker import FAILURES_MAX
 from proxy.backends.pool import PoolSettings
 from proxy.http.cookies import mark_of
 from proxy.transports import Transport
-from proxy.wire.frames import frame
 from proxy.wire.hs2 import SessionHandle
 from proxy.wire.sasl import SaslStatus, plain_start
 
 HTTP, SASL = Transport.HTTP, Transport.SASL
 BOTH = pytest.mark.parametrize("speaking", [HTTP, SASL])
-
-
-async def log_in(on: Servers, user: str = "user") -> Peer:
-    """Over SASL."""
-    peer = await on.connect()
-    peer.send(plain_start(user, "password"))
-    await peer.expect(ACCEPTED)
-    return peer
-
-
-async def call(peer: Peer, framed: bytes) -> bytes:
-    """A call over SASL. Its reply, in one frame or in several."""
-    peer.send(framed)
-    return frame(await peer.read_frame())
 
 
 async def over_http(on: Servers, number: int) -> SessionHandle:
