@@ -45,8 +45,9 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
+# Two processes share the tests. What needs the one Thrift Server all goes to the same of them.
 test: check
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 test-deep: setup
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'

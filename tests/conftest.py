@@ -30,6 +30,9 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 _SERVERS = {"spark", "pipeline_spark"}
 
+# Fixtures that take long to start and last for a whole session, those first that take the tests of others along.
+_SHARED = ("spark", "pipeline_spark", "local_spark")
+
 SMALL_STAR = """
 DROP DATABASE IF EXISTS small_star CASCADE;
 CREATE DATABASE small_star;
@@ -112,11 +115,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what needs Spark by the fixtures that it uses, so that `-m 'not spark'` stays quick."""
+    """Marks what needs Spark by the fixtures that it uses, so that `-m 'not spark'` stays quick.
+
+    Where several processes share the tests (`-n 2 --dist loadgroup`), those that share a server stay together, so
+    that it is started once, and so do those of one module.
+    """
     for item in items:
-        if isinstance(item, pytest.Function) and not _SERVERS.isdisjoint(item.fixturenames):
+        used = set(item.fixturenames) if isinstance(item, pytest.Function) else set()
+        if not _SERVERS.isdisjoint(used):
             item.add_marker(pytest.mark.spark)
+        if item.get_closest_marker("xdist_group") is None:
+            shared = [name for name in _SHARED if name in used]
+            item.add_marker(pytest.mark.xdist_group(shared[0] if shared else item.path.name))
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,8 @@ from demo.metrics import ScanMetrics, SparkUi
 from demo.proxy_process import proxy_process
 from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
 
-pytestmark = pytest.mark.spark
+# The server in Derby is every test's, which the tests' fixtures do not show by their names.
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 DEEP = bool(os.environ.get("STARPRUNER_DEEP"))
 DATABASE = "metastores"
