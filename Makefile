@@ -3,6 +3,7 @@
 # make test    everything that is tested
 # make test-deep   the differential tests by the hundred thousand, and the fuzzer on the wire; an hour or more
 # make test-spark-3.5   what meets a server, with Spark 3.5 as the server
+# make iceberg   the Spark that the tests with Iceberg tables run on, for who runs them without make
 # make bench   what planning costs, per phase on the TPC-DS texts and as statements grow; what covers of keys cost;
 #              some of TPC-DS on little data, and the wire alone, directly and through the proxy: fifteen minutes or so,
 #              the tables included
@@ -19,7 +20,7 @@ READY := .venv/ready
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
-.PHONY: setup demo test test-deep test-spark-3.5 bench bench-tpcds bench-wire bench-layouts wheel-demo check clean
+.PHONY: setup demo test test-deep test-spark-3.5 iceberg bench bench-tpcds bench-wire bench-layouts wheel-demo check clean
 
 setup: $(READY)
 
@@ -46,12 +47,12 @@ check: setup
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
 # Two processes share the tests. What needs the one Thrift Server all goes to the same of them.
-test: check
+test: check iceberg
 	$(BIN)/pytest -n 2 --dist loadgroup
 
-test-deep: setup
+test-deep: setup iceberg
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
-	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/layouts tests/benchmark_queries tests/rewriter tests/metastores tests/faults tests/e2e/test_transports_on_spark.py tests/fuzz tests/soak
+	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/layouts tests/iceberg tests/benchmark_queries tests/rewriter tests/metastores tests/faults tests/e2e/test_transports_on_spark.py tests/fuzz tests/soak
 
 # Beside the environment, which has the newest Spark, and without py4j, which only PySpark's own programs need.
 SPARK_3_5 := $(CURDIR)/.starpruner/spark-3.5
@@ -65,6 +66,14 @@ test-spark-3.5: setup $(SPARK_3_5)
 	  tests/e2e/test_reruns_on_spark.py tests/clients/test_odbc_sequences.py tests/clients/test_shared_handles.py \
 	  tests/clients/test_pyhive_cursors.py --deselect \
 	  tests/e2e/test_rewrite.py::test_temporary_views_of_fact_and_dimension_list_only_the_partitions_of_the_keys
+
+# The newest Spark that Iceberg has a runtime for. Maven brings the runtime when a test first asks for it.
+SPARK_4_1 := $(CURDIR)/.starpruner/spark-4.1
+
+$(SPARK_4_1): | $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --target $@ 'pyspark>=4.1,<4.2'
+
+iceberg: setup $(SPARK_4_1)
 
 bench: setup
 	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/planning.py --json .starpruner/bench/planning.json

@@ -3,10 +3,12 @@
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import hypothesis
 import pytest
+from iceberg_server import iceberg_server as iceberg_server_in
+from maven import ClientMissingError, is_required
 from pipeline_server import FILE_INDEX, PipelineServer, pipeline_server
 from pyhive import hive
 from pyspark.sql import SparkSession
@@ -28,10 +30,10 @@ SAMPLE = Sample(days=61)
 # Where tables are tiny, compiling Java well takes longer than running it.
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-_SERVERS = {"spark", "pipeline_spark"}
+_SERVERS = {"spark", "pipeline_spark", "iceberg_server"}
 
 # Fixtures that take long to start and last for a whole session, those first that take the tests of others along.
-_SHARED = ("spark", "pipeline_spark", "local_spark")
+_SHARED = ("spark", "pipeline_spark", "iceberg_server", "local_spark")
 
 SMALL_STAR = """
 DROP DATABASE IF EXISTS small_star CASCADE;
@@ -178,4 +180,32 @@ def indexed_proxy(
     )
     directory = tmp_path_factory.mktemp("indexed_proxy")
     with proxy_process(pipeline_spark.endpoint, directory, options=patient) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def iceberg_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PipelineServer]:
+    """Spark with Iceberg for the whole session: tables in the catalog `ice`, and in the session's own."""
+    with ExitStack() as stack:
+        directory = tmp_path_factory.mktemp("iceberg")
+        try:
+            server = stack.enter_context(iceberg_server_in(directory, java_options=QUICK_JAVA))
+        except ClientMissingError as error:
+            if is_required():
+                raise
+            pytest.skip(str(error))
+        yield server
+
+
+@pytest.fixture(scope="session")
+def iceberg_proxy(
+    iceberg_server: PipelineServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ProxyProcess]:
+    """`starpruner serve` in front of the server with Iceberg."""
+    patient = (
+        *("--set", "files.query_deadline_s=120", "--set", "rewrite.cost_gate=false"),
+        *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
+    )
+    directory = tmp_path_factory.mktemp("iceberg_proxy")
+    with proxy_process(iceberg_server.endpoint, directory, options=patient) as process:
         yield process

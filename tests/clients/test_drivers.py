@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from drivers import HIVE_4, REQUIRED, ClientMissingError, hive_4_driver, is_required
+from drivers import HIVE_4, hive_4_driver
+from maven import REQUIRED, ClientMissingError, is_required
 
 
 def test_a_driver_that_was_fetched_is_not_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

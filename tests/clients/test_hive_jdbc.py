@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from clients import comparable_message
 from counting import narrowed_count
-from drivers import ClientMissingError, Driver, hive_4_driver, is_required, spark_driver
+from drivers import Driver, hive_4_driver, spark_driver
+from maven import ClientMissingError, is_required
 
 from demo.hive import Endpoint
 from demo.java import Java

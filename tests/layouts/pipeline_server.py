@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,17 +74,36 @@ class PipelineServer:
 
 
 @contextmanager
-def pipeline_server(
-    directory: Path, *, cores: int = 2, memory: str = "1g", java_options: str = ""
+def pipeline_server(  # noqa: PLR0913 - what may differ between one server and another
+    directory: Path,
+    *,
+    cores: int = 2,
+    memory: str = "1g",
+    java_options: str = "",
+    conf: Mapping[str, str] | None = None,
+    pyspark: Path | None = None,
 ) -> Iterator[PipelineServer]:
-    """Runs a server as long as the context lasts; all that it keeps is in the directory."""
+    """Runs a server as long as the context lasts; all that it keeps is in the directory.
+
+    `pyspark` is a folder with another PySpark than this environment's.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     log = directory / "spark.log"
-    command = [sys.executable, str(Path(__file__)), str(directory.resolve()), str(cores), memory, java_options]
+    root = directory.resolve()
+    settings = {
+        **_SETTINGS,
+        "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": java_options,
+        "spark.sql.warehouse.dir": str(root / "warehouse"),
+        "spark.local.dir": str(root / "tmp"),
+        **(conf or {}),
+    }
+    command = [sys.executable, str(Path(__file__)), str(cores), json.dumps(settings)]
     # The program finds our packages where this process does, from a working directory of its own.
+    packages = [*([] if pyspark is None else [str(pyspark)]), *filter(None, sys.path)]
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "PYTHONPATH": os.pathsep.join(packages),
         "JAVA_HOME": str(find_java().home),
         # Without it Spark's interface listens on every network.
         "SPARK_LOCAL_IP": LOOPBACK,
@@ -124,22 +143,16 @@ def _answer(stream: IO[str], log: Path) -> dict[str, Any]:
     return answer
 
 
-def _serve(directory: Path, cores: int, memory: str, java_options: str) -> None:
+def _serve(cores: int, settings: Mapping[str, str]) -> None:
     from pyspark.sql import SparkSession  # noqa: PLC0415 - only this process needs it
 
     # What else prints goes to the log, so that each line of ours is an answer.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     builder = SparkSession.builder.master(f"local[{cores}]").enableHiveSupport()
-    for name, setting in _SETTINGS.items():
+    for name, setting in settings.items():
         builder = builder.config(name, setting)
-    spark: Any = (
-        builder.config("spark.driver.memory", memory)
-        .config("spark.driver.extraJavaOptions", java_options)
-        .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
-        .config("spark.local.dir", str(directory / "tmp"))
-        .getOrCreate()
-    )
+    spark: Any = builder.getOrCreate()
     thrift_server = spark._jvm.org.apache.spark.sql.hive.thriftserver.HiveThriftServer2  # noqa: SLF001
     services = thrift_server.startWithContext(spark._jsparkSession.sqlContext()).getServices()  # noqa: SLF001
     (port,) = (one.getPortNumber() for one in services if "ThriftBinary" in one.getName())
@@ -164,4 +177,4 @@ def _run(arguments: Sequence[str]) -> dict[str, str | None]:
 
 
 if __name__ == "__main__":
-    _serve(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])
+    _serve(int(sys.argv[1]), json.loads(sys.argv[2]))
