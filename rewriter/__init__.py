@@ -5,7 +5,7 @@ finds the scans that may be narrowed and the key queries that say how, `apply` i
 client's own text. Every refusal is a `SkipReason`, never an exception.
 """
 
-from rewriter.catalog import Catalog, Column, TableFacts, TableKind, TableName, ViewText
+from rewriter.catalog import Catalog, Column, IcebergFacts, TableFacts, TableKind, TableName, ViewText
 from rewriter.keyquery import KeyQuery
 from rewriter.keys import UnreadableKeyError
 from rewriter.keyset import KeyRanges, Keys, KeySet
@@ -22,6 +22,7 @@ __all__ = [
     "VIEW_NESTING_MAX",
     "Catalog",
     "Column",
+    "IcebergFacts",
     "KeyQuery",
     "KeyRanges",
     "KeySet",

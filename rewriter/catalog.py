@@ -118,6 +118,16 @@ _BUCKETED_PROVIDERS = frozenset({"parquet", "orc", "csv", "json"})
 
 
 @dataclass(frozen=True)
+class IcebergFacts:
+    """What a session saw of an Iceberg table when it was described."""
+
+    # The current snapshot; None of a table into which nothing was written yet.
+    snapshot_id: int | None
+    # The transforms that it is partitioned by, as DESCRIBE writes them: `a`, `bucket(8, k)`, `months(p)`.
+    partitioning: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class TableFacts:
     """A table as the client's session sees it: columns in order, partition columns among them."""
 
@@ -134,11 +144,14 @@ class TableFacts:
     # Of a view: its text, where the session could tell; and what that comes to, once it was followed.
     view: ViewText | None = None
     behind: Behind | None = field(default=None, compare=False)
-    # The columns that a file index tells of, in any case and order; partition columns may be among them.
+    # The columns that a file index tells of, in any case and order; partition columns may be among them. Of an
+    # Iceberg table all that can have keys: Iceberg itself keeps their bounds, and needs no index to skip files.
     indexed_columns: tuple[str, ...] = ()
     # The columns whose hash says which of so many buckets a row is in.
     bucket_columns: tuple[str, ...] = ()
     bucket_count: int | None = None
+    # What is known of an Iceberg table; None of any other.
+    iceberg: IcebergFacts | None = None
 
     @cached_property
     def _by_name(self) -> dict[str, Column]:
@@ -164,6 +177,7 @@ class TableFacts:
         """The columns, in lower case, by which whole files can be left out, partition columns among them."""
         # Behind a column of that name Spark hides its own, by which files are told apart.
         names_files = self.provider in _INDEXED_PROVIDERS and self.column("_metadata") is None
+        names_files = names_files or self.iceberg is not None
         if self.kind is not TableKind.TABLE or not names_files:
             return frozenset()
         return frozenset(name.lower() for name in self.indexed_columns) & self._by_name.keys()
@@ -205,20 +219,20 @@ def switched_off(catalog: Catalog, names: frozenset[TableName]) -> Catalog:
     }
 
 
-def knowing_less(catalog: Catalog, *, files: bool, buckets: bool) -> Catalog:
-    """The catalog without what file indexes know of the tables, or without their buckets."""
-    if not (files or buckets):
+def knowing_less(catalog: Catalog, *, files: bool, buckets: bool, iceberg: bool) -> Catalog:
+    """The catalog without what file indexes, buckets or Iceberg's own bounds tell of the tables."""
+    if not (files or buckets or iceberg):
         return catalog
-    return {
-        name: None if facts is None else _knowing_less(facts, files, buckets) for name, facts in catalog.items()
+
+    def less(facts: TableFacts) -> TableFacts:
+        is_unknown = files if facts.iceberg is None else iceberg
+        indexed, bucketed = () if is_unknown else facts.indexed_columns, () if buckets else facts.bucket_columns
+        return replace(facts, indexed_columns=indexed, bucket_columns=bucketed)
+
+    has_layout = {
+        name for name, facts in catalog.items() if facts and (facts.indexed_columns or facts.bucket_columns)
     }
-
-
-def _knowing_less(facts: TableFacts, files: bool, buckets: bool) -> TableFacts:  # noqa: FBT001 - as they come
-    if not (facts.indexed_columns or facts.bucket_columns):
-        return facts
-    indexed = () if files else facts.indexed_columns
-    return replace(facts, indexed_columns=indexed, bucket_columns=() if buckets else facts.bucket_columns)
+    return {name: less(facts) if facts and name in has_layout else facts for name, facts in catalog.items()}
 
 
 def _is_among(folded: AbstractSet[tuple[str, ...]], name: TableName, facts: TableFacts) -> bool:

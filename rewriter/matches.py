@@ -21,7 +21,8 @@ from rewriter.scopes import Operand, Scope, Scopes
 from rewriter.skip import SkipReason
 from rewriter.sources import is_plain_exists, query_key
 
-# Formats whose partitions Spark prunes by the catalog's partition columns. Iceberg and Delta do otherwise.
+# Formats whose partitions Spark prunes by the catalog's partition columns. Delta does otherwise; so does Iceberg,
+# which is asked by columns of any kind.
 _PROVIDERS = frozenset({"parquet", "orc", "hive", "csv", "json", "avro", "text"})
 
 _EQUALITIES = (exp.EQ, exp.NullSafeEQ)
@@ -293,8 +294,20 @@ def fact_refusal(facts: TableFacts | None) -> SkipReason | None:
 
 
 def _table_refusal(facts: TableFacts) -> SkipReason | None:
+    if facts.iceberg is not None:
+        return _iceberg_refusal(facts)
     if facts.provider not in _PROVIDERS:
         return SkipReason.PROVIDER
     if facts.partition_columns or facts.has_layout:
         return None
     return SkipReason.HIVE_FORMAT if facts.is_hive else SkipReason.NOT_PARTITIONED
+
+
+def _iceberg_refusal(facts: TableFacts) -> SkipReason | None:
+    # Catalog, database and table: below them stand `files`, `snapshots` and what else Iceberg tells of a table.
+    if facts.full_name is not None and len(facts.full_name.parts) > _TABLE_PARTS:
+        return SkipReason.ICEBERG_METADATA
+    return None if facts.has_layout else SkipReason.NOT_A_PARTITION_COLUMN
+
+
+_TABLE_PARTS = 3

@@ -181,7 +181,8 @@ def _allowed(statement: Statement, catalog: Catalog, limits: Limits) -> Catalog:
         Rule.FILE_HINTS,
         Rule.RANGE_IN,
     } <= limits.rules_off
-    known = knowing_less(catalog, files=no_files, buckets=Rule.BUCKETS in limits.rules_off)
+    no_iceberg = statement.names_files or Rule.ICEBERG in limits.rules_off
+    known = knowing_less(catalog, files=no_files, buckets=Rule.BUCKETS in limits.rules_off, iceberg=no_iceberg)
     return switched_off(known, limits.tables_off)
 
 

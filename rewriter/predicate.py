@@ -90,14 +90,14 @@ def render(
     nothing, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
     """
     changed = doubts(restrictions)
-    met, left_out = _met(restrictions)
-    if met.is_none:
-        return Predicate(f"({' OR '.join(['FALSE', *changed])})" if changed else "FALSE", exact=True, cover=met)
-    wide = widen(met, columns, _metastore(restrictions, budget), costs)
-    if not wide.encloses(met):
+    asked, left_out = met(restrictions)
+    if asked.is_none:
+        return nothing(changed)
+    wide = widen(asked, columns, _metastore(restrictions, budget), costs)
+    if not wide.encloses(asked):
         return None  # a key would be lost: nothing is worth that
     terms = [] if wide.is_all else [cover_sql(wide)]
-    missed = restrictions if _reads_more(wide, met, costs) else left_out
+    missed = restrictions if _reads_more(wide, asked, costs) else left_out
     said = _said_again(missed, budget.chars_max - sum(len(text) + _JOINING_CHARS for text in (*terms, *changed)))
     if len(said) < len(missed) and budget.metastore.range_partitions:
         # What was closed to spare the metastore a range would be read.
@@ -108,8 +108,14 @@ def render(
     if not sql or len(sql) > budget.chars_max:
         return None
     listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
-    is_exact = listed and (len(said) == len(restrictions) or (wide == met and not left_out))
+    is_exact = listed and (len(said) == len(restrictions) or (wide == asked and not left_out))
     return Predicate(sql, is_exact, wide)
+
+
+def nothing(changed: Sequence[str]) -> Predicate:
+    """The condition that no row satisfies while nothing has changed."""
+    sql = f"({' OR '.join(['FALSE', *changed])})" if changed else "FALSE"
+    return Predicate(sql, exact=True, cover=Cover.none())
 
 
 def type_doubt(column: Column) -> str:
@@ -131,18 +137,18 @@ def doubts(restrictions: Sequence[Restriction]) -> list[str]:
     ]
 
 
-def _met(restrictions: Iterable[Restriction]) -> tuple[Cover, list[Restriction]]:
+def met(restrictions: Iterable[Restriction]) -> tuple[Cover, list[Restriction]]:
     """The rows of all restrictions but those that have too many boxes for it."""
-    met, left_out = Cover.all(), []
+    held, left_out = Cover.all(), []
     for restriction in restrictions:
         cover = restriction.cover
-        if met.is_all:
-            met = cover
-        elif len(met.boxes) * len(cover.boxes) <= _BOXES_MET_MAX:
-            met = met.intersection(cover)
+        if held.is_all:
+            held = cover
+        elif len(held.boxes) * len(cover.boxes) <= _BOXES_MET_MAX:
+            held = held.intersection(cover)
         else:
             left_out.append(restriction)
-    return met, left_out
+    return held, left_out
 
 
 def _reads_more(wide: Cover, met: Cover, costs: Mapping[str, Costs]) -> bool:

@@ -51,3 +51,4 @@ class Rule(Enum):
     FILE_HINTS = "file_hints", "Files that the file index knows to hold nothing that is asked for are skipped."
     RANGE_IN = "range_in", "Keys of an indexed column are said as ranges, by which row groups are skipped."
     BUCKETS = "buckets", "Keys of the bucket column are said one by one, by which buckets are skipped."
+    ICEBERG = "iceberg", "Keys of an Iceberg table's column are said, by which Iceberg skips manifests and files."

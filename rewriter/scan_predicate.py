@@ -12,9 +12,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from rewriter.buckets import bucket_predicate
+from rewriter.catalog import IcebergFacts
 from rewriter.costs import Costs
 from rewriter.cover import Box, Cover
 from rewriter.files import FileIndex, Selection, file_hint
+from rewriter.iceberg import files_left, iceberg_predicate, skips_too_little
 from rewriter.limits import Limits
 from rewriter.predicate import Budget, Predicate, Restriction, doubts, render, type_doubt
 from rewriter.row_groups import row_group_predicate
@@ -58,6 +60,8 @@ def scan_predicate(
 
     Raises UnreadableKeyError.
     """
+    if scan.facts is not None and scan.facts.iceberg is not None:
+        return _of_iceberg(restrictions, scan.facts.iceberg, layout.index, budget.chars_max)
     by_partition = _by_partition(scan, restrictions)
     partitions = _partition_predicate(scan, by_partition, layout, budget) if by_partition else None
     if partitions is not None and partitions.cover.is_none:
@@ -79,6 +83,20 @@ def scan_predicate(
         return _reason(scan, restrictions, layout)
     is_exact = partitions is not None and partitions.exact and by_partition == list(restrictions)
     return ScanPredicate(" AND ".join(texts), is_exact if restrictions else None, cover, files, frozenset(parts))
+
+
+def _of_iceberg(
+    restrictions: Sequence[Restriction], facts: IcebergFacts, index: FileIndex | None, chars_max: int
+) -> ScanPredicate | SkipReason:
+    """What an Iceberg table is asked: one condition, whatever its columns are to its partitions and files."""
+    said = iceberg_predicate(restrictions, index, chars_max)
+    if said is None:
+        return SkipReason.PREDICATE_TOO_LARGE
+    files = files_left(said.cover, facts, index)
+    if skips_too_little(files):
+        return SkipReason.NOTHING_TO_SKIP
+    is_exact = said.exact if restrictions else None
+    return ScanPredicate(said.sql, is_exact, said.cover, files, frozenset({Rule.ICEBERG}))
 
 
 def _reason(scan: PlannedScan, restrictions: Sequence[Restriction], layout: Layout) -> SkipReason:

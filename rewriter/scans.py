@@ -17,6 +17,7 @@ from rewriter.reducers import BlockPlanner, Reducer
 from rewriter.rule import Rule
 from rewriter.scopes import Block, Scope, Scopes
 from rewriter.skip import SkipReason
+from rewriter.statement import Statement
 from rewriter.strengthen import strengthen
 from rewriter.strict import can_be_checked
 
@@ -114,7 +115,7 @@ def _own_covers(scopes: Scopes, readers: Readers, scope: Scope) -> Iterator[tupl
         if leaf.reference is None or leaf.reference.refusal is not None or scopes.is_cte_name(leaf):
             continue
         facts = scopes.catalog.get(leaf.reference.name)
-        if facts is not None and facts.file_columns and fact_refusal(facts) is None:
+        if facts is not None and facts.iceberg is None and facts.file_columns and fact_refusal(facts) is None:
             cover = own_cover(scope, readers.filters_of(scope), leaf, facts)
             if not cover.is_all:
                 yield leaf.reference, cover
@@ -142,8 +143,16 @@ def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: Reference, noted:
     if (reducers or own is not None) and reference.refusal is None:
         # A CTE may have the name of a table.
         facts = None if scopes.is_cte_name(leaf) else scopes.catalog.get(reference.name)
+        if facts is not None and _hides_metadata(scopes.statement, facts):
+            return PlannedScan(reference, leaf.alias, skip=SkipReason.METADATA_IN_USE)
         return PlannedScan(reference, leaf.alias, reducers, facts=facts, own=own or Cover.all())
     return PlannedScan(reference, leaf.alias, skip=_reason(scopes, block, leaf, reference, found))
+
+
+def _hides_metadata(statement: Statement, facts: TableFacts) -> bool:
+    """Whether a narrowed scan would hide a column of Iceberg's: a name could then be found further out."""
+    named = statement.iceberg_metadata if facts.iceberg is not None else ()
+    return any(facts.column(name) is None for name in named)
 
 
 def _reason(

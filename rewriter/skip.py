@@ -39,7 +39,7 @@ class SkipReason(Enum):
     UNSUPPORTED_REFERENCE = "The reference is sampled, pivoted, versioned, nested or has options."
     COLUMN_ALIASES = "The reference renames its columns."
     NAMED_BY_DATABASE = "The statement names the table's columns by database, which a narrowed scan would hide."
-    METADATA_IN_USE = "The statement uses _metadata, which a narrowed scan would hide."
+    METADATA_IN_USE = "The statement uses _metadata, or what Iceberg has of it, which a narrowed scan would hide."
     UNKNOWN_TABLE = "The table could not be described in the client's session."
     VIEW_NOT_FOLLOWED = "The view's text is not known, or it is not certain what its names and quotes mean."
     NOT_PARTITIONED = "The table is not partitioned."
@@ -48,6 +48,7 @@ class SkipReason(Enum):
         " CREATE TABLE .. USING parquet AS SELECT .. makes one in which they can."
     )
     PROVIDER = "The table's format is not one whose partition pruning is known."
+    ICEBERG_METADATA = "The table is one of those in which Iceberg tells of another one's files and snapshots."
     STRICT_TABLE = "With strict consistency only tables are narrowed, in formats whose files Spark lists itself."
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
     TABLE_OFF = "The table is switched off in rewrite.tables_off, or for a while because narrowing it did harm."

@@ -35,6 +35,11 @@ _BACKSLASH_NEWLINE = re.compile(r"\\\r?\n")
 VIEW_TEXT_CHARS_MAX = 16 * 1024
 _VIEWS_KEPT_MAX = 64
 
+# MetadataColumns in Iceberg's core, by the names that Spark hides them behind.
+_ICEBERG_METADATA = frozenset(
+    {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
+)
+
 _COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
@@ -55,6 +60,11 @@ class Statement:
     def reads_metadata(self) -> bool:
         """Whether Spark's hidden column `_metadata` is named anywhere."""
         return any(token.text.lower() == "_metadata" for token in self.tokens)
+
+    @cached_property
+    def iceberg_metadata(self) -> frozenset[str]:
+        """Those of the hidden columns that Iceberg's tables have that are named anywhere."""
+        return _ICEBERG_METADATA & {token.text.lower() for token in self.tokens}
 
     @cached_property
     def names_files(self) -> bool:

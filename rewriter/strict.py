@@ -40,6 +40,7 @@ def can_be_checked(facts: TableFacts | None) -> bool:
         facts is not None
         and facts.kind is TableKind.TABLE
         and facts.provider not in _WITHOUT_METADATA
+        and facts.iceberg is None
         and facts.column("_metadata") is None
     )
 

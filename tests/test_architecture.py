@@ -128,6 +128,7 @@ REWRITER_LAYERS = (
     "views",
     "scans",
     "buckets",
+    "iceberg",
     "scan_predicate",
     "splice",
     "plan",
