@@ -107,6 +107,9 @@ class Behind(Protocol):
     def prunes_by(self, column: Column) -> bool:
         """Whether a filter on the view's column lets Spark prune partitions."""
 
+    def skips_by(self, column: Column) -> bool:
+        """Whether a filter on the view's column lets Iceberg skip files, in whatever is read for the column."""
+
 
 # Formats in which a file by itself says what its columns hold: they stand in it by their names, in a binary form.
 # CSV has them by their place, and what a text comes to depends on options and settings that may change after the
@@ -200,6 +203,8 @@ class TableFacts:
 
     def is_data_column(self, column: Column) -> bool:
         """Whether files or buckets can be left out by the column, which is no partition column."""
+        if self.behind is not None:
+            return self.behind.skips_by(column)
         name = column.name.lower()
         return (name in self.file_columns or name == self.bucket_column) and not self.is_partition_column(column)
 

@@ -28,11 +28,17 @@ METASTORES = {
 PARQUET = Consumer(points_max=50, ranges_max=20)
 PARQUET_LIST_MAX = 10
 
-# Iceberg reads an IN of more than 200 as no filter at all (InclusiveMetricsEvaluator.IN_PREDICATE_LIMIT); several
-# of 200 it reads. But Spark asks them of every row too. Beyond four lists of ints or 50 ranges its method is one
-# that the JVM does not compile: 40 ranges of six million rows take 0.7 s, 80 take 9; one list 0.5 s, five 2.8.
-ICEBERG = Consumer(points_max=600, ranges_max=40)
+# Iceberg reads an IN of more than 200 as no filter at all (InclusiveMetricsEvaluator.IN_PREDICATE_LIMIT), but any
+# number of shorter ones: 25 lists took 0.4 s for a thousand files. Spark asks each of every row too, and the JVM
+# does not compile a method beyond some hundred comparisons: six million rows took 1 s with 40 ranges or 50 pairs,
+# and 25 s with 60 pairs. Integers and days are looked up in code as long as their list (of up to
+# spark.sql.optimizer.inSetSwitchThreshold), of which the JVM compiles four; others in a hash set.
+ICEBERG = Consumer(points_max=0, ranges_max=30)
 ICEBERG_LIST_MAX = 200
+ICEBERG_POINTS_MAX = 2_000
+ICEBERG_SWITCHED = frozenset({"tinyint", "smallint", "int", "date"})
+ICEBERG_SWITCHED_POINTS_MAX = 600
+ICEBERG_PAIRED_POINTS_MAX = 60
 
 # What a metastore that fails is still sent after it has failed again and again: two comparisons a column.
 LEAST = Consumer(points_max=1, ranges_max=1)

@@ -1,32 +1,44 @@
 """Keys of an Iceberg table's columns as a condition that Iceberg skips manifests and files by.
 
-Iceberg knows of each snapshot what its files hold, and compares that with a literal whether the column has bounds in
-files, is what a transform makes partitions of, or both. So one condition says all of it, and is sound whatever is
-known of the files. An index only tells where to widen, and whether it is worth it.
+Iceberg knows of each snapshot what its files hold, and compares that with a literal whether the column has bounds,
+is what a transform makes partitions of, or both. So one condition says all of it, and is sound whatever is known
+of the files. An index only tells where to widen, and whether it is worth it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
-from rewriter.catalog import IcebergFacts
-from rewriter.consumers import ICEBERG, ICEBERG_LIST_MAX
-from rewriter.cover import Cover
+from rewriter.consumers import (
+    ICEBERG,
+    ICEBERG_LIST_MAX,
+    ICEBERG_PAIRED_POINTS_MAX,
+    ICEBERG_POINTS_MAX,
+    ICEBERG_SWITCHED,
+    ICEBERG_SWITCHED_POINTS_MAX,
+)
+from rewriter.cover import Box, Cover
+from rewriter.domain import Domain
 from rewriter.file_costs import FileCosts
 from rewriter.files import FileIndex, Selection
 from rewriter.keyset import KeySet
 from rewriter.predicate import Predicate, Restriction, cover_sql, doubts, met, nothing
-from rewriter.widen import widen
+from rewriter.widen import column_by_column, widen
 
 # The part of the bytes that has to be skipped: Spark compares each row that it reads with the keys once more.
 _BYTES_SPARED_MIN = 0.1
 
 _BUCKET = re.compile(r"bucket\(\d+, (.+)\)", re.ASCII)
 
+# Java reads hexadecimal numbers of any length, in digits of any script, with four dashes between them as a UUID.
+_UUID_DASHES = 4
+_NO_UUID = Domain.of("string", [""])
+
 
 def iceberg_predicate(
-    restrictions: Sequence[Restriction], index: FileIndex | None, chars_max: int
+    restrictions: Sequence[Restriction], partitioning: Sequence[str], index: FileIndex | None, chars_max: int
 ) -> Predicate | None:
     """The condition that the columns hold keys of every restriction, or that what these rest on holds no longer.
 
@@ -36,22 +48,29 @@ def iceberg_predicate(
     asked, left_out = met(restrictions)
     if asked.is_none:
         return nothing(changed)
-    wide = _within_limits(asked, index)
-    if wide.is_all or not wide.encloses(asked):
-        return None
-    sql = f"({' OR '.join([cover_sql(wide, ICEBERG_LIST_MAX), *changed])})"
-    if len(sql) > chars_max:
-        return None
-    listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
-    return Predicate(sql, exact=listed and not left_out and wide == asked, cover=wide)
+    bucketed = _bucketed(partitioning)
+    for wide in map(_told_from_uuids, _candidates(asked, index)):
+        if wide.is_all or not wide.encloses(asked):
+            continue
+        sql = f"({' OR '.join([_written(wide, bucketed), *changed])})"
+        if len(sql) <= chars_max:
+            listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
+            return Predicate(sql, exact=listed and not left_out and wide == asked, cover=wide)
+    return None
 
 
-def _within_limits(cover: Cover, index: FileIndex | None) -> Cover:
-    """The cover as it is where it has few points, or else in ranges that leave out most of the files' bytes."""
-    if ICEBERG.digests(cover):
-        return cover
-    columns = list(dict.fromkeys(column for box in cover.boxes for column, _ in box.domains))
-    return widen(cover, columns, ICEBERG, _costs(columns, index))
+def _candidates(cover: Cover, index: FileIndex | None) -> Iterator[Cover]:
+    """The cover itself where its points are few; or of pairs each column alone, or ranges, the better first."""
+    if _is_listed(cover):
+        yield cover
+    columns = list(dict.fromkeys(column for column, _ in _domains(cover)))
+    around = Box.of(column_by_column(cover.boxes))
+    found = [
+        Cover.of([around] if around is not None else []),
+        widen(cover, columns, ICEBERG, _costs(columns, index)),
+    ]
+    listed = [wide for wide in found[: len(cover.boxes) > 1] if _is_listed(wide)]
+    yield from _best_first([*listed, found[1]], index)
 
 
 def _costs(columns: Iterable[str], index: FileIndex | None) -> Mapping[str, FileCosts]:
@@ -59,12 +78,76 @@ def _costs(columns: Iterable[str], index: FileIndex | None) -> Mapping[str, File
     return {name: costs for name, costs in known if costs is not None}
 
 
-def files_left(cover: Cover, facts: IcebergFacts, index: FileIndex | None) -> Selection | None:
+def _best_first(covers: Sequence[Cover], index: FileIndex | None) -> Sequence[Cover]:
+    if index is None or len(covers) == 1:
+        return covers
+    return sorted(covers, key=lambda cover: index.misses(cover).kept_bytes)
+
+
+def _written(cover: Cover, bucketed: AbstractSet[str]) -> str:
+    """The condition of a cover. A range skips no buckets, so what lies in one is then listed.
+
+    A long list is said as one too, in front of those that Iceberg reads: Spark asks all lists of every row, and a
+    row that the whole list does not hold is asked no further.
+    """
+    has_buckets = any(column.lower() in bucketed for column, _ in _domains(cover))
+    if not _is_listed(cover) or (ICEBERG.digests(cover) and not has_buckets):
+        return cover_sql(cover)
+    in_lists = cover_sql(cover, ICEBERG_LIST_MAX)
+    is_long = any(domain.width > ICEBERG_LIST_MAX for _, domain in _domains(cover))
+    return f"({cover_sql(cover, ICEBERG_POINTS_MAX)} AND {in_lists})" if is_long else in_lists
+
+
+def _is_listed(cover: Cover) -> bool:
+    """Whether the points of the cover are few enough to be said one by one."""
+    is_switched = any(domain.type_name in ICEBERG_SWITCHED for _, domain in _domains(cover))
+    points_max = ICEBERG_SWITCHED_POINTS_MAX if is_switched else ICEBERG_POINTS_MAX
+    points_max = points_max if len(cover.boxes) == 1 else ICEBERG_PAIRED_POINTS_MAX
+    return sum(domain.width for _, domain in _domains(cover)) <= points_max
+
+
+def _domains(cover: Cover) -> list[tuple[str, Domain]]:
+    return [pair for box in cover.boxes for pair in box.domains]
+
+
+def _told_from_uuids(cover: Cover) -> Cover:
+    """The cover, so that no column which is a UUID is compared by Iceberg.
+
+    To Spark such a column is a string, and DESCRIBE says no more. Iceberg takes a text for a UUID where it can,
+    and then orders UUIDs otherwise than the bounds of files are: it skips files that hold a key (Iceberg 1.12).
+    Beside the empty string, which is no UUID, it leaves the whole list to Spark. To a column that is a string it
+    is one more key. Ranges of UUIDs are not worth it.
+    """
+    if not any(_may_be_uuids(domain) for _, domain in _domains(cover)):
+        return cover
+    return Cover.of(_box_told_from_uuids(box) for box in cover.boxes)
+
+
+def _box_told_from_uuids(box: Box) -> Box:
+    uuids = {column: domain for column, domain in box.domains if _may_be_uuids(domain)}
+    told = {column: domain.union(_NO_UUID) for column, domain in uuids.items()}
+    points = {column: domain for column, domain in told.items() if _is_points(domain)}
+    rest = {column: domain for column, domain in box.domains if column not in uuids}
+    return Box(tuple(sorted({**rest, **points}.items())))
+
+
+def _may_be_uuids(domain: Domain) -> bool:
+    if domain.type_name != "string":
+        return False
+    ends = (bound.value for interval in domain.intervals for bound in (interval.low, interval.high) if bound)
+    return any(isinstance(end, str) and end.count("-") >= _UUID_DASHES for end in ends)
+
+
+def _is_points(domain: Domain) -> bool:
+    return all(interval.is_point for interval in domain.intervals)
+
+
+def files_left(cover: Cover, partitioning: Sequence[str], index: FileIndex | None) -> Selection | None:
     """The files that hold nothing of the cover; None where bounds alone do not tell, as with buckets."""
     if index is None:
         return None
-    columns = {column.lower() for box in cover.boxes for column, _ in box.domains}
-    is_told = columns <= index.type_names.keys() and not columns & _bucketed(facts)
+    columns = {column.lower() for column, _ in _domains(cover)}
+    is_told = columns <= index.type_names.keys() and not columns & _bucketed(partitioning)
     return index.misses(cover) if is_told else None
 
 
@@ -73,7 +156,7 @@ def skips_too_little(found: Selection | None) -> bool:
     return found is not None and found.total_bytes - found.kept_bytes < found.total_bytes * _BYTES_SPARED_MIN
 
 
-def _bucketed(facts: IcebergFacts) -> frozenset[str]:
+def _bucketed(partitioning: Sequence[str]) -> frozenset[str]:
     """The columns, in lower case, whose hash says which partition a row is in."""
-    found = (_BUCKET.fullmatch(transform) for transform in facts.partitioning)
+    found = (_BUCKET.fullmatch(transform) for transform in partitioning)
     return frozenset(bucket[1].strip("`").lower() for bucket in found if bucket is not None)

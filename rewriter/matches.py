@@ -77,7 +77,8 @@ class Match:
     @property
     def takes_ranges(self) -> bool:
         """Whether anything is left out by ranges of the column: of buckets nothing is."""
-        return not self.is_on_data or self.column.lower() in self.origin.facts.file_columns
+        facts = self.origin.facts
+        return not self.is_on_data or facts.behind is not None or self.column.lower() in facts.file_columns
 
     @property
     def asked(self) -> KeyColumn:

@@ -103,7 +103,9 @@ class BlockPlanner:
             return
         own = self._readers.filters_of(scope)
         filters = own.holding_for(join, leaf)
-        snowflake = arms(self._scopes, own, join, leaf) if self._is_on(Rule.SNOWFLAKE) else ()
+        snowflake = (
+            arms(self._scopes, own, join, leaf, matches[0].origin.facts) if self._is_on(Rule.SNOWFLAKE) else ()
+        )
         outer = self._readers.outer_filters(scope, join, leaf) if self._is_on(Rule.OUTER_FILTERS) else None
         if not (filters or source.is_filtered or snowflake or outer):
             yield Finding(reference, SkipReason.REDUCER_UNFILTERED)

@@ -12,7 +12,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from rewriter.buckets import bucket_predicate
-from rewriter.catalog import IcebergFacts
 from rewriter.costs import Costs
 from rewriter.cover import Box, Cover
 from rewriter.files import FileIndex, Selection, file_hint
@@ -60,8 +59,8 @@ def scan_predicate(
 
     Raises UnreadableKeyError.
     """
-    if scan.facts is not None and scan.facts.iceberg is not None:
-        return _of_iceberg(restrictions, scan.facts.iceberg, layout.index, budget.chars_max)
+    if _is_iceberg(scan, restrictions):
+        return _of_iceberg(scan, restrictions, layout.index, budget.chars_max)
     by_partition = _by_partition(scan, restrictions)
     partitions = _partition_predicate(scan, by_partition, layout, budget) if by_partition else None
     if partitions is not None and partitions.cover.is_none:
@@ -85,18 +84,26 @@ def scan_predicate(
     return ScanPredicate(" AND ".join(texts), is_exact if restrictions else None, cover, files, frozenset(parts))
 
 
+def _is_iceberg(scan: PlannedScan, restrictions: Sequence[Restriction]) -> bool:
+    """Whether the scan reads an Iceberg table, or a view in which Iceberg answers for all columns with keys."""
+    facts = scan.facts
+    if facts is None or facts.behind is None:
+        return facts is not None and facts.iceberg is not None
+    return all(facts.is_data_column(column) for restriction in restrictions for column in restriction.columns)
+
+
 def _of_iceberg(
-    restrictions: Sequence[Restriction], facts: IcebergFacts, index: FileIndex | None, chars_max: int
+    scan: PlannedScan, restrictions: Sequence[Restriction], index: FileIndex | None, chars_max: int
 ) -> ScanPredicate | SkipReason:
-    """What an Iceberg table is asked: one condition, whatever its columns are to its partitions and files."""
-    said = iceberg_predicate(restrictions, index, chars_max)
+    """What Iceberg is asked: one condition, whatever its columns are to its partitions and files."""
+    partitioning = scan.facts.iceberg.partitioning if scan.facts is not None and scan.facts.iceberg else ()
+    said = iceberg_predicate(restrictions, partitioning, index, chars_max)
     if said is None:
         return SkipReason.PREDICATE_TOO_LARGE
-    files = files_left(said.cover, facts, index)
+    files = files_left(said.cover, partitioning, index)
     if skips_too_little(files):
         return SkipReason.NOTHING_TO_SKIP
-    is_exact = said.exact if restrictions else None
-    return ScanPredicate(said.sql, is_exact, said.cover, files, frozenset({Rule.ICEBERG}))
+    return ScanPredicate(said.sql, said.exact, said.cover, files, frozenset({Rule.ICEBERG}))
 
 
 def _reason(scan: PlannedScan, restrictions: Sequence[Restriction], layout: Layout) -> SkipReason:

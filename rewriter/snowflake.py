@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rewriter.catalog import TableFacts
 from rewriter.filters import Filter, Filters
 from rewriter.jointree import Join, Leaf
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
-from rewriter.sources import Source, described, source_of
+from rewriter.sources import Source, is_laid_out, may_be_as_large, source_of
 
 # Tables of a snowflake in one key query. Each is one more join to run before the statement.
 _ARMS_MAX = 6
@@ -24,11 +25,11 @@ class Arm:
     filters: tuple[Filter, ...]
 
 
-def arms(scopes: Scopes, filters: Filters, join: Join, leaf: Leaf) -> tuple[Arm, ...]:
+def arms(scopes: Scopes, filters: Filters, join: Join, leaf: Leaf, fact: TableFacts) -> tuple[Arm, ...]:
     """The filtered tables around a small side, and those on the way to them; nearest first.
 
     Every row of the small side that can be a partner at `join` stands in a row of the FROM together with rows of
-    these tables that satisfy the equalities and their filters.
+    these tables that satisfy the equalities and their filters. They are for the keys of the fact.
     """
     found: dict[Leaf, Arm] = {}
     wanted: set[Leaf] = set()
@@ -39,7 +40,7 @@ def arms(scopes: Scopes, filters: Filters, join: Join, leaf: Leaf) -> tuple[Arm,
             source = source_of(scopes, other)
             if other is leaf or other in found or isinstance(source, SkipReason):
                 continue
-            if any(facts.has_layout for facts in described(scopes.catalog, source.tables)):
+            if is_laid_out(scopes.catalog, source.tables) and may_be_as_large(scopes.catalog, source.tables, fact):
                 continue  # a large table, and it may be the very fact
             found[other] = Arm(known, source, equality, filters.joined_with(join, leaf, other))
             pending.append(other)

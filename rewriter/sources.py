@@ -117,9 +117,15 @@ def may_be_as_large(catalog: Catalog, tables: Iterable[TableName], fact: TableFa
     Tables whose size is not known are taken for small, as dimensions are, but not those that are laid out for it.
     """
     sizes = {facts.size_bytes for facts in described(catalog, tables) if facts.has_layout}
-    if sizes and None in {*sizes, fact.size_bytes}:
+    size_bytes = fact.size_bytes if fact.behind is None else known_bytes(catalog, fact.behind.tables) or None
+    if sizes and None in {*sizes, size_bytes}:
         return True
-    return fact.size_bytes is not None and known_bytes(catalog, tables) >= fact.size_bytes
+    return size_bytes is not None and known_bytes(catalog, tables) >= size_bytes
+
+
+def is_laid_out(catalog: Catalog, tables: Iterable[TableName]) -> bool:
+    """Whether files or buckets of any of the tables can be left out."""
+    return any(facts.has_layout for facts in described(catalog, tables))
 
 
 def is_filtered(scopes: Scopes, query: exp.Expr) -> bool:

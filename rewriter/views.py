@@ -128,7 +128,7 @@ class _ViewQuery:
         self._scopes = Scopes(view.query, _NamesIn(view.text, catalog))
         self._names = frozenset(_names_in(view))
         self._catalog = catalog
-        self._prunes: dict[Column, bool] = {}
+        self._found: dict[Column, tuple[Origin, ...]] = {}
 
     @cached_property
     def small_side_refusal(self) -> SkipReason | None:
@@ -147,11 +147,21 @@ class _ViewQuery:
 
     def prunes_by(self, column: Column) -> bool:
         """Whether the column is, in every branch of the text, a table's partition column of the same type."""
-        if column not in self._prunes:
+        found = self._origins(column)
+        return bool(found) and all(_is_partition(origin) for origin in found)
+
+    def skips_by(self, column: Column) -> bool:
+        """Whether the column is, in every branch of the text, an Iceberg table's column of the same type."""
+        found = self._origins(column)
+        return bool(found) and all(_is_iceberg(origin) for origin in found)
+
+    def _origins(self, column: Column) -> tuple[Origin, ...]:
+        """The columns of tables that may be narrowed which the column is; none where one is anything else."""
+        if column not in self._found:
             position = self._position(column)
             found = output_origins(self._scopes, position) if position is not None else ()
-            self._prunes[column] = bool(found) and all(_is_partition(origin, column) for origin in found)
-        return self._prunes[column]
+            self._found[column] = found if all(_is_narrowable(origin, column) for origin in found) else ()
+        return self._found[column]
 
     def _position(self, column: Column) -> int | None:
         """Where the column stands in the text's own output, which has grown if a table behind its star has."""
@@ -162,8 +172,17 @@ class _ViewQuery:
         return outputs.index(name) if outputs.count(name) == 1 else None
 
 
-def _is_partition(origin: Origin, column: Column) -> bool:
+def _is_narrowable(origin: Origin, column: Column) -> bool:
     reference = origin.leaf.reference
     if reference is None or reference.refusal is not None or fact_refusal(origin.facts) is not None:
         return False
-    return origin.facts.is_partition_column(origin.column) and origin.column.type_name == column.type_name
+    return origin.column.type_name == column.type_name
+
+
+def _is_partition(origin: Origin) -> bool:
+    return origin.facts.is_partition_column(origin.column)
+
+
+def _is_iceberg(origin: Origin) -> bool:
+    facts = origin.facts
+    return (facts.iceberg is not None or facts.behind is not None) and facts.is_data_column(origin.column)

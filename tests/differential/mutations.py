@@ -399,7 +399,7 @@ _FILES = (
     ),
     Mutation(
         "a key query reads no table that is laid out, unless it is known to be the smaller one",
-        answers("rewriter.snowflake.described", answer=()),
+        answers("rewriter.snowflake.is_laid_out", answer=False),
         f"{_SCAN_TESTS}a_key_query_never_reads_the_fact_itself",
     ),
 )
