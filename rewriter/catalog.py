@@ -220,7 +220,7 @@ class TableFacts:
 
     @property
     def has_snapshots(self) -> bool:
-        """Whether it is an Iceberg table, and none of those in which Iceberg tells of one, such as `t.snapshots`."""
+        """Whether it is an Iceberg table, and none in which Iceberg tells of one, such as `t.snapshots`."""
         name = self.full_name
         return self.iceberg is not None and (name is None or len(name.parts) <= _TABLE_PARTS)
 
