@@ -16,6 +16,7 @@ from rewriter.rule import Rule
 from rewriter.scans import PlannedScan
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement, may_be_narrowed, may_have_a_join, read
+from rewriter.versions import known_at, pinned
 from rewriter.views import VIEW_NESTING_MAX
 
 __all__ = [
@@ -43,8 +44,10 @@ __all__ = [
     "UnreadableKeyError",
     "ViewText",
     "apply",
+    "known_at",
     "may_be_narrowed",
     "may_have_a_join",
+    "pinned",
     "plan",
     "read",
 ]

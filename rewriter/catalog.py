@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement, read_view
@@ -22,22 +23,53 @@ def quoted(identifier: str) -> str:
     return "`" + identifier.replace("`", "``") + "`"
 
 
+# The version of a reference that is computed: such a name denotes nothing that can be looked up.
+UNCERTAIN_VERSION: Final = "AS OF ?"
+
+_SNAPSHOT = re.compile(r"VERSION AS OF ([0-9]+)")
+
+
 @dataclass(frozen=True)
 class TableName:
     """A table's name as the statement writes it: one to three parts, without their quotes.
 
-    Two spellings of one table are two names; whoever fills the catalog resolves each in the client's session.
+    Two spellings of one table are two names; whoever fills the catalog resolves each in the client's session. So
+    are two versions of it, for each has columns of its own.
     """
 
     parts: tuple[str, ...]
+    # What the statement says of time behind the name, as Spark SQL: `VERSION AS OF 7`.
+    version: str = ""
 
     @property
     def sql(self) -> str:
-        """The name as Spark SQL, each part quoted."""
-        return ".".join(quoted(part) for part in self.parts)
+        """The name as Spark SQL, each part quoted, with its version."""
+        name = ".".join(quoted(part) for part in self.parts)
+        return f"{name} {self.version}" if self.version else name
+
+    @property
+    def unversioned(self) -> TableName:
+        """The name without its version."""
+        return replace(self, version="")
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that the version names by its number."""
+        found = _SNAPSHOT.fullmatch(self.version)
+        return int(found[1]) if found is not None else None
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether what the name denotes is computed, and cannot be looked up."""
+        return self.version == UNCERTAIN_VERSION
+
+    def at(self, snapshot_id: int) -> TableName:
+        """The table as of a snapshot."""
+        return replace(self, version=f"VERSION AS OF {snapshot_id}")
 
     def __str__(self) -> str:
-        return ".".join(self.parts)
+        name = ".".join(self.parts)
+        return f"{name} {self.version}" if self.version else name
 
 
 @dataclass(frozen=True)
@@ -86,7 +118,7 @@ class ViewText:
 
         Where a name of two parts starts with another catalog, this is a name that nothing has.
         """
-        return TableName(self.namespace[: 3 - len(name.parts)] + name.parts)
+        return replace(name, parts=self.namespace[: 3 - len(name.parts)] + name.parts)
 
 
 class Behind(Protocol):
@@ -128,6 +160,10 @@ class IcebergFacts:
     snapshot_id: int | None
     # The transforms that it is partitioned by, as DESCRIBE writes them: `a`, `bucket(8, k)`, `months(p)`.
     partitioning: tuple[str, ...] = ()
+
+
+# Catalog, database and table: below them stand `files`, `snapshots` and what else Iceberg tells of a table.
+_TABLE_PARTS = 3
 
 
 @dataclass(frozen=True)
@@ -184,6 +220,12 @@ class TableFacts:
         if self.kind is not TableKind.TABLE or not names_files:
             return frozenset()
         return frozenset(name.lower() for name in self.indexed_columns) & self._by_name.keys()
+
+    @property
+    def has_snapshots(self) -> bool:
+        """Whether it is an Iceberg table, and none in which Iceberg tells of one, such as `t.snapshots`."""
+        name = self.full_name
+        return self.iceberg is not None and (name is None or len(name.parts) <= _TABLE_PARTS)
 
     @property
     def is_hive(self) -> bool:
@@ -248,3 +290,12 @@ def _is_among(folded: AbstractSet[tuple[str, ...]], name: TableName, facts: Tabl
 
 def _folded(parts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.lower() for part in parts)
+
+
+def is_fixed(catalog: Catalog, name: TableName) -> bool:
+    """Whether what the name denotes is the same whenever it is read: an Iceberg table at a snapshot.
+
+    Snapshots are numbered at random. Where versions are counted, a table that was made again has the same ones.
+    """
+    facts = catalog.get(name)
+    return name.snapshot_id is not None and facts is not None and facts.has_snapshots

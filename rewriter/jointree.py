@@ -10,12 +10,13 @@ from rewriter.catalog import TableName, quoted
 from rewriter.rules import NEVER_PADS, JoinKind, Side
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement
+from rewriter.time_travel import version_of, version_tokens
 
 # Parenthesised joins inside one another. A person writes two or three; the limit bounds the recursion.
 _NESTING_MAX = 30
 
 _JOIN_ARGS = frozenset({"this", "on", "using", "kind", "side", "method"})
-_TABLE_ARGS = frozenset({"this", "db", "catalog", "alias", "joins"})
+_TABLE_ARGS = frozenset({"this", "db", "catalog", "version", "alias", "joins"})
 
 _KINDS = {
     ("", ""): JoinKind.INNER,
@@ -36,7 +37,10 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Reference:
-    """A table named in a FROM; `start` and `stop` bound its name in the text, `alias_stop` its alias too."""
+    """A table named in a FROM; `start` and `stop` bound its name and version in the text.
+
+    The bounds of the alias are those of the name itself where the table has none.
+    """
 
     name: TableName
     start: int
@@ -52,7 +56,7 @@ class Reference:
 
     def source(self, statement: Statement) -> str:
         """The reference as the client wrote it, with its alias."""
-        return statement.text[self.start : self.alias_stop]
+        return statement.text[self.start : max(self.stop, self.alias_stop)]
 
     def alias_text(self, statement: Statement) -> str:
         """The name that the block calls the table by, as the client wrote it, quotes included."""
@@ -261,10 +265,11 @@ def reference_of(node: exp.Expr, statement: Statement) -> Reference | None:
     # An alias may be none that stands in the text: sqlglot takes the `@a` in `FROM t @a` for a parameter.
     if not all(isinstance(part, exp.Identifier) and "start" in part.meta for part in (*parts, named)):
         return None
+    version = version_tokens(statement, node)
     return Reference(
         name=table_name(node),
         start=parts[0].meta["start"],
-        stop=parts[-1].meta["end"] + 1,
+        stop=(statement.tokens[version[-1]].end if version else parts[-1].meta["end"]) + 1,
         alias_start=named.meta["start"],
         alias_stop=named.meta["end"] + 1,
         refusal=_refusal(node, statement),
@@ -278,11 +283,12 @@ def name_parts(table: exp.Expr) -> list[exp.Expr]:
 
 def table_name(table: exp.Expr) -> TableName:
     """The name as one; a table function's parts make a name that no catalog holds."""
-    return TableName(tuple(part.name for part in name_parts(table)))
+    return TableName(tuple(part.name for part in name_parts(table)), version_of(table))
 
 
 def _refusal(node: exp.Expr, statement: Statement) -> SkipReason | None:
-    if not holds_only(node, _TABLE_ARGS):
+    is_understood = bool(version_tokens(statement, node)) or not node.args.get("version")
+    if not holds_only(node, _TABLE_ARGS) or not is_understood:
         return SkipReason.UNSUPPORTED_REFERENCE
     if statement.reads_metadata:
         return SkipReason.METADATA_IN_USE

@@ -44,7 +44,8 @@ class KeyQuery:
     columns: tuple[KeyColumn, ...]
     rows_max: int
     assumes: tuple[str, ...] = ()
-    # The tables and views that it names, and all that stand behind those: what its answer depends on.
+    # What its answer can change with: the tables and views that it names, and all that stand behind those, but for
+    # what it reads at a snapshot.
     tables: frozenset[TableName] = field(default=frozenset(), compare=False)
     # The same keys as `key1`, `key2`, .., without their types, however many and as often as they come.
     unbounded: str = field(default="", compare=False)

@@ -305,10 +305,6 @@ def _table_refusal(facts: TableFacts) -> SkipReason | None:
 
 
 def _iceberg_refusal(facts: TableFacts) -> SkipReason | None:
-    # Catalog, database and table: below them stand `files`, `snapshots` and what else Iceberg tells of a table.
-    if facts.full_name is not None and len(facts.full_name.parts) > _TABLE_PARTS:
+    if not facts.has_snapshots:
         return SkipReason.ICEBERG_METADATA
     return None if facts.has_layout else SkipReason.NOT_A_PARTITION_COLUMN
-
-
-_TABLE_PARTS = 3

@@ -18,12 +18,13 @@ from rewriter.predicate import Budget, Restriction
 from rewriter.reducers import Question, Reducer
 from rewriter.rule import Rule
 from rewriter.scan_predicate import Layout, scan_predicate
-from rewriter.scans import PlannedScan, refused, scans
+from rewriter.scans import PlannedScan, checked, refused, scans
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
 from rewriter.splice import Narrowing, narrowed
 from rewriter.statement import Statement
 from rewriter.strict import check
+from rewriter.versions import pinnable
 from rewriter.views import see_through
 
 # What became of a question: the keys, or why there are none.
@@ -43,6 +44,9 @@ class Plan:
     statement: Statement
     scans: tuple[PlannedScan, ...]
     missing: frozenset[TableName] = frozenset()
+    # The Iceberg tables of which the statement can be planned anew at a snapshot (`rewriter.versions.pinned`).
+    # With strict consistency, that may find key queries where this plan has none.
+    pinnable: frozenset[TableName] = frozenset()
 
     @property
     def key_queries(self) -> tuple[Question, ...]:
@@ -171,7 +175,8 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
         return Plan(statement, refused(scopes, SkipReason.WRITES_WHAT_IT_READS))
     if limits.strict and statement.target is not None:
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
-    return Plan(statement, scans(scopes, limits))
+    found = scans(scopes, limits)
+    return Plan(statement, checked(found) if limits.strict else found, pinnable=pinnable(scopes, found))
 
 
 def _allowed(statement: Statement, catalog: Catalog, limits: Limits) -> Catalog:
@@ -208,10 +213,10 @@ def apply(
     )
     narrowings = [_narrowing(plan.statement, outcome) for outcome in outcomes if outcome.predicate is not None]
     if not narrowings:
-        return Rewrite(plan.statement.text, outcomes)
+        return Rewrite(plan.statement.original, outcomes)
     text = narrowed(plan.statement, narrowings)
     if text is None:
-        return Rewrite(plan.statement.text, outcomes, SkipReason.NOT_VERIFIED)
+        return Rewrite(plan.statement.original, outcomes, SkipReason.NOT_VERIFIED)
     return Rewrite(text, outcomes)
 
 
@@ -242,8 +247,9 @@ def _outcome(
 
 
 def _checks(reducers: Sequence[tuple[Reducer, Keys | None]]) -> tuple[str, ...]:
-    """One for each key query, each once. Raises UnreadableKeyError."""
-    return tuple(dict.fromkeys(check(r.key_query, keys) for r, keys in reducers if keys is not None))
+    """One for each key query that could answer otherwise now, each once. Raises UnreadableKeyError."""
+    asked = [(reducer.key_query, keys) for reducer, keys in reducers if keys is not None]
+    return tuple(dict.fromkeys(check(question, keys) for question, keys in asked if question.tables))
 
 
 def _usable(reducer: Reducer, answer: KeyAnswer) -> KeyAnswer:

@@ -16,6 +16,7 @@ from rewriter.functions import (
 )
 from rewriter.repeatable import all_known
 from rewriter.statement import Statement, parsed_statement
+from rewriter.time_travel import version_starts
 
 # Parentheses around the query's first name that are tried as the query's own.
 _CANDIDATES_MAX = 20
@@ -60,6 +61,7 @@ def is_repeatable_view(view: Statement) -> bool:
 
 def _all_known(query: Statement, words: AbstractSet[str], functions: AbstractSet[str]) -> bool:
     names = {i.meta["start"] for i in query.tree.find_all(exp.Identifier) if "start" in i.meta}
+    names |= version_starts(query, query.tree)
     return all_known(query.text, query.tokens, names, words, functions)
 
 

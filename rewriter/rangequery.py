@@ -32,7 +32,7 @@ class RangeQuery:
     column: KeyColumn
     rows_max: int
     assumes: tuple[str, ...] = ()
-    # The tables and views that it names, and all that stand behind those: what its answer depends on.
+    # What its answer can change with, as of a KeyQuery.
     tables: frozenset[TableName] = field(default=frozenset(), compare=False)
     # The keys themselves as `key1`, as often as they come.
     unbounded: str = field(default="", compare=False)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from rewriter.catalog import TableName, is_fixed
 from rewriter.jointree import Reference
 from rewriter.keyquery import KeyQuery, key_query
 from rewriter.limits import Limits
@@ -141,7 +142,7 @@ class BlockPlanner:
             columns=[match.asked for match in matches],
             filters=filters,
             rows_max=self._limits.key_rows_max,
-            tables=source.tables,
+            tables=self._changing(source),
         )
         if len(matches) > 1:
             instead = tuple(self._reducer(source, filters, [match]) for match in matches)
@@ -162,10 +163,14 @@ class BlockPlanner:
             column=match.asked,
             filters=filters,
             ranges_max=self._limits.key_ranges_max,
-            tables=source.tables,
+            tables=self._changing(source),
         )
         rules = _rules(source, [match], asked) | {Rule.RANGES}
         return Reducer((match.column,), match.shown, asked, rules=rules)
+
+    def _changing(self, source: Source) -> frozenset[TableName]:
+        """What a source reads that may hold other rows the next time."""
+        return frozenset(name for name in source.tables if not is_fixed(self._scopes.catalog, name))
 
 
 def _rules(source: Source, matches: Sequence[Match], asked: Question) -> frozenset[Rule]:

@@ -17,6 +17,7 @@ from rewriter.functions import (
     WORDS_BEFORE_PARENTHESIS,
 )
 from rewriter.statement import Statement
+from rewriter.time_travel import version_starts
 
 _OPERATORS = frozenset(
     {
@@ -60,6 +61,7 @@ def is_repeatable(statement: Statement, conjunct: Conjunct, bare_functions: Abst
         words, functions = QUERY_WORDS | bare_functions, QUERY_FUNCTIONS
     identifiers = tree.find_all(exp.Identifier)
     names = {i.meta["start"] for i in identifiers if "start" in i.meta and isinstance(i.parent, named)}
+    names |= version_starts(statement, tree)
     return all_known(statement.text, tokens, names, words, functions)
 
 

@@ -57,20 +57,24 @@ def scans(scopes: Scopes, limits: Limits) -> tuple[PlannedScan, ...]:
     """One for each table reference in a FROM, outer blocks before inner ones."""
     found = _findings(scopes, limits)
     found = replace(found, results=_capped(found.results, limits.key_queries_max))
-    planned = tuple(
+    return tuple(
         _scan(scopes, block, leaf, leaf.reference, found)
         for block in scopes.blocks
         for leaf in block.tree.leaves
         if leaf.reference is not None
     )
-    return tuple(_if_checked(scan) for scan in planned) if limits.strict else planned
 
 
-def _if_checked(scan: PlannedScan) -> PlannedScan:
-    """The scan, to be narrowed only where it can carry a check of its keys."""
+def checked(planned: tuple[PlannedScan, ...]) -> tuple[PlannedScan, ...]:
+    """The scans, to be narrowed only by keys of which they can carry a check, or which cannot change."""
+    return tuple(_checked(scan) for scan in planned)
+
+
+def _checked(scan: PlannedScan) -> PlannedScan:
     if not scan.reducers or can_be_checked(scan.facts):
         return scan
-    return replace(scan, reducers=(), skip=SkipReason.STRICT_TABLE)
+    lasting = tuple(reducer for reducer in scan.reducers if not reducer.key_query.tables)
+    return replace(scan, reducers=lasting, skip=None if lasting else SkipReason.STRICT_TABLE)
 
 
 def refused(scopes: Scopes, reason: SkipReason) -> tuple[PlannedScan, ...]:

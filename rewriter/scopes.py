@@ -100,9 +100,8 @@ class Scopes:
     def tables(self) -> frozenset[TableName]:
         """The names in the blocks that may be tables: all but those of CTEs."""
         leaves = (leaf for block in self.blocks if block.refusal is None for leaf in block.tree.leaves)
-        return frozenset(
-            leaf.reference.name for leaf in leaves if leaf.reference is not None and not self.is_cte_name(leaf)
-        )
+        references = (leaf.reference for leaf in leaves if leaf.reference and not self.is_cte_name(leaf))
+        return frozenset(reference.name for reference in references if not reference.name.is_uncertain)
 
     @property
     def may_narrow(self) -> bool:
@@ -168,7 +167,7 @@ class Scopes:
             return leaf.node.this if isinstance(leaf.node.this, exp.Query) else None
         if leaf.reference is None or not self.is_cte_name(leaf):
             return None
-        cte = self._ctes.get(leaf.node.name.lower())
+        cte = self._ctes.get(leaf.node.name.lower()) if not leaf.reference.name.version else None
         # To a session with spark.sql.caseSensitive, `dates` may be a table beside the CTE `Dates`.
         if cte is None or cte.name != leaf.node.name or (only_once and cte.references != 1):
             return None

@@ -36,7 +36,9 @@ class SkipReason(Enum):
 
     # The reference to the table.
     NOT_A_TABLE = "The name is a CTE, a table function or a subquery, not a table."
-    UNSUPPORTED_REFERENCE = "The reference is sampled, pivoted, versioned, nested or has options."
+    UNSUPPORTED_REFERENCE = (
+        "The reference is sampled, pivoted, nested, has options or a version that is no literal."
+    )
     COLUMN_ALIASES = "The reference renames its columns."
     NAMED_BY_DATABASE = "The statement names the table's columns by database, which a narrowed scan would hide."
     METADATA_IN_USE = "The statement uses _metadata, or what Iceberg has of it, which a narrowed scan would hide."

@@ -50,6 +50,13 @@ class Statement:
     text: str
     tree: exp.Expr
     tokens: tuple[Token, ...]
+    # The client's own text, where this one names snapshots beside it (`rewriter.versions`).
+    written: str | None = None
+
+    @property
+    def original(self) -> str:
+        """The text as the client wrote it."""
+        return self.text if self.written is None else self.written
 
     @cached_property
     def token_starts(self) -> list[int]:

@@ -8,6 +8,8 @@ be so before the scan has begun. An empty key set is FALSE by itself.
 So the predicate gets an alternative that never holds, which Spark cannot know: `UNSEEN`. With it the predicate is
 never folded away, and never inferred for another table, since `_metadata` is this scan's alone. What it says of
 partitions Spark still takes from it, but has to list them all: the metastore is sent none of it.
+
+Keys of what is read at a snapshot need no check: they cannot change.
 """
 
 from __future__ import annotations

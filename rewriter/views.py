@@ -86,8 +86,8 @@ def _view(facts: TableFacts | None) -> _View | None:
 def _names_in(view: _View) -> Iterator[TableName]:
     """The tables that a view's text may read, by names that mean the same wherever the session is now."""
     for table in view.query.tree.find_all(exp.Table):
-        if all(isinstance(part, exp.Identifier) for part in name_parts(table)):
-            name = table_name(table)
+        name = table_name(table)
+        if not name.is_uncertain and all(isinstance(part, exp.Identifier) for part in name_parts(table)):
             yield view.text.qualified(name)
             if view.text.is_ambiguous(name):
                 yield name

@@ -81,6 +81,7 @@ REWRITER_LAYERS = (
     "rule",
     "statement",
     "catalog",
+    "time_travel",
     "shape",
     "functions",
     "rules",
@@ -131,6 +132,7 @@ REWRITER_LAYERS = (
     "iceberg",
     "scan_predicate",
     "splice",
+    "versions",
     "plan",
 )
 

@@ -1,0 +1,148 @@
+"""The same snapshot twice: a table that key queries read is named with its snapshot in the statement too.
+
+`VERSION AS OF n` goes behind each reference to such a table, in the client's text. What comes of it is planned
+like any statement: key queries and narrowed scans carry the version in their text, so both read the same rows.
+Whoever inserts it sees to it that the table at the snapshot has the columns that the plain name has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from rewriter.catalog import Catalog, TableFacts, TableKind, TableName
+from rewriter.jointree import Reference, name_parts, table_name
+from rewriter.reducers import Reducer
+from rewriter.scans import PlannedScan
+from rewriter.scopes import Scopes
+from rewriter.skip import SkipReason
+from rewriter.sources import with_those_behind
+from rewriter.statement import Statement, parsed_statement
+
+
+def pinnable(scopes: Scopes, scans: Iterable[PlannedScan]) -> frozenset[TableName]:
+    """The Iceberg tables that key queries read and of which every reference can name a snapshot.
+
+    If one stayed as it is, the table would be read as of two snapshots, as no statement does by itself.
+    """
+    catalog = scopes.catalog
+    asked = _identities(catalog, (name for scan in scans for tables in _asked(scan.reducers) for name in tables))
+    mentions = Counter(_mentions(scopes))
+    if not asked or any(_may_read_anything(catalog.get(name)) for name in mentions):
+        return frozenset()
+    plain = Counter(reference.name for reference in _references(scopes))
+    left = _identities(catalog, (name for name in mentions if mentions[name] > plain[name] and not name.version))
+    behind = _identities(catalog, with_those_behind(catalog, mentions) - mentions.keys())
+    names = (name for name in plain if not scopes.is_cte(name.parts[-1]))
+    return frozenset(name for name in names if _identities(catalog, [name]) & asked - left - behind)
+
+
+def pinned(statement: Statement, snapshots: Mapping[TableName, int]) -> Statement | None:
+    """The statement with each plain reference to these tables at its snapshot; None where that is not certain.
+
+    References of other kinds stay as they are, and so do all to a name that some CTE of the statement has.
+    """
+    found = [r for r in _references(Scopes(statement, {})) if r.name in snapshots]
+    references = sorted(found, key=lambda reference: reference.stop)
+    if not references or any(_runs_on(statement.text, reference.stop) for reference in references):
+        return None
+    pieces, copied = [], 0
+    for reference in references:
+        version = reference.name.at(snapshots[reference.name]).version
+        pieces += [statement.text[copied : reference.stop], " ", version]
+        copied = reference.stop
+    result = parsed_statement("".join([*pieces, statement.text[copied:]]))
+    if result is None or not _is_original_pinned(statement, result.tree.copy(), snapshots, references):
+        return None
+    return replace(result, written=statement.original)
+
+
+def known_at(catalog: Catalog, snapshots: Mapping[TableName, int]) -> Catalog:
+    """The catalog that also knows these tables at their snapshots, with the columns that they have now."""
+    known = dict(catalog)
+    for name, snapshot_id in snapshots.items():
+        facts = catalog.get(name)
+        if facts is not None and facts.iceberg is not None:
+            known[name.at(snapshot_id)] = replace(facts, iceberg=replace(facts.iceberg, snapshot_id=snapshot_id))
+    return known
+
+
+def _asked(reducers: Iterable[Reducer]) -> Iterator[frozenset[TableName]]:
+    """What each key query reads, and each that may be asked in its place."""
+    for reducer in reducers:
+        yield reducer.key_query.tables
+        yield from (instead.key_query.tables for instead in reducer.instead)
+
+
+def _mentions(scopes: Scopes) -> Iterator[TableName]:
+    """The tables and views that the statement reads, once for each time, in blocks of every kind."""
+    # In a hint, sqlglot takes the names that it tells for tables.
+    for node in scopes.statement.tree.walk(prune=lambda node: isinstance(node, exp.Hint)):
+        if isinstance(node, exp.Table) and (node.db or not scopes.is_cte(node.name)):
+            name = table_name(node)
+            if name.parts[-1].lower() != scopes.statement.target:
+                yield name
+
+
+def _may_read_anything(facts: TableFacts | None) -> bool:
+    """Whether it is not known what stands behind a name."""
+    return facts is None or (facts.kind is TableKind.VIEW and facts.behind is None)
+
+
+def _identities(catalog: Catalog, names: Iterable[TableName]) -> frozenset[TableName]:
+    """The Iceberg tables with a snapshot among names without a version, each by one name for all its spellings."""
+    plain = ((name, catalog.get(name)) for name in names if not name.version)
+    return frozenset(
+        facts.full_name or name for name, facts in plain if facts is not None and _has_snapshot(facts)
+    )
+
+
+def _references(scopes: Scopes) -> Iterator[Reference]:
+    """The references that a version can be put behind: tables' names with nothing but an alias, in any FROM."""
+    for block in scopes.blocks:
+        for leaf in block.tree.leaves:
+            reference = leaf.reference
+            if reference is None or reference.name.version or scopes.is_cte_name(leaf):
+                continue
+            if reference.refusal in _STAY_PLAIN:
+                yield reference
+
+
+# What keeps a reference from being narrowed, but not from being read at a snapshot.
+_STAY_PLAIN = frozenset(
+    {None, SkipReason.METADATA_IN_USE, SkipReason.COLUMN_ALIASES, SkipReason.NAMED_BY_DATABASE},
+)
+
+
+def _has_snapshot(facts: TableFacts) -> bool:
+    return facts.has_snapshots and facts.iceberg is not None and facts.iceberg.snapshot_id is not None
+
+
+def _runs_on(text: str, stop: int) -> bool:
+    """Whether what follows would become part of a number: after a quoted name an alias needs no space."""
+    behind = text[stop : stop + 1]
+    return behind.isalnum() or behind == "_"
+
+
+def _is_original_pinned(
+    statement: Statement, tree: exp.Expr, snapshots: Mapping[TableName, int], references: Iterable[Reference]
+) -> bool:
+    """Whether the tree is the original's but for the versions, each of them behind its own table."""
+    tables = {_name_stop(table): table for table in tree.find_all(exp.Table)}
+    shift = 0
+    for reference in references:
+        pinned_name = reference.name.at(snapshots[reference.name])
+        table = tables.get(reference.stop + shift)
+        if table is None or table_name(table) != pinned_name:
+            return False
+        table.set("version", None)
+        shift += len(pinned_name.version) + 1
+    return tree == statement.tree
+
+
+def _name_stop(table: exp.Table) -> int | None:
+    end = name_parts(table)[-1].meta.get("end")
+    return end + 1 if end is not None else None
