@@ -9,75 +9,40 @@ from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from proxy.catalog import (
-    Described,
-    describe_query,
-    read_description,
-    read_identity,
-    read_view_text,
-    view_text_query,
-)
+from proxy.catalog import Described
+from proxy.descriptions import describe, with_indexed
 from proxy.file_index import Overview
+from proxy.iceberg_files import columns_asked
+from proxy.key_questions import KeyAnswers, KeyQuestions, Memory
 from proxy.known import Known
 from proxy.partition_lists import PartitionLists
-from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.queries import Query, QueryResult, Rows
 from proxy.shared import Shared
+from proxy.snapshots import Scanned
 from proxy.store import ListKey
+from proxy.timings import Timings
 from proxy.writes import Fence
-from rewriter import (
-    VIEW_NESTING_MAX,
-    Keys,
-    Limits,
-    Plan,
-    Question,
-    SkipReason,
-    Statement,
-    TableFacts,
-    TableKind,
-    TableName,
-    plan,
-)
+from rewriter import VIEW_NESTING_MAX, Limits, Plan, SkipReason, Statement, TableName, plan
 from rewriter.costs import PartitionCosts
 from rewriter.files import FileIndex
 from rewriter.partition_index import PartitionIndex
+from rewriter.versions import known_at, pinned
 
 T = TypeVar("T")
 Queries: TypeAlias = Generator[Query, QueryResult, T]
-KeyAnswers: TypeAlias = dict[Question, Keys | SkipReason]
 
 # A statement's plan names its tables, then those behind its views, then those behind these.
 _PLANNING_ROUNDS_MAX = VIEW_NESTING_MAX + 2
 
-# What is left to a question's second form where the first has taken all of its time: to be counted as late.
-_DEADLINE_MIN_S = 0.1
-
 _QUOTING_SETTINGS = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
-
-_FAILURES = {
-    FailureKind.DEADLINE: SkipReason.KEY_QUERY_DEADLINE,
-    FailureKind.BUSY: SkipReason.KEY_QUERY_DEADLINE,
-    FailureKind.TOO_MANY_ROWS: SkipReason.TOO_MANY_KEYS,
-    FailureKind.TOO_MANY_BYTES: SkipReason.TOO_MANY_KEYS,
-}
-
-
-@dataclass
-class Timings:
-    """Where the time of a decision went, in seconds. Parsing and planning are what is left of the total."""
-
-    catalog_s: float = 0.0
-    key_queries_s: float = 0.0
-    # To fetch what the file index says of a table's files: once for all statements until it changes.
-    files_s: float = 0.0
-    total_s: float = 0.0
 
 
 @dataclass(frozen=True)
-class Memory:
-    """Whose remembered keys a statement may use, and how old they may be in seconds."""
+class Pinned:
+    """The plan of a statement that names the snapshots of small sides, and what their names stood for."""
 
-    state: bytes
-    staleness_s: float
+    plan: Plan
+    reads: Mapping[TableName, Scanned]
 
 
 @dataclass(frozen=True)
@@ -168,71 +133,26 @@ class Asking:
         return SkipReason.TABLES_UNSETTLED
 
     def _describe(self, name: TableName, timings: Timings) -> Queries[Described]:
-        answer = yield describe_query(name, self._catalog)
-        timings.catalog_s += answer.seconds
-        facts = read_description(answer)
-        if facts is not None and facts.kind is TableKind.TABLE:
-            facts = yield from self._with_indexed(facts, timings)
-        if facts is None or facts.kind is TableKind.TABLE or facts.view is not None:
-            return Described(name, facts, read_identity(answer))
-        answer = yield view_text_query(name, self._catalog)
-        timings.catalog_s += answer.seconds
-        return Described(name, replace(facts, view=read_view_text(answer)))
+        asking = describe(name, self._known, self._shared.files, self._catalog)
+        return (yield from timings.of_catalog(asking))
 
-    def _with_indexed(self, facts: TableFacts, timings: Timings) -> Queries[TableFacts]:
-        start = self._clock()
-        columns = yield from self._shared.files.columns(facts, self._known)
-        timings.catalog_s += self._clock() - start
-        return replace(facts, indexed_columns=columns)
+    def pinned(self, planned: Plan, limits: Limits, timings: Timings) -> Queries[Pinned | None]:
+        """The plan of the statement with the snapshots of its small sides; None where none can be named."""
+        facts = self._known.facts
+        reads = yield from timings.of_catalog(self._shared.snapshots.current(planned.pinnable, self._catalog))
+        at = {name: scanned.snapshot_id for name, scanned in reads.items()}
+        statement = pinned(planned.statement, at) if at else None
+        if statement is None:
+            return None
+        for name, described in known_at(facts.current(), at).items():
+            if name.version:
+                facts.add(Described(name, described), facts.generation)
+        again = yield from self.plan(statement, limits, timings)
+        return Pinned(again, reads) if isinstance(again, Plan) and again.key_queries else None
 
     def keys(self, planned: Plan, memory: Memory | None, fence: Fence, timings: Timings) -> Queries[KeyAnswers]:
         """The keys of all small sides, or why there are none; `fence` was opened before."""
-        answers: KeyAnswers = {}
-        while pending := planned.pending(answers):
-            for question in pending:
-                known = self._remembered(question, memory)
-                answers[question] = (
-                    known if known is not None else (yield from self._asked(question, memory, fence, timings))
-                )
-        return answers
-
-    def _remembered(self, question: Question, memory: Memory | None) -> Keys | None:
-        if memory is None:
-            return None
-        return self._shared.keys.get(memory.state, question, asked_since=self._clock() - memory.staleness_s)
-
-    def _asked(
-        self, question: Question, memory: Memory | None, fence: Fence, timings: Timings
-    ) -> Queries[Keys | SkipReason]:
-        asked_at = self._clock()
-        keys = yield from self._answer(question, timings)
-        if memory is not None and not isinstance(keys, SkipReason):
-            self._shared.keys.put(
-                memory.state, question, keys, tables=question.tables, asked_at=asked_at, fence=fence
-            )
-        return keys
-
-    def _answer(self, question: Question, timings: Timings) -> Queries[Keys | SkipReason]:
-        """The keys, asked for in the cheapest form whose answer is not known to be too long."""
-        settings, too_long = self._shared.config.rewrite, self._known.too_long
-        deadline = self._clock() + settings.key_query_deadline_s
-        for sql in filter(None, (question.repeating, question.sql)):
-            if too_long.holds(sql):
-                continue
-            answer = yield Query(
-                sql,
-                rows_max=question.answer_rows_max,
-                bytes_max=settings.key_query_bytes_max,
-                deadline_s=max(_DEADLINE_MIN_S, deadline - self._clock()),
-                needs_slot=True,
-            )
-            timings.key_queries_s += answer.seconds
-            self._shared.metrics.key_query_answered(answer)
-            keys = _keys(question, answer)
-            if keys is not SkipReason.TOO_MANY_KEYS:
-                return keys
-            too_long.add(sql)
-        return SkipReason.TOO_MANY_KEYS
+        return (yield from KeyQuestions(self._shared, self._known, memory, fence, timings).answers(planned))
 
     def partitions(self, names: Iterable[TableName], timings: Timings) -> Queries[dict[TableName, Listed]]:
         """The partition lists of tables, of those that can be listed."""
@@ -245,31 +165,30 @@ class Asking:
                 lists[name] = Listed(*found)
         return lists
 
-    def files(self, names: Iterable[TableName], timings: Timings) -> Queries[dict[TableName, FileIndex]]:
-        """What the file index says of the files of tables, of those that it has."""
+    def files(self, planned: Plan, answers: KeyAnswers, timings: Timings) -> Queries[dict[TableName, FileIndex]]:
+        """What is known of the files of the tables that a plan wants, of those that are listed anywhere."""
         start, found = self._clock(), {}
-        for name in sorted(names, key=str):
-            known, described = self._known.facts, self.described(name)
-            generation = known.generation
-            if described.facts is None:
-                continue
-            index = yield from self._shared.files.files(described.facts, self._known)
+        for name in sorted(planned.wants_files(answers), key=str):
+            index = yield from self._files(name, planned)
             if index is not None:
                 found[name] = index
-            # By now it is known which columns the index has.
-            facts = yield from self._with_indexed(described.facts, Timings())
-            if facts != described.facts:
-                known.add(replace(described, facts=facts), generation)
         timings.files_s += self._clock() - start
         return found
+
+    def _files(self, name: TableName, planned: Plan) -> Queries[FileIndex | None]:
+        known, described = self._known.facts, self.described(name)
+        generation, facts = known.generation, described.facts
+        if facts is None:
+            return None
+        if facts.iceberg is not None:
+            return (yield from self._shared.iceberg_files.files(facts, columns_asked(planned, name), self._known))
+        index = yield from self._shared.files.files(facts, self._known)
+        # By now it is known which columns the index has.
+        again = yield from with_indexed(facts, self._known, self._shared.files)
+        if again != facts:
+            known.add(replace(described, facts=again), generation)
+        return index
 
     def costs(self, listed: Mapping[TableName, Listed]) -> dict[TableName, Mapping[str, PartitionCosts]]:
         """Where the partitions of the lists lie."""
         return {name: self._lists.costs(one.key, one.index) for name, one in listed.items()}
-
-
-def _keys(question: Question, answer: QueryResult) -> Keys | SkipReason:
-    """The keys in an answer, or why there are none that can be used."""
-    if isinstance(answer, QueryFailed):
-        return _FAILURES.get(answer.kind, SkipReason.KEY_QUERY_FAILED)
-    return question.read(answer.rows)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Lock
 
+from proxy import iceberg_tables
 from proxy.config import CatalogSection
 from proxy.queries import Query, QueryResult, Rows
 from rewriter import Column, TableFacts, TableKind, TableName, ViewText
@@ -32,6 +33,19 @@ def view_text_query(name: TableName, settings: CatalogSection) -> Query:
     Spark 4 knows it. Before, a temporary view's text cannot be had in SQL.
     """
     return _query(f"DESCRIBE TABLE EXTENDED {name.sql} AS JSON", 1, settings)
+
+
+def columns_query(name: TableName, settings: CatalogSection) -> Query:
+    """The statement whose answer `read_columns` reads: what a reader of a version of a table sees."""
+    sql = f"DESCRIBE QUERY SELECT * FROM {name.sql}"  # noqa: S608 - a quoted name
+    return _query(sql, settings.describe_rows_max, settings)
+
+
+def read_columns(result: QueryResult) -> tuple[Column, ...]:
+    """The columns of a query; none where it failed."""
+    if not isinstance(result, Rows):
+        return ()
+    return tuple(Column(str(row[0]), str(row[1]).lower()) for row in result.rows)
 
 
 def partitions_query(name: TableName, settings: CatalogSection) -> Query:
@@ -61,11 +75,13 @@ def read_description(result: QueryResult) -> TableFacts | None:
     details = dict(sections.get(_DETAILS_HEADING, ()))
     columns = tuple(Column(name, type_name.lower()) for name, type_name in sections.get("", ()))
     partition_columns = tuple(name for name, _ in sections.get(_PARTITIONS_HEADING, ()))
+    is_iceberg = details.get("Provider", "").lower() == iceberg_tables.PROVIDER
+    transforms = sections.pop(iceberg_tables.TRANSFORMS_HEADING, ()) if is_iceberg else ()
     if not columns or any(heading not in _KNOWN_HEADINGS for heading in sections):
         return None
     # A temporary view has no details, or says VIEW: neither is a table.
     is_table = details.get("Type") in {"MANAGED", "EXTERNAL"}
-    return TableFacts(
+    facts = TableFacts(
         columns=columns,
         partition_columns=partition_columns,
         provider=details.get("Provider", "").lower(),
@@ -76,6 +92,9 @@ def read_description(result: QueryResult) -> TableFacts | None:
         bucket_count=_bucket_count(details.get("Num Buckets", "")),
         view=None if is_table else _lasting_view(details),
     )
+    if not is_iceberg:
+        return facts
+    return iceberg_tables.with_iceberg(facts, (transform for _, transform in transforms), details)
 
 
 def _full_name(details: Mapping[str, str]) -> TableName | None:

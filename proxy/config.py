@@ -234,6 +234,9 @@ class RewriteSection(_Section, frozen=True):
     gate_retry_s: Seconds = 600.0
     # How old remembered keys may be. 0: keys are asked for with each statement.
     key_staleness_s: Staleness = 0.0
+    # The same for keys that were read at the snapshot of an Iceberg table, and are used only while it is current.
+    # What a user may no longer read is forgotten after so long.
+    key_snapshot_s: Staleness = 300.0
     # Keys remembered, all sessions together.
     key_cache_bytes_max: Bytes = 64 * 1024 * 1024
     # What caused a failure or a slowdown is put aside for this long, and longer if it does so again.
@@ -311,7 +314,10 @@ class CatalogSection(_Section, frozen=True):
 
 
 class FilesSection(_Section, frozen=True):
-    """The file index: what `starpruner pipeline` has written of each file's columns, to skip files by."""
+    """The file index: what `starpruner pipeline` has written of each file's columns, to skip files by.
+
+    The limits hold for the files of Iceberg tables too, of which Iceberg's own metadata tables tell.
+    """
 
     # Its table. Empty: there is none, and nothing is asked. Read in the client's own session, by its own rights.
     index: QualifiedTableOrNothing = ""

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from proxy.asking import Asking, KeyAnswers, Listed, Memory, Queries, Timings
+from proxy.asking import Asking, Listed, Queries
 from proxy.config import RewriteSection
 from proxy.gate import Fact, Opinion, Run, Subject, Way
+from proxy.key_questions import KeyAnswers, Memory
 from proxy.knobs import Knobs
 from proxy.listings import SessionListings
 from proxy.narrowable import facts_of, has_own_filters_alone, narrowable, spares_too_little
 from proxy.shared import Shared
+from proxy.snapshots import Scanned
+from proxy.timings import Timings
 from proxy.ward import Kind, PutAside
 from rewriter import (
     Limits,
@@ -50,9 +53,7 @@ class Terms:
     @property
     def memory(self) -> Memory | None:
         """The remembered keys that may be used."""
-        if self.state is None or not self.knobs.key_staleness_s:
-            return None
-        return Memory(self.state, self.knobs.key_staleness_s)
+        return None if self.state is None else Memory(self.state, self.knobs.key_staleness_s)
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ class Decision:
     subject: Subject | None = None
     facts: tuple[Fact, ...] = ()
     opinion: Opinion | None = None
+    # The snapshots that are named in the statement once it is narrowed, of tables that keys were read from.
+    reads: Mapping[TableName, Scanned] = field(default_factory=dict)
     # What of it was put aside because it did harm; for explain.
     put_aside: tuple[PutAside, ...] = ()
 
@@ -201,9 +204,13 @@ class Decider:
         fence = self._shared.writes.open()
         answers: KeyAnswers = {}
         if terms.run_key_queries:
+            at_snapshots = yield from self._asking.pinned(planned, limits, timings)
+            if at_snapshots is not None:
+                planned = at_snapshots.plan
+                known = replace(known, plan=planned, reads=at_snapshots.reads)
             answers = yield from self._asking.keys(planned, terms.memory, fence, timings)
         listed = yield from self._asking.partitions(planned.wants_partitions(answers), timings)
-        files = yield from self._asking.files(planned.wants_files(answers), timings)
+        files = yield from self._asking.files(planned, answers, timings)
         result = apply(planned, answers, limits, self._asking.costs(listed), files)
         if skip is None and not fence.holds({name for question in answers for name in question.tables}):
             skip = SkipReason.SMALL_SIDE_WRITTEN

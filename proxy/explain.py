@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from proxy.asking import Timings
 from proxy.decision import Decision
+from proxy.timings import Timings
 from rewriter import Keys, KeySet, Question, ScanOutcome, SkipReason
 from rewriter.partition_index import PartitionIndex
 from rewriter.partition_values import NotIndexableError
@@ -46,6 +46,13 @@ class ScanView(msgspec.Struct):
     skip_sentence: str | None
 
 
+class SnapshotView(msgspec.Struct):
+    """A table that both the keys and the statement are read from at one snapshot."""
+
+    table: str
+    snapshot_id: int
+
+
 class ExplainView(msgspec.Struct):
     """The answer of POST /explain. `timings_ms` has catalog, key_queries and total."""
 
@@ -59,6 +66,8 @@ class ExplainView(msgspec.Struct):
     reckoning: str | None
     # What is put aside for a while, of this statement and of the rules, in words.
     put_aside: list[str]
+    # Iceberg tables of which the rewritten statement names the snapshot that the keys are of.
+    snapshots: list[SnapshotView]
     timings_ms: dict[str, float]
 
 
@@ -74,6 +83,7 @@ def view(decision: Decision) -> ExplainView:
         skip_sentence=_sentence(decision.skip),
         reckoning=decision.opinion.reckoning.sentence if decision.opinion is not None else None,
         put_aside=[one.sentence for one in decision.put_aside],
+        snapshots=[SnapshotView(str(name), one.snapshot_id) for name, one in decision.reads.items()],
         timings_ms=_timings(decision.timings),
     )
 
@@ -146,6 +156,7 @@ def text(explained: ExplainView) -> str:
     if explained.reckoning is not None:
         lines.append(f"  {explained.reckoning}")
     lines += [f"  {sentence}" for sentence in explained.put_aside]
+    lines += [f"  Keys of {one.table} are those of snapshot {one.snapshot_id}." for one in explained.snapshots]
     for scan in explained.scans:
         lines += ["", *_scan_lines(scan)]
     timings = ", ".join(f"{name.replace('_', ' ')} {ms:g} ms" for name, ms in explained.timings_ms.items())

@@ -6,13 +6,10 @@ file is skipped only while its path, size and time are those of the file that wa
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
-from threading import Lock
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from proxy.config import FilesSection
@@ -24,6 +21,7 @@ from proxy.file_index import (
     read_tables,
     tables_query,
 )
+from proxy.kept import Kept
 from proxy.known import Known, owner_of
 from proxy.queries import Query, QueryResult, Rows
 from rewriter import TableFacts
@@ -69,11 +67,7 @@ class FileLists:
     def __init__(self, settings: FilesSection, clock: Callable[[], float]) -> None:
         self._settings = settings
         self._clock = clock
-        self._lock = Lock()
-        self._fetched: OrderedDict[_Key, _Fetched] = OrderedDict()
-        self._weight = 0
-        # Those that some session is fetching at this moment: others go on without.
-        self._under_way: set[_Key] = set()
+        self._fetched = Kept[_Key, _Fetched](settings.files_kept_max)
 
     def overview(self, known: Known) -> _Asking[Overview]:
         """The tables that the index has, for a session that may read it."""
@@ -129,14 +123,14 @@ class FileLists:
         fetched = self._current(key, overview, type_names)
         if fetched is not None:
             return fetched.index
-        with self._alone(key) as is_alone:
+        with self._fetched.alone(key) as is_alone:
             if not is_alone:
                 return None
             asked_at = self._clock()
             answer = yield files_query(key.table, self._settings)
             index = FileIndex.of_rows(answer.rows, type_names) if isinstance(answer, Rows) else None
             until = self._clock() + self._settings.tables_ttl_s
-            self._keep(key, _Fetched(index, overview.tables[key.table], type_names, asked_at, until))
+            self._fetched.put(key, _Fetched(index, overview.tables[key.table], type_names, asked_at, until))
             return index
 
     def _find(self, facts: TableFacts, known: Known) -> _Asking[tuple[_Key, Overview] | None]:
@@ -156,34 +150,9 @@ class FileLists:
         Another session may have fetched rows that this one has not heard of yet: two that heard different things
         would else fetch them in turns.
         """
-        with self._lock:
-            fetched = self._fetched.get(key)
-            if fetched is None or fetched.type_names != type_names:
-                return None
-            if fetched.table != overview.tables[key.table] and fetched.at < overview.at:
-                return None
-            if fetched.index is None and fetched.until <= self._clock():
-                return None
-            self._fetched.move_to_end(key)
-            return fetched
-
-    @contextmanager
-    def _alone(self, key: _Key) -> Iterator[bool]:
-        """Whether nobody else is fetching these files; while this lasts, nobody else begins to."""
-        with self._lock:
-            is_alone = key not in self._under_way
-            self._under_way.add(key)
-        try:
-            yield is_alone
-        finally:
-            if is_alone:
-                self._under_way.discard(key)
-
-    def _keep(self, key: _Key, fetched: _Fetched) -> None:
-        with self._lock:
-            before = self._fetched.pop(key, None)
-            self._weight += fetched.weight - (before.weight if before is not None else 0)
-            self._fetched[key] = fetched
-            while self._weight > self._settings.files_kept_max and len(self._fetched) > 1:
-                _, oldest = self._fetched.popitem(last=False)
-                self._weight -= oldest.weight
+        fetched = self._fetched.get(key)
+        if fetched is None or fetched.type_names != type_names:
+            return None
+        if fetched.table != overview.tables[key.table] and fetched.at < overview.at:
+            return None
+        return fetched if fetched.index is not None or fetched.until > self._clock() else None

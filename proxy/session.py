@@ -25,6 +25,7 @@ from proxy.session_state import SessionState
 from proxy.sessions import Opened
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict
 from proxy.shared import Shared
+from proxy.snapshots import SNAPSHOT_GONE
 from proxy.ward import Cause
 from proxy.writes import SessionWrites
 from rewriter.keys import literal
@@ -133,9 +134,11 @@ class Session:
 
         def ended(ending: Ending) -> None:
             shared.metrics.ended(ending.end, ending.seconds, rewritten=decision.is_narrowed)
-            # Neither says that to narrow does not pay: keys had changed, or a filter was longer than it will be.
-            expected = any(words in ending.message for words in (KEYS_CHANGED, FILTER_REFUSED))
-            if decision.is_narrowed and rewrite is not None and subject is not None:
+            # None says that to narrow does not pay: keys had changed, a filter was longer than it will be, or a
+            # snapshot was expired as soon as another one was current.
+            is_gone = SNAPSHOT_GONE in ending.message
+            expected = is_gone or any(words in ending.message for words in (KEYS_CHANGED, FILTER_REFUSED))
+            if decision.is_narrowed and rewrite is not None and subject is not None and not is_gone:
                 learn(ending, rewrite, subject.name, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
             if run is not None and not expected:
                 shared.gate.ended(run, ending)
@@ -165,7 +168,7 @@ class Session:
                 shared.quarantine.blame(rewrite.rules, rewrite.tables, subject.name, cause)
 
         limits = ShadowLimits(settings.statement_s, settings.total_s, shared.config.rewrite.key_query_bytes_max)
-        yield from watch(Pair.of(sql, rewrite), limits, shared.clock, shared.differences, told)
+        yield from watch(Pair.of(sql, rewrite, decision.reads), limits, shared.clock, shared.differences, told)
 
     # --- knobs
 

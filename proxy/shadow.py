@@ -16,7 +16,8 @@ from typing import Final, TypeAlias, TypeVar
 from proxy.answer_order import doubts, unbounded
 from proxy.checksum import Checksum, Columns
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
-from rewriter import Keys, Question, Rewrite
+from proxy.snapshots import SCAN_ROWS_MAX, Scanned, read_scan, scan_sql
+from rewriter import Keys, Question, Rewrite, TableName
 
 T = TypeVar("T")
 Queries: TypeAlias = Generator[Query, QueryResult, T]
@@ -66,12 +67,15 @@ class Pair:
     original: str = field(repr=False)
     rewritten: str = field(repr=False)
     keys: Mapping[Question, Keys] = field(default_factory=dict, repr=False)
+    # What the names stood for that the rewritten text reads at a snapshot.
+    reads: Mapping[TableName, Scanned] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, original: str, rewrite: Rewrite) -> Pair:
+    def of(cls, original: str, rewrite: Rewrite, reads: Mapping[TableName, Scanned] | None = None) -> Pair:
         """A statement and what became of it."""
         asked = (pair for outcome in rewrite.scans for pair in outcome.reducers)
-        return cls(original, rewrite.text, {r.key_query: keys for r, keys in asked if keys is not None})
+        keys = {r.key_query: keys for r, keys in asked if keys is not None}
+        return cls(original, rewrite.text, keys, reads or {})
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,7 @@ class _Comparing:
             return Verdict.EQUAL
         yield from self._once_more(original, rewritten)
         yield from self._same_keys()
+        yield from self._same_snapshots()
         if self._rewritten is None:
             return Verdict.FAILED
         yield from self._no_other_reason(original, self._original, self._rewritten)
@@ -183,6 +188,13 @@ class _Comparing:
             rows = _rows(answer, "the keys, asked for once more,")
             if question.read(rows.rows) != keys:
                 raise _EndedError(Verdict.UNSTABLE, "a small side has other keys by now")
+
+    def _same_snapshots(self) -> Queries[None]:
+        """Ends the comparison if the original reads something else by now than the snapshots in the other text."""
+        for name, scanned in self._pair.reads.items():
+            answer = yield self._query(scan_sql(name), SCAN_ROWS_MAX)
+            if read_scan(answer) != scanned:
+                raise _EndedError(Verdict.UNSTABLE, "a small side has another snapshot by now")
 
     def _no_other_reason(self, text: str, one: Checksum, other: Checksum) -> Queries[None]:
         """Ends the comparison if order, chance or rounding may explain the difference."""

@@ -14,12 +14,14 @@ from proxy.config import Config
 from proxy.differences import Differences
 from proxy.file_lists import FileLists
 from proxy.gate import CostGate
+from proxy.iceberg_files import IcebergFiles
 from proxy.key_cache import KeyCache
 from proxy.known import Knowledge
 from proxy.metastore import Metastore
 from proxy.metrics import Metrics
 from proxy.partition_lists import SharedLists
 from proxy.quarantine import Quarantine
+from proxy.snapshots import Snapshots
 from proxy.store import PartitionStore
 from proxy.writes import WriteLog, Writes
 
@@ -44,6 +46,8 @@ class Shared:
     clock: Callable[[], float]
     lists: SharedLists
     files: FileLists
+    iceberg_files: IcebergFiles
+    snapshots: Snapshots
     metastore: Metastore
     gate: CostGate
     quarantine: Quarantine
@@ -71,6 +75,8 @@ class Shared:
             clock=clock,
             lists=SharedLists(store),
             files=FileLists(config.files, clock),
+            iceberg_files=IcebergFiles(config.files, clock),
+            snapshots=Snapshots(clock),
             metastore=Metastore(rewrite.metastore, rewrite.quarantine_s, clock),
             gate=CostGate(clock, rewrite.gate_retry_s),
             quarantine=Quarantine(rewrite.quarantine_s, clock),
@@ -93,6 +99,7 @@ class Shared:
         self.gate.retry_s = rewrite.gate_retry_s
         if config.files != before.files:
             self.files = FileLists(config.files, self.clock)
+            self.iceberg_files = IcebergFiles(config.files, self.clock)
         if (config.catalog, config.files) != (before.catalog, before.files):
             # A description of a table says which of its columns are indexed.
             self.knowledge = Knowledge(config.catalog, self.clock)

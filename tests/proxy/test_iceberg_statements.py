@@ -1,0 +1,170 @@
+"""A session's decisions about Iceberg tables: what it asks, which snapshots it names, and what it remembers."""
+
+import json
+
+import pytest
+from iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, described, rows, scan
+from test_session import OWNER, Script, failed, played, sent
+from test_session_policies import Stage
+
+from proxy.config import RewriteSection
+from proxy.explain import text, view
+from proxy.queries import FailureKind
+from proxy.rulings import End, Ending
+from proxy.snapshots import SNAPSHOT_GONE
+
+SQL = "SELECT f.v FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
+AT = f"VERSION AS OF {DAYS_SNAPSHOT}"
+NEXT = f"VERSION AS OF {NEXT_SNAPSHOT}"
+UNPINNED_KEYS = "SELECT d.`k` AS key, typeof(d.`k`) AS type FROM d WHERE (d.g = 1) LIMIT 5001"
+PINNED_KEYS = UNPINNED_KEYS.replace("FROM d", f"FROM d {AT}")
+FOUND = rows((7, "int"), (9, "int"))
+NARROWED = (
+    "SELECT f.v FROM (SELECT * FROM f WHERE (`k` IN (7, 9) OR typeof(`k`) <> 'int')) AS f"
+    f" JOIN d {AT} ON f.k = d.k WHERE d.g = 1"
+)
+UNPINNED = NARROWED.replace(f" {AT}", "")
+DESCRIBE: Script = [
+    ("DESCRIBE TABLE EXTENDED `d`", described("ice.db.d", ("k", "int"), ("g", "int"))),
+    ("DESCRIBE TABLE EXTENDED `f`", described("ice.db.f", ("k", "int"), ("v", "string"), size_bytes=10**11)),
+]
+NOW = ("EXPLAIN SELECT 1 FROM `d`", scan("ice.db.d"))
+LATER = (NOW[0], scan("ice.db.d", snapshot=NEXT_SNAPSHOT))
+VERSION = (f"EXPLAIN SELECT 1 FROM `d` {AT}", scan("ice.db.d"))
+PINNED: Script = [NOW, VERSION, (PINNED_KEYS, FOUND)]
+OF_K = "readable_metrics.`k`"
+FILES_SQL = (
+    "SELECT file_path, file_size_in_bytes, 0L, record_count, to_json(named_struct('k', named_struct('type', 'int',"
+    f" 'low', CAST({OF_K}.lower_bound AS STRING), 'high', CAST({OF_K}.upper_bound AS STRING),"
+    f" 'nulls', {OF_K}.null_value_count))), NULL FROM `ice`.`db`.`f`.`data_files`"
+)
+
+
+def a_file(path: str, low: int, high: int) -> tuple[str, int, int, int, str, None]:
+    bounds = {"type": "int", "low": str(low), "high": str(high), "nulls": 0}
+    return path, 1_000, 0, 10, json.dumps({"k": bounds}), None
+
+
+FILES = (FILES_SQL, rows(*(a_file(f"/f/{at}", at, at) for at in range(20))))
+LISTED: Script = [OWNER, FILES]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_keys_and_statement_name_the_same_snapshot(stage: Stage) -> None:
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED]) == NARROWED
+
+
+def test_keys_of_a_snapshot_are_remembered_and_the_snapshot_is_asked_for_each_time(stage: Stage) -> None:
+    one = stage.session()
+    _ = sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    assert sent(one.rewrite(SQL), [NOW]) == NARROWED
+
+
+def test_keys_of_another_snapshot_are_asked_for_anew(stage: Stage) -> None:
+    one = stage.session()
+    _ = sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    version = (VERSION[0].replace(AT, NEXT), LATER[1])
+    narrowed = sent(one.rewrite(SQL), [LATER, version, (PINNED_KEYS.replace(AT, NEXT), FOUND)])
+    assert narrowed == NARROWED.replace(AT, NEXT)
+
+
+def test_keys_of_a_snapshot_are_for_other_sessions_of_the_same_user_alone(stage: Stage) -> None:
+    _ = sent(stage.session().rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    assert sent(stage.session().rewrite(SQL), [NOW]) == NARROWED
+    asked: Script = [*DESCRIBE, NOW, (PINNED_KEYS, FOUND), (OWNER[0], rows(("bob",))), FILES]
+    assert sent(stage.session("bob").rewrite(SQL), asked) == NARROWED
+
+
+def test_keys_of_a_snapshot_are_asked_for_again_after_some_minutes(stage: Stage) -> None:
+    one = stage.session()
+    _ = sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    stage.now = 301.0
+    assert sent(one.rewrite(SQL), [*DESCRIBE, NOW, (PINNED_KEYS, FOUND)]) == NARROWED
+
+
+def test_that_keys_of_a_snapshot_are_remembered_can_be_switched_off() -> None:
+    one = Stage(rewrite=RewriteSection(key_snapshot_s=0)).session()
+    _ = sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    assert sent(one.rewrite(SQL), [NOW, (PINNED_KEYS, FOUND)]) == NARROWED
+
+
+def test_a_write_that_is_under_way_is_no_reason_to_leave_a_pinned_statement_alone(stage: Stage) -> None:
+    other = stage.session("bob")
+    _ = played(other.rewrite("INSERT INTO d VALUES (8, 1)"), [])
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED]) == NARROWED
+
+
+def test_where_the_name_reads_something_else_than_the_version_neither_names_it(stage: Stage) -> None:
+    altered = (NOW[0], scan("ice.db.d", schema=2))
+    asked: Script = [*DESCRIBE, altered, VERSION, (UNPINNED_KEYS, FOUND), *LISTED]
+    assert sent(stage.session().rewrite(SQL), asked) == UNPINNED
+
+
+def test_without_a_snapshot_to_name_the_write_fence_counts(stage: Stage) -> None:
+    other = stage.session("bob")
+    _ = played(other.rewrite("INSERT INTO d VALUES (8, 1)"), [])
+    staged = (NOW[0], scan("ice.db.d", branch="audit"))
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, staged, (UNPINNED_KEYS, FOUND), *LISTED]) == SQL
+
+
+def test_a_statement_that_is_not_narrowed_goes_on_as_it_came(stage: Stage) -> None:
+    asked: Script = [*DESCRIBE, NOW, VERSION, (PINNED_KEYS, failed(FailureKind.REJECTED))]
+    assert sent(stage.session().rewrite(SQL), asked) == SQL
+
+
+def test_a_snapshot_that_was_expired_in_the_meantime_puts_nothing_aside(stage: Stage) -> None:
+    one = stage.session()
+    ruling = played(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    assert ruling.may_rerun
+    ruling.ended(Ending(End.RESCUED, 0.1, f"{SNAPSHOT_GONE} {DAYS_SNAPSHOT}"))
+    assert sent(one.rewrite(SQL), [NOW]) == NARROWED
+
+
+def test_with_strict_consistency_a_pinned_statement_needs_no_check() -> None:
+    one = Stage(rewrite=RewriteSection(consistency="strict")).session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED]) == NARROWED
+
+
+def test_a_version_that_the_statement_names_itself_is_described_by_its_own_columns(stage: Stage) -> None:
+    sql = SQL.replace("JOIN d", "JOIN d VERSION AS OF 5")
+    asked: Script = [
+        *DESCRIBE[:1],
+        ("DESCRIBE QUERY SELECT * FROM `d` VERSION AS OF 5", rows(("k", "int", ""), ("g", "int", ""))),
+        DESCRIBE[1],
+        (PINNED_KEYS.replace(AT, "VERSION AS OF 5"), FOUND),
+        *LISTED,
+    ]
+    assert sent(stage.session().rewrite(sql), asked) == NARROWED.replace(AT, "VERSION AS OF 5")
+
+
+def test_the_files_of_a_table_are_listed_once_for_each_user_and_column(stage: Stage) -> None:
+    one = stage.session()
+    _ = sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    other_keys = (PINNED_KEYS.replace("d.g = 1", "d.g = 2"), FOUND)
+    assert "IN (7, 9)" in sent(one.rewrite(SQL.replace("d.g = 1", "d.g = 2")), [NOW, other_keys])
+
+
+def test_where_files_cannot_be_listed_the_statement_is_narrowed_all_the_same(stage: Stage) -> None:
+    unlisted = (FILES_SQL, failed(FailureKind.TOO_MANY_ROWS))
+    one = stage.session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, OWNER, unlisted]) == NARROWED
+    # Nor is it tried again for a while.
+    assert sent(one.rewrite(SQL), [NOW]) == NARROWED
+
+
+def test_explain_says_which_snapshots_the_keys_are_of_and_how_many_files_are_kept(stage: Stage) -> None:
+    one = stage.session()
+    explained = view(played(one.explain(SQL, run_key_queries=True), [*DESCRIBE, *PINNED, *LISTED]))
+    assert [(one.table, one.snapshot_id) for one in explained.snapshots] == [("d", DAYS_SNAPSHOT)]
+    assert (explained.scans[0].files.kept, explained.scans[0].files.total) == (2, 20)
+    assert f"Keys of d are those of snapshot {DAYS_SNAPSHOT}." in text(explained)
+
+
+def test_explain_without_key_queries_names_no_snapshot(stage: Stage) -> None:
+    explained = view(played(stage.session().explain(SQL, run_key_queries=False), DESCRIBE))
+    assert explained.snapshots == []
+    assert not explained.changed

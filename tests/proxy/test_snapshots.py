@@ -1,0 +1,105 @@
+"""Which tables are read at a snapshot: those of which the version reads exactly what the name reads."""
+
+from collections.abc import Sequence
+
+import pytest
+from iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, rows, scan
+from test_session import failed, played
+
+from proxy.config import CatalogSection
+from proxy.queries import FailureKind, QueryResult
+from proxy.snapshots import Scanned, Snapshots
+from rewriter import TableName
+
+D = TableName(("d",))
+NAME = "EXPLAIN SELECT 1 FROM `d`"
+VERSION = f"EXPLAIN SELECT 1 FROM `d` VERSION AS OF {DAYS_SNAPSHOT}"
+NOW = Scanned("ice.db.d", 3, DAYS_SNAPSHOT)
+SAME = scan("ice.db.d", schema=3)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def current(snapshots: Snapshots, script: Sequence[tuple[str, QueryResult]]) -> dict[TableName, Scanned]:
+    return played(snapshots.current({D}, CatalogSection()), script)
+
+
+def test_a_version_that_reads_what_the_name_reads_is_the_current_one() -> None:
+    assert current(Snapshots(Clock()), [(NAME, SAME), (VERSION, SAME)]) == {D: NOW}
+
+
+def test_that_a_version_reads_what_the_name_reads_is_asked_once_for_each_snapshot() -> None:
+    snapshots = Snapshots(Clock())
+    _ = current(snapshots, [(NAME, SAME), (VERSION, SAME)])
+    assert current(snapshots, [(NAME, SAME)]) == {D: NOW}
+    later, version = (
+        scan("ice.db.d", snapshot=NEXT_SNAPSHOT),
+        VERSION.replace(str(DAYS_SNAPSHOT), str(NEXT_SNAPSHOT)),
+    )
+    found = current(snapshots, [(NAME, later), (version, later)])
+    assert found == {D: Scanned("ice.db.d", 0, NEXT_SNAPSHOT)}
+
+
+def test_a_table_whose_schema_is_younger_than_its_snapshot_is_not_read_at_it() -> None:
+    """Its columns may have the same names and types: one was dropped, and another one added in its place."""
+    snapshots = Snapshots(Clock())
+    assert current(snapshots, [(NAME, SAME), (VERSION, scan("ice.db.d", schema=1))]) == {}
+    assert current(snapshots, [(NAME, SAME)]) == {}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        scan("ice.db.d", branch="audit"),
+        scan("ice.db.d").__class__((), (), 0.1),
+        rows(("== Physical Plan ==\n*(1) Scan parquet db.d",)),
+        rows(("Error occurred during query planning:",), ("Cannot find snapshot with ID 77",)),
+        rows((f"{SAME.rows[0][0]}\n{SAME.rows[0][0]}",)),
+        failed(FailureKind.REJECTED),
+        failed(FailureKind.DEADLINE),
+    ],
+)
+def test_a_name_that_is_not_certain_to_read_a_snapshot_is_left_as_it_is(answer: QueryResult) -> None:
+    assert current(Snapshots(Clock()), [(NAME, answer)]) == {}
+
+
+def test_an_empty_table_has_no_snapshot() -> None:
+    empty = str(SAME.rows[0][0]).replace(str(DAYS_SNAPSHOT), "null")
+    assert current(Snapshots(Clock()), [(NAME, rows((empty,)))]) == {}
+
+
+def test_a_check_that_failed_is_made_again() -> None:
+    snapshots = Snapshots(Clock())
+    assert current(snapshots, [(NAME, SAME), (VERSION, failed(FailureKind.DEADLINE))]) == {}
+    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)]) == {D: NOW}
+
+
+def test_a_snapshot_that_is_gone_at_once_is_not_named() -> None:
+    gone = rows(("Error occurred during query planning:",), (f"Cannot find snapshot with ID {DAYS_SNAPSHOT}",))
+    assert current(Snapshots(Clock()), [(NAME, SAME), (VERSION, gone)]) == {}
+
+
+def test_an_iceberg_whose_plans_name_no_schema_is_not_asked_with_each_statement() -> None:
+    clock = Clock()
+    snapshots = Snapshots(clock)
+    silent = rows(("+- BatchScan ice.db.d[] IcebergScan(table=ice.db.d, branch=null, filters=, groupedBy=)",))
+    assert current(snapshots, [(NAME, silent)]) == {}
+    clock.now = 599.0
+    assert current(snapshots, []) == {}
+    clock.now = 601.0
+    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)]) == {D: NOW}
+
+
+def test_only_so_many_are_remembered() -> None:
+    snapshots = Snapshots(Clock(), read_alike_max=1)
+    _ = current(snapshots, [(NAME, SAME), (VERSION, SAME)])
+    e, other = TableName(("e",)), scan("ice.db.e")
+    script = [(sql.replace("`d`", "`e`"), other) for sql in (NAME, VERSION)]
+    assert played(snapshots.current({e}, CatalogSection()), script).keys() == {e}
+    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)]) == {D: NOW}
