@@ -68,13 +68,20 @@ class SparkUi:
             f"{self.url} shows no completed {nodes!r} after execution {after} within {SETTLE_SECONDS_MAX} s"
         )
 
+    def input_bytes(self) -> int:
+        """What the tasks that have ended read, all together, as Spark counts it."""
+        executors = _get(f"{self._application}/executors")
+        return sum(int(executor["totalInputBytes"]) for executor in executors)
+
+    @property
+    def _application(self) -> str:
+        (application,) = _get(f"{self.url}/api/v1/applications")
+        return f"{self.url}/api/v1/applications/{application['id']}"
+
     def _executions(self, *, details: bool) -> list[dict[str, Any]]:
-        applications = _get(f"{self.url}/api/v1/applications")
         # Spark keeps no more executions than spark.sql.ui.retainedExecutions.
         query = f"details={str(details).lower()}&planDescription=false&offset=0&length=2147483647"
-        executions: list[dict[str, Any]] = _get(
-            f"{self.url}/api/v1/applications/{applications[0]['id']}/sql?{query}"
-        )
+        executions: list[dict[str, Any]] = _get(f"{self._application}/sql?{query}")
         return executions
 
 

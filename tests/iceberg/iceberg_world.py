@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from random import Random
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeAlias
 
 from iceberg_tables import IcebergTable, some_transforms
 from layout_tables import some_rows
@@ -52,14 +52,22 @@ class IcebergWorld:
 
     def change(self) -> None:
         """One commit, to a fact most often; by the proxied session itself now and then."""
-        tables = [table for table in self.star.tables if isinstance(table, IcebergTable)]
-        table = self.rng.choice([*tables, *(table for table in tables if table.is_large)])
-        event = self.rng.choice(_EVENTS)
+        table, event = self._chosen(_COMMITS + _CHANGES)
         writer = self.proxied if self.rng.random() < 0.3 else self.direct
         by = "the proxied session" if writer is self.proxied else "the direct one"
         self.events.append(f"{event.__name__} {table.name} by {by}")
         event(self, table, writer)
         self._tell_of(table.name)
+
+    def next_commit(self) -> Callable[[], None]:
+        """What makes one commit by the direct session once it is called."""
+        table, event = self._chosen(_COMMITS)
+
+        def commit() -> None:
+            self.events.append(f"{event.__name__} {table.name}")
+            event(self, table, self.direct)
+
+        return commit
 
     def append(self, table: IcebergTable, writer: hive.Connection) -> None:
         """Rows in new files."""
@@ -126,6 +134,11 @@ class IcebergWorld:
         """A column more, without a new snapshot: a star has it, the snapshot does not."""
         run(writer, f"ALTER TABLE {table.name} ADD COLUMN z{len(self.events)} INT")
 
+    def _chosen(self, events: Sequence[Event]) -> tuple[IcebergTable, Event]:
+        tables = [table for table in self.star.tables if isinstance(table, IcebergTable)]
+        facts = [table for table in tables if table.is_large]
+        return self.rng.choice([*tables, *facts]), self.rng.choice(events)
+
     def _new_rows(self, table: IcebergTable, rows_max: int) -> tuple[Row, ...]:
         columns = tuple(type(c)(c.name, _values_of(c.type_name)) for c in table.columns)
         return some_rows(self.rng, columns, self.rng.randint(1, rows_max))
@@ -164,7 +177,10 @@ def _values_of(type_name: str) -> str:
     return next((narrow for narrow, wider in _WIDER.items() if wider == type_name), type_name)
 
 
-_EVENTS: tuple[Callable[[IcebergWorld, IcebergTable, hive.Connection], None], ...] = (
+Event: TypeAlias = Callable[[IcebergWorld, IcebergTable, hive.Connection], None]
+
+# Of one snapshot each, or of none that has other rows.
+_COMMITS: tuple[Event, ...] = (
     IcebergWorld.append,
     IcebergWorld.append,
     IcebergWorld.overwrite,
@@ -175,7 +191,6 @@ _EVENTS: tuple[Callable[[IcebergWorld, IcebergTable, hive.Connection], None], ..
     IcebergWorld.compact,
     IcebergWorld.roll_back,
     IcebergWorld.expire,
-    IcebergWorld.repartition,
-    IcebergWorld.widen,
-    IcebergWorld.add_column,
 )
+# What a star is and what types keys have is another thing afterwards.
+_CHANGES: tuple[Event, ...] = (IcebergWorld.repartition, IcebergWorld.widen, IcebergWorld.add_column)
