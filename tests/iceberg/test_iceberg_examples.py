@@ -61,7 +61,8 @@ INSERT INTO respecified SELECT CAST(id AS INT), id FROM range(200, 400);
 ALTER TABLE respecified DROP PARTITION FIELD truncate(50, k);
 INSERT INTO respecified SELECT CAST(id AS INT), id FROM range(400, 500);
 CREATE TABLE few (k INT, ds DATE, s STRING, g INT) USING iceberg;
-INSERT INTO few VALUES (7, DATE'2026-01-01', 'ab1', 1), (410, DATE'2026-04-11', 'cd2', 1), (2, NULL, NULL, 2)"""
+INSERT INTO few VALUES (7, DATE'2026-01-01', 'ab1', 1), (410, DATE'2026-04-11', 'cd2', 1),
+  (2, NULL, NULL, 2), (101, NULL, NULL, 3)"""
 
 BEHIND = (
     """SELECT count(*), max(id) FROM students
@@ -151,12 +152,9 @@ def test_a_key_set_without_any_key_reads_no_file(sides: Sides) -> None:
 
 def test_rows_that_were_deleted_on_read_stay_deleted(sides: Sides) -> None:
     found = sides.compared(
-        "SELECT /*+ MERGE(d) */ f.k, f.v FROM deleted f JOIN many_keys d ON f.k = d.k "
-        "WHERE d.k BETWEEN 90 AND 110",
-        "deleted",
+        "SELECT /*+ MERGE(d) */ f.k, f.v FROM deleted f JOIN few d ON f.k = d.k WHERE d.g <> 2", "deleted"
     )
-    assert {k for k, _ in found.rows} == set(range(91, 110, 2))
-    assert (101, -101) in found.rows
+    assert sorted(found.rows) == [(7, 7), (101, -101)]
     assert found.direct.delete_files > 0
     assert found.proxied.files_planned < found.direct.files_planned
 
@@ -178,7 +176,7 @@ def test_columns_that_were_renamed_moved_widened_added_and_dropped_answer_as_bef
 def test_files_from_before_the_columns_changed_are_left_out_too(sides: Sides, column: str) -> None:
     found = sides.compared(
         f"SELECT /*+ MERGE(d) */ count(*) FROM evolved f JOIN evolved_keys d ON f.{column} = d.{column} "
-        "WHERE d.g = 1 AND d.key < 10",
+        "WHERE d.g = 1 AND d.added = 3",
         "evolved",
     )
     assert found.rows == [(1,)]
