@@ -16,9 +16,6 @@ from star_tables import VALUES, Row, Star, literal
 from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess
 
-# What a column's type may become, with all that was written before still read.
-_WIDER = {"int": "bigint", "decimal(5,2)": "decimal(9,2)"}
-
 
 class IcebergWorld:
     """What a seed stands for, as it is now."""
@@ -86,7 +83,7 @@ class IcebergWorld:
     def update(self, table: IcebergTable, writer: hive.Connection) -> None:
         """Keys become others."""
         column = table.columns[-1]
-        value = literal(column.type_name, self.rng.choice(VALUES[_values_of(column.type_name)]))
+        value = literal(column.type_name, self.rng.choice(VALUES[column.type_name]))
         run(writer, f"UPDATE {table.name} SET {column.name} = {value} WHERE {self._condition(table)}")
 
     def compact(self, table: IcebergTable, writer: hive.Connection) -> None:
@@ -120,15 +117,14 @@ class IcebergWorld:
         self.append(table, writer)
 
     def widen(self, table: IcebergTable, writer: hive.Connection) -> None:
-        """A column is of a wider type from now on, without a new snapshot."""
-        narrow = [column for column in table.columns if column.type_name in _WIDER and column.name[0] == "k"]
+        """A key is of a wider type from now on, without a new snapshot."""
+        narrow = [column.name for column in table.columns if column.type_name == "int" and column.name[0] == "k"]
         if not narrow:
             self.add_column(table, writer)
             return
-        column = self.rng.choice(narrow)
-        wider = _WIDER[column.type_name]
-        run(writer, f"ALTER TABLE {table.name} ALTER COLUMN {column.name} TYPE {wider}")
-        self._replace(table.with_column_of(column.name, wider))
+        name = self.rng.choice(narrow)
+        run(writer, f"ALTER TABLE {table.name} ALTER COLUMN {name} TYPE bigint")
+        self._replace(table.with_column_of(name, "bigint"))
 
     def add_column(self, table: IcebergTable, writer: hive.Connection) -> None:
         """A column more, without a new snapshot: a star has it, the snapshot does not."""
@@ -140,12 +136,11 @@ class IcebergWorld:
         return self.rng.choice([*tables, *facts]), self.rng.choice(events)
 
     def _new_rows(self, table: IcebergTable, rows_max: int) -> tuple[Row, ...]:
-        columns = tuple(type(c)(c.name, _values_of(c.type_name)) for c in table.columns)
-        return some_rows(self.rng, columns, self.rng.randint(1, rows_max))
+        return some_rows(self.rng, table.columns, self.rng.randint(1, rows_max))
 
     def _condition(self, table: IcebergTable) -> str:
         column = self.rng.choice(table.columns)
-        value = self.rng.choice(VALUES[_values_of(column.type_name)])
+        value = self.rng.choice(VALUES[column.type_name])
         return f"{column.name} = {literal(column.type_name, value)}"
 
     def _replace(self, changed: IcebergTable) -> None:
@@ -170,11 +165,6 @@ class IcebergWorld:
         # What `=` and IN cast to depends on it.
         run(session, f"SET spark.sql.ansi.enabled={str(self._ansi).lower()}")
         return session
-
-
-def _values_of(type_name: str) -> str:
-    """The type whose values stand for those of a wider one."""
-    return next((narrow for narrow, wider in _WIDER.items() if wider == type_name), type_name)
 
 
 Event: TypeAlias = Callable[[IcebergWorld, IcebergTable, hive.Connection], None]
