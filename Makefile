@@ -10,6 +10,7 @@
 # make bench-tpcds   all of TPC-DS at scale 1, which takes hours; goes on where it was stopped
 # make bench-wire    what the wire costs: large results, short calls, many sessions; ten minutes
 # make bench-layouts what files save that are told apart by a file index, on 50 million rows; half an hour or so
+# make bench-iceberg what narrowing saves on Iceberg tables of a hundred to ten thousand files; an hour or so
 # make check   format, lint, types, directions of imports
 # make wheel-demo  the wheel in an empty environment, and the demo run once from it
 
@@ -20,7 +21,7 @@ READY := .venv/ready
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
-.PHONY: setup demo test test-deep test-spark-3.5 iceberg bench bench-tpcds bench-wire bench-layouts wheel-demo check clean
+.PHONY: setup demo test test-deep test-spark-3.5 iceberg bench bench-tpcds bench-wire bench-layouts bench-iceberg wheel-demo check clean
 
 setup: $(READY)
 
@@ -88,6 +89,10 @@ bench-wire: setup
 
 bench-layouts: setup
 	PYTHONPATH=tests/layouts $(BIN)/python benchmarks/layouts.py --json .starpruner/bench/layouts.json
+
+bench-iceberg: iceberg
+	PYTHONPATH=tests/layouts:tests/clients:tests/iceberg $(BIN)/python benchmarks/iceberg.py \
+	  --json .starpruner/bench/iceberg.json
 
 bench-tpcds: setup
 	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/tpcds_on_spark.py --resume \

@@ -1,10 +1,11 @@
 """What Spark says about its own scans: partitions and files listed and read, from the REST API of its UI."""
 
 import json
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.request import urlopen
 
 # Spark's events arrive in its UI a moment after the client has its rows, on a busy machine many seconds after.
@@ -14,6 +15,9 @@ SETTLE_POLL_SECONDS = 0.05
 ANSWER_SECONDS_MAX = 60
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+# What a node of a plan counts, by Spark's own names for it; what never ran counts nothing.
+Metrics: TypeAlias = Mapping[str, str]
 
 
 class MetricsError(Exception):
@@ -46,40 +50,51 @@ class SparkUi:
 
     def scans_of(self, table: str, *, after: int) -> ScanMetrics:
         """What was scanned of a table since that execution; raises if nothing was."""
+        found = self.metrics_of(rf"Scan .*\.{re.escape(table)}", after=after)
+        return _sum([_scan(metrics) for metrics in found])
+
+    def metrics_of(self, nodes: str, *, after: int) -> list[Metrics]:
+        """What the nodes whose whole names match counted in plans since that execution; raises without any."""
+        wanted = re.compile(nodes)
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while time.monotonic() < deadline:
             executions = [e for e in self._executions(details=True) if e["id"] > after]
-            scans = [scan for execution in executions for scan in _scans(execution, table)]
+            found = [node for e in executions for node in e["nodes"] if wanted.fullmatch(node["nodeName"])]
             # One that was cancelled, as a question of the proxy may be, has ended too.
-            if scans and not any(execution["status"] == "RUNNING" for execution in executions):
-                return _sum(scans)
+            if found and not any(execution["status"] == "RUNNING" for execution in executions):
+                return [{metric["name"]: metric["value"] for metric in node["metrics"]} for node in found]
             time.sleep(SETTLE_POLL_SECONDS)
         raise MetricsError(
-            f"{self.url} shows no completed scan of {table} after execution {after} within {SETTLE_SECONDS_MAX} s"
+            f"{self.url} shows no completed {nodes!r} after execution {after} within {SETTLE_SECONDS_MAX} s"
         )
 
+    def input_bytes(self) -> int:
+        """What the tasks that have ended read, all together, as Spark counts it."""
+        executors = _get(f"{self._application}/executors")
+        return sum(int(executor["totalInputBytes"]) for executor in executors)
+
+    @property
+    def _application(self) -> str:
+        (application,) = _get(f"{self.url}/api/v1/applications")
+        return f"{self.url}/api/v1/applications/{application['id']}"
+
     def _executions(self, *, details: bool) -> list[dict[str, Any]]:
-        applications = _get(f"{self.url}/api/v1/applications")
         # Spark keeps no more executions than spark.sql.ui.retainedExecutions.
         query = f"details={str(details).lower()}&planDescription=false&offset=0&length=2147483647"
-        executions: list[dict[str, Any]] = _get(
-            f"{self.url}/api/v1/applications/{applications[0]['id']}/sql?{query}"
-        )
+        executions: list[dict[str, Any]] = _get(f"{self._application}/sql?{query}")
         return executions
 
 
-def _scans(execution: dict[str, Any], table: str) -> Iterator[ScanMetrics]:
-    for node in execution["nodes"]:
-        name = node["nodeName"]
-        if not (name.startswith("Scan ") and name.endswith(f".{table}")):
-            continue
-        metrics = {metric["name"]: metric["value"] for metric in node["metrics"]}
-        read = _count(metrics.get("number of files read"))
-        listed = metrics.get("static number of files read")
-        partitions = _count(metrics.get("number of partitions read"))
-        rows = _count(metrics.get("number of output rows"))
-        size = _size(metrics.get("size of files read"))
-        yield ScanMetrics(read if listed is None else _count(listed), read, partitions, rows, size)
+def _scan(metrics: Metrics) -> ScanMetrics:
+    read = count(metrics.get("number of files read"))
+    listed = metrics.get("static number of files read")
+    return ScanMetrics(
+        files_listed=read if listed is None else count(listed),
+        files_read=read,
+        partitions_read=count(metrics.get("number of partitions read")),
+        rows_read=count(metrics.get("number of output rows")),
+        bytes_read=_size(metrics.get("size of files read")),
+    )
 
 
 def _sum(scans: list[ScanMetrics]) -> ScanMetrics:
@@ -92,7 +107,7 @@ def _sum(scans: list[ScanMetrics]) -> ScanMetrics:
     )
 
 
-def _count(value: str | None) -> int:
+def count(value: str | None) -> int:
     """2924 of "2,924"; a scan that never ran has no value."""
     return int(value.replace(",", "")) if value else 0
 

@@ -71,4 +71,7 @@ def _settings(directory: Path, jar: Path) -> dict[str, str]:
             f"{prefix}.type": "hadoop",
             f"{prefix}.warehouse": str(warehouse),
         }
+    # Each session has catalogs of its own and loads the session's before anything can be set: it would see what
+    # other sessions commit half a minute late. A test of the other catalog can choose.
+    settings["spark.sql.catalog.spark_catalog.cache-enabled"] = "false"
     return settings

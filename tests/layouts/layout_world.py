@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Self
+from typing import ClassVar, Self
 from urllib.parse import unquote
 
 from layout_tables import Fact, Layout, some_rows
@@ -29,6 +29,8 @@ _NEW_USER = 0.7
 
 class World:
     """What a seed stands for, as it is now. Whoever changes a table tells both sessions, as Spark wants it."""
+
+    test: ClassVar[str] = "tests/layouts/test_layouts_differential.py"
 
     def __init__(
         self, rng: Random, star: Star, database: str, server: PipelineServer, proxy: ProxyProcess

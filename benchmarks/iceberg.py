@@ -1,0 +1,198 @@
+"""What narrowing saves on Iceberg tables: manifests, files, bytes and seconds, directly and through the proxy.
+
+By the number of files and of keys, on a partition column and on another, by a broadcast and by sort-merge. What is
+proxied has all in its times that the proxy does.
+"""
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from iceberg_facts import IcebergFacts, Question
+from iceberg_scans import IcebergScan, scans_of
+from iceberg_server import iceberg_server
+from pairs import WARM, Pair, Sides
+from pipeline_server import PipelineServer
+from pyhive import hive
+from reports import json_option, write_json
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from verdicts import Verdict, verdict
+
+from demo.hive import Row, connect, run, same_answer
+from demo.progress import Progress, shown_progress
+from demo.proxy_process import proxy_process
+
+_MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """What the fact was scanned for, and the bytes that all tasks read, those of the proxy's questions too."""
+
+    fact: IcebergScan
+    bytes_read: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One question of one number of files: both sides once for their scans, every run, and what they come to."""
+
+    files: int
+    question: Question
+    same_answer: bool
+    direct: Scanned
+    proxied: Scanned
+    pair: Pair
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was measured."""
+
+    runs: int
+    measured: Sequence[Measured]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The sessions to measure on, and the server to ask what it scanned."""
+
+    server: PipelineServer
+    sides: Sides
+
+    def measured(self, files: int, question: Question, runs: int, warm_ups: int) -> Measured:
+        """Take the time, then compare the answers and the scans: the cost gate has learnt by then what it will."""
+        pair = self.sides.measure(question.sql, WARM, runs=runs, warm_ups=warm_ups)
+        direct_rows, direct = self._scanned(self.sides.direct, question)
+        proxied_rows, proxied = self._scanned(self.sides.proxied, question)
+        same = same_answer(direct_rows, proxied_rows)
+        return Measured(files, question, same, direct, proxied, pair, verdict(pair))
+
+    def _scanned(self, session: hive.Connection, question: Question) -> tuple[list[Row], Scanned]:
+        ui = self.server.ui
+        latest, bytes_before = ui.last_execution(), ui.input_bytes()
+        rows = run(session, question.sql)
+        fact = scans_of(ui, question.table, after=latest)
+        return rows, Scanned(fact, ui.input_bytes() - bytes_before)
+
+
+@contextmanager
+def running(tables: Sequence[IcebergFacts], directory: Path, memory: str, progress: Progress) -> Iterator[Bench]:
+    """A server with the tables, and the proxy in front of it."""
+    progress("Starting Spark with Iceberg")
+    with ExitStack() as stack:
+        server = stack.enter_context(iceberg_server(directory / "server", memory=memory))
+        direct = stack.enter_context(closing(connect(server.endpoint)))
+        for one in tables:
+            one.ensure(direct, progress)
+        proxy = stack.enter_context(proxy_process(server.endpoint, directory / "proxy"))
+        proxied = stack.enter_context(closing(connect(proxy.endpoint)))
+
+        def open_session(is_proxied: bool) -> hive.Connection:  # noqa: FBT001 - one of two sides
+            return connect(proxy.endpoint if is_proxied else server.endpoint)
+
+        processes = (server.pid, proxy.child.process.pid)
+        yield Bench(server, Sides(direct, proxied, open_session, processes))
+
+
+def show(console: Console, report: Report) -> None:
+    """A table for each number of files, and where narrowing does not help."""
+    for files in dict.fromkeys(one.files for one in report.measured):
+        console.print(_table(files, [one for one in report.measured if one.files == files]))
+    console.print(
+        f"Seconds are medians of {report.runs} runs on each side, in turns. Ratio: proxied to direct. Files and "
+        "manifests are those of the fact; MiB read are of all tables, and of the proxy's questions.\n",
+        style="dim",
+    )
+    slower = [f"{one.files:,} files: {one.question.name}" for one in report.measured if one.verdict.slower]
+    console.print(f"Slower beyond noise: {'; '.join(slower) or 'none'}", highlight=False)
+
+
+def _table(files: int, measured: Sequence[Measured]) -> Table:
+    table = Table("join", title=f"{files:,} files", title_justify="left", box=SIMPLE)
+    for heading in (
+        "manifests",
+        "files planned",
+        "files read",
+        "MiB read",
+        "direct s",
+        "proxied s",
+        "ratio",
+        "cpu",
+    ):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in measured:
+        found, direct, proxied = one.verdict, one.direct.fact, one.proxied.fact
+        table.add_row(
+            one.question.name if one.same_answer else f"[bold red]ANOTHER ANSWER: {one.question.name}[/]",
+            f"{direct.manifests_read} > {proxied.manifests_read}",
+            f"{direct.files_planned:,} > {proxied.files_planned:,}",
+            f"{direct.splits_read:,} > {proxied.splits_read:,}",
+            f"{one.direct.bytes_read / _MEBIBYTE:,.1f} > {one.proxied.bytes_read / _MEBIBYTE:,.1f}",
+            f"{found.direct_s:.2f}",
+            f"{found.proxied_s:.2f}",
+            f"[bold red]{found.ratio:.2f}[/]" if found.slower else f"{found.ratio:.2f}",
+            "" if found.cpu_ratio is None else f"{found.cpu_ratio:.2f}",
+        )
+    return table
+
+
+@click.command()
+@json_option
+@click.option(
+    "--files",
+    "numbers_of_files",
+    type=click.IntRange(min=10),
+    multiple=True,
+    default=(100, 1_000, 10_000),
+    show_default=True,
+    help="Of each fact.",
+)
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".starpruner/bench/iceberg"),
+    show_default=True,
+    help="Where the tables are kept, made once for each number of files, and the logs.",
+)
+@click.option("--memory", default="4g", show_default=True, help="Of the server.")
+# One run tells nothing of the noise.
+@click.option("--runs", type=click.IntRange(min=2), default=5, show_default=True, help="On each side.")
+@click.option("--warm-ups", type=click.IntRange(min=0), default=2, show_default=True, help="Before them.")
+def main(  # noqa: PLR0913 - one parameter per option
+    *,
+    json_path: Path | None,
+    numbers_of_files: Sequence[int],
+    directory: Path,
+    memory: str,
+    runs: int,
+    warm_ups: int,
+) -> None:
+    """Measure what narrowing saves on Iceberg tables, directly and through the proxy."""
+    # Whatever ends it, the server and the proxy end with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    tables = [IcebergFacts(files) for files in numbers_of_files]
+    measured: list[Measured] = []
+    with (
+        shown_progress(Console(stderr=True)) as progress,
+        running(tables, directory, memory, progress) as bench,
+    ):
+        for facts in tables:
+            for question in facts.questions():
+                progress(f"Measuring {facts.files:,} files: {question.name}")
+                measured.append(bench.measured(facts.files, question, runs, warm_ups))
+                write_json(json_path, Report(runs, measured))
+    show(Console(), Report(runs, measured))
+    if wrong := [f"{one.files} files: {one.question.name}" for one in measured if not one.same_answer]:
+        raise click.ClickException(f"answered otherwise through the proxy: {', '.join(wrong)}")
+
+
+if __name__ == "__main__":
+    main()

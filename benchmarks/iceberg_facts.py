@@ -1,0 +1,112 @@
+"""Facts of some number of files, with and without partitions, and small sides of some number of keys."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyhive import hive
+
+from demo.hive import run
+from demo.progress import Progress
+
+# In a file of some 50 KB, so that ten thousand of them are made in minutes.
+ROWS_OF_A_FILE = 1_000
+# A table whose files are this small has as many manifests as one of a terabyte in Iceberg's own 8 MiB.
+_MANIFEST_BYTES = 64 << 10
+KEYS = (10, 100, 1_000, 10_000)
+STRATEGIES = ("MERGE", "BROADCAST")
+# Set on a table once it is complete.
+_MADE = "starpruner.made"
+
+
+@dataclass(frozen=True)
+class Question:
+    """One join."""
+
+    name: str
+    table: str
+    sql: str
+
+
+@dataclass(frozen=True)
+class IcebergFacts:
+    """The tables for one number of files, in a namespace of their own."""
+
+    files: int
+
+    @property
+    def namespace(self) -> str:
+        """What holds them."""
+        return f"ice.files_{self.files}"
+
+    @property
+    def _rows(self) -> int:
+        return self.files * ROWS_OF_A_FILE
+
+    def ensure(self, session: hive.Connection, progress: Progress) -> None:
+        """Make the tables that are missing."""
+        run(session, f"CREATE DATABASE IF NOT EXISTS {self.namespace}")
+        for name in ("by_key", "by_partition", "keys"):
+            table = f"{self.namespace}.{name}"
+            if _is_made(session, self.namespace, name):
+                continue
+            progress(f"Making {table}")
+            run(session, f"DROP TABLE IF EXISTS {table}")
+            for statement in self._statements(name, table):
+                run(session, statement)
+            run(session, f"ALTER TABLE {table} SET TBLPROPERTIES ('{_MADE}' = 'true')")
+
+    def _statements(self, name: str, table: str) -> Iterator[str]:
+        """A fact's files each have keys of their own; a partition is a file."""
+        if name == "keys":
+            yield f"CREATE TABLE {table} (k INT, p INT, g STRING) USING iceberg"
+            yield f"INSERT INTO {table} {self._keys_query}"
+            return
+        partitioned = " PARTITIONED BY (p)" if name == "by_partition" else ""
+        properties = (
+            f"'commit.manifest.target-size-bytes' = '{_MANIFEST_BYTES}', 'write.distribution-mode' = 'none'"
+        )
+        columns = "k INT, p INT, amount INT, note STRING"
+        yield f"CREATE TABLE {table} ({columns}) USING iceberg{partitioned} TBLPROPERTIES ({properties})"
+        yield (
+            f"INSERT INTO {table} SELECT CAST(id AS INT), CAST(id DIV {ROWS_OF_A_FILE} AS INT), "
+            f"CAST(pmod(hash(id), 10000) AS INT), left(sha2(string(id), 256), 32) "
+            f"FROM range(0, {self._rows}, 1, {self.files})"
+        )
+
+    @property
+    def _keys_query(self) -> str:
+        """By the group `g`: keys side by side, with gaps; keys all over the table; partitions."""
+        parts = [
+            f"SELECT CAST({k} AS INT) AS k, CAST({p} AS INT) AS p, '{group}' AS g FROM range({count})"
+            for count in KEYS
+            for group, k, p in (
+                (f"near {count}", f"{self._rows // 2} + id * 3", "-1"),
+                (f"spread {count}", f"id * {self._rows // count} + 7", "-1"),
+                (f"partitions {count}", "-1", "id * 3"),
+            )
+        ]
+        return " UNION ALL ".join(parts)
+
+    def questions(self) -> Iterator[Question]:
+        """Each number of keys, by each strategy. More partitions than a third of them are no small part."""
+        for strategy in STRATEGIES:
+            for count in KEYS:
+                for how in ("near", "spread"):
+                    yield self._question("by_key", "k", f"{how} {count}", f"{count:,} keys, {how}", strategy)
+                if count * 3 <= self.files:
+                    name = f"{count:,} partitions"
+                    yield self._question("by_partition", "p", f"partitions {count}", name, strategy)
+
+    def _question(self, table: str, column: str, group: str, name: str, strategy: str) -> Question:
+        sql = (
+            f"SELECT /*+ {strategy}(d) */ count(*), sum(f.amount), max(f.note) FROM {self.namespace}.{table} f "
+            f"JOIN {self.namespace}.keys d ON f.{column} = d.{column} WHERE d.g = '{group}'"
+        )
+        return Question(f"{name}, {strategy.lower()}", table, sql)
+
+
+def _is_made(session: hive.Connection, namespace: str, name: str) -> bool:
+    tables = {str(table) for _, table, _ in run(session, f"SHOW TABLES IN {namespace}")}
+    if name not in tables:
+        return False
+    return any(key == _MADE for key, _ in run(session, f"SHOW TBLPROPERTIES {namespace}.{name}"))

@@ -1,0 +1,96 @@
+"""Somebody commits while the proxy prepares a statement, whose answer is that before the commit or after it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from acts import First
+from compared import answer
+from executed import has_keys, texts_after
+from grammar import Query
+from iceberg_server import CATALOG
+from iceberg_tables import iceberg_star
+from iceberg_world import IcebergWorld
+from layout_queries import layout_query
+from middle import Fault, Middle
+from pipeline_server import PipelineServer
+from pyhive import hive
+from seeding import DEEP, seeded, seeds
+
+from demo.proxy_process import ProxyProcess, proxy_process
+
+SEEDS = seeds(quick=1, deep=30)
+STATEMENTS = 30 if DEEP else 8
+# Descriptions, key queries and the statement: the commit comes before one of the first so many calls.
+CALLS = 8
+TEST = "tests/iceberg/test_commits_between.py"
+
+
+@pytest.fixture
+def middle(iceberg_server: PipelineServer) -> Iterator[Middle]:
+    with closing(Middle(iceberg_server.endpoint)) as middle:
+        threading.Thread(target=middle.serve, daemon=True).start()
+        yield middle
+
+
+@pytest.fixture
+def proxy(middle: Middle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
+    patient = (
+        *("--set", "files.query_deadline_s=120", "--set", "rewrite.cost_gate=false"),
+        *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
+        # A snapshot that is gone lets a statement fail, which is no reason to leave those after it alone.
+        *("--set", "rewrite.quarantine_s=0.001"),
+    )
+    with proxy_process(middle.endpoint, tmp_path_factory.mktemp("between"), options=patient) as process:
+        yield process
+
+
+def test_an_answer_is_that_before_a_commit_or_that_after_it(
+    iceberg_server: PipelineServer, middle: Middle, proxy: ProxyProcess
+) -> None:
+    counts: Counter[str] = Counter()
+    for seed in SEEDS:
+        rng = seeded(seed)
+        star = iceberg_star(rng, all_iceberg=True)
+        with IcebergWorld(rng, star, f"{CATALOG}.between_{seed}", iceberg_server, proxy) as world:
+            first = iceberg_server.ui.last_execution()
+            for index in range(STATEMENTS):
+                query = layout_query(star, seeded(seed, index))
+                counts[_interrupted(world, middle, seed, query)] += query.comparable
+            texts = texts_after(iceberg_server.ui, first)
+            counts["given keys"] += sum(map(has_keys, texts))
+            counts["of a version"] += sum("VERSION AS OF" in text for text in texts)
+        if DEEP:
+            sys.stderr.write(f"seed {seed} of {len(SEEDS)}: {dict(counts)}\n")
+    for happened in ("between", "given keys", "of a version"):
+        assert counts[happened], counts
+
+
+def _interrupted(world: IcebergWorld, middle: Middle, seed: int, query: Query) -> str:
+    """Ask while a commit is made, and say when that was."""
+    if not query.comparable:
+        return "not comparable"
+    before = answer(world, world.direct, query)
+    commit = world.next_commit()
+    fault = Fault(First(commit), "ExecuteStatement", skip=world.rng.randrange(CALLS), times=1)
+    latest = world.server.ui.last_execution()
+    with middle.faulty(fault):
+        found = answer(world, world.proxied, query)
+    if not fault.done:
+        commit()
+    after = answer(world, world.direct, query)
+    if isinstance(before, hive.Error) or isinstance(after, hive.Error):
+        return "failed"
+    if found not in (before, after):
+        rerun = f"STARPRUNER_SEED={seed} pytest {TEST}"
+        sent = "\n".join(texts_after(world.server.ui, latest))
+        answers = f"before: {before}\nfound: {found}\nafter: {after}"
+        pytest.fail(
+            f"{rerun}\n{query.sql}\nafter {', '.join(world.events)}\nsent: {sent}\n{answers}\n{world.star}"
+        )
+    return "between" if fault.done else "after"

@@ -1,0 +1,50 @@
+"""`benchmarks/iceberg.py` runs, and its report holds what it says. It starts a server of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from iceberg_server import runtime_jar, spark_for_iceberg
+from maven import ClientMissingError, is_required
+from seeding import DEEP
+
+ROOT = Path(__file__).parents[2]
+FILES = 40
+SECONDS_MAX = 1800
+
+
+@pytest.mark.skipif(not DEEP, reason="takes a server of its own")
+def test_the_benchmark_counts_files_and_compares_answers_for_each_number_of_keys(tmp_path: Path) -> None:
+    try:
+        spark_for_iceberg()
+        runtime_jar()
+    except ClientMissingError as error:
+        if is_required():
+            raise
+        pytest.skip(str(error))
+    path = tmp_path / "iceberg.json"
+    options = ("--files", str(FILES), "--runs", "2", "--warm-ups", "0", "--memory", "1g")
+    where = ("--dir", str(tmp_path / "bench"), "--json", str(path))
+    folders = [ROOT, *(ROOT / "tests" / folder for folder in ("layouts", "clients", "iceberg"))]
+    done = subprocess.run(
+        [sys.executable, "benchmarks/iceberg.py", *options, *where],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS_MAX,
+    )
+    assert done.returncode == 0, done.stderr
+    measured = json.loads(path.read_text(encoding="utf-8"))["measured"]
+    assert {one["question"]["table"] for one in measured} == {"by_key", "by_partition"}
+    for one in measured:
+        assert one["same_answer"]
+        assert one["direct"]["fact"]["files_planned"] == FILES
+        assert one["proxied"]["fact"]["files_planned"] <= FILES
+        assert one["direct"]["bytes_read"] > 0
+        assert one["verdict"]["ratio"] > 0
+    assert f"{FILES} files" in done.stdout
