@@ -55,6 +55,11 @@ _FILES_REFUSED = (
     "rewriter/test_file_goldens.py::test_a_statement_whose_files_must_not_be_chosen_says_why_and_stays_as_it_is"
 )
 _FILES_TAKEN = "rewriter/test_file_goldens.py::test_a_statement_whose_files_are_known_is_rewritten"
+_ICEBERG_REFUSED = (
+    "rewriter/test_iceberg_goldens.py::test_a_statement_over_iceberg_tables_that_is_refused_says_why"
+)
+_ICEBERG_TAKEN = "rewriter/test_iceberg_goldens.py::test_a_statement_over_iceberg_tables_is_rewritten"
+_GOLDENS = (_REFUSED, _TAKEN, _FILES_REFUSED, _FILES_TAKEN, _ICEBERG_REFUSED, _ICEBERG_TAKEN)
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Mutation:
     @property
     def catcher(self) -> str:
         """What fails, as the page says it."""
-        for test in (_REFUSED, _TAKEN, _FILES_REFUSED, _FILES_TAKEN):
+        for test in _GOLDENS:
             if self.caught_by.startswith(test):
                 return f"golden `{self.caught_by.removeprefix(test)[1:-1]}`"
         return f"`{self.caught_by}`" if "::" in self.caught_by else self.caught_by
@@ -403,6 +408,38 @@ _FILES = (
         f"{_SCAN_TESTS}a_key_query_never_reads_the_fact_itself",
     ),
 )
+_ICEBERG = (
+    Mutation(
+        "a hidden column of Iceberg's keeps its table in view",
+        answers("rewriter.scans._hides_metadata", answer=False),
+        f"{_ICEBERG_REFUSED}[iceberg/iceberg: a hidden column that would be found further out]",
+    ),
+    Mutation(
+        "what tells of a table's files is no table with keys",
+        becomes("rewriter.matches._TABLE_PARTS", 4),
+        f"{_ICEBERG_REFUSED}[iceberg/iceberg: a metadata table]",
+    ),
+    Mutation(
+        "what could be a UUID is not for Iceberg to compare",
+        answers("rewriter.iceberg._may_be_uuids", answer=False),
+        f"{_ICEBERG_TAKEN}[iceberg/iceberg: what could be UUIDs stands beside what cannot]",
+    ),
+    Mutation(
+        "what Iceberg is asked holds while the columns have the types that it rests on",
+        answers("rewriter.iceberg.doubts", answer=[]),
+        f"{_ICEBERG_TAKEN}[iceberg/iceberg: a column with bounds]",
+    ),
+    Mutation(
+        "what Iceberg is asked is widened, never narrowed",
+        answers("rewriter.cover.Cover.encloses", answer=True),
+        "rewriter/test_iceberg.py::test_what_lost_a_key_is_not_said",
+    ),
+    Mutation(
+        "of a view no more is said than of the tables behind it",
+        answers("rewriter.views._is_iceberg", answer=True),
+        "rewriter/test_iceberg.py::test_a_view_of_which_one_branch_is_no_iceberg_table_is_left_alone",
+    ),
+)
 
 MUTATIONS = (
     *_JOINS,
@@ -420,4 +457,5 @@ MUTATIONS = (
     *_STRICT,
     *_OWN_FILTERS,
     *_FILES,
+    *_ICEBERG,
 )

@@ -246,6 +246,13 @@ def test_a_condition_that_is_too_long_gives_way_to_a_shorter_one() -> None:
     assert iceberg_predicate(keys, (), None, 10) is None
 
 
+def test_what_lost_a_key_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = of_k(*range(0, 30_000, 7))
+    assert said([keys]).cover.encloses(keys.cover)
+    monkeypatch.setattr("rewriter.iceberg.widen", lambda *_: of_k(*range(0, 3_000, 7)).cover)
+    assert iceberg_predicate([keys], (), None, CHARS_MAX) is None
+
+
 # 8-4-4-4-12 is how they are written, but Java takes any five hexadecimal numbers.
 UUIDS = ["a6a05680-8de1-4a21-b645-5bb15d46be36", "2adc784c-7a54-4b92-9146-72f52f24dd2e", "1-1-1-1-1"]
 

@@ -1,0 +1,105 @@
+"""The golden cases about Iceberg tables on the real server: same rows with and without, and the recorded text.
+
+`pytest tests/iceberg/test_golden_on_iceberg.py --update-goldens` records what the server says; read the difference
+before you commit it.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import closing
+
+import golden_cases
+import pytest
+from golden_cases import Expected, Refusal, Take, refusals, table_statements, takes
+from iceberg_golden_cases import KIND, LIMITS, NAMESPACE, PARTITIONING, facts, planned
+from pipeline_server import PipelineServer
+from pyhive import hive
+
+from demo.hive import Row, connect, run
+from rewriter import TableKind, apply
+
+DATABASE = ".".join(NAMESPACE)
+
+
+@pytest.fixture(scope="module")
+def session(iceberg_server: PipelineServer) -> Iterator[hive.Connection]:
+    """A session in a database of its own with the tables of the cases."""
+    with closing(connect(iceberg_server.endpoint)) as connection:
+        make_tables(connection)
+        yield connection
+        for _, table, _ in run(connection, f"SHOW TABLES IN {DATABASE}"):
+            if table in PARTITIONING or table in {"sorted", "small"}:
+                run(connection, f"DROP TABLE {DATABASE}.{table} PURGE")
+        run(connection, f"DROP DATABASE {DATABASE}")
+
+
+def make_tables(connection: hive.Connection) -> None:
+    run(connection, f"CREATE DATABASE {DATABASE}")
+    run(connection, f"USE {DATABASE}")
+    for statement in table_statements(KIND):
+        run(connection, statement)
+
+
+@pytest.fixture(scope="module")
+def updating(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--update-goldens"))
+
+
+def described(connection: hive.Connection, name: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The columns of a table, and the transforms that it is partitioned by."""
+    parts, heading = defaultdict[str, list[Row]](list), ""
+    for row in run(connection, f"DESCRIBE TABLE {name}"):
+        heading = row[0] if row[0].startswith("# ") and row[0] != "# col_name" else heading
+        parts[heading] += [row] if row[0] and not row[0].startswith("#") else []
+    columns = {column: type_name for column, type_name, _ in parts[""]}
+    transforms = tuple(transform for _, transform, _ in parts["# Partitioning"])
+    return columns, transforms or tuple(column for column, _, _ in parts["# Partition Information"])
+
+
+def recorded(connection: hive.Connection, case: Take) -> Expected:
+    """What the case comes to with the keys of the server's tables."""
+    found = planned(case.sql)
+    queries = tuple(query.repeating or query.sql for query in found.key_queries)
+    rows = tuple(written(run(connection, query)) for query in queries)
+    answers = {query: query.read(answer) for query, answer in zip(found.key_queries, rows, strict=True)}
+    return Expected(queries, rows, apply(found, answers, LIMITS).text)
+
+
+def written(rows: list[Row]) -> tuple[golden_cases.Row, ...]:
+    # Each once: a key query may give a key as often as it comes.
+    return tuple(sorted({tuple(map(plain, row)) for row in rows}, key=repr))
+
+
+def plain(value: object) -> str | int | bool | None:
+    return value if value is None or isinstance(value, int | bool) else str(value)
+
+
+def assert_same_rows(connection: hive.Connection, sql: str, rewritten: str) -> None:
+    direct, narrowed = (Counter(map(repr, run(connection, text))) for text in (sql, rewritten))
+    assert narrowed == direct, f"{rewritten}\ndirect:   {direct}\nnarrowed: {narrowed}"
+
+
+def test_the_tables_are_what_the_pure_cases_take_them_for(session: hive.Connection) -> None:
+    known = facts()
+    tables = [name for name, table in known.items() if table.kind is TableKind.TABLE and name != "files"]
+    for name in tables:
+        columns = {column.name: column.type_name for column in known[name].columns}
+        assert described(session, name) == (columns, PARTITIONING.get(name, ())), name
+
+
+@pytest.mark.parametrize("rule", sorted({case.rule for case in takes(KIND)}))
+def test_a_rule_rewrites_to_what_is_recorded(rule: str, session: hive.Connection, *, updating: bool) -> None:
+    found = {case.name: recorded(session, case) for case in takes(KIND) if case.rule == rule}
+    if updating:
+        golden_cases.write(rule, found)
+    assert found == golden_cases.expectations(rule)
+
+
+@pytest.mark.parametrize("case", takes(KIND), ids=str)
+def test_a_narrowed_statement_answers_as_it_came(case: Take, session: hive.Connection) -> None:
+    assert_same_rows(session, case.sql, golden_cases.expectations(case.rule)[case.name].rewritten)
+
+
+@pytest.mark.parametrize("case", [case for case in refusals(KIND) if case.executes], ids=str)
+def test_a_refused_statement_is_one_that_runs(case: Refusal, session: hive.Connection) -> None:
+    run(session, case.sql)

@@ -1,0 +1,45 @@
+"""The golden cases about Iceberg tables without a server: the catalog, and keys as the server last gave them."""
+
+import pytest
+from golden_cases import Expected, Refusal, Take, expectations, refusals, takes
+from iceberg_golden_cases import KIND, LIMITS, planned, rule_of
+
+from rewriter import Limits, Rule, apply
+from rewriter.statement import parsed
+
+RULES = {rule.value: rule for rule in Rule}
+
+
+def expectation(case: Take) -> Expected:
+    return expectations(case.rule)[case.name]
+
+
+@pytest.mark.parametrize("case", takes(KIND), ids=str)
+def test_a_statement_over_iceberg_tables_is_rewritten(case: Take) -> None:
+    expected, found = expectation(case), planned(case.sql)
+    assert tuple(query.repeating or query.sql for query in found.key_queries) == expected.key_queries
+    answers = {query: query.read(rows) for query, rows in zip(found.key_queries, expected.answers, strict=True)}
+    result = apply(found, answers, LIMITS)
+    assert result.skip is None
+    assert result.text == expected.rewritten
+    assert result.text != case.sql
+    assert parsed(result.text) is not None
+    assert RULES[rule_of(case)] in result.rules
+
+
+@pytest.mark.parametrize("case", takes(KIND), ids=str)
+def test_nothing_is_asked_of_an_iceberg_table_while_its_rule_is_off(case: Take) -> None:
+    assert planned(case.sql, Limits(rules_off=frozenset({RULES[rule_of(case)]}))).key_queries == ()
+
+
+@pytest.mark.parametrize("case", refusals(KIND), ids=str)
+def test_a_statement_over_iceberg_tables_that_is_refused_says_why(case: Refusal) -> None:
+    found = planned(case.sql)
+    assert {scan.skip for scan in found.scans if scan.alias == case.scan} == {case.reason}
+    assert apply(found, {}, LIMITS).text == case.sql
+
+
+def test_every_expectation_about_iceberg_has_its_case() -> None:
+    rules = {case.rule for case in takes(KIND)}
+    recorded = {(rule, name) for rule in rules for name in expectations(rule)}
+    assert recorded == {(case.rule, case.name) for case in takes(KIND)}
