@@ -64,13 +64,10 @@ def _candidates(cover: Cover, index: FileIndex | None) -> Iterator[Cover]:
     if _is_listed(cover):
         yield cover
     columns = list(dict.fromkeys(column for column, _ in _domains(cover)))
+    ranges = widen(cover, columns, ICEBERG, _costs(columns, index))
     around = Box.of(column_by_column(cover.boxes))
-    found = [
-        Cover.of([around] if around is not None else []),
-        widen(cover, columns, ICEBERG, _costs(columns, index)),
-    ]
-    listed = [wide for wide in found[: len(cover.boxes) > 1] if _is_listed(wide)]
-    yield from _best_first([*listed, found[1]], index)
+    apart = [Cover.of([around])] if around is not None and len(cover.boxes) > 1 else []
+    yield from _best_first([*filter(_is_listed, apart), ranges], index)
 
 
 def _costs(columns: Iterable[str], index: FileIndex | None) -> Mapping[str, FileCosts]:

@@ -59,6 +59,7 @@ SMALL = TableFacts((Column("k", "int"), Column("l", "bigint"), Column("s", "stri
 SMALL_IN_ICEBERG = replace(
     SMALL, provider="iceberg", indexed_columns=("k", "l", "s", "g"), size_bytes=1_000, iceberg=IcebergFacts(2)
 )
+PARTED = TableFacts((Column("id", "int"), Column("p", "int")), ("p",))
 JOINED = "SELECT f.id FROM f JOIN small s ON f.k = s.k WHERE s.g = 1"
 PAIRED = "SELECT f.id FROM f JOIN small s ON f.k = s.k AND f.l = s.l WHERE s.g = 1"
 LIMITS = Limits()
@@ -383,13 +384,13 @@ def test_a_view_over_iceberg_tables_is_narrowed_as_they_are(text: str) -> None:
 
 
 def test_a_view_of_which_one_branch_is_no_iceberg_table_is_left_alone() -> None:
-    text = "SELECT id, K AS key FROM ice.db.f UNION ALL SELECT k, g FROM ice.db.small"
+    text = "SELECT id, K AS key FROM ice.db.f UNION ALL SELECT id, p FROM hive.db.parted"
     view = TableFacts(
         (Column("id", "int"), Column("key", "int")),
         kind=TableKind.VIEW,
         view=ViewText(text, ("ice", "db"), ("id", "key")),
     )
-    tables = {"f": view, "ice.db.f": FACT, "ice.db.small": SMALL, "small": SMALL}
+    tables = {"f": view, "ice.db.f": FACT, "hive.db.parted": PARTED, "small": SMALL}
     assert planned(JOINED.replace("f.k", "f.key"), tables).key_queries == ()
 
 
