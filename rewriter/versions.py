@@ -47,7 +47,7 @@ def pinned(statement: Statement, snapshots: Mapping[TableName, int]) -> Statemen
     """
     found = [r for r in _references(Scopes(statement, {})) if r.name in snapshots]
     references = sorted(found, key=lambda reference: reference.stop)
-    if not references or any(_runs_on(statement.text, reference.stop) for reference in references):
+    if not references:
         return None
     pieces, copied = [], 0
     for reference in references:
@@ -121,16 +121,13 @@ def _has_snapshot(facts: TableFacts) -> bool:
     return facts.has_snapshots and facts.iceberg is not None and facts.iceberg.snapshot_id is not None
 
 
-def _runs_on(text: str, stop: int) -> bool:
-    """Whether what follows would become part of a number: after a quoted name an alias needs no space."""
-    behind = text[stop : stop + 1]
-    return behind.isalnum() or behind == "_"
-
-
 def _is_original_pinned(
     statement: Statement, tree: exp.Expr, snapshots: Mapping[TableName, int], references: Iterable[Reference]
 ) -> bool:
-    """Whether the tree is the original's but for the versions, each of them behind its own table."""
+    """Whether the tree is the original's but for the versions, each of them behind its own table.
+
+    It is not where the alias needs no space before it: of "`d`x" it would become a part of the number.
+    """
     tables = {_name_stop(table): table for table in tree.find_all(exp.Table)}
     shift = 0
     for reference in references:

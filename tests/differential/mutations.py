@@ -339,6 +339,44 @@ _STRICT = (
         f"{_STRICT_TESTS}a_check_that_could_break_up_what_is_around_it_is_not_taken",
     ),
 )
+_VERSION_TESTS = "rewriter/test_versions.py::test_"
+_VERSIONS = (
+    Mutation(
+        "a version of a table has columns of its own",
+        answers("rewriter.jointree.version_of", answer=""),
+        f"{_VERSION_TESTS}a_version_is_described_by_itself_for_it_may_have_other_columns",
+    ),
+    Mutation(
+        "a version is a literal that says the same each time",
+        becomes("rewriter.time_travel._MOMENT", re.compile(".*")),
+        f"{_VERSION_TESTS}a_version_that_is_computed_or_unusual_is_refused",
+    ),
+    Mutation(
+        "only an Iceberg table at a snapshot cannot change",
+        answers("rewriter.reducers.is_fixed", answer=True),
+        f"{_VERSION_TESTS}what_is_read_at_a_snapshot_cannot_change_and_nothing_else",
+    ),
+    Mutation(
+        "what Iceberg tells of a table can change at its snapshot too",
+        becomes("rewriter.catalog._TABLE_PARTS", 4),
+        f"{_VERSION_TESTS}a_version_of_the_clients_own_is_kept_and_counts_as_pinned_where_it_is_a_snapshot",
+    ),
+    Mutation(
+        "a table is read at a snapshot wherever the statement names it, or nowhere",
+        answers("rewriter.versions._mentions", answer=()),
+        f"{_VERSION_TESTS}a_table_that_keys_are_read_from_is_pinned_wherever_the_statement_reads_it_or_nowhere",
+    ),
+    Mutation(
+        "a text with versions is proven",
+        answers("rewriter.versions._is_original_pinned", answer=True),
+        f"{_VERSION_TESTS}a_version_that_would_run_into_the_alias_is_not_taken",
+    ),
+    Mutation(
+        "a fact that carries no check is narrowed by keys of snapshots alone",
+        answers("rewriter.scans.can_be_checked", answer=True),
+        f"{_VERSION_TESTS}strict_a_fact_that_carries_no_check_is_narrowed_by_keys_of_snapshots_alone",
+    ),
+)
 _SCAN_TESTS = "rewriter/test_scan_predicate.py::test_"
 _FILE_SIEVE = "differential/test_file_sieve.py::test_small_cases_that_skip_files_answer_as_they_do_in_full"
 _OWN_FILTERS = (
@@ -455,6 +493,7 @@ MUTATIONS = (
     *_TEXT,
     *_WRITES,
     *_STRICT,
+    *_VERSIONS,
     *_OWN_FILTERS,
     *_FILES,
     *_ICEBERG,

@@ -151,12 +151,16 @@ def test_a_version_stands_behind_each_name_of_the_table_and_nowhere_else(sql: st
         "SELECT * FROM f, d VERSION AS OF 3",
         "SELECT * FROM f, d TIMESTAMP AS OF '2026-01-01'",
         "SELECT * FROM f, d TABLESAMPLE (10 PERCENT)",
-        "SELECT * FROM f, `d`x",
         "SELECT * FROM f, x.d",
     ],
 )
 def test_what_is_no_plain_reference_to_the_table_stays_as_it_is(sql: str) -> None:
     assert pinned_text(sql) is None
+
+
+@pytest.mark.parametrize("alias", ["x", "L", "e3", "_", "D", "BD"])
+def test_a_version_that_would_run_into_the_alias_is_not_taken(alias: str) -> None:
+    assert pinned_text(f"SELECT * FROM f, `d`{alias}") is None
 
 
 def test_several_tables_are_pinned_in_one_statement_each_at_its_own_snapshot() -> None:
