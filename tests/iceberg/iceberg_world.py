@@ -159,7 +159,7 @@ class IcebergWorld:
     def _session(self, *, proxied: bool) -> hive.Connection:
         session = connect(self._proxy.endpoint if proxied else self.server.endpoint)
         # Tables that are made anew for each statement would else be those of the statement before.
-        run(session, f"SET spark.sql.catalog.{self._catalog}.cache-enabled=false")
+        run(session, f"SET `spark.sql.catalog.{self._catalog}.cache-enabled`=false")
         run(session, f"CREATE DATABASE IF NOT EXISTS {self.database}")
         run(session, f"USE {self.database}")
         # What `=` and IN cast to depends on it.
