@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from random import Random
 from typing import ClassVar, Self, TypeAlias
 
@@ -110,10 +111,10 @@ class IcebergWorld:
     def repartition(self, table: IcebergTable, writer: hive.Connection) -> None:
         """Another field of the partition spec, for rows that come later."""
         chosen = some_transforms(self.rng, table.columns)
-        transforms = [transform for transform in chosen if transform not in table.transforms]
-        for transform in transforms[:1]:
-            name = f"p{len(self.events)}"
-            run(writer, f"ALTER TABLE {table.name} ADD PARTITION FIELD {transform} AS {name}")
+        for transform in [transform for transform in chosen if transform not in table.transforms][:1]:
+            field = f"p{len(self.events)}"
+            run(writer, f"ALTER TABLE {table.name} ADD PARTITION FIELD {transform} AS {field}")
+            self._replace(replace(table, transforms=(*table.transforms, transform)))
         self.append(table, writer)
 
     def widen(self, table: IcebergTable, writer: hive.Connection) -> None:
@@ -159,7 +160,7 @@ class IcebergWorld:
     def _session(self, *, proxied: bool) -> hive.Connection:
         session = connect(self._proxy.endpoint if proxied else self.server.endpoint)
         # Tables that are made anew for each statement would else be those of the statement before.
-        run(session, f"SET spark.sql.catalog.{self._catalog}.cache-enabled=false")
+        run(session, f"SET `spark.sql.catalog.{self._catalog}.cache-enabled`=false")
         run(session, f"CREATE DATABASE IF NOT EXISTS {self.database}")
         run(session, f"USE {self.database}")
         # What `=` and IN cast to depends on it.

@@ -46,7 +46,7 @@ ALTER TABLE evolved DROP COLUMN gone;
 ALTER TABLE evolved ADD COLUMN added INT;
 ALTER TABLE evolved ALTER COLUMN name FIRST;
 ALTER TABLE evolved ADD COLUMN gone STRING;
-INSERT INTO evolved SELECT concat('n', lpad(id, 3, '0')), id, CAST(id AS DECIMAL(9,2)), CAST(id % 7 AS INT),
+INSERT INTO evolved SELECT concat('n', lpad(id, 3, '0')), id, CAST(id AS DECIMAL(9,2)), CAST(id DIV 30 AS INT),
   concat('back', id) FROM range(60, 180, 1, 4);
 CREATE TABLE evolved_keys (key BIGINT, price DECIMAL(9,2), name STRING, added INT, gone STRING, g INT)
   USING iceberg;
