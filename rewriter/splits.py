@@ -28,6 +28,9 @@ _GROUPS_MIN = 2
 # Fewer splits by less than this factor change little, and what is known of the files may be as far off.
 _FEWER_MIN = 2
 
+# `TableScanUtil.MIN_SPLIT_SIZE`.
+_ICEBERG_SPLIT_BYTES_MIN = 16 * _MEBIBYTE
+
 # What these functions answer depends on which rows a task reads: a statement with one of them asks for the splits
 # as they are.
 _OF_SPLITS = frozenset({"spark_partition_id", "monotonically_increasing_id"})
@@ -52,6 +55,37 @@ class Packing:
         each_slot = (sum(sizes) + len(sizes) * self.open_cost_bytes) // max(1, self.slots)
         return max(1, min(self.split_bytes_max, max(self.open_cost_bytes, each_slot)))
 
+    def needed(self, size_bytes: int) -> int:
+        """The room that a split must have left for a file to be put into it."""
+        return size_bytes
+
+    def taken(self, size_bytes: int) -> int:
+        """The room that the file then takes."""
+        return size_bytes + self.open_cost_bytes
+
+
+@dataclass(frozen=True)
+class IcebergPacking(Packing):
+    """How Iceberg packs files for Spark, as far as no property of the table says otherwise (`read.split.*`).
+
+    Its splits are smaller for small tables, in whole, not by slots alone: 4,000 files of 5 KB are a thousand.
+    """
+
+    def bytes_max(self, sizes: Sequence[int]) -> int:
+        """`TableScanUtil.adjustSplitSize` (core, org.apache.iceberg.util)."""
+        total, least = sum(sizes), min(_ICEBERG_SPLIT_BYTES_MIN, self.split_bytes_max)
+        if -(-total // self.split_bytes_max) >= self.slots:
+            return self.split_bytes_max
+        return max(total // max(1, self.slots), least)
+
+    def needed(self, size_bytes: int) -> int:
+        """A file is weighed as it is, but as no less than what it costs to open (`TableScanUtil.planTasks`)."""
+        return max(size_bytes, self.open_cost_bytes)
+
+    def taken(self, size_bytes: int) -> int:
+        """What it needed."""
+        return self.needed(size_bytes)
+
 
 class Chunk(NamedTuple):
     """A file by its place among the sizes, or a part of one."""
@@ -67,7 +101,8 @@ Split: TypeAlias = tuple[Chunk, ...]
 def packed(sizes: Sequence[int], packing: Packing) -> list[Split]:
     """The splits that Spark makes of files: the largest first, each packed until the next one does not fit.
 
-    `FilePartition.getFilePartitions`, of formats in which a file can be split. Empty files are in none.
+    `FilePartition.getFilePartitions`, of formats in which a file can be split. Empty files are in none. Iceberg
+    takes files in an order of its own, and looks for room in the last ten splits: small files come out the same.
     """
     bytes_max = packing.bytes_max(sizes)
     chunks = [
@@ -79,11 +114,11 @@ def packed(sizes: Sequence[int], packing: Packing) -> list[Split]:
     current: list[Chunk] = []
     filled = 0
     for chunk in sorted(chunks, key=lambda chunk: chunk.size_bytes, reverse=True):
-        if current and filled + chunk.size_bytes > bytes_max:
+        if current and filled + packing.needed(chunk.size_bytes) > bytes_max:
             splits.append(tuple(current))
             current, filled = [], 0
         current.append(chunk)
-        filled += chunk.size_bytes + packing.open_cost_bytes
+        filled += packing.taken(chunk.size_bytes)
     return [*splits, tuple(current)] if current else splits
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewriter import Statement, read
-from rewriter.splits import GroupLimits, Grouping, Packing, grouping, keeps_splits, packed, runs
+from rewriter.splits import Grouping, GroupLimits, IcebergPacking, Packing, grouping, keeps_splits, packed, runs
 
 MIB = 1 << 20
 DEFAULT = Packing(slots=2)
@@ -14,7 +14,8 @@ LIMITS = GroupLimits()
 # Sizes from nothing to some splits, most of them small.
 SIZES = st.lists(st.one_of(st.integers(0, 10_000), st.integers(0, 500 * MIB)), max_size=300)
 PACKINGS = st.builds(
-    Packing,
+    lambda kind, **settings: kind(**settings),
+    st.sampled_from([Packing, IcebergPacking]),
     slots=st.integers(1, 64),
     split_bytes_max=st.sampled_from([MIB, 16 * MIB, 128 * MIB]),
     open_cost_bytes=st.sampled_from([0, 64 * 1024, 4 * MIB]),
@@ -27,6 +28,16 @@ def test_spark_packs_four_thousand_small_files_into_125_splits() -> None:
     splits = packed([5_000] * 4_000, DEFAULT)
     assert len(splits) == 125
     assert {len(split) for split in splits} == {32}
+
+
+def test_iceberg_packs_them_into_a_thousand() -> None:
+    assert len(packed([5_000] * 4_000, IcebergPacking(slots=2))) == 1_000
+    assert grouping([5_000] * 4_000, IcebergPacking(slots=2), LIMITS) == Grouping(before=1_000, after=100)
+
+
+def test_iceberg_keeps_its_split_size_where_there_is_enough_for_every_slot() -> None:
+    assert len(packed([128 * MIB] * 3, IcebergPacking(slots=2))) == 3
+    assert len(packed([100 * MIB], IcebergPacking(slots=4))) == 4
 
 
 def test_what_is_little_is_split_so_that_every_slot_has_some() -> None:
