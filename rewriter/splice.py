@@ -166,9 +166,11 @@ def _name_start(table: exp.Table) -> int | None:
     return first.meta.get("start") if isinstance(first, exp.Identifier) else None
 
 
-def _hint(splits: int | None) -> exp.Hint | None:
-    """What the hint parses to: all else that a comment of this kind may hold is another tree."""
-    return exp.Hint(expressions=[exp.Coalesce(this=exp.Literal.number(splits))]) if splits is not None else None
+def _is_hint(hint: exp.Expr | None, splits: int | None) -> bool:
+    """Whether a hint says that number of splits and nothing else: it is a comment, and may hold anything."""
+    if splits is None:
+        return hint is None
+    return hint == exp.Hint(expressions=[exp.Coalesce(this=exp.Literal.number(splits))])
 
 
 def _unwrap(table: exp.Table, narrowing: Narrowing) -> bool:
@@ -181,7 +183,7 @@ def _unwrap(table: exp.Table, narrowing: Narrowing) -> bool:
     is_star = len(select.expressions) == 1 and isinstance(select.expressions[0], exp.Star)
     if kept - {"hint"} != {"expressions", "from_", "where"} or not is_star or table.args.get("alias"):
         return False
-    if select.args.get("hint") != _hint(narrowing.splits):
+    if not _is_hint(select.args.get("hint"), narrowing.splits):
         return False
     if narrowing.alias is None:
         table.set("alias", scan.args.get("alias"))
