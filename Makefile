@@ -9,6 +9,7 @@
 #              the tables included
 # make bench-tpcds   all of TPC-DS at scale 1, which takes hours; goes on where it was stopped
 # make bench-wire    what the wire costs: large results, short calls, many sessions; ten minutes
+# make bench-small-files  what thousands of small files cost, read as they are, in fewer tasks, and compacted
 # make bench-layouts what files save that are told apart by a file index, on 50 million rows; half an hour or so
 # make bench-iceberg what narrowing saves on Iceberg tables of a hundred to ten thousand files; an hour or so
 # make check   format, lint, types, directions of imports
@@ -21,7 +22,7 @@ READY := .venv/ready
 # One fact and several, a week and years of it, and two that are left alone.
 QUICK_QUERIES := q3 q7 q19 q37 q42 q55 q60 q71 q82 q96 q98 q9
 
-.PHONY: setup demo test test-deep test-spark-3.5 iceberg bench bench-tpcds bench-wire bench-layouts bench-iceberg wheel-demo check clean
+.PHONY: setup demo test test-deep test-spark-3.5 iceberg bench bench-tpcds bench-wire bench-layouts bench-iceberg bench-small-files wheel-demo check clean
 
 setup: $(READY)
 
@@ -93,6 +94,9 @@ bench-layouts: setup
 bench-iceberg: iceberg
 	PYTHONPATH=tests/layouts:tests/clients:tests/iceberg $(BIN)/python benchmarks/iceberg.py \
 	  --json .starpruner/bench/iceberg.json
+
+bench-small-files: setup
+	PYTHONPATH=tests/layouts $(BIN)/python benchmarks/small_files.py --json .starpruner/bench/small_files.json
 
 bench-tpcds: setup
 	PYTHONPATH=tests/benchmark_queries $(BIN)/python benchmarks/tpcds_on_spark.py --resume \

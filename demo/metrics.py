@@ -78,6 +78,17 @@ class SparkUi:
         (application,) = _get(f"{self.url}/api/v1/applications")
         return f"{self.url}/api/v1/applications/{application['id']}"
 
+    def tasks(self, *, after: int) -> int:
+        """The tasks of all that ran since that execution; raises if nothing did."""
+        deadline = time.monotonic() + SETTLE_SECONDS_MAX
+        while time.monotonic() < deadline:
+            executions = [e for e in self._executions(details=False) if e["id"] > after]
+            jobs = [job for execution in executions for job in execution["successJobIds"]]
+            if jobs and not any(execution["status"] == "RUNNING" for execution in executions):
+                return sum(_get(f"{self._application}/jobs/{job}")["numCompletedTasks"] for job in jobs)
+            time.sleep(SETTLE_POLL_SECONDS)
+        raise MetricsError(f"{self.url} shows no completed job after execution {after} in {SETTLE_SECONDS_MAX} s")
+
     def _executions(self, *, details: bool) -> list[dict[str, Any]]:
         # Spark keeps no more executions than spark.sql.ui.retainedExecutions.
         query = f"details={str(details).lower()}&planDescription=false&offset=0&length=2147483647"

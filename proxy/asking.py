@@ -15,6 +15,7 @@ from proxy.file_index import Overview
 from proxy.iceberg_files import columns_asked
 from proxy.key_questions import KeyAnswers, KeyQuestions, Memory
 from proxy.known import Known
+from proxy.packings import packings, worth_asking
 from proxy.partition_lists import PartitionLists
 from proxy.queries import Query, QueryResult, Rows
 from proxy.shared import Shared
@@ -26,6 +27,7 @@ from rewriter import VIEW_NESTING_MAX, Limits, Plan, SkipReason, Statement, Tabl
 from rewriter.costs import PartitionCosts
 from rewriter.files import FileIndex
 from rewriter.partition_index import PartitionIndex
+from rewriter.splits import Packing
 from rewriter.versions import known_at, pinned
 
 T = TypeVar("T")
@@ -165,10 +167,12 @@ class Asking:
                 lists[name] = Listed(*found)
         return lists
 
-    def files(self, planned: Plan, answers: KeyAnswers, timings: Timings) -> Queries[dict[TableName, FileIndex]]:
+    def files(
+        self, planned: Plan, answers: KeyAnswers, timings: Timings, *, for_splits: bool = False
+    ) -> Queries[dict[TableName, FileIndex]]:
         """What is known of the files of the tables that a plan wants, of those that are listed anywhere."""
         start, found = self._clock(), {}
-        for name in sorted(planned.wants_files(answers), key=str):
+        for name in sorted(planned.wants_files(answers, for_splits=for_splits), key=str):
             index = yield from self._files(name, planned)
             if index is not None:
                 found[name] = index
@@ -188,6 +192,15 @@ class Asking:
         if again != facts:
             known.add(replace(described, facts=again), generation)
         return index
+
+    def packings(
+        self, names: Iterable[TableName], files: Mapping[TableName, FileIndex], timings: Timings
+    ) -> Queries[dict[TableName, Packing]]:
+        """How Spark packs the files of tables that have many, where that is not to be left to it."""
+        settings = self._shared.config.splits
+        asked = worth_asking(files, names, settings.saved_min)
+        asking = packings(asked, self._known.packings, self._clock(), settings.asked_every_s)
+        return (yield from timings.of_catalog(asking))
 
     def costs(self, listed: Mapping[TableName, Listed]) -> dict[TableName, Mapping[str, PartitionCosts]]:
         """Where the partitions of the lists lie."""

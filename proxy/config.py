@@ -341,6 +341,20 @@ class FilesSection(_Section, frozen=True):
     hint_chars_max: Count = 512 * 1024
 
 
+class SplitsSection(_Section, frozen=True):
+    """Narrowed scans of many small files, read in fewer tasks. Needs the file index, which knows their sizes."""
+
+    enabled: bool = True
+    # Splits, as Spark packs them, that one task is to read at most. A hundred tasks become ten; with many more the
+    # last task to end may take as long as the others saved.
+    max_small_splits_grouped: Annotated[int, Meta(ge=1, le=1_000)] = 10
+    # Fewer tasks than this are not worth a hint: each takes some milliseconds of a core before it reads anything.
+    saved_min: Count = 32
+    # How long it is believed how many tasks run at once, by which settings files are packed, and which tables are
+    # cached in memory. To ask takes some hundredths of a second; what has changed since costs time, never rows.
+    asked_every_s: Seconds = 300.0
+
+
 class LogSection(_Section, frozen=True):
     """What is logged, to standard error."""
 
@@ -363,6 +377,7 @@ class Config(_Section, frozen=True):
     shadow: ShadowSection = ShadowSection()
     catalog: CatalogSection = CatalogSection()
     files: FilesSection = FilesSection()
+    splits: SplitsSection = SplitsSection()
     log: LogSection = LogSection()
 
     def sources(self) -> tuple[Source, ...]:

@@ -24,6 +24,7 @@ from rewriter import (
     Limits,
     Plan,
     Rewrite,
+    Rule,
     SkipReason,
     Statement,
     TableName,
@@ -34,6 +35,7 @@ from rewriter import (
 )
 from rewriter.partition_index import PartitionIndex
 from rewriter.shape import shape
+from rewriter.splits import GroupLimits
 from rewriter.statement import depends_on_quoting
 
 
@@ -210,8 +212,11 @@ class Decider:
                 known = replace(known, plan=planned, reads=at_snapshots.reads)
             answers = yield from self._asking.keys(planned, terms.memory, fence, timings)
         listed = yield from self._asking.partitions(planned.wants_partitions(answers), timings)
-        files = yield from self._asking.files(planned, answers, timings)
-        result = apply(planned, answers, limits, self._asking.costs(listed), files)
+        for_splits = Rule.SPLITS not in limits.rules_off
+        files = yield from self._asking.files(planned, answers, timings, for_splits=for_splits)
+        grouped = planned.wants_packings(answers) if for_splits else ()
+        packings = yield from self._asking.packings(grouped, files, timings)
+        result = apply(planned, answers, limits, self._asking.costs(listed), files, packings=packings)
         if skip is None and not fence.holds({name for question in answers for name in question.tables}):
             skip = SkipReason.SMALL_SIDE_WRITTEN
         if skip is None and terms.knobs.cost_gate and has_own_filters_alone(planned) and spares_too_little(result):
@@ -232,6 +237,7 @@ class Decider:
 
     def _limits(self, terms: Terms) -> Limits:
         settings, off = self._shared.config.rewrite, self._shared.quarantine.off()
+        splits = self._shared.config.splits
         tables_off = (TableName(tuple(pattern.split("."))) for pattern in settings.tables_off)
         return Limits(
             key_rows_max=settings.key_rows_max,
@@ -240,11 +246,12 @@ class Decider:
             small_side_bytes_max=settings.small_side_bytes_max,
             metastore=self._shared.metastore.consumer,
             predicate_chars_max=settings.predicate_chars_max,
-            rules_off=off.rules.union(settings.rules_off),
+            rules_off=off.rules.union(settings.rules_off, () if splits.enabled else (Rule.SPLITS,)),
             tables_off=off.tables.union(tables_off),
             strict=terms.knobs.consistency == "strict",
             file_hint_chars_max=self._shared.config.files.hint_chars_max,
             has_file_index=self._has_file_index,
+            splits=GroupLimits(splits.max_small_splits_grouped, splits.saved_min),
         )
 
     def _read(self, sql: str, state: bytes | None, settings: RewriteSection) -> Queries[Statement | SkipReason]:

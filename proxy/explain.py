@@ -31,6 +31,13 @@ class CountView(msgspec.Struct):
     kept: int | None = None
 
 
+class SplitsView(msgspec.Struct):
+    """The splits that Spark makes of the files that are left, and what it is asked for; null where not known."""
+
+    before: int | None = None
+    after: int | None = None
+
+
 class ScanView(msgspec.Struct):
     """A table reference and what was done to it. `skip_reason` is a stable code, `skip_sentence` says why."""
 
@@ -42,6 +49,7 @@ class ScanView(msgspec.Struct):
     partitions: CountView
     files: CountView
     bytes: CountView
+    splits: SplitsView
     skip_reason: str | None
     skip_sentence: str | None
 
@@ -89,7 +97,7 @@ def view(decision: Decision) -> ExplainView:
 
 
 def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
-    reference, files = outcome.scan.reference, outcome.files
+    reference, files, splits = outcome.scan.reference, outcome.files, outcome.splits
     return ScanView(
         table=str(reference.name),
         alias=outcome.scan.alias,
@@ -102,6 +110,7 @@ def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
         partitions=_partitions(outcome, decision),
         files=CountView(files.total, files.kept) if files is not None else CountView(),
         bytes=CountView(files.total_bytes, files.kept_bytes) if files is not None else CountView(),
+        splits=SplitsView(splits.before, splits.after) if splits is not None else SplitsView(),
         skip_reason=_code(outcome.skip),
         skip_sentence=_sentence(outcome.skip),
     )
@@ -179,6 +188,8 @@ def _scan_lines(scan: ScanView) -> list[str]:
     if scan.files.total is not None:
         sizes = f"{_megabytes(scan.bytes.kept)} of {_megabytes(scan.bytes.total)}"
         lines.append(f"  files        {_known(scan.files.kept)} of {scan.files.total} kept, {sizes}")
+    if scan.splits.before is not None:
+        lines.append(f"  splits       {scan.splits.before} before, {_known(scan.splits.after)} after")
     if scan.skip_sentence is not None:
         lines.append(f"  left alone   {scan.skip_sentence}")
     return lines

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import inf
 from threading import Lock
@@ -16,6 +16,7 @@ from typing import Final
 from proxy.catalog import FactsCache
 from proxy.config import CatalogSection
 from proxy.file_index import Overview
+from proxy.packings import KnownPackings
 from proxy.queries import Query, QueryResult, Rows
 
 # A warehouse has some dozens of users at a time, each with a few tools and databases.
@@ -70,10 +71,13 @@ class Known:
     owner: tuple[str, ...] | None = None
     # What the file index has; None until it was asked.
     indexed: Overview | None = None
+    # How files are packed into splits.
+    packings: KnownPackings = field(default_factory=KnownPackings)
 
     def forget(self) -> None:
         """Names and settings may mean something else from here on."""
         self.facts.clear()
+        self.packings.forget()
         self.default_quoting = None
 
 

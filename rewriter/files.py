@@ -39,6 +39,8 @@ class Selection:
     kept_bytes: int
     total: int
     total_bytes: int
+    # Of the files that are left, in no order.
+    kept_sizes: tuple[int, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,9 @@ class FileIndex:
         asked = self._holding(among, range(len(files)))
         kept = set(self._holding(cover, asked))
         misses = tuple(files[number] for number in asked if number not in kept)
-        total_bytes = sum(files[number].size_bytes for number in asked)
+        sizes = tuple(files[number].size_bytes for number in kept)
         missed_bytes = sum(facts.size_bytes for facts in misses)
-        return Selection(misses, len(kept), total_bytes - missed_bytes, len(asked), total_bytes)
+        return Selection(misses, len(kept), sum(sizes), len(asked), sum(sizes) + missed_bytes, sizes)
 
     def bounds(self, column: str) -> ColumnBounds | None:
         """The bounds of all files in a column, or None if it is not indexed."""

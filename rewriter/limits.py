@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rewriter.catalog import TableName
 from rewriter.consumers import METASTORES
 from rewriter.rule import Rule
+from rewriter.splits import GroupLimits
 from rewriter.widen import Consumer
 
 _GIB = 1024**3
@@ -32,3 +33,4 @@ class Limits:
     tables_off: frozenset[TableName] = frozenset()
     # Whether the statement itself is to look if the keys have changed since they were read (`rewriter.strict`).
     strict: bool = False
+    splits: GroupLimits = field(default_factory=GroupLimits)

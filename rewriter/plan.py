@@ -17,11 +17,12 @@ from rewriter.limits import Limits
 from rewriter.predicate import Budget, Restriction
 from rewriter.reducers import Question, Reducer
 from rewriter.rule import Rule
-from rewriter.scan_predicate import Layout, scan_predicate
+from rewriter.scan_predicate import Layout, ScanPredicate, scan_predicate
 from rewriter.scans import PlannedScan, checked, refused, scans
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
 from rewriter.splice import Narrowing, narrowed
+from rewriter.splits import Grouping, Packing, grouping, keeps_splits
 from rewriter.statement import Statement
 from rewriter.strict import check
 from rewriter.versions import pinnable
@@ -35,6 +36,9 @@ Partitions: TypeAlias = Mapping[TableName, Mapping[str, Costs]]
 
 # The indexes of tables' files.
 Files: TypeAlias = Mapping[TableName, FileIndex]
+
+# How Spark packs the files of tables that it reads from files, and not from memory.
+Packings: TypeAlias = Mapping[TableName, Packing]
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,22 @@ class Plan:
         )
         return tuple(dict.fromkeys(wanted))
 
-    def wants_files(self, answers: Mapping[Question, KeyAnswer]) -> tuple[TableName, ...]:
-        """The tables of which a file index would tell which files hold nothing that is asked for."""
+    def wants_files(
+        self, answers: Mapping[Question, KeyAnswer], *, for_splits: bool = False
+    ) -> tuple[TableName, ...]:
+        """The tables of which a file index would tell which files hold nothing that is asked for.
+
+        For splits also those of which it would tell no more than how large the files are that are left.
+        """
+        sized = self.wants_packings(answers) if for_splits else ()
         wanted = (scan.reference.name for scan in self.scans if _wants_files(scan, answers))
+        return tuple(dict.fromkeys([*wanted, *sized]))
+
+    def wants_packings(self, answers: Mapping[Question, KeyAnswer]) -> tuple[TableName, ...]:
+        """The tables whose scans may be read in fewer splits, if their files are small and many."""
+        if keeps_splits(self.statement):
+            return ()
+        wanted = (scan.reference.name for scan in self.scans if _may_have_fewer_splits(scan, answers))
         return tuple(dict.fromkeys(wanted))
 
 
@@ -85,6 +102,16 @@ def _wants_files(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> bo
         _length(answers.get(reducer.key_query)) and any(map(scan.has_files_by, reducer.columns))
         for reducer in _effective(scan, answers)
     )
+
+
+def _may_have_fewer_splits(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> bool:
+    """Whether the scan may be narrowed, and Spark reads the table in splits that it packs by size.
+
+    Each bucket is one split, by which Spark spares a shuffle: there a hint would put the shuffle back.
+    """
+    if scan.facts is None or not scan.facts.file_columns or scan.facts.bucket_count:
+        return False
+    return _wants_files(scan, answers) or any(_length(answers.get(r.key_query)) for r in _effective(scan, answers))
 
 
 def _length(answer: KeyAnswer | None) -> int:
@@ -122,6 +149,8 @@ class ScanOutcome:
     files: Selection | None = None
     # By which of its files, row groups and buckets the scan was narrowed.
     parts: frozenset[Rule] = frozenset()
+    # In how many splits it is read; None where that is not known, or left to Spark.
+    splits: Grouping | None = None
 
     @property
     def narrowed_by(self) -> tuple[tuple[tuple[str, ...], Keys], ...]:
@@ -191,22 +220,24 @@ def _allowed(statement: Statement, catalog: Catalog, limits: Limits) -> Catalog:
     return switched_off(known, limits.tables_off)
 
 
-def apply(
+def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     plan: Plan,
     answers: Mapping[Question, KeyAnswer],
     limits: Limits,
     partitions: Partitions | None = None,
     files: Files | None = None,
+    *,
+    packings: Packings | None = None,
 ) -> Rewrite:
     """Insert the predicates that the keys give. A key query without an answer narrows nothing.
 
-    `files` are the indexes of tables that the plan wants, as far as they are at hand.
+    `files` are the indexes of tables that the plan wants, as far as they are at hand, and `packings` how Spark
+    would read these.
     """
+    grouped = {name: (packings or {}).get(name) for name in plan.wants_packings(answers)}
     layouts = {
-        scan.reference.name: Layout(
-            (partitions or {}).get(scan.reference.name, {}), (files or {}).get(scan.reference.name)
-        )
-        for scan in plan.scans
+        name: Layout((partitions or {}).get(name, {}), (files or {}).get(name), grouped.get(name))
+        for name in {scan.reference.name for scan in plan.scans}
     }
     outcomes = tuple(
         _outcome(plan.statement, scan, answers, limits, layouts[scan.reference.name]) for scan in plan.scans
@@ -241,9 +272,18 @@ def _outcome(
         return ScanOutcome(scan, skip=SkipReason.UNREADABLE_KEY, reducers=tuple(reducers))
     if isinstance(said, SkipReason):
         return ScanOutcome(scan, skip=said, reducers=tuple(reducers))
+    splits = _splits(said, layout.packing, limits)
+    parts = said.rules | {Rule.SPLITS} if splits is not None and splits.hint is not None else said.rules
     return ScanOutcome(
-        scan, said.sql, said.exact, said.cover, None, checks, tuple(reducers), said.files, said.rules
+        scan, said.sql, said.exact, said.cover, None, checks, tuple(reducers), said.files, parts, splits
     )
+
+
+def _splits(said: ScanPredicate, packing: Packing | None, limits: Limits) -> Grouping | None:
+    """In how many splits what is left of the scan's files is read."""
+    if packing is None or said.files is None or Rule.SPLITS in limits.rules_off:
+        return None
+    return grouping(said.files.kept_sizes, packing, limits.splits)
 
 
 def _checks(reducers: Sequence[tuple[Reducer, Keys | None]]) -> tuple[str, ...]:
@@ -278,4 +318,5 @@ def _budget(statement: Statement, restrictions: Sequence[Restriction], limits: L
 def _narrowing(statement: Statement, outcome: ScanOutcome) -> Narrowing:
     reference = outcome.scan.reference
     alias = None if reference.has_alias else reference.alias_text(statement)
-    return Narrowing(reference.start, reference.stop, alias, outcome.predicate or "", outcome.checks)
+    splits = outcome.splits.hint if outcome.splits is not None else None
+    return Narrowing(reference.start, reference.stop, alias, outcome.predicate or "", outcome.checks, splits)

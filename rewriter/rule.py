@@ -52,3 +52,6 @@ class Rule(Enum):
     RANGE_IN = "range_in", "Keys of an indexed column are said as ranges, by which row groups are skipped."
     BUCKETS = "buckets", "Keys of the bucket column are said one by one, by which buckets are skipped."
     ICEBERG = "iceberg", "Keys of an Iceberg table's column are said, by which Iceberg skips manifests and files."
+
+    # In how many tasks it is read.
+    SPLITS = "splits", "A narrowed scan of many small files is read in fewer tasks than Spark would make of them."

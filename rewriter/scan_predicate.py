@@ -22,6 +22,7 @@ from rewriter.row_groups import row_group_predicate
 from rewriter.rule import Rule
 from rewriter.scans import PlannedScan
 from rewriter.skip import SkipReason
+from rewriter.splits import Packing
 
 # Boxes of covers that are met with one another: thousands of pairs and a long filter would be millions.
 _BOXES_MET_MAX = 10_000
@@ -37,6 +38,8 @@ class Layout:
 
     costs: Mapping[str, Costs]
     index: FileIndex | None
+    # How Spark packs the files; None where that is left to it.
+    packing: Packing | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,8 @@ def scan_predicate(
             texts.append(text)
             parts.add(rule)
     hint, files = "", None
-    if Rule.FILE_HINTS not in limits.rules_off and layout.index is not None:
+    tells = not scan.own.is_all or bool(_told_by_files(scan, restrictions)) or layout.packing is not None
+    if Rule.FILE_HINTS not in limits.rules_off and layout.index is not None and tells:
         hint, files = _file_predicate(scan, restrictions, cover, layout.index, limits.file_hint_chars_max)
     if hint:
         texts.append(hint)
@@ -168,10 +172,8 @@ def _file_predicate(
     partitions: Cover | None,
     index: FileIndex,
     chars_max: int,
-) -> tuple[str, Selection | None]:
+) -> tuple[str, Selection]:
     """The hint which files to skip, empty for none, and what it leaves of the partitions that are read."""
-    if scan.own.is_all and not _told_by_files(scan, restrictions):
-        return "", None
     asked = Cover.all()
     for restriction in restrictions:
         asked = _met(asked, _in_lower_case(restriction.cover))
@@ -185,9 +187,9 @@ def _file_predicate(
     text, named = file_hint(found.misses, chars_max)
     if sum(facts.size_bytes for facts in named) < found.total_bytes * _BYTES_SPARED_MIN:
         text, named = "", ()
-    unnamed_bytes = sum(f.size_bytes for f in found.misses) - sum(f.size_bytes for f in named)
-    kept, kept_bytes = found.kept + len(found.misses) - len(named), found.kept_bytes + unnamed_bytes
-    selection = replace(found, misses=named, kept=kept, kept_bytes=kept_bytes)
+    are_named = {facts.identity for facts in named}
+    sizes = found.kept_sizes + tuple(f.size_bytes for f in found.misses if f.identity not in are_named)
+    selection = replace(found, misses=named, kept=len(sizes), kept_bytes=sum(sizes), kept_sizes=sizes)
     changed = doubts(restrictions)
     changed += [text for text in _own_doubts(scan) if text not in changed]
     return (f"({' OR '.join([text, *changed])})" if text else ""), selection

@@ -54,11 +54,14 @@ class Narrowing:
     predicate: str
     # What must hold beside it, each an expression in parentheses that runs a query (`rewriter.strict`).
     checks: tuple[str, ...] = ()
+    # In how many splits it is to be read; None for as many as Spark makes (`rewriter.splits`).
+    splits: int | None = None
 
     @property
     def before(self) -> str:
         """What is inserted in front of the table's name."""
-        return "(SELECT * FROM "
+        hint = f"/*+ COALESCE({self.splits:d}) */ " if self.splits is not None else ""
+        return f"(SELECT {hint}* FROM "
 
     @property
     def after(self) -> str:
@@ -152,7 +155,7 @@ def _is_original_plus(statement: Statement, ordered: Sequence[Narrowing], text: 
     for narrowing in ordered:
         shift += len(narrowing.before)
         table = tables.get(narrowing.start + shift)
-        if table is None or not _unwrap(table, had_alias=narrowing.alias is None):
+        if table is None or not _unwrap(table, narrowing):
             return False
         shift += len(narrowing.after)
     return tree == statement.tree
@@ -163,7 +166,14 @@ def _name_start(table: exp.Table) -> int | None:
     return first.meta.get("start") if isinstance(first, exp.Identifier) else None
 
 
-def _unwrap(table: exp.Table, *, had_alias: bool) -> bool:
+def _is_hint(hint: exp.Expr | None, splits: int | None) -> bool:
+    """Whether a hint says that number of splits and nothing else: it is a comment, and may hold anything."""
+    if splits is None:
+        return hint is None
+    return hint == exp.Hint(expressions=[exp.Coalesce(this=exp.Literal.number(splits))])
+
+
+def _unwrap(table: exp.Table, narrowing: Narrowing) -> bool:
     """Put the reference back in the place of `(SELECT * FROM t WHERE p) AS a`, if that is where it stands."""
     select = table.parent.parent if table.parent else None
     scan = select.parent if select else None
@@ -171,9 +181,11 @@ def _unwrap(table: exp.Table, *, had_alias: bool) -> bool:
         return False
     kept = {name for name, value in select.args.items() if value}
     is_star = len(select.expressions) == 1 and isinstance(select.expressions[0], exp.Star)
-    if kept != {"expressions", "from_", "where"} or not is_star or table.args.get("alias"):
+    if kept - {"hint"} != {"expressions", "from_", "where"} or not is_star or table.args.get("alias"):
         return False
-    if had_alias:
+    if not _is_hint(select.args.get("hint"), narrowing.splits):
+        return False
+    if narrowing.alias is None:
         table.set("alias", scan.args.get("alias"))
     for name, value in scan.args.items():
         if name not in {"this", "alias"} and value:

@@ -111,6 +111,7 @@ REWRITER_LAYERS = (
     "row_groups",
     "keyquery",
     "rangequery",
+    "splits",
     "limits",
     "conditions",
     "repeatable",

@@ -479,6 +479,31 @@ _ICEBERG = (
     ),
 )
 
+_SPLIT_HINTS = "rewriter/test_split_hints.py::test_"
+
+_SPLITS = (
+    Mutation(
+        "what a statement shows or writes of its splits stays as it is",
+        answers("rewriter.plan.keeps_splits", answer=False),
+        f"{_SPLIT_HINTS}a_statement_may_be_narrowed_and_keep_its_splits",
+    ),
+    Mutation(
+        "a bucket is a split that a plan may rely on",
+        answers("rewriter.plan._may_have_fewer_splits", answer=True),
+        f"{_SPLIT_HINTS}a_bucketed_table_keeps_its_splits",
+    ),
+    Mutation(
+        "a group of splits is no larger than a split may be",
+        answers("rewriter.splits._fits", answer=True),
+        "rewriter/test_splits.py::test_files_that_are_large_are_left_to_spark",
+    ),
+    Mutation(
+        "a hint in a narrowed scan says the number of splits and nothing else",
+        answers("rewriter.splice._is_hint", answer=True),
+        f"{_SPLIT_HINTS}a_hint_that_is_not_the_number_of_splits_is_not_taken",
+    ),
+)
+
 MUTATIONS = (
     *_JOINS,
     *_FILTERS,
@@ -497,4 +522,5 @@ MUTATIONS = (
     *_OWN_FILTERS,
     *_FILES,
     *_ICEBERG,
+    *_SPLITS,
 )

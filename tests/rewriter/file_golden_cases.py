@@ -26,6 +26,7 @@ from rewriter import (
     read,
 )
 from rewriter.files import FileIndex
+from rewriter.splits import Packing
 
 KIND = "files"
 LIMITS = Limits(has_file_index=True)
@@ -37,6 +38,7 @@ INDEXED = {
     "clustered": ("x", "s", "d", "f", "c", "o"),
     "skewed": ("x", "y"),
     "parted": ("x", "p"),
+    "many": ("x", "p"),
     "in_hive": ("x",),
     "in_hive_parted": ("x",),
     "as_csv": ("x",),
@@ -44,6 +46,9 @@ INDEXED = {
 }
 SKEWED = {"skewed": (("x", "y"), (("10", "a"), ("10", "b"), ("20", "c")))}
 BUCKETS = {"bucketed": (("k",), 8), "bucketed_by_two": (("k", "id"), 8)}
+
+# As if a split could hold no more than one file and what it costs to open another.
+PACKING = Packing(slots=2, split_bytes_max=1 << 20, open_cost_bytes=1 << 20)
 
 # A row of the index: path, size, modification time, rows, and the bounds and lacks as JSON.
 IndexRow: TypeAlias = tuple[str, int, int, int, str, str]
@@ -113,9 +118,10 @@ class Outcome:
 
     def rewrite(self, limits: Limits = LIMITS) -> Rewrite:
         """The statement with the files that it wants."""
-        wanted = self.found.wants_files(self.answers)
+        wanted = self.found.wants_files(self.answers, for_splits=True)
         files = {name: file_index(name.parts[-1].lower(), self.index) for name in wanted}
-        return apply(self.found, self.answers, limits, files=files)
+        packings = dict.fromkeys(wanted, PACKING)
+        return apply(self.found, self.answers, limits, files=files, packings=packings)
 
 
 def file_index(name: str, index: Mapping[str, Sequence[IndexRow]]) -> FileIndex:

@@ -158,7 +158,7 @@ def test_only_files_that_the_partition_predicate_lets_through_are_counted() -> N
     index = spans((1, 2), (3, 4), (5, 6))
     selection = index.misses(keys(3, 5), among=Cover.of_domain("a", Domain.between("int", 2, 4)))
     assert [facts.path for facts in selection.misses] == ["1-2"]
-    assert selection == Selection(selection.misses, kept=1, kept_bytes=10, total=2, total_bytes=20)
+    assert selection == Selection(selection.misses, 1, 10, total=2, total_bytes=20, kept_sizes=(10,))
 
 
 @pytest.mark.parametrize("held", ["bigint", "string", "double", "string collate UNICODE"])

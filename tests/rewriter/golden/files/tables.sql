@@ -23,6 +23,10 @@ INSERT INTO parted SELECT /*+ COALESCE(1) */ * FROM VALUES (3, 10, 'a'), (4, 19,
 INSERT INTO parted SELECT /*+ COALESCE(1) */ * FROM VALUES (5, 1, 'b'), (6, 8, 'b');
 INSERT INTO parted SELECT /*+ COALESCE(1) */ * FROM VALUES (7, 10, 'b'), (8, 18, 'b');
 
+-- A file for each number, half of them in each partition.
+CREATE TABLE many USING parquet PARTITIONED BY (p) AS
+  SELECT CAST(id AS INT) AS id, CAST(id AS INT) AS x, CAST(id % 2 AS INT) AS p FROM range(0, 96, 1, 96);
+
 CREATE TABLE bucketed (id INT, k INT) USING parquet CLUSTERED BY (k) INTO 8 BUCKETS;
 INSERT INTO bucketed SELECT /*+ COALESCE(1) */ id, id % 20 FROM range(40);
 INSERT INTO bucketed VALUES (100, NULL);

@@ -1,0 +1,211 @@
+"""What many small files cost, and what grouping their splits saves: directly and through the proxy, in turns.
+
+One client, then several at once. If the pipeline can compact, the same again once it has.
+"""
+
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import click
+from pipeline_server import CommandError, PipelineServer, pipeline_server
+from pyhive import hive
+from reports import json_option, write_json
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from demo.hive import Endpoint, Row, connect, run, same_answer
+from demo.progress import Progress, shown_progress
+from demo.proxy_process import proxy_process
+
+_DATABASE = "small_files"
+_INDEX = f"{_DATABASE}.file_index"
+_ROWS_OF_A_FILE = 250
+# Some days of eight that are asked for, so that the scan is narrowed and most of its files are left.
+_DAYS, _DAYS_ASKED = 8, 7
+_LOADED = "starpruner.loaded"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One side with so many clients: tasks of a statement, the median of its seconds, statements a second."""
+
+    layout: str
+    side: str
+    clients: int
+    tasks: int
+    seconds: float
+    per_second: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was measured, on how many files."""
+
+    files: int
+    runs: int
+    measured: Sequence[Measured]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The server, the proxy in front of it, and the statement."""
+
+    server: PipelineServer
+    sides: dict[str, Endpoint]
+    table: str
+
+    @property
+    def sql(self) -> str:
+        """A dashboard's query: most of the days, by group."""
+        return (
+            f"SELECT d.g, count(f.v) AS n, sum(f.v) AS total FROM {self.table} f"
+            f" JOIN {_DATABASE}.days d ON f.day = d.day WHERE d.is_asked GROUP BY d.g"
+        )
+
+    def measured(self, layout: str, clients: int, runs: int) -> list[Measured]:
+        """Each side with so many clients, one side after the other."""
+        return [self._side(layout, name, clients, runs) for name in self.sides]
+
+    def answers(self) -> list[list[Row]]:
+        """What each side answers."""
+        found = []
+        for endpoint in self.sides.values():
+            with closing(connect(endpoint)) as session:
+                found.append(run(session, self.sql))
+        return found
+
+    def _side(self, layout: str, name: str, clients: int, runs: int) -> Measured:
+        with ExitStack() as stack:
+            sessions = [stack.enter_context(closing(connect(self.sides[name]))) for _ in range(clients)]
+            tasks = self._tasks(sessions[0])
+            with ThreadPoolExecutor(clients) as pool:
+                start = time.monotonic()
+                taken = list(pool.map(lambda session: self._seconds(session, runs), sessions))
+                elapsed_s = time.monotonic() - start
+        seconds = median(one for times in taken for one in times)
+        return Measured(layout, name, clients, tasks, seconds, clients * runs / elapsed_s)
+
+    def _tasks(self, session: hive.Connection) -> int:
+        """The tasks of the statement alone: the proxy has asked what it asks the run before."""
+        _ = run(session, self.sql)
+        before = self.server.ui.last_execution()
+        _ = run(session, self.sql)
+        return self.server.ui.tasks(after=before)
+
+    def _seconds(self, session: hive.Connection, runs: int) -> list[float]:
+        taken = []
+        for _ in range(runs):
+            start = time.monotonic()
+            _ = run(session, self.sql)
+            taken.append(time.monotonic() - start)
+        return taken
+
+
+def _ensure(server: PipelineServer, table: str, files: int, progress: Progress) -> None:
+    """The table and its index, made once for each number of files."""
+    progress(f"Writing {files:,} files")
+    with closing(connect(server.endpoint)) as session:
+        _ = run(session, f"CREATE DATABASE IF NOT EXISTS {_DATABASE}")
+        if run(session, f"SHOW TABLES IN {_DATABASE} LIKE '{table.rpartition('.')[2]}'"):
+            if _LOADED in str(run(session, f"SHOW TBLPROPERTIES {table}")):
+                return
+            _ = run(session, f"DROP TABLE {table}")
+        day = f"CAST(id DIV {_ROWS_OF_A_FILE} % {_DAYS} AS INT)"
+        rows = files * _ROWS_OF_A_FILE
+        _ = run(
+            session,
+            f"CREATE TABLE {table} USING parquet PARTITIONED BY (day) AS"
+            f" SELECT id, id * 7 AS v, {day} AS day FROM range(0, {rows}, 1, {files})",
+        )
+        _ = run(session, f"DROP TABLE IF EXISTS {_DATABASE}.days")
+        days = f"SELECT CAST(id AS INT) AS day, id % 2 AS g, id < {_DAYS_ASKED} AS is_asked FROM range({_DAYS})"
+        _ = run(session, f"CREATE TABLE {_DATABASE}.days USING parquet AS {days}")
+        progress("Indexing")
+        _ = server.pipeline("index", "--table", table, "--index", _INDEX, "--columns", "id")
+        _ = run(session, f"ALTER TABLE {table} SET TBLPROPERTIES ('{_LOADED}' = 'true')")
+
+
+@contextmanager
+def running(files: int, directory: Path, memory: str, progress: Progress) -> Iterator[Bench]:
+    """A server with the table, and the proxy in front of it."""
+    progress("Starting Spark")
+    table = f"{_DATABASE}.of_{files}"
+    with ExitStack() as stack:
+        server = stack.enter_context(pipeline_server(directory / "server", memory=memory))
+        _ensure(server, table, files, progress)
+        options = ("--set", f"files.index={_INDEX}", "--set", "rewrite.cost_gate=false")
+        proxy = stack.enter_context(proxy_process(server.endpoint, directory / "proxy", options=options))
+        yield Bench(server, {"direct": server.endpoint, "proxied": proxy.endpoint}, table)
+
+
+def _compact(bench: Bench) -> bool:
+    """Merge the small files, where the pipeline can."""
+    try:
+        _ = bench.server.pipeline("compact", "--table", bench.table, "--index", _INDEX)
+    except CommandError as error:
+        if "No such command" in str(error):
+            return False
+        raise
+    with closing(connect(bench.server.endpoint)) as session:
+        # What is left of the marker would keep the next run from writing the small files again.
+        _ = run(session, f"ALTER TABLE {bench.table} UNSET TBLPROPERTIES ('{_LOADED}')")
+    return True
+
+
+def show(console: Console, report: Report) -> None:
+    """One table."""
+    table = Table("layout", "side", title=f"{report.files:,} files", title_justify="left", box=SIMPLE)
+    for heading in ("clients", "tasks", "seconds", "statements/s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in report.measured:
+        numbers = f"{one.clients}", f"{one.tasks:,}", f"{one.seconds:.2f}", f"{one.per_second:.2f}"
+        table.add_row(one.layout, one.side, *numbers)
+    console.print(table)
+
+
+@click.command()
+@json_option
+@click.option("--files", type=click.IntRange(min=100), default=4_000, show_default=True, help="Of the table.")
+@click.option("--clients", type=click.IntRange(min=2), default=8, show_default=True, help="At once, after one.")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".starpruner/bench/small_files"),
+    show_default=True,
+    help="Where the tables are kept, made once for each number of files, and the logs.",
+)
+@click.option("--memory", default="4g", show_default=True, help="Of the server.")
+@click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Of each client.")
+def main(  # noqa: PLR0913 - one parameter per option
+    *, json_path: Path | None, files: int, clients: int, directory: Path, memory: str, runs: int
+) -> None:
+    """Measure small files on Spark, directly and through the proxy, before and after compaction."""
+    # Whatever ends it, the server and the proxy end with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    measured: list[Measured] = []
+    with (
+        shown_progress(Console(stderr=True)) as progress,
+        running(files, directory, memory, progress) as bench,
+    ):
+        for layout in ("small files", "compacted"):
+            if layout == "compacted" and not _compact(bench):
+                break
+            if not same_answer(*bench.answers()):
+                raise click.ClickException(f"{layout}: answered otherwise through the proxy")
+            for count in (1, clients):
+                progress(f"Measuring {layout}, {count} clients")
+                measured += bench.measured(layout, count, runs)
+                write_json(json_path, Report(files, runs, measured))
+    show(Console(), Report(files, runs, measured))
+
+
+if __name__ == "__main__":
+    main()

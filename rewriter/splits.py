@@ -1,0 +1,188 @@
+"""How many splits Spark makes of a scan's files, and how few would do the same work.
+
+Each split is a task, and a task takes some milliseconds before it reads anything. Spark packs small files, but
+counts each as four megabytes more than it is (`spark.sql.files.openCostInBytes`): four thousand of 5 KB are 125
+splits. As openLooKeng merges small splits before it hands them out, a narrowed scan can ask for fewer by a hint:
+`COALESCE(n)` reads runs of splits that follow one another, as even in number as can be, in one task each.
+
+What is known of the files may be old. So the number of splits never says what is read, but only how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+from rewriter.statement import Statement
+
+_MEBIBYTE = 1 << 20
+
+# Splits of one scan that are looked at. With more, its files are large ones, or its tasks long ones.
+_SPLITS_MAX = 100_000
+
+# A single task for all of a scan lets Spark leave out the exchange above, and all that follows is one task too.
+_GROUPS_MIN = 2
+
+# Fewer splits by less than this factor change little, and what is known of the files may be as far off.
+_FEWER_MIN = 2
+
+# `TableScanUtil.MIN_SPLIT_SIZE`.
+_ICEBERG_SPLIT_BYTES_MIN = 16 * _MEBIBYTE
+
+# What these functions answer depends on which rows a task reads: a statement with one of them asks for the splits
+# as they are.
+_OF_SPLITS = frozenset({"spark_partition_id", "monotonically_increasing_id"})
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How a session's Spark packs files into splits, by the settings that it has."""
+
+    # The tasks that run at once (`leafNodeDefaultParallelism`).
+    slots: int
+    # spark.sql.files.maxPartitionBytes
+    split_bytes_max: int = 128 * _MEBIBYTE
+    # spark.sql.files.openCostInBytes
+    open_cost_bytes: int = 4 * _MEBIBYTE
+
+    def bytes_max(self, sizes: Sequence[int]) -> int:
+        """The size up to which files are packed: less than the setting where else slots would have nothing to do.
+
+        `FilePartition.maxSplitBytes` (sql/core, execution/datasources/FilePartition.scala).
+        """
+        each_slot = (sum(sizes) + len(sizes) * self.open_cost_bytes) // max(1, self.slots)
+        return max(1, min(self.split_bytes_max, max(self.open_cost_bytes, each_slot)))
+
+    def needed(self, size_bytes: int) -> int:
+        """The room that a split must have left for a file to be put into it."""
+        return size_bytes
+
+    def taken(self, size_bytes: int) -> int:
+        """The room that the file then takes."""
+        return size_bytes + self.open_cost_bytes
+
+
+@dataclass(frozen=True)
+class IcebergPacking(Packing):
+    """How Iceberg packs files for Spark, as far as no property of the table says otherwise (`read.split.*`).
+
+    Its splits are smaller for small tables, in whole, not by slots alone: 4,000 files of 5 KB are a thousand.
+    """
+
+    def bytes_max(self, sizes: Sequence[int]) -> int:
+        """`TableScanUtil.adjustSplitSize` (core, org.apache.iceberg.util)."""
+        total, least = sum(sizes), min(_ICEBERG_SPLIT_BYTES_MIN, self.split_bytes_max)
+        if -(-total // self.split_bytes_max) >= self.slots:
+            return self.split_bytes_max
+        return max(total // max(1, self.slots), least)
+
+    def needed(self, size_bytes: int) -> int:
+        """A file is weighed as it is, but as no less than what it costs to open (`TableScanUtil.planTasks`)."""
+        return max(size_bytes, self.open_cost_bytes)
+
+    def taken(self, size_bytes: int) -> int:
+        """What it needed."""
+        return self.needed(size_bytes)
+
+
+class Chunk(NamedTuple):
+    """A file by its place among the sizes, or a part of one."""
+
+    file: int
+    start: int
+    size_bytes: int
+
+
+Split: TypeAlias = tuple[Chunk, ...]
+
+
+def packed(sizes: Sequence[int], packing: Packing) -> list[Split]:
+    """The splits that Spark makes of files: the largest first, each packed until the next one does not fit.
+
+    `FilePartition.getFilePartitions`, of formats in which a file can be split. Empty files are in none. Iceberg
+    takes files in an order of its own, and looks for room in the last ten splits: small files come out the same.
+    """
+    bytes_max = packing.bytes_max(sizes)
+    chunks = [
+        Chunk(number, start, min(bytes_max, size - start))
+        for number, size in enumerate(sizes)
+        for start in range(0, size, bytes_max)
+    ]
+    splits: list[Split] = []
+    current: list[Chunk] = []
+    filled = 0
+    for chunk in sorted(chunks, key=lambda chunk: chunk.size_bytes, reverse=True):
+        if current and filled + packing.needed(chunk.size_bytes) > bytes_max:
+            splits.append(tuple(current))
+            current, filled = [], 0
+        current.append(chunk)
+        filled += packing.taken(chunk.size_bytes)
+    return [*splits, tuple(current)] if current else splits
+
+
+def runs(splits: Sequence[Split], count: int) -> Iterator[Sequence[Split]]:
+    """The splits in so many groups, as COALESCE makes them: `DefaultPartitionCoalescer` in CoalescedRDD.scala.
+
+    Where Spark knows on which hosts the files are it goes by these first, with groups about as long.
+
+    >>> [len(run) for run in runs([()] * 7, 3)]
+    [2, 2, 3]
+    """
+    ends = [number * len(splits) // count for number in range(count + 1)]
+    return (splits[start:stop] for start, stop in pairwise(ends))
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The splits of a scan's files as Spark makes them, and how many it is to make of these; the same for none."""
+
+    before: int
+    after: int
+
+    @property
+    def hint(self) -> int | None:
+        """The number that the scan asks for, if it does."""
+        return self.after if self.after < self.before else None
+
+
+@dataclass(frozen=True)
+class GroupLimits:
+    """What is grouped. The reasons stand where the configuration sets them."""
+
+    splits_grouped_max: int = 10
+    splits_saved_min: int = 32
+
+
+def grouping(sizes: Sequence[int], packing: Packing, limits: GroupLimits) -> Grouping | None:
+    """What becomes of the splits of files of these sizes; None where they are too many to tell.
+
+    No group is larger than a split may be, so that one which is as large already stays alone, and none has more
+    than so many splits. Every slot still has work, if it had before.
+    """
+    if sum(sizes) // packing.bytes_max(sizes) + len(sizes) > _SPLITS_MAX:
+        return None
+    splits = packed(sizes, packing)
+    before = len(splits)
+    after = max(packing.slots, _GROUPS_MIN, -(-before // max(1, limits.splits_grouped_max)))
+    while after * _FEWER_MIN <= before and before - after >= limits.splits_saved_min:
+        if all(_fits(run, packing.split_bytes_max) for run in runs(splits, after)):
+            return Grouping(before, after)
+        after *= 2
+    return Grouping(before, before)
+
+
+def _fits(run: Sequence[Split], bytes_max: int) -> bool:
+    """Whether the splits of a group are together no larger than one split may be."""
+    return len(run) == 1 or sum(chunk.size_bytes for split in run for chunk in split) <= bytes_max
+
+
+def keeps_splits(statement: Statement) -> bool:
+    """Whether the splits of the statement's scans are to stay as they are.
+
+    What a statement writes has as many files as there are tasks.
+    """
+    if not statement.only_reads:
+        return True
+    return any(token.text.lower() in _OF_SPLITS for token in statement.tokens)

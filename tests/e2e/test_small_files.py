@@ -1,0 +1,90 @@
+"""Many small files are read in fewer tasks through the proxy, and cached ones are left alone."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from pyhive import hive
+from server_statements import StatementPage
+
+from demo.hive import connect, run, same_answer
+from demo.metrics import SparkUi
+from demo.proxy_process import ProxyProcess, proxy_process
+from demo.thrift_server import ThriftServer
+
+# A file for each number, as the index has them.
+FILES = 96
+TABLES = f"""
+DROP DATABASE IF EXISTS small_files CASCADE;
+CREATE DATABASE small_files;
+CREATE TABLE small_files.many USING parquet AS SELECT int(id) AS x, 'v' AS v FROM range(0, {FILES}, 1, {FILES});
+CREATE TABLE small_files.file_index (path STRING, size_bytes BIGINT, modified_ms BIGINT, rows BIGINT,
+  columns MAP<STRING, STRUCT<type: STRING, low: STRING, high: STRING, nulls: BIGINT>>,
+  lacks ARRAY<STRUCT<columns: ARRAY<STRING>, tuples: ARRAY<ARRAY<STRING>>>>,
+  indexed_at TIMESTAMP, table_name STRING) USING parquet PARTITIONED BY (table_name);
+INSERT INTO small_files.file_index PARTITION (table_name = 'spark_catalog.small_files.many')
+  SELECT _metadata.file_path, _metadata.file_size, unix_millis(_metadata.file_modification_time), 1,
+    map('x', named_struct('type', 'int', 'low', string(x), 'high', string(x), 'nulls', 0L)), NULL,
+    current_timestamp()
+  FROM small_files.many
+"""
+# With room for one small file in each split, the tables of a test need not be large.
+ONE_FILE_A_SPLIT = "SET spark.sql.files.maxPartitionBytes=4194304"
+SQL = "SELECT sum(m.x) AS total, count(m.v) AS rows FROM small_files.many m WHERE m.x < 80"
+KEPT, GROUPED = 80, 8
+
+
+@pytest.fixture(scope="module")
+def tables(spark: ThriftServer) -> None:
+    with closing(connect(spark.endpoint)) as connection:
+        for statement in TABLES.split(";"):
+            run(connection, statement)
+    assert StatementPage(spark.ui_url).becomes_idle()
+
+
+@pytest.fixture(scope="module")
+def indexing(
+    tables: None, spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ProxyProcess]:
+    _ = tables
+    settings = (
+        *("files.index=small_files.file_index", "files.query_deadline_s=120", "rewrite.cost_gate=false"),
+        "catalog.query_deadline_s=120",
+    )
+    options = tuple(word for setting in settings for word in ("--set", setting))
+    with proxy_process(spark.endpoint, tmp_path_factory.mktemp("small_files"), options=options) as process:
+        yield process
+
+
+@pytest.fixture
+def grouped(indexing: ProxyProcess) -> Iterator[hive.Connection]:
+    with closing(connect(indexing.endpoint)) as connection:
+        run(connection, ONE_FILE_A_SPLIT)
+        yield connection
+
+
+def test_a_narrowed_scan_of_small_files_takes_fewer_tasks(
+    grouped: hive.Connection, direct: hive.Connection, spark_ui: SparkUi
+) -> None:
+    # What the proxy asks is asked once, and then the tasks are the statement's own.
+    answer = run(grouped, SQL)
+    before = spark_ui.last_execution()
+    assert run(grouped, SQL) == answer
+    # One more puts the partial sums together.
+    assert spark_ui.tasks(after=before) == GROUPED + 1
+    assert same_answer(answer, run(direct, SQL))
+
+
+def test_explain_rewrite_shows_the_splits(grouped: hive.Connection) -> None:
+    lines = [line for (line,) in run(grouped, f"EXPLAIN REWRITE {SQL}")]
+    assert f"  splits       {KEPT} before, {GROUPED} after" in lines
+    assert any(f"/*+ COALESCE({GROUPED}) */" in line for line in lines)
+
+
+def test_splits_of_a_cached_table_are_left_alone(grouped: hive.Connection) -> None:
+    run(grouped, "CACHE TABLE small_files.many")
+    try:
+        assert not any("COALESCE" in line for (line,) in run(grouped, f"EXPLAIN REWRITE {SQL}"))
+    finally:
+        run(grouped, "UNCACHE TABLE small_files.many")
+    assert any("COALESCE" in line for (line,) in run(grouped, f"EXPLAIN REWRITE {SQL}"))

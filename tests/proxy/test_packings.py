@@ -1,0 +1,107 @@
+"""How a session's Spark packs files: what is asked of it, how often, and what is left to it."""
+
+import pytest
+from test_session import failed, played, rows
+
+from proxy.packings import KnownPackings, packings, read_size, worth_asking
+from proxy.queries import FailureKind, QueryResult
+from rewriter import TableName
+from rewriter.files import FileIndex
+from rewriter.splits import IcebergPacking, Packing
+
+T = TableName(("d", "t"))
+MIB = 1 << 20
+
+
+def plan(text: str) -> QueryResult:
+    return rows((f"== Physical Plan ==\n{text}",))
+
+
+def setting(name: str, value: str) -> tuple[str, QueryResult]:
+    return f"SET spark.sql.files.{name}", rows((f"spark.sql.files.{name}", value))
+
+
+RANGE = ("EXPLAIN SELECT * FROM range(1)", plan("*(1) Range (0, 1, step=1, splits=8)"))
+UNCHOSEN = [setting("minPartitionNum", "<undefined>"), setting("maxPartitionNum", "<undefined>")]
+SIZES = [setting("maxPartitionBytes", "134217728b"), setting("openCostInBytes", "4MB")]
+SETTINGS = [RANGE, *UNCHOSEN, *SIZES]
+EXPLAIN = "EXPLAIN SELECT * FROM `d`.`t`"
+FILES = (
+    EXPLAIN,
+    plan("*(1) ColumnarToRow\n+- FileScan parquet c.d.t[v#1L] Location: InMemoryFileIndex(1 paths)[..]"),
+)
+ICEBERG = (EXPLAIN, plan("+- BatchScan ice.d.t[v#1L] IcebergScan(table=ice.d.t, branch=null, groupedBy=)"))
+
+
+def asked(
+    known: KnownPackings, script: list[tuple[str, QueryResult]], now: float = 0.0
+) -> dict[TableName, Packing]:
+    return played(packings([T], known, now, believed_s=300.0), script)
+
+
+def test_slots_and_settings_are_asked_once_and_each_table_by_itself() -> None:
+    known = KnownPackings()
+    assert asked(known, [*SETTINGS, FILES]) == {T: Packing(8, 128 * MIB, 4 * MIB)}
+    assert asked(known, [], now=299.0) == {T: Packing(8, 128 * MIB, 4 * MIB)}
+    assert asked(known, [*SETTINGS, FILES], now=300.0)
+
+
+def test_once_settings_may_differ_they_are_asked_again() -> None:
+    known = KnownPackings()
+    asked(known, [*SETTINGS, FILES])
+    known.forget()
+    assert asked(known, [*SETTINGS, FILES])
+
+
+def test_iceberg_packs_its_own_files() -> None:
+    assert asked(KnownPackings(), [*SETTINGS, ICEBERG]) == {T: IcebergPacking(8)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # CACHE TABLE: the file scan in the plan is what filled the memory.
+        "Scan In-memory table t [v#1L]\n+- InMemoryRelation [v#1L], StorageLevel(..)\n+- FileScan parquet t[v#1L]",
+        "FileScan parquet c.d.t[v#1L] Batched: true, Bucketed: true, Location: InMemoryFileIndex(..)",
+        "BatchScan ice.d.t[v#1L] IcebergScan(table=ice.d.t, branch=null, filters=, groupedBy=k_bucket)",
+        "Scan hive c.d.t [v#1L], HiveTableRelation [..]",
+        "",
+    ],
+)
+def test_what_is_not_read_from_files_that_spark_packs_is_left_alone(text: str) -> None:
+    known = KnownPackings()
+    assert asked(known, [*SETTINGS, (EXPLAIN, plan(text))]) == {}
+    assert asked(known, []) == {}
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [(RANGE[0], plan("Range"))],
+        [(RANGE[0], failed(FailureKind.DEADLINE))],
+        # Whoever sets these says how many splits there are to be.
+        [RANGE, setting("minPartitionNum", "200")],
+        [RANGE, UNCHOSEN[0], setting("maxPartitionNum", "50")],
+        [RANGE, *UNCHOSEN, setting("maxPartitionBytes", "half"), SIZES[1]],
+    ],
+)
+def test_settings_that_are_chosen_or_not_understood_leave_all_to_spark(
+    script: list[tuple[str, QueryResult]],
+) -> None:
+    known = KnownPackings()
+    assert asked(known, script) == {}
+    assert asked(known, []) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1g", 1024 * MIB), ("64 KB", 65_536), ("7", 7), ("-1", None), ("", None)]
+)
+def test_sizes_are_read_as_spark_reads_them(text: str, size: int | None) -> None:
+    assert read_size(text) == size
+
+
+def test_of_a_table_with_few_files_nothing_is_asked() -> None:
+    files = FileIndex.of_rows([(f"file:/t/{n}", 5, 7, 1, "{}", None) for n in range(32)], {"x": "int"})
+    assert worth_asking({T: files}, [T], saved_min=32) == set()
+    assert worth_asking({T: files}, [T], saved_min=31) == {T}
+    assert played(packings([], KnownPackings(), 0.0, believed_s=300.0), []) == {}
