@@ -36,7 +36,7 @@ def known_files(spark: SparkSession, index: str, table: SourceTable) -> KnownFil
     has_partial = not all(file.is_complete for file in there)
     return KnownFiles(
         {_identity(file): file.path for file in there if file.is_complete},
-        {_identity(row): _indexed(row) for row in rows.where("NOT is_complete").collect()} if has_partial else {},
+        {_identity(row): indexed_file(row) for row in rows.where("NOT is_complete").collect()} if has_partial else {},
         tuple(file.path for file in files if comparable_path(file.path) not in current),
     )
 
@@ -52,7 +52,8 @@ def _identity(row: Row) -> str:
     return file_identity(row.path, row.size_bytes, row.modified_ms)
 
 
-def _indexed(row: Row) -> IndexedFile:
+def indexed_file(row: Row) -> IndexedFile:
+    """A row of the index."""
     return IndexedFile(
         row.path,
         row.size_bytes,
