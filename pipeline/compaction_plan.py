@@ -20,8 +20,8 @@ class Limits:
     target_bytes: int = 128 << 20
     # Fewer small files than this in a partition are not worth a statement of their own.
     files_min: int = 5
-    # To open a file costs a scan as much as to read 4 MB (Spark's own spark.sql.files.openCostInBytes), and to write
-    # a byte again costs about two reads: so what is written is paid back after some 32 scans.
+    # To open a file costs a scan as much as to read 4 MB (Spark's own spark.sql.files.openCostInBytes), and to
+    # write a byte again costs about two reads: so what is written is paid back after some 32 scans.
     worth_bytes: int = 64 << 20
 
 

@@ -1,7 +1,8 @@
 """Exchanges the files of a partition for others with the same rows, so that each reader sees all rows once.
 
-No file system can exchange many files for one in one step. A catalog can: it says in one word where a partition is.
-So a partition goes away to a second place that holds the new files, and comes home when nobody reads the old ones:
+No file system can exchange many files for one in one step. A catalog can: it says in one word where a partition
+is. So a partition goes away to a second place that holds the new files, and comes home when nobody reads the old
+ones:
 
 - `<table>/.starpruner-compacted/<id>/place`: what readers see while it is away
 - `.../ready`: the new files once more, to be moved home
@@ -32,6 +33,9 @@ ARRIVALS_MAX = 5
 
 class Locations(Protocol):
     """What the catalog says of where partitions are; a table without partitions is the one named ''."""
+
+    def refresh(self) -> None:
+        """Asks the catalog anew."""
 
     def place(self, directory: str) -> str | None:
         """The place of a partition, relative to the table's directory; None if there is no such partition."""

@@ -10,6 +10,7 @@ from pipeline.exchange import (
     AWAY,
     LEFT,
     Exchange,
+    Locations,
     abandon,
     bring_home,
     carry_late_files,
@@ -17,7 +18,6 @@ from pipeline.exchange import (
     exchanges,
     stay_home,
 )
-from pipeline.partitions import Locations
 from pipeline.spark import Progress
 from pipeline.storage import Storage
 
@@ -67,8 +67,8 @@ class Journeys:
         waiting = sorted(away, key=_due_s)
         if waiting and (rest_s := _due_s(waiting[-1]) - self.now()) > 0:
             self.progress(
-                f"Statements may still read the old files of {len(away)} partitions: waiting {rest_s:.0f} s. It can "
-                f"be stopped here, and the next command on the table goes on"
+                f"Statements may still read the old files of {len(away)} partitions: waiting {rest_s:.0f} s. "
+                f"This can be stopped, and the next command on the table goes on"
             )
         while waiting:
             due = [exchange for exchange in waiting if self.now() >= _due_s(exchange)]

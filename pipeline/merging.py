@@ -93,10 +93,9 @@ class Merger:
         session = spark.newSession()
         for name, setting in _SETTINGS.items():
             session.conf.set(name, setting)
-        fields = [
-            field for field in spark.table(table.sql_name).schema.fields if field.name not in table.partition_columns
-        ]
-        return cls(session, storage, table, StructType(fields), sort_by)
+        fields = spark.table(table.sql_name).schema.fields
+        data = [field for field in fields if field.name not in table.partition_columns]
+        return cls(session, storage, table, StructType(data), sort_by)
 
     def merge(self, groups: Sequence[Group], codec: str | None, directory: str) -> list[str | None]:
         """Writes each group to one file below `directory`; the paths, None for groups without rows."""

@@ -108,9 +108,7 @@ def register(spark: SparkSession, storage: Storage, table: Table, directories: t
         for start in range(0, len(directories), PARTITIONS_PER_STATEMENT):
             batch = directories[start : start + PARTITIONS_PER_STATEMENT]
             # The location says outright where the files are.
-            clauses = " ".join(
-                f"{_spec(spark, directory)} LOCATION {_literal(storage.absolute(directory))}" for directory in batch
-            )
+            clauses = " ".join(f"{_spec(spark, one)} LOCATION {_literal(storage.absolute(one))}" for one in batch)
             spark.sql(f"ALTER TABLE {table.sql_name} ADD IF NOT EXISTS {clauses}")
 
 
@@ -118,9 +116,8 @@ def partition_values(spark: SparkSession, directory: str) -> list[tuple[str, str
     """The columns of a partition with their values, as texts, from the name of its directory."""
     unescape = _external_catalog(spark).unescapePathName
     parts = [part.partition("=") for part in directory.split("/")]
-    return [
-        (str(unescape(name)), None if value == NULL_DIRECTORY else str(unescape(value))) for name, _, value in parts
-    ]
+    texts = [(name, None if value == NULL_DIRECTORY else str(unescape(value))) for name, _, value in parts]
+    return [(str(unescape(name)), value) for name, value in texts]
 
 
 @contextmanager

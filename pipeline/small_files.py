@@ -64,9 +64,7 @@ class SmallFiles:
             if (candidates := self._candidates(directory, ranks, is_bucketed=is_bucketed))
         ]
         paying = [plan for plan in plans if plan.pays(limits)]
-        return sorted(
-            self._with_known_columns(paying), key=lambda plan: plan.rewritten_bytes / max(1, plan.saved)
-        )
+        return sorted(self._with_known_columns(paying), key=lambda plan: plan.rewritten_bytes / max(1, plan.saved))
 
     def _chosen(self, where: str | None) -> list[str]:
         """The partitions that are in their own directories, of those that the condition names."""
@@ -109,8 +107,8 @@ class SmallFiles:
     def _ranks(self, order: Sequence[str], limits: Limits) -> Mapping[str, int]:
         """The small files by the least and the greatest value of the leading column.
 
-        Neighbours in this order become one file: files that did not overlap then do not afterwards, and no value is
-        in more than one file more.
+        Neighbours in this order become one file: files that did not overlap do not afterwards, and no value is
+        between the bounds of more than one file more.
         """
         column = f.col(quoted(order[0]))
         rows = (

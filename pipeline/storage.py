@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
 
-
 # What `hdfs dfs -put` is still writing; Spark does not read it either.
 _UNFINISHED = "._COPYING_"
 

@@ -41,7 +41,7 @@ class Table:
 
     @property
     def file_options(self) -> dict[str, str]:
-        """What Spark's readers and writers of its files are to be told, such as the compression; not where it is."""
+        """What readers and writers of its files are to be told, such as the compression; not where it is."""
         left_out = {"path", "serialization.format"}
         return {name: value for name, value in self.options.items() if name.lower() not in left_out}
 
@@ -64,7 +64,7 @@ def find_table(spark: SparkSession, name: str, *, takes_buckets: bool = False) -
     return Table(
         names,
         described.provider().get().lower(),
-        # A table without partitions is elsewhere while it is compacted; what is its own stays in its own directory.
+        # A table without partitions is elsewhere while it is compacted; locks and journals stay at its own place.
         str(described.location().toString()).partition(f"/{PLACES}/")[0],
         _columns(spark, names, int(described.schema().length())),
         partition_columns,
