@@ -29,7 +29,7 @@ PLANS_SHOWN_MAX = 100
     callback=size_bytes,
     default="128m",
     show_default=True,
-    help="No new file is meant to be larger.",
+    help="Of the old files that become one; a split of Spark's.",
 )
 @click.option(
     "--min-files",

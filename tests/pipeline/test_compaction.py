@@ -183,7 +183,7 @@ class KilledError(BaseException):
 
 
 def killing(monkeypatch: pytest.MonkeyPatch, change: int) -> Callable[[], None]:
-    """Ends the process, as far as others can tell, before the change of that number; what is returned starts it."""
+    """Ends the process, as far as others can tell, before the change of that number; what is returned undoes it."""
     left = [change]
 
     def counted(function: Callable[..., object]) -> Callable[..., object]:

@@ -70,7 +70,6 @@ def test_a_partition_is_rewritten_where_files_saved_are_worth_the_bytes() -> Non
     assert not plan_of(10, 10).pays(limits), "too few files"
     assert not plan_of(10, 10, 10, 90).pays(limits), "the large one would be copied for two files saved"
     assert plan_of(*[10] * 9, 90).pays(limits)
-    assert not plan_of().pays(Limits(files_min=0))
 
 
 def test_what_was_compacted_is_not_compacted_again() -> None:
