@@ -65,7 +65,8 @@ class Journeys:
 
     def _wait(self, away: Sequence[Exchange]) -> None:
         waiting = sorted(away, key=_due_s)
-        if waiting and (rest_s := _due_s(waiting[-1]) - self.now()) > 0:
+        if waiting:
+            rest_s = max(0.0, _due_s(waiting[-1]) - self.now())
             self.progress(
                 f"Statements may still read the old files of {len(away)} partitions: waiting {rest_s:.0f} s. "
                 f"This can be stopped, and the next command on the table goes on"

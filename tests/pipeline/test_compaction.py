@@ -58,11 +58,11 @@ def test_readers_see_all_rows_once_and_appended_ones_survive_while_a_table_is_co
     truths = [sum(range(9)), sum(range(9)) + 100, sum(range(9)) + 300]
     seen: list[tuple[int, int]] = []
     is_over = threading.Event()
-    reader = local_spark.newSession()
 
     def read() -> None:
+        # Each in a session of its own: one that listed the files before reads them from its cache.
         while not is_over.is_set():
-            [row] = reader.sql("SELECT sum(id), count(*) FROM watched").collect()
+            [row] = local_spark.newSession().sql("SELECT sum(id), count(*) FROM watched").collect()
             seen.append((row[0], row[1]))
 
     def append(message: str) -> None:
@@ -74,7 +74,7 @@ def test_readers_see_all_rows_once_and_appended_ones_survive_while_a_table_is_co
     thread = threading.Thread(target=read)
     thread.start()
     try:
-        done = compacted(local_spark, "watched", append, grace_s=4)
+        done = compacted(local_spark, "watched", append, grace_s=2)
     finally:
         is_over.set()
         thread.join()
@@ -183,7 +183,7 @@ class KilledError(BaseException):
 
 
 def killing(monkeypatch: pytest.MonkeyPatch, change: int) -> Callable[[], None]:
-    """Ends the process, as far as others can tell, before the change of that number; what is returned undoes it."""
+    """Ends the process, as far as others can tell, before the change of that number; the result undoes it."""
     left = [change]
 
     def counted(function: Callable[..., object]) -> Callable[..., object]:
@@ -202,7 +202,7 @@ def killing(monkeypatch: pytest.MonkeyPatch, change: int) -> Callable[[], None]:
 
 
 # The deep run takes every one of them.
-SOME_CHANGES = (12, 17, 22)
+SOME_CHANGES = (17,)
 
 
 @pytest.mark.parametrize("first", range(5) if os.environ.get("STARPRUNER_DEEP") else [0])
