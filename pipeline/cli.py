@@ -1,10 +1,9 @@
 """`starpruner pipeline`: the jobs that lay tables out, and that index their files."""
 
-import re
-
 import click
 
-from pipeline.command import sentences_for_errors, setting
+from pipeline.command import column_names, sentences_for_errors, setting, size_bytes
+from pipeline.compaction_cli import compact_command
 from pipeline.index_cli import index as index_command
 from pipeline.load import Load
 from pipeline.load import load as load_table
@@ -13,9 +12,6 @@ from pipeline.source import PATH_FORMATS, Source
 from pipeline.spark import spark_session, to_stderr
 from pipeline.tables import NATIVE_FORMATS
 
-_SIZE = re.compile(r"(\d+)([kmg]?)", re.IGNORECASE)
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-
 
 @click.group()
 def pipeline() -> None:
@@ -23,13 +19,7 @@ def pipeline() -> None:
 
 
 pipeline.add_command(index_command)
-
-
-def size_bytes(_context: click.Context, _option: click.Parameter, text: str) -> int:
-    """A size such as 128m, as bytes."""
-    if (match := _SIZE.fullmatch(text)) is None or not int(match[1]):
-        raise click.BadParameter(f"{text!r} is not a size such as 512k, 128m or 1g")
-    return int(match[1]) * _UNITS[match[2].lower()]
+pipeline.add_command(compact_command)
 
 
 @pipeline.command()
@@ -94,12 +84,12 @@ def load(  # noqa: PLR0913 - one parameter per option
     request = Load(
         table,
         Source(query, source_table, path, path_format),
-        Skew(_names(skewed_by), values, top, min_share, skewed_values_max),
+        Skew(column_names(skewed_by), values, top, min_share, skewed_values_max),
         index,
         overwrite=mode == "overwrite",
         file_bytes=file_size,
         table_format=table_format,
-        partition_by=_names(partition_by),
+        partition_by=column_names(partition_by),
     )
     with sentences_for_errors(), spark_session(master, dict(map(setting, conf))) as spark:
         done = load_table(spark, request, to_stderr)
@@ -107,7 +97,3 @@ def load(  # noqa: PLR0913 - one parameter per option
         f"{table}: {done.rows} rows in {done.files} files, {done.skewed_files} of them of one skewed value each; "
         f"{done.replaced_files} files replaced, {done.indexed_files} indexed"
     )
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for part in text.split(",") if (name := part.strip()))

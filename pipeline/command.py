@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,21 @@ import click
 from pyspark.errors import PySparkException
 
 from pipeline.errors import PipelineError
+
+_SIZE = re.compile(r"(\d+)([kmg]?)", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def size_bytes(_context: click.Context, _option: click.Parameter, text: str) -> int:
+    """A size such as 128m, as bytes."""
+    if (match := _SIZE.fullmatch(text)) is None or not int(match[1]):
+        raise click.BadParameter(f"{text!r} is not a size such as 512k, 128m or 1g")
+    return int(match[1]) * _UNITS[match[2].lower()]
+
+
+def column_names(text: str) -> tuple[str, ...]:
+    """The columns of an option that takes several."""
+    return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
 def setting(text: str) -> tuple[str, str]:

@@ -33,10 +33,10 @@ def known_files(spark: SparkSession, index: str, table: SourceTable) -> KnownFil
     rows = known_rows(spark, index, table.full_name).withColumn("is_complete", _is_complete(table))
     files = rows.select("path", "size_bytes", "modified_ms", "is_complete").collect()
     there = [file for file in files if comparable_path(file.path) in current]
-    has_partial = not all(file.is_complete for file in there)
+    partial = [] if all(file.is_complete for file in there) else rows.where("NOT is_complete").collect()
     return KnownFiles(
         {_identity(file): file.path for file in there if file.is_complete},
-        {_identity(row): _indexed(row) for row in rows.where("NOT is_complete").collect()} if has_partial else {},
+        {_identity(row): indexed_file(row) for row in partial},
         tuple(file.path for file in files if comparable_path(file.path) not in current),
     )
 
@@ -52,7 +52,8 @@ def _identity(row: Row) -> str:
     return file_identity(row.path, row.size_bytes, row.modified_ms)
 
 
-def _indexed(row: Row) -> IndexedFile:
+def indexed_file(row: Row) -> IndexedFile:
+    """A row of the index."""
     return IndexedFile(
         row.path,
         row.size_bytes,

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 from pyspark.sql.window import Window
 
 from pipeline.errors import PipelineError
@@ -26,6 +28,8 @@ FILES_MAX = 50_000
 FILL = 0.8
 # So many more ints than numbers that one number in a thousand million runs stays without an int.
 _SPARE = 20
+
+_UNHASHED = re.compile(r"map<|variant")
 
 _FIRST = f"{GROUP}_first"
 _FILES = f"{GROUP}_files"
@@ -83,14 +87,13 @@ def spread(spark: SparkSession, rows: DataFrame, layout: Layout, columns: Sequen
 
 def _row_hash(rows: DataFrame, columns: Sequence[str]) -> Column:
     """Another hash than the one that sends rows to tasks."""
-    types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
-    hashed = [f.col(quoted(name)) for name in columns if _can_be_hashed(types[name])]
-    return f.xxhash64(*hashed)
+    return f.xxhash64(*hashable(rows.select(*(f.col(quoted(name)) for name in columns)).schema))
 
 
-def _can_be_hashed(type_name: str) -> bool:
-    # Spark refuses to hash what has one value in several forms: the entries of a map have no order.
-    return "map<" not in type_name and "variant" not in type_name
+def hashable(schema: StructType) -> list[Column]:
+    """The columns that can be hashed: Spark refuses what has one value in several forms, as the order in a map."""
+    types = {field.name: field.dataType.simpleString() for field in schema.fields}
+    return [f.col(quoted(name)) for name, type_name in types.items() if not _UNHASHED.search(type_name)]
 
 
 def _tasks(spark: SparkSession, files: int) -> DataFrame:

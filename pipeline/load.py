@@ -157,7 +157,7 @@ class _Loading:
         sample = rows.limit(PROBE_ROWS).persist()
         try:
             count = sample.count()
-            sample.write.format(self.table.provider).options(**self._options()).save(
+            sample.write.format(self.table.provider).options(**self.table.file_options).save(
                 self.workspace.storage.absolute(probe)
             )
         finally:
@@ -169,15 +169,10 @@ class _Loading:
         # A group of equal rows cannot be split by hashing them; there Spark begins a new file in the same task.
         return (
             rows.write.format(self.table.provider)
-            .options(**self._options())
+            .options(**self.table.file_options)
             .option("maxRecordsPerFile", rows_per_file)
             .partitionBy(*self.table.partition_columns)
         )
-
-    def _options(self) -> dict[str, str]:
-        """The table's own, such as its compression; not where it is."""
-        left_out = {"path", "serialization.format"}
-        return {name: value for name, value in self.table.options.items() if name.lower() not in left_out}
 
     def _staged_files(self, skewed: DataFrame, written: int) -> list[StagedFile]:
         if not written:

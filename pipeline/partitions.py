@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -41,6 +43,53 @@ def known_directories(spark: SparkSession, storage: Storage, table: Table) -> di
     return found
 
 
+class Locations:
+    """Where the catalog says that each partition is; a table without partitions is the one named ''."""
+
+    def __init__(self, spark: SparkSession, storage: Storage, table: Table) -> None:
+        self._spark = spark
+        self._storage = storage
+        self._table = table
+        self._places: dict[str, str] = {}
+
+    def refresh(self) -> None:
+        """Asks the catalog anew."""
+        self._spark.catalog.refreshTable(self._table.sql_name)
+        self._places = self._read()
+
+    def directories(self) -> list[str]:
+        """All partitions."""
+        return sorted(self._places)
+
+    def place(self, directory: str) -> str | None:
+        """The place of a partition, relative to the table's directory; None if there is no such partition."""
+        return self._places.get(directory)
+
+    def put(self, directory: str, place: str) -> None:
+        """Says in one step that it is there."""
+        clause = f" {_spec(self._spark, directory)}" if directory else ""
+        with _plain_literals(self._spark):
+            self._spark.sql(
+                f"ALTER TABLE {self._table.sql_name}{clause} "
+                f"SET LOCATION {_literal(self._storage.absolute(place))}"
+            )
+        self._places[directory] = place
+
+    def owns_files(self) -> bool:
+        """Whether dropping a partition drops its files."""
+        return bool(self._described().tableType().name() == "MANAGED")
+
+    def _read(self) -> dict[str, str]:
+        if self._table.partition_columns:
+            return known_directories(self._spark, self._storage, self._table)
+        location = jvm(self._spark).org.apache.hadoop.fs.Path(self._described().location())
+        return {"": _relative(self._storage, str(location.toString()))}
+
+    def _described(self) -> Any:
+        catalog = jvm_session(self._spark).sessionState().catalog()
+        return catalog.getTableMetadata(identifier(self._spark, *self._table.names[1:]))
+
+
 def check_places(known: dict[str, str], directories: set[str]) -> None:
     """Raises PipelineError if the catalog has one of the partitions elsewhere than in its own directory."""
     for directory in sorted(directories):
@@ -55,27 +104,39 @@ def register(spark: SparkSession, storage: Storage, table: Table, directories: t
     """Adds partitions to the catalog, where they are not known yet."""
     if not table.tracks_partitions:
         return
-    before = spark.conf.get(_ESCAPES)
-    # Off, a literal means the same in every session: all but letters and digits are written as escapes.
-    spark.conf.set(_ESCAPES, "false")
-    try:
+    with _plain_literals(spark):
         for start in range(0, len(directories), PARTITIONS_PER_STATEMENT):
             batch = directories[start : start + PARTITIONS_PER_STATEMENT]
-            clauses = " ".join(_clause(spark, storage, directory) for directory in batch)
+            # The location says outright where the files are.
+            clauses = " ".join(f"{_spec(spark, one)} LOCATION {_literal(storage.absolute(one))}" for one in batch)
             spark.sql(f"ALTER TABLE {table.sql_name} ADD IF NOT EXISTS {clauses}")
+
+
+def partition_values(spark: SparkSession, directory: str) -> list[tuple[str, str | None]]:
+    """The columns of a partition with their values, as texts, from the name of its directory."""
+    unescape = _external_catalog(spark).unescapePathName
+    parts = [part.partition("=") for part in directory.split("/")]
+    texts = [(name, None if value == NULL_DIRECTORY else str(unescape(value))) for name, _, value in parts]
+    return [(str(unescape(name)), value) for name, value in texts]
+
+
+@contextmanager
+def _plain_literals(spark: SparkSession) -> Iterator[None]:
+    """A literal means the same in every session: all but letters and digits are written as escapes."""
+    before = spark.conf.get(_ESCAPES)
+    spark.conf.set(_ESCAPES, "false")
+    try:
+        yield
     finally:
         spark.conf.set(_ESCAPES, before or "false")
 
 
-def _clause(spark: SparkSession, storage: Storage, directory: str) -> str:
-    """PARTITION (..) LOCATION '..': the location says outright where the files are."""
-    unescape = _external_catalog(spark).unescapePathName
-    values = []
-    for part in directory.split("/"):
-        name, _, value = part.partition("=")
-        text = "NULL" if value == NULL_DIRECTORY else _literal(unescape(value))
-        values.append(f"{quoted(unescape(name))} = {text}")
-    return f"PARTITION ({', '.join(values)}) LOCATION {_literal(storage.absolute(directory))}"
+def _spec(spark: SparkSession, directory: str) -> str:
+    values = [
+        f"{quoted(name)} = {'NULL' if value is None else _literal(value)}"
+        for name, value in partition_values(spark, directory)
+    ]
+    return f"PARTITION ({', '.join(values)})"
 
 
 def _literal(text: str) -> str:
@@ -93,7 +154,7 @@ def _directory(spark: SparkSession, column: str, value: str) -> str:
 
 
 def _relative(storage: Storage, place: str) -> str:
-    return place.removeprefix(f"{storage.root}/")
+    return "" if place == storage.root else place.removeprefix(f"{storage.root}/")
 
 
 def _external_catalog(spark: SparkSession) -> Any:

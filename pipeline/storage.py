@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from py4j.java_gateway import JVMView
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
+
+# What `hdfs dfs -put` is still writing; Spark does not read it either.
+_UNFINISHED = "._COPYING_"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One file of a directory, as the file system lists it."""
+
+    name: str
+    size_bytes: int
+    modified_ms: int
 
 
 class Storage:
@@ -46,6 +59,16 @@ class Storage:
         names = [str(status.getPath().getName()) for status in statuses]
         return [f"{path}/{name}".removeprefix("/") for name in names if not name.startswith(("_", "."))]
 
+    def stored(self, path: str) -> list[StoredFile]:
+        """The same files with size and time."""
+        statuses = [status for status in self._statuses(path) if status.isFile()]
+        listed = [(str(status.getPath().getName()), status) for status in statuses]
+        return [
+            StoredFile(name, int(status.getLen()), int(status.getModificationTime()))
+            for name, status in listed
+            if not name.startswith(("_", ".")) and not name.endswith(_UNFINISHED)
+        ]
+
     def files_below(self, path: str) -> list[str]:
         """The same of a directory and all that it holds, with paths relative to `path`."""
         found: list[str] = []
@@ -67,6 +90,22 @@ class Storage:
         self._files.mkdirs(path.getParent())
         if not self._files.rename(self._path(source), path):
             raise PipelineError(f"{self.root}: the file system refused to rename {source} to {target}")
+
+    def copy(self, source: str, target: str) -> None:
+        """Copies a file, byte for byte; under its own name it is there as a whole or not at all."""
+        path, parts = self._path(target), target.rpartition("/")
+        unfinished = f"{parts[0]}/.{parts[2]}".removeprefix("/")
+        self._files.mkdirs(path.getParent())
+        self._jvm.org.apache.hadoop.fs.FileUtil.copy(
+            self._files,
+            self._path(source),
+            self._files,
+            self._path(unfinished),
+            False,  # noqa: FBT003 - Java's; the source stays
+            True,  # noqa: FBT003 - Java's; what a killed process left is written over
+            self._files.getConf(),
+        )
+        self.move(unfinished, target)
 
     def delete(self, path: str) -> None:
         """Deletes a file or a directory with all that it holds; nothing if there is none."""

@@ -9,6 +9,7 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
+from pipeline.exchange import PLACES
 from pipeline.storage import jvm, jvm_session
 from rewriter.catalog import quoted
 
@@ -39,6 +40,12 @@ class Table:
         return ".".join(map(quoted, self.names))
 
     @property
+    def file_options(self) -> dict[str, str]:
+        """What readers and writers of its files are to be told, such as the compression; not where it is."""
+        left_out = {"path", "serialization.format"}
+        return {name: value for name, value in self.options.items() if name.lower() not in left_out}
+
+    @property
     def index_name(self) -> str:
         """The name under which the file index knows the table."""
         return ".".join(self.names).lower()
@@ -57,7 +64,8 @@ def find_table(spark: SparkSession, name: str, *, takes_buckets: bool = False) -
     return Table(
         names,
         described.provider().get().lower(),
-        str(described.location().toString()),
+        # A table without partitions is elsewhere while it is compacted; locks and journals stay at its own place.
+        str(described.location().toString()).partition(f"/{PLACES}/")[0],
         _columns(spark, names, int(described.schema().length())),
         partition_columns,
         bool(described.tracksPartitionsInCatalog()),

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from pipeline import partitions
 from pipeline.errors import PipelineError
+from pipeline.journeys import Journeys
 from pipeline.lock import locked
 from pipeline.publish import COMMITTED, WORK, Publication, publish, recover, staging
 from pipeline.spark import Progress
@@ -35,6 +36,10 @@ class Workspace:
     def scratch(self, name: str) -> str:
         """A directory beside it, relative to the table, for what is never published."""
         return f"{WORK}/{self.id}/{name}"
+
+    def journeys(self, progress: Progress) -> Journeys:
+        """Partitions that are away for compaction: they must be home before anything is published."""
+        return Journeys(self.storage, partitions.Locations(self.spark, self.storage, self.table), progress)
 
     def publish_staged(self, *, replace: bool) -> Publication:
         """Moves the staged files into the table; with `replace`, in place of what their partitions held."""
@@ -90,6 +95,7 @@ def at_work(spark: SparkSession, table: Table, progress: Progress) -> Iterator[W
         if done := recover(storage, workspace._register):  # noqa: SLF001 - its own, in this module
             progress(f"{table.index_name}: what an earlier command left half-way was {done}")
             spark.catalog.refreshTable(table.sql_name)
+        workspace.journeys(progress).settle()
         try:
             yield workspace
         finally:

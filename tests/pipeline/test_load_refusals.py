@@ -4,7 +4,8 @@ from click.testing import CliRunner
 from loaded_tables import answers, quietly
 from pyspark.sql import SparkSession
 
-from pipeline.cli import pipeline, size_bytes
+from pipeline.cli import pipeline
+from pipeline.command import size_bytes
 from pipeline.errors import PipelineError
 from pipeline.load import Load, load
 from pipeline.skew import Skew

@@ -1,0 +1,300 @@
+"""The journey of a partition with readers, writers and kills at every step, on a file system in memory."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from pipeline.errors import PipelineError
+from pipeline.exchange import PLACES, Exchange, go_away
+from pipeline.journeys import Journeys
+from pipeline.storage import Storage, StoredFile
+
+HOME = "ds=a"
+PREPARED = ".starpruner/1/prepared"
+GRACE_S, KEEP_S = 100.0, 1000.0
+SMALL = {"one": (1,), "two": (2,), "three": (3, 3)}
+# In place of the number of a change.
+WAITING = -2
+BEFORE = Counter((1, 2, 3, 3, 4, 5))
+
+
+class KilledError(BaseException):
+    """The process is gone: nothing that it would still do happens."""
+
+
+class Disk(Storage):
+    """Files in memory, by path, each with its rows and its time."""
+
+    def __init__(self) -> None:
+        self.content: dict[str, tuple[object, int]] = {}
+        self.changes = 0
+        self.clock = 0
+        # What others do, and when; and when the process ends.
+        self.between: Callable[[int], None] = lambda _: None
+        self.kill_at = -1
+        for name, rows in SMALL.items():
+            self.write(f"{HOME}/{name}", rows)
+        self.write(f"{HOME}/large", (4, 5))
+        self.write(f"{PREPARED}/place/large", (4, 5))
+        for directory in ("place", "ready"):
+            self.write(f"{PREPARED}/{directory}/merged", (1, 2, 3, 3))
+
+    def write(self, path: str, content: object) -> None:
+        self.clock += 1
+        self.content[path] = content, self.clock
+
+    def rows(self, directory: str) -> Counter[int]:
+        found: Counter[int] = Counter()
+        for file in self.stored(directory):
+            rows = self.content[f"{directory}/{file.name}"][0]
+            assert isinstance(rows, tuple)
+            found.update(rows)
+        return found
+
+    def change(self) -> None:
+        """Called before each change that the process makes."""
+        if self.changes == self.kill_at:
+            raise KilledError
+        self.between(self.changes)
+        self.changes += 1
+
+    def absolute(self, path: str) -> str:
+        return f"disk:/{path}"
+
+    def exists(self, path: str) -> bool:
+        return path in self.content or any(one.startswith(f"{path}/") for one in self.content)
+
+    def names(self, path: str) -> list[str]:
+        return sorted({one[len(path) + 1 :].split("/")[0] for one in self.content if one.startswith(f"{path}/")})
+
+    def stored(self, path: str) -> list[StoredFile]:
+        found = [(name, self.content.get(f"{path}/{name}")) for name in self.names(path) if name[0] != "."]
+        return [StoredFile(name, len(str(known[0])), known[1]) for name, known in found if known is not None]
+
+    def move(self, source: str, target: str) -> None:
+        self.change()
+        assert target not in self.content, "the file system refuses to rename over a file"
+        for path in [one for one in self.content if one == source or one.startswith(f"{source}/")]:
+            self.content[target + path[len(source) :]] = self.content.pop(path)
+
+    def copy(self, source: str, target: str) -> None:
+        self.change()
+        self.write(target, self.content[source][0])
+
+    def delete(self, path: str) -> None:
+        self.change()
+        for one in [one for one in self.content if one == path or one.startswith(f"{path}/")]:
+            del self.content[one]
+
+    def read(self, path: str) -> str | None:
+        return str(self.content[path][0]) if path in self.content else None
+
+    def create(self, path: str, text: str) -> bool:
+        self.change()
+        self.write(path, text)
+        return True
+
+
+class Catalog:
+    """Where one partition is."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+        self.places: dict[str, str] = {HOME: HOME}
+        self.is_managed = True
+
+    def refresh(self) -> None:
+        pass
+
+    def place(self, directory: str) -> str | None:
+        return self.places.get(directory)
+
+    def put(self, directory: str, place: str) -> None:
+        self.disk.change()
+        self.places[directory] = place
+
+    def owns_files(self) -> bool:
+        return self.is_managed
+
+
+class World:
+    """A partition, its readers and writers, and commands that compact it."""
+
+    def __init__(self) -> None:
+        self.disk = Disk()
+        self.catalog = Catalog(self.disk)
+        self.time_s = 0.0
+        self.exchange = Exchange(
+            "x-0",
+            HOME,
+            tuple(file for file in self.disk.stored(HOME) if file.name in SMALL),
+            tuple(file for file in self.disk.stored(HOME) if file.name not in SMALL),
+            ("merged",),
+            GRACE_S,
+            KEEP_S,
+        )
+
+    def compact(self) -> bool:
+        steps = go_away(self.disk, self.catalog, PREPARED, self.exchange, self.time_s)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                self.settle()
+                return bool(done.value)
+
+    def settle(self) -> None:
+        Journeys(self.disk, self.catalog, lambda _: None, lambda: self.time_s, self.pass_time).settle()
+
+    def pass_time(self, seconds: float) -> None:
+        self.time_s += seconds
+        self.disk.between(WAITING)
+
+    def seen(self) -> Counter[int]:
+        place = self.catalog.place(HOME)
+        assert place is not None
+        return self.disk.rows(place)
+
+    def end(self) -> None:
+        """The next command comes, and one when all is over."""
+        self.disk.kill_at = -1
+        self.disk.between = lambda _: None
+        self.settle()
+        self.time_s += KEEP_S
+        self.settle()
+
+    def is_home_and_clean(self) -> bool:
+        return self.catalog.places == {HOME: HOME} and not self.disk.exists(PLACES)
+
+
+def changes() -> Iterator[int]:
+    """The number of each change that a whole journey makes."""
+    world = World()
+    world.compact()
+    world.end()
+    return iter(range(world.disk.changes + 1))
+
+
+def test_a_partition_comes_home_with_fewer_files_and_the_same_rows() -> None:
+    world = World()
+    assert world.compact()
+    assert world.time_s >= GRACE_S
+    assert {file.name for file in world.disk.stored(HOME)} == {"merged", "large"}
+    assert world.seen() == BEFORE
+    world.end()
+    assert world.is_home_and_clean()
+
+
+def test_a_reader_sees_all_rows_once_at_every_moment_and_keeps_the_files_it_listed() -> None:
+    world = World()
+    listed: list[tuple[float, list[str]]] = []
+
+    def read(_: int) -> None:
+        assert world.seen() == BEFORE
+        place = world.catalog.places[HOME]
+        listed.append((world.time_s, [f"{place}/{file.name}" for file in world.disk.stored(place)]))
+        for since_s, paths in listed:
+            assert world.time_s - since_s >= GRACE_S or all(path in world.disk.content for path in paths)
+
+    world.disk.between = read
+    world.compact()
+    world.disk.between = lambda _: None
+    world.end()
+    assert len({tuple(paths) for _, paths in listed}) == 3, "the old files, the second place, and home again"
+
+
+@pytest.mark.parametrize("place_of", ["as it was", "as it is"])
+def test_what_is_appended_at_any_moment_is_there_once_though_the_process_is_killed_at_any(place_of: str) -> None:
+    for appended in changes():
+        for killed in (*changes(), -1):
+            world = World()
+
+            def append(change: int, world: World = world, appended: int = appended) -> None:
+                if change == appended:
+                    place = HOME if place_of == "as it was" else world.catalog.places[HOME]
+                    world.disk.write(f"{place}/theirs", (9,))
+
+            world.disk.between, world.disk.kill_at = append, killed
+            with suppress(KilledError):
+                world.compact()
+            done = world.disk.changes
+            assert world.seen() - Counter((9,)) == BEFORE, (appended, killed)
+            world.end()
+            is_written = appended < done
+            assert world.seen() == BEFORE + Counter((9,) * is_written), (appended, killed)
+            assert world.is_home_and_clean(), (appended, killed)
+
+
+def test_rows_appended_to_the_second_place_after_it_was_left_are_brought_home_once() -> None:
+    world = World()
+    world.compact()
+    for name, row in (("theirs", 8), ("merged", 9)):
+        # The second has the name of a file of ours, in another directory.
+        world.disk.write(f"{world.exchange.place}/{name}.2", (row,))
+        world.settle()
+        world.settle()
+        assert world.seen()[row] == 1
+    world.end()
+    assert world.seen() == BEFORE + Counter((8, 9))
+
+
+def test_a_statement_that_replaces_the_rows_at_home_has_the_last_word() -> None:
+    # Until it comes home, which it does when nobody can still have read where it was.
+    for replaced in (*range(6), WAITING):
+        world = World()
+
+        def overwrite(change: int, world: World = world, replaced: int = replaced) -> None:
+            if change == replaced and not world.disk.exists(f"{HOME}/theirs"):
+                for file in world.disk.stored(HOME):
+                    del world.disk.content[f"{HOME}/{file.name}"]
+                world.disk.write(f"{HOME}/theirs", (7,))
+
+        world.disk.between = overwrite
+        world.compact()
+        world.end()
+        assert world.disk.changes > replaced
+        assert world.seen() == Counter((7,)), replaced
+        assert world.is_home_and_clean()
+
+
+def test_rows_that_were_replaced_at_one_place_and_appended_at_the_other_are_not_guessed() -> None:
+    world = World()
+    world.disk.kill_at = 6
+    with pytest.raises(KilledError):
+        world.compact()
+    assert world.catalog.places[HOME] == world.exchange.place
+    world.disk.kill_at = -1
+    del world.disk.content[f"{HOME}/one"]
+    world.disk.write(f"{world.exchange.place}/theirs", (7,))
+    with pytest.raises(PipelineError, match="not for a program to say"):
+        world.settle()
+
+
+def test_a_partition_that_changed_before_it_could_leave_stays_as_it_is() -> None:
+    world = World()
+    world.exchange = replace(world.exchange, merged=(*world.exchange.merged, StoredFile("gone", 1, 1)))
+    assert not world.compact()
+    assert world.seen() == BEFORE
+    assert not world.disk.exists(PLACES)
+
+
+@pytest.mark.parametrize("is_managed", [True, False])
+def test_the_files_of_a_partition_that_is_dropped_on_its_way_go_with_it_or_stay_as_those_of_others_do(
+    *, is_managed: bool
+) -> None:
+    for killed in changes():
+        world = World()
+        world.catalog.is_managed = is_managed
+        world.disk.kill_at = killed
+        with suppress(KilledError):
+            world.compact()
+        if world.catalog.places[HOME] == HOME:
+            continue
+        world.disk.kill_at = -1
+        del world.catalog.places[HOME]
+        world.settle()
+        assert world.disk.rows(HOME) == (Counter() if is_managed else BEFORE), killed
+        assert not world.disk.exists(PLACES)
