@@ -60,7 +60,7 @@ def test_a_table_whose_schema_is_younger_than_its_snapshot_is_not_read_at_it() -
         scan("ice.db.d").__class__((), (), 0.1),
         rows(("== Physical Plan ==\n*(1) Scan parquet db.d",)),
         rows(("Error occurred during query planning:",), ("Cannot find snapshot with ID 77",)),
-        rows((f"{SAME.rows[0][0]}\n{SAME.rows[0][0]}",)),
+        rows(("\n".join(str(row[0]) for row in (*SAME.rows, *SAME.rows)),)),
         failed(FailureKind.REJECTED),
         failed(FailureKind.DEADLINE),
     ],
