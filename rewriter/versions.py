@@ -19,25 +19,28 @@ from rewriter.reducers import Reducer
 from rewriter.scans import PlannedScan
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
-from rewriter.sources import with_those_behind
 from rewriter.statement import Statement, parsed_statement
 
 
 def pinnable(scopes: Scopes, scans: Iterable[PlannedScan]) -> frozenset[TableName]:
-    """The Iceberg tables that key queries read and of which every reference can name a snapshot.
+    """The Iceberg tables that key queries read and of which every reference can name a snapshot, the same one.
 
-    If one stayed as it is, the table would be read as of two snapshots, as no statement does by itself.
+    If one stayed as it is, the table would be read as of two snapshots, as no statement does by itself. So it
+    could be if the table had two names here: somebody may write it while they are looked up.
     """
     catalog = scopes.catalog
-    asked = _identities(catalog, (name for scan in scans for tables in _asked(scan.reducers) for name in tables))
+    asked = _tables(catalog, (name for scan in scans for tables in _asked(scan.reducers) for name in tables))
     mentions = Counter(_mentions(scopes))
     if not asked or any(_may_read_anything(catalog.get(name)) for name in mentions):
         return frozenset()
     plain = Counter(reference.name for reference in _references(scopes))
-    left = _identities(catalog, (name for name in mentions if mentions[name] > plain[name] and not name.version))
-    behind = _identities(catalog, with_those_behind(catalog, mentions) - mentions.keys())
-    names = (name for name in plain if not scopes.is_cte(name.parts[-1]))
-    return frozenset(name for name in names if _identities(catalog, [name]) & asked - left - behind)
+    others = _tables(
+        catalog, (name for name in mentions if mentions[name] > plain[name] or scopes.is_cte(name.parts[-1]))
+    )
+    behind = _tables(catalog, _behind(catalog, mentions))
+    names = Counter(table for name in plain for table in _tables(catalog, [name]))
+    tables = {table for table in asked - others - behind if names[table] == 1}
+    return frozenset(name for name in plain if not tables.isdisjoint(_tables(catalog, [name])))
 
 
 def pinned(statement: Statement, snapshots: Mapping[TableName, int]) -> Statement | None:
@@ -92,7 +95,14 @@ def _may_read_anything(facts: TableFacts | None) -> bool:
     return facts is None or (facts.kind is TableKind.VIEW and facts.behind is None)
 
 
-def _identities(catalog: Catalog, names: Iterable[TableName]) -> frozenset[TableName]:
+def _behind(catalog: Catalog, names: Iterable[TableName]) -> Iterator[TableName]:
+    """What is read by those of the names that are views."""
+    for name in names:
+        facts = catalog.get(name)
+        yield from facts.behind.tables if facts is not None and facts.behind is not None else ()
+
+
+def _tables(catalog: Catalog, names: Iterable[TableName]) -> frozenset[TableName]:
     """The Iceberg tables with a snapshot among names without a version, each by one name for all its spellings."""
     plain = ((name, catalog.get(name)) for name in names if not name.version)
     return frozenset(

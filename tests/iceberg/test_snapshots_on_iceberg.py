@@ -48,7 +48,7 @@ STATEMENTS = (
     "SELECT count(*) FROM f JOIN (SELECT k FROM d WHERE g = '3') x USING (k) JOIN d y USING (k)",
     "WITH x AS (SELECT k FROM `d` WHERE g = '3') SELECT count(*), max(x.k) FROM f JOIN x ON f.k = x.k",
     "SELECT count(*) FROM f JOIN d ON f.k = d.k JOIN e ON d.k = e.k WHERE d.g = '3' AND e.g = '4'",
-    "SELECT count(*) FROM f JOIN d ON f.k = d.k WHERE d.g = (SELECT max(g) FROM e WHERE e.k < 4)",
+    "SELECT sum(f.id) FROM f JOIN d ON f.k = d.k WHERE d.g = (SELECT max(g) FROM e WHERE e.k < 4)",
     "SELECT id FROM f JOIN d USING (k) WHERE d.g = '3' UNION SELECT id FROM f JOIN e USING (k) WHERE e.g = '3'",
     "SELECT count(y) FROM f LEFT SEMI JOIN d ON f.k = d.k AND d.g = '3' LATERAL VIEW explode(array(f.id)) t AS y",
 )
