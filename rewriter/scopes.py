@@ -11,7 +11,16 @@ from sqlglot import exp
 
 from rewriter.catalog import Catalog, Column, TableName
 from rewriter.functions import BARE_FUNCTIONS
-from rewriter.jointree import Join, JoinTree, JoinTreeBuilder, Leaf, UnsupportedFromError, holds_only, named_leaves
+from rewriter.jointree import (
+    Join,
+    JoinTree,
+    JoinTreeBuilder,
+    Leaf,
+    UnsupportedFromError,
+    holds_only,
+    named_leaves,
+    table_name,
+)
 from rewriter.rules import Side
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement
@@ -119,10 +128,23 @@ class Scopes:
 
     @cached_property
     def bare_functions(self) -> frozenset[str]:
-        """The session functions that may stand without parentheses: those whose name no column can have."""
+        """The session functions that may stand without parentheses: those whose name no column can have.
+
+        A table of which nothing is known may have any.
+        """
+        if any(self.catalog.get(table_name(table)) is None for table in self._named_tables):
+            return frozenset()
         names = {column.name.lower() for facts in self.catalog.values() if facts for column in facts.columns}
         names |= {identifier.name.lower() for identifier in self.statement.tree.find_all(exp.Identifier)}
         return BARE_FUNCTIONS - names
+
+    @property
+    def _named_tables(self) -> Iterator[exp.Table]:
+        """What stands for a table in any FROM, understood or not; what a statement writes is none of it."""
+        for table in self.statement.tree.find_all(exp.Table):
+            is_read = isinstance(table.parent, exp.From | exp.Join)
+            if is_read and (table.db or not self.is_cte(table.name)):
+                yield table
 
     def scope_of(self, select: exp.Expr) -> Scope | None:
         """The scope of a SELECT, or None where its FROM is not understood."""

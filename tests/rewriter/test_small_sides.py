@@ -31,10 +31,11 @@ TABLES = {"f": FACT, "d": SMALL, "e": SMALL, "other": SMALL, "v": VIEW, "spark_c
 def planned(sql: str, *, limits: Limits | None = None, **sizes: int) -> Plan:
     statement = read(sql, chars_max=10_000)
     assert not isinstance(statement, SkipReason)
-    known = {
+    known: dict[TableName, TableFacts | None] = {
         TableName(tuple(name.split("."))): replace(facts, size_bytes=sizes.get(name.split(".")[-1]))
         for name, facts in TABLES.items()
     }
+    known[TableName(("dark",))] = None
     found = plan(statement, known, limits or Limits())
     assert not found.missing
     return found
@@ -111,3 +112,14 @@ def test_a_small_side_of_unknown_size_is_asked() -> None:
 
 def test_the_size_of_the_fact_counts_for_nothing() -> None:
     assert reason(f=101) is None
+
+
+def test_a_table_that_could_not_be_described_may_have_a_column_with_the_name_of_a_function() -> None:
+    clock = "d.ds < current_date AND d.g = 1"
+    (told,) = questions(f"SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE {clock}")
+    assert "current_date" in told.sql
+    (untold,) = questions(f"SELECT f.id FROM f JOIN d ON f.ds = d.ds JOIN dark ON dark.id = f.id WHERE {clock}")
+    assert "current_date" not in untold.sql
+    around = "SELECT dark.id FROM dark TABLESAMPLE (5 ROWS) WHERE EXISTS (SELECT f.id FROM f JOIN d ON f.ds = d.ds"
+    (within,) = questions(f"{around} WHERE {clock} AND f.id = dark.id)")
+    assert "current_date" not in within.sql
