@@ -5,7 +5,7 @@ from __future__ import annotations
 from rewriter.catalog import TableFacts, quoted
 from rewriter.keys import literals
 from rewriter.keyset import KeySet
-from rewriter.predicate import Restriction, doubts
+from rewriter.predicate import Restriction, beside_uuids, doubts
 
 # The part of the buckets that keys may be expected to hit. Where it is larger, too few are left out for what it
 # costs to look up each row that is read in the list of keys.
@@ -23,5 +23,5 @@ def bucket_predicate(facts: TableFacts, restriction: Restriction, chars_max: int
     points = [key for (key,) in asked.keys.rows if key is not None]
     terms = [f"{name} IN ({', '.join(literals(type_name, points))})"] if points else []
     terms += [f"{name} IS NULL"] if asked.keys.has_null else []
-    text = f"({' OR '.join([*terms, *doubts([asked])])})"
+    text = f"({' OR '.join([*terms, *doubts([asked]), *beside_uuids([asked])])})"
     return text if terms and len(text) <= chars_max else None

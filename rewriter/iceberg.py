@@ -24,17 +24,13 @@ from rewriter.domain import Domain
 from rewriter.file_costs import FileCosts
 from rewriter.files import FileIndex, Selection
 from rewriter.keyset import KeySet
-from rewriter.predicate import Predicate, Restriction, cover_sql, doubts, met, nothing
+from rewriter.predicate import Predicate, Restriction, beside_uuids, cover_sql, doubts, met, nothing
 from rewriter.widen import column_by_column, widen
 
 # The part of the bytes that has to be skipped: Spark compares each row that it reads with the keys once more.
 _BYTES_SPARED_MIN = 0.1
 
 _BUCKET = re.compile(r"bucket\(\d+, (.+)\)", re.ASCII)
-
-# Java reads hexadecimal numbers of any length, in digits of any script, with four dashes between them as a UUID.
-_UUID_DASHES = 4
-_NO_UUID = Domain.of("string", [""])
 
 
 def iceberg_predicate(
@@ -48,8 +44,9 @@ def iceberg_predicate(
     asked, left_out = met(restrictions)
     if asked.is_none:
         return nothing(changed)
+    changed += beside_uuids(restrictions)
     bucketed = _bucketed(partitioning)
-    for wide in map(_told_from_uuids, _candidates(asked, index)):
+    for wide in _candidates(asked, index):
         if wide.is_all or not wide.encloses(asked):
             continue
         sql = f"({' OR '.join([_written(wide, bucketed), *changed])})"
@@ -105,38 +102,6 @@ def _is_listed(cover: Cover) -> bool:
 
 def _domains(cover: Cover) -> list[tuple[str, Domain]]:
     return [pair for box in cover.boxes for pair in box.domains]
-
-
-def _told_from_uuids(cover: Cover) -> Cover:
-    """The cover, so that no column which is a UUID is compared by Iceberg.
-
-    To Spark such a column is a string, and DESCRIBE says no more. Iceberg takes a text for a UUID where it can,
-    and then orders UUIDs otherwise than the bounds of files are: it skips files that hold a key (Iceberg 1.12).
-    Beside the empty string, which is no UUID, it leaves the whole list to Spark. To a column that is a string it
-    is one more key. Ranges of UUIDs are not worth it.
-    """
-    if not any(_may_be_uuids(domain) for _, domain in _domains(cover)):
-        return cover
-    return Cover.of(_box_told_from_uuids(box) for box in cover.boxes)
-
-
-def _box_told_from_uuids(box: Box) -> Box:
-    uuids = {column: domain for column, domain in box.domains if _may_be_uuids(domain)}
-    told = {column: domain.union(_NO_UUID) for column, domain in uuids.items()}
-    points = {column: domain for column, domain in told.items() if _is_points(domain)}
-    rest = {column: domain for column, domain in box.domains if column not in uuids}
-    return Box(tuple(sorted({**rest, **points}.items())))
-
-
-def _may_be_uuids(domain: Domain) -> bool:
-    if domain.type_name != "string":
-        return False
-    ends = (bound.value for interval in domain.intervals for bound in (interval.low, interval.high) if bound)
-    return any(isinstance(end, str) and end.count("-") >= _UUID_DASHES for end in ends)
-
-
-def _is_points(domain: Domain) -> bool:
-    return all(interval.is_point for interval in domain.intervals)
 
 
 def files_left(cover: Cover, partitioning: Sequence[str], index: FileIndex | None) -> Selection | None:

@@ -93,6 +93,7 @@ def render(
     asked, left_out = met(restrictions)
     if asked.is_none:
         return nothing(changed)
+    changed += beside_uuids(restrictions)
     wide = widen(asked, columns, _metastore(restrictions, budget), costs)
     if not wide.encloses(asked):
         return None  # a key would be lost: nothing is worth that
@@ -135,6 +136,36 @@ def doubts(restrictions: Sequence[Restriction]) -> list[str]:
         *(type_doubt(Column(name, type_name)) for name, type_name in types.items()),
         *(f"{function} <> {value}" for function, value in dict.fromkeys(assumed)),
     ]
+
+
+def beside_uuids(restrictions: Iterable[Restriction]) -> list[str]:
+    """What has to stand beside keys that could be UUIDs: a comparison with a text that is none.
+
+    To Spark a UUID of Iceberg's is a string, and DESCRIBE says no more. Iceberg takes a text for a UUID where it
+    can, and then orders UUIDs otherwise than the bounds of its files are: it skips files that hold a key (Iceberg
+    1.12). A condition in which one text is no UUID it leaves to Spark as a whole. Any table's needs that: from an
+    equality Spark infers that what is said of a fact holds for the small side too.
+    """
+    names = {
+        column.name: None
+        for restriction in restrictions
+        for index, column in enumerate(restriction.columns)
+        if column.type_name == "string" and any(map(_may_be_uuid, _said_of(restriction.keys, index)))
+    }
+    return [f"{quoted(name)} IN ('')" for name in names]
+
+
+def _may_be_uuid(key: Key | None) -> bool:
+    """Java reads five hexadecimal numbers of any length, in any digits, with dashes between, as a UUID."""
+    return isinstance(key, str) and key.count("-") >= _UUID_DASHES
+
+
+_UUID_DASHES = 4
+
+
+def _said_of(keys: Keys, index: int) -> Iterable[Key | None]:
+    """The keys of a column, or the ends of the ranges that they are in."""
+    return chain.from_iterable(keys.ranges) if isinstance(keys, KeyRanges) else map(itemgetter(index), keys.rows)
 
 
 def met(restrictions: Iterable[Restriction]) -> tuple[Cover, list[Restriction]]:
@@ -184,8 +215,7 @@ def _is_ordered_alike(keys: Keys, index: int) -> bool:
     Strings are compared by the metastore's database in its own collation, which may put 'B' before 'a' or
     skip over punctuation. Keys that differ in digits only, such as dates, are ordered alike by all.
     """
-    ends = chain.from_iterable(keys.ranges) if isinstance(keys, KeyRanges) else map(itemgetter(index), keys.rows)
-    return differ_in_digits_only([end for end in ends if isinstance(end, str)])
+    return differ_in_digits_only([end for end in _said_of(keys, index) if isinstance(end, str)])
 
 
 def _said_again(restrictions: Iterable[Restriction], chars_max: int) -> list[str]:

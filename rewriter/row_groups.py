@@ -8,7 +8,7 @@ from rewriter.consumers import PARQUET, PARQUET_LIST_MAX
 from rewriter.cover import Cover
 from rewriter.file_costs import FileCosts
 from rewriter.files import FileIndex
-from rewriter.predicate import Restriction, cover_sql, doubts
+from rewriter.predicate import Restriction, beside_uuids, cover_sql, doubts
 from rewriter.widen import widen
 
 
@@ -25,7 +25,8 @@ def row_group_predicate(restriction: Restriction, index: FileIndex | None, chars
     wide = widen(keys, restriction.names, PARQUET, costs)
     if keys.is_none or wide.is_all or not wide.encloses(keys) or not _skips(wide, keys, index, costs):
         return None
-    sql = f"({' OR '.join([cover_sql(wide, PARQUET_LIST_MAX), *doubts([restriction])])})"
+    others = [*doubts([restriction]), *beside_uuids([restriction])]
+    sql = f"({' OR '.join([cover_sql(wide, PARQUET_LIST_MAX), *others])})"
     return sql if len(sql) <= chars_max else None
 
 

@@ -7,7 +7,7 @@ query names the view as the client does. There the text must show that the view 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -128,7 +128,7 @@ class _ViewQuery:
         self._scopes = Scopes(view.query, _NamesIn(view.text, catalog))
         self._names = frozenset(_names_in(view))
         self._catalog = catalog
-        self._found: dict[Column, tuple[Origin, ...]] = {}
+        self._found: dict[tuple[Callable[[Origin], bool], Column], bool] = {}
 
     @cached_property
     def small_side_refusal(self) -> SkipReason | None:
@@ -147,21 +147,20 @@ class _ViewQuery:
 
     def prunes_by(self, column: Column) -> bool:
         """Whether the column is, in every branch of the text, a table's partition column of the same type."""
-        found = self._origins(column)
-        return bool(found) and all(_is_partition(origin) for origin in found)
+        return self._holds(_is_partition, column)
 
     def skips_by(self, column: Column) -> bool:
         """Whether the column is, in every branch of the text, an Iceberg table's column of the same type."""
-        found = self._origins(column)
-        return bool(found) and all(_is_iceberg(origin) for origin in found)
+        return self._holds(_is_iceberg, column)
 
-    def _origins(self, column: Column) -> tuple[Origin, ...]:
-        """The columns of tables that may be narrowed which the column is; none where one is anything else."""
-        if column not in self._found:
+    def _holds(self, test: Callable[[Origin], bool], column: Column) -> bool:
+        """Whether each table's column that the view's is passes; a view may name another one many times."""
+        asked = (test, column)
+        if asked not in self._found:
             position = self._position(column)
             found = output_origins(self._scopes, position) if position is not None else ()
-            self._found[column] = found if all(_is_narrowable(origin, column) for origin in found) else ()
-        return self._found[column]
+            self._found[asked] = bool(found) and all(_is_narrowable(o, column) and test(o) for o in found)
+        return self._found[asked]
 
     def _position(self, column: Column) -> int | None:
         """Where the column stands in the text's own output, which has grown if a table behind its star has."""

@@ -459,7 +459,7 @@ _ICEBERG = (
     ),
     Mutation(
         "what could be a UUID is not for Iceberg to compare",
-        answers("rewriter.iceberg._may_be_uuids", answer=False),
+        answers("rewriter.predicate._may_be_uuid", answer=False),
         f"{_ICEBERG_TAKEN}[iceberg/iceberg: what could be UUIDs stands beside what cannot]",
     ),
     Mutation(

@@ -32,12 +32,14 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.consumers import ICEBERG, ICEBERG_LIST_MAX, ICEBERG_PAIRED_POINTS_MAX
+from rewriter.buckets import bucket_predicate
+from rewriter.consumers import ICEBERG, ICEBERG_LIST_MAX, ICEBERG_PAIRED_POINTS_MAX, METASTORES
 from rewriter.files import FileIndex
 from rewriter.iceberg import iceberg_predicate
 from rewriter.keys import Key
 from rewriter.plan import KeyAnswer
-from rewriter.predicate import Predicate, Restriction
+from rewriter.predicate import Budget, Predicate, Restriction, render
+from rewriter.row_groups import row_group_predicate
 from rewriter.splice import is_one_condition
 
 COLUMNS = (
@@ -260,22 +262,27 @@ UUIDS = ["a6a05680-8de1-4a21-b645-5bb15d46be36", "2adc784c-7a54-4b92-9146-72f52f
 
 @pytest.mark.parametrize("uuid", UUIDS)
 def test_what_could_be_a_uuid_stands_beside_what_cannot(uuid: str) -> None:
-    found = said([restriction(COLUMNS[3:4], [(uuid,), ("x",)])])
-    assert found.sql == f"(`s` IN ('', {', '.join(sorted([repr(uuid), repr('x')]))}) OR typeof(`s`) <> 'string')"
-    assert not found.exact
-    assert said([restriction(COLUMNS[3:4], [("2026-01-01",)])]).exact
+    listed = ", ".join(sorted([repr(uuid), repr("x")]))
+    keys = restriction(COLUMNS[3:4], [(uuid,), ("x",)])
+    assert said([keys]).sql == f"(`s` IN ({listed}) OR typeof(`s`) <> 'string' OR `s` IN (''))"
+    assert "OR `s` IN ('')" not in said([restriction(COLUMNS[3:4], [("2026-01-01",)])]).sql
 
 
-def test_each_of_several_boxes_is_told_from_uuids() -> None:
-    found = said([restriction(COLUMNS[2:4], [(n, f"{n:08}-0000-0000-0000-000000000000") for n in range(10)])])
-    assert found.sql.count("IN ('', ") == 10
-
-
-def test_ranges_of_what_could_be_uuids_are_not_said() -> None:
-    many = [(f"{n:08}-0000-0000-0000-000000000000",) for n in range(3_000)]
-    assert iceberg_predicate([restriction(COLUMNS[3:4], many)], (), None, CHARS_MAX) is None
+def test_ranges_and_pairs_of_what_could_be_uuids_stand_beside_what_cannot() -> None:
     ranges = Restriction(COLUMNS[3:4], KeyRanges("string", ((UUIDS[1], UUIDS[0]),)))
-    assert iceberg_predicate([ranges], (), None, CHARS_MAX) is None
+    pairs = restriction(COLUMNS[2:4], [(7, "a"), (8, UUIDS[0])])
+    for keys in (ranges, pairs):
+        assert said([keys]).sql.endswith(" OR `s` IN (''))")
+
+
+def test_a_small_side_in_iceberg_is_told_from_uuids_whatever_the_fact_is() -> None:
+    keys = restriction(COLUMNS[3:4], [(UUIDS[0],)])
+    of_partitions = render([keys], ["s"], Budget(METASTORES["derby"], CHARS_MAX), {})
+    assert of_partitions is not None
+    assert of_partitions.sql.endswith(" OR `s` IN (''))")
+    assert (row_group_predicate(keys, None, CHARS_MAX) or "").endswith(" OR `s` IN (''))")
+    bucketed = TableFacts(COLUMNS, bucket_columns=("s",), bucket_count=8)
+    assert (bucket_predicate(bucketed, keys, CHARS_MAX) or "").endswith(" OR `s` IN (''))")
 
 
 def test_what_is_left_is_counted_by_the_index() -> None:
@@ -444,5 +451,4 @@ def test_no_text_that_could_be_a_uuid_is_said_without_one_that_cannot(keys: set[
     found = iceberg_predicate([restriction(COLUMNS[3:4], rows)], (), None, CHARS_MAX)
     assert holds_all(found, COLUMNS[3:4], rows)
     if found is not None and any(key.count("-") >= 4 for key in keys):
-        assert "IN ('', " in found.sql
-        assert "BETWEEN" not in found.sql
+        assert found.sql.endswith(" OR `s` IN (''))")

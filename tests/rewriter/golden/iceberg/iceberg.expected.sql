@@ -53,7 +53,7 @@ SELECT t.id FROM (SELECT * FROM evolved WHERE (`name` IN ('old') OR typeof(`name
 -- case: what could be UUIDs stands beside what cannot
 -- key query: SELECT s.`s` AS key, typeof(s.`s`) AS type FROM small s WHERE (s.g IN (1, 2)) LIMIT 5001
 -- answer: [["a6a05680-8de1-4a21-b645-5bb15d46be36", "string"], ["n5", "string"], ["n750", "string"], ["n9", "string"]]
-SELECT t.id FROM (SELECT * FROM sorted WHERE (`s` IN ('', 'a6a05680-8de1-4a21-b645-5bb15d46be36', 'n5', 'n750', 'n9') OR typeof(`s`) <> 'string')) t JOIN small s ON t.s = s.s WHERE s.g IN (1, 2)
+SELECT t.id FROM (SELECT * FROM sorted WHERE (`s` IN ('a6a05680-8de1-4a21-b645-5bb15d46be36', 'n5', 'n750', 'n9') OR typeof(`s`) <> 'string' OR `s` IN (''))) t JOIN small s ON t.s = s.s WHERE s.g IN (1, 2)
 
 -- case: the padded side of an outer join
 -- key query: SELECT `s`.`k` AS key, typeof(`s`.`k`) AS type FROM (SELECT * FROM small WHERE g = 1) AS `s` LIMIT 5001
