@@ -141,14 +141,16 @@ class Asking:
     def pinned(self, planned: Plan, limits: Limits, timings: Timings) -> Queries[Pinned | None]:
         """The plan of the statement with the snapshots of its small sides; None where none can be named."""
         facts = self._known.facts
+        generation = facts.generation
         reads = yield from timings.of_catalog(self._shared.snapshots.current(planned.pinnable, self._catalog))
         at = {name: scanned.snapshot_id for name, scanned in reads.items()}
         statement = pinned(planned.statement, at) if at else None
         if statement is None:
             return None
-        for name, described in known_at(facts.current(), at).items():
-            if name.version:
-                facts.add(Described(name, described), facts.generation)
+        known = known_at(facts.current(), at)
+        for version in (name.at(snapshot_id) for name, snapshot_id in at.items()):
+            if version in known:
+                facts.add(Described(version, known[version]), generation)
         again = yield from self.plan(statement, limits, timings)
         return Pinned(again, reads) if isinstance(again, Plan) and again.key_queries else None
 

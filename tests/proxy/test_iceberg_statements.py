@@ -141,6 +141,18 @@ def test_a_version_that_the_statement_names_itself_is_described_by_its_own_colum
     assert sent(stage.session().rewrite(sql), asked) == NARROWED.replace(AT, "VERSION AS OF 5")
 
 
+def test_what_is_known_of_a_version_is_not_younger_for_another_ones_use(stage: Stage) -> None:
+    one, sql = stage.session(), SQL.replace("JOIN d", "JOIN d VERSION AS OF 'audit'")
+    columns = ("DESCRIBE QUERY SELECT * FROM `d` VERSION AS OF 'audit'", rows(("k", "int", ""), ("g", "int", "")))
+    keys = (UNPINNED_KEYS.replace("FROM d", "FROM d VERSION AS OF 'audit'"), FOUND)
+    _ = sent(one.rewrite(sql), [DESCRIBE[0], columns, DESCRIBE[1], keys, *LISTED])
+    stage.now = 59.0
+    _ = sent(one.rewrite(SQL), [DESCRIBE[0], *PINNED])
+    stage.now = 61.0
+    narrowed = sent(one.rewrite(sql), [columns, DESCRIBE[1], keys])
+    assert narrowed == NARROWED.replace(AT, "VERSION AS OF 'audit'")
+
+
 def test_the_files_of_a_table_are_listed_once_for_each_user_and_column(stage: Stage) -> None:
     one = stage.session()
     _ = sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])

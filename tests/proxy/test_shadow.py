@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 import pytest
+from iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, scan
 
 from proxy.differences import Differences, watch
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows, Value
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict, compare
-from rewriter import KeySet
+from proxy.snapshots import Scanned
+from rewriter import KeySet, TableName
 from rewriter.keyquery import KeyColumn, KeyQuery
 
 ORIGINAL = "SELECT a FROM f JOIN d LIMIT 5;"
@@ -83,6 +85,22 @@ def test_a_comparison_ends(answers: list[QueryResult], verdict: Verdict) -> None
     assert comparison.verdict is verdict, comparison
     assert len(asked) == len(answers)
     assert "values" not in comparison.why
+
+
+@pytest.mark.parametrize(
+    ("now", "verdict"),
+    [
+        (scan("ice.db.d"), Verdict.DIFFERENT),
+        (scan("ice.db.d", snapshot=NEXT_SNAPSHOT), Verdict.UNSTABLE),
+        (scan("ice.db.d", schema=1), Verdict.UNSTABLE),
+    ],
+)
+def test_a_snapshot_is_blamed_only_while_it_is_what_the_original_reads(now: Rows, verdict: Verdict) -> None:
+    named = Pair(ORIGINAL, REWRITTEN, PAIR.keys, {TableName(("d",)): Scanned("ice.db.d", 0, DAYS_SNAPSHOT)})
+    left = [PLAN] if verdict is Verdict.DIFFERENT else []
+    comparison, asked = played(named, [INTEGER, FIVE, FOUR, FIVE, FOUR, SAME_KEYS, now, *left])
+    assert comparison.verdict is verdict
+    assert "EXPLAIN SELECT 1 FROM `d`" in [query.sql for query in asked]
 
 
 def test_it_asks_for_checksums_of_both_texts_without_their_limits() -> None:
