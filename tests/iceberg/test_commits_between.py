@@ -26,8 +26,10 @@ from demo.proxy_process import ProxyProcess, proxy_process
 
 SEEDS = seeds(quick=1, deep=30)
 STATEMENTS = 30 if DEEP else 8
-# Descriptions, key queries and the statement: the commit comes before one of the first so many calls.
-CALLS = 8
+# Descriptions, plans and key queries: the commit comes before one of so many calls, or else between them and the
+# narrowed statement.
+CALLS = 5
+NARROWED = r"\(SELECT \* FROM "
 TEST = "tests/iceberg/test_commits_between.py"
 
 
@@ -74,7 +76,11 @@ def _interrupted(world: IcebergWorld, middle: Middle, seed: int, query: Query) -
     """Ask while a commit is made, and say when that was."""
     before = answer(world, world.direct, query)
     commit = world.next_commit()
-    fault = Fault(First(commit), "ExecuteStatement", skip=world.rng.randrange(CALLS), times=1)
+    fault = Fault(First(commit), "ExecuteStatement", times=1)
+    if world.rng.random() < 0.5:
+        fault.pattern = NARROWED
+    else:
+        fault.skip = world.rng.randrange(CALLS)
     latest = world.server.ui.last_execution()
     with middle.faulty(fault):
         found = answer(world, world.proxied, query)
