@@ -9,7 +9,9 @@ from random import Random
 from layout_tables import some_rows
 from star_tables import Row, Star, Table, literal, random_star
 
-from rewriter import Column
+from rewriter import Column, TableFacts
+from rewriter.catalog import IcebergFacts
+from rewriter.keys import is_key_type
 
 _ROWS = 24
 _DIMENSION_ROWS = 5
@@ -46,6 +48,13 @@ class IcebergTable(Table):
     def is_fact(self) -> bool:
         """Though no column of it is a partition column to Spark."""
         return self.is_large
+
+    @property
+    def facts(self) -> TableFacts:
+        """What the proxy would learn of the table, at a snapshot of some number."""
+        keys = tuple(column.name for column in self.columns if is_key_type(column.type_name))
+        iceberg = IcebergFacts(snapshot_id=1, partitioning=self.transforms)
+        return TableFacts(self.columns, provider="iceberg", indexed_columns=keys, iceberg=iceberg)
 
     def spark_statements(self) -> list[str]:
         """What makes and fills it, a fact in two commits."""
