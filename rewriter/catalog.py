@@ -243,6 +243,14 @@ class TableFacts:
         """Whether files or buckets of it can be left out: somebody has seen to that, as for large tables."""
         return bool(self.file_columns or self.bucket_column)
 
+    @property
+    def packs_files(self) -> bool:
+        """Whether files of known sizes are packed into splits by these.
+
+        Of buckets each is a split, by which Spark spares a shuffle: to read them in fewer would bring that back.
+        """
+        return bool(self.file_columns) and not self.bucket_count
+
     def is_data_column(self, column: Column) -> bool:
         """Whether files or buckets can be left out by the column, which is no partition column."""
         if self.behind is not None:

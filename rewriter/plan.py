@@ -105,11 +105,8 @@ def _wants_files(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> bo
 
 
 def _may_have_fewer_splits(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> bool:
-    """Whether the scan may be narrowed, and Spark reads the table in splits that it packs by size.
-
-    Each bucket is one split, by which Spark spares a shuffle: there a hint would put the shuffle back.
-    """
-    if scan.facts is None or not scan.facts.file_columns or scan.facts.bucket_count:
+    """Whether the scan may be narrowed, and its splits be others than they are."""
+    if scan.facts is None or not scan.facts.packs_files:
         return False
     return _wants_files(scan, answers) or any(_length(answers.get(r.key_query)) for r in _effective(scan, answers))
 

@@ -483,13 +483,13 @@ _SPLIT_HINTS = "rewriter/test_split_hints.py::test_"
 
 _SPLITS = (
     Mutation(
-        "what a statement shows or writes of its splits stays as it is",
-        answers("rewriter.plan.keeps_splits", answer=False),
+        "what a statement shows of its splits stays as it is",
+        becomes("rewriter.splits._OF_SPLITS", frozenset()),
         f"{_SPLIT_HINTS}a_statement_may_be_narrowed_and_keep_its_splits",
     ),
     Mutation(
         "a bucket is a split that a plan may rely on",
-        answers("rewriter.plan._may_have_fewer_splits", answer=True),
+        becomes("rewriter.catalog.TableFacts.packs_files", value=True),
         f"{_SPLIT_HINTS}a_bucketed_table_keeps_its_splits",
     ),
     Mutation(
