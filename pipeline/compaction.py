@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from pipeline.compaction_index import KnownSkew, Merged, update_index
 from pipeline.compaction_plan import Limits, PartitionPlan
 from pipeline.errors import PipelineError
-from pipeline.exchange import Exchange, go_away
+from pipeline.exchange import go_away
+from pipeline.exchange_record import Exchange
 from pipeline.merging import GROUPS_PER_STATEMENT, Group, Merger
 from pipeline.partitions import Locations
 from pipeline.small_files import SmallFiles, sorted_by

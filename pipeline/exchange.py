@@ -14,18 +14,13 @@ lost. Every step can be made again, by whoever holds the table's lock next.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from pipeline.errors import PipelineError
-from pipeline.storage import Storage, StoredFile
-
-PLACES = ".starpruner-compacted"
-
-# The later one counts where a killed process left two.
-STAGES = LEFT, COMING_HOME, AWAY = "left.json", "home.json", "away.json"
+from pipeline.exchange_record import AWAY, COMING_HOME, LEFT, Exchange, write_record
+from pipeline.storage import Storage
 
 # While files arrive faster than they are copied there is no moment to switch.
 ARRIVALS_MAX = 5
@@ -47,53 +42,6 @@ class Locations(Protocol):
         """Whether dropping a partition drops its files."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """One partition on its way; its own directory is relative to the table's, and '' is that directory itself."""
-
-    id: str
-    directory: str
-    # Files of its own directory whose rows are in the new ones, and those that are to stay.
-    merged: tuple[StoredFile, ...]
-    kept: tuple[StoredFile, ...]
-    # The new files.
-    made: tuple[str, ...]
-    # How long statements may read the old files, and then what was seen while the partition was away.
-    grace_s: float
-    keep_s: float
-    # When the stage began.
-    since_s: float = 0.0
-    # Written by others while it was away, and copied home.
-    carried: tuple[StoredFile, ...] = ()
-
-    @property
-    def root(self) -> str:
-        """All that belongs to it."""
-        return f"{PLACES}/{self.id}"
-
-    @property
-    def place(self) -> str:
-        """Where readers find its rows while it is away."""
-        return f"{self.root}/place"
-
-    def at_home(self, name: str) -> str:
-        """A file in its own directory."""
-        return f"{self.directory}/{name}".removeprefix("/")
-
-    def late(self, file: StoredFile) -> str:
-        """What a file is called that was carried over: always the same, so that it is carried once."""
-        return f"{self._late}{file.modified_ms}-{file.name}"
-
-    def is_ours(self, file: StoredFile) -> bool:
-        """Whether a file of the second place need not be carried home."""
-        known = {*self.made, *(kept.name for kept in self.kept)}
-        return file.name in known or file.name.startswith(self._late) or file in self.carried
-
-    @property
-    def _late(self) -> str:
-        return f"late-{self.id}-"
-
-
 def go_away(
     storage: Storage, locations: Locations, prepared: str, exchange: Exchange, now_s: float
 ) -> Generator[str, None, bool]:
@@ -105,7 +53,7 @@ def go_away(
     if copied is None:
         return False
     exchange = replace(copied, since_s=now_s)
-    _write(storage, f"{prepared}/{AWAY}", exchange)
+    write_record(storage, f"{prepared}/{AWAY}", exchange)
     yield "recorded"
     storage.move(prepared, exchange.root)
     yield "placed"
@@ -189,20 +137,6 @@ def stay_home(storage: Storage, exchange: Exchange, now_s: float) -> None:
     _advance(storage, replace(exchange, since_s=now_s), AWAY, LEFT)
 
 
-def exchanges(storage: Storage) -> list[tuple[str, Exchange]]:
-    """All partitions on their way, each with the stage it is in."""
-    found = []
-    for name in storage.names(PLACES):
-        texts = ((stage, storage.read(f"{PLACES}/{name}/{stage}")) for stage in STAGES)
-        known = next(((stage, _parsed(text)) for stage, text in texts if text is not None), None)
-        if known is None:
-            # A store whose rename copies was stopped before the record, which no catalog then points to.
-            storage.delete(f"{PLACES}/{name}")
-        else:
-            found.append(known)
-    return found
-
-
 def _with_arrivals(storage: Storage, prepared: str, exchange: Exchange) -> Exchange | None:
     """The exchange with what was appended since it was planned, copied as it is; None if it may not go on."""
     for _ in range(ARRIVALS_MAX):
@@ -236,21 +170,5 @@ def _stay_home(storage: Storage, locations: Locations, exchange: Exchange, now_s
 
 
 def _advance(storage: Storage, exchange: Exchange, stage: str, following: str) -> None:
-    _write(storage, f"{exchange.root}/{following}", exchange)
+    write_record(storage, f"{exchange.root}/{following}", exchange)
     storage.delete(f"{exchange.root}/{stage}")
-
-
-def _write(storage: Storage, path: str, exchange: Exchange) -> None:
-    # Renamed when it is whole.
-    storage.delete(f"{path}.new")
-    storage.create(f"{path}.new", json.dumps(asdict(exchange), ensure_ascii=False))
-    # Of a process that was killed here; the record of the stage before still stands.
-    storage.delete(path)
-    storage.move(f"{path}.new", path)
-
-
-def _parsed(text: str) -> Exchange:
-    fields = json.loads(text)
-    for name in ("merged", "kept", "carried"):
-        fields[name] = tuple(StoredFile(**file) for file in fields[name])
-    return Exchange(**{**fields, "made": tuple(fields["made"])})

@@ -6,18 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pipeline.exchange import (
-    AWAY,
-    LEFT,
-    Exchange,
-    Locations,
-    abandon,
-    bring_home,
-    carry_late_files,
-    come_home,
-    exchanges,
-    stay_home,
-)
+from pipeline.exchange import Locations, abandon, bring_home, carry_late_files, come_home, stay_home
+from pipeline.exchange_record import AWAY, LEFT, Exchange, exchanges
 from pipeline.spark import Progress
 from pipeline.storage import Storage
 

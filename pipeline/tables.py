@@ -9,7 +9,7 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
-from pipeline.exchange import PLACES
+from pipeline.exchange_record import PLACES
 from pipeline.storage import jvm, jvm_session
 from rewriter.catalog import quoted
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pipeline.compaction import Compacted, Compaction, compact, plan_compaction
 from pipeline.compaction_plan import Limits
 from pipeline.errors import PipelineError
-from pipeline.exchange import PLACES
+from pipeline.exchange_record import PLACES
 from pipeline.index_table import known_rows
 from pipeline.partitions import Locations
 from pipeline.storage import Storage

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from pipeline.errors import PipelineError
-from pipeline.exchange import PLACES, Exchange, go_away
+from pipeline.exchange import go_away
+from pipeline.exchange_record import PLACES, Exchange
 from pipeline.journeys import Journeys
 from pipeline.storage import Storage, StoredFile
 
