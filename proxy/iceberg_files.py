@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from proxy.config import FilesSection
 from proxy.kept import Kept
 from proxy.known import Known, owner_of
-from proxy.queries import Query, QueryResult, Rows
+from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
 from rewriter import Plan, TableFacts, TableName
 from rewriter.catalog import Column, quoted
 from rewriter.files import FileIndex
@@ -71,10 +71,21 @@ class IcebergFiles:
         with self._kept.alone(key) as is_alone:
             if not is_alone:
                 return None
-            answer = yield files_query(table, columns, self._settings)
-            index = _read(answer, columns)
+            index = yield from self._fetched(table, columns)
             self._kept.put(key, _Listed(index, snapshot_id, self._clock() + self._settings.tables_ttl_s))
             return index
+
+    def _fetched(self, table: TableName, columns: tuple[Column, ...]) -> _Asking[FileIndex | None]:
+        """The files as the table tells of them, at the second try with less.
+
+        To Spark a column of UUIDs is one of texts, and its bounds are none: Iceberg 1.12 fails where they are asked
+        for (a ClassCastException). What else it may reject, it rejects twice.
+        """
+        answer = yield files_query(table, columns, self._settings)
+        rest = tuple(column for column in columns if column.type_name != "string")
+        if isinstance(answer, QueryFailed) and answer.kind is FailureKind.REJECTED and rest and rest != columns:
+            columns, answer = rest, (yield files_query(table, rest, self._settings))
+        return _read(answer, columns)
 
     def _is_current(self, listed: _Listed, snapshot_id: int) -> bool:
         """Whether it need not be asked for again: a table that is written each second would else be, each time."""

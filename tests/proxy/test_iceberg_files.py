@@ -1,0 +1,60 @@
+"""The files of Iceberg tables, as far as their metadata tables tell of them."""
+
+from dataclasses import replace
+
+from iceberg_answers import DAYS_SNAPSHOT, described, rows
+from test_iceberg_statements import FILES_SQL, OF_K, a_file
+from test_session import OWNER, failed, played
+
+from proxy.catalog import FactsCache, read_description
+from proxy.config import CatalogSection, FilesSection
+from proxy.iceberg_files import IcebergFiles
+from proxy.known import Known, TooLong
+from proxy.queries import FailureKind
+
+FACTS = read_description(described("ice.db.f", ("k", "int"), ("u", "string")))
+OF_U = OF_K.replace("`k`", "`u`")
+WITH_TEXTS = FILES_SQL.replace(
+    "count))), NULL",
+    f"count), 'u', named_struct('type', 'string', 'low', CAST({OF_U}.lower_bound AS STRING),"
+    f" 'high', CAST({OF_U}.upper_bound AS STRING), 'nulls', {OF_U}.null_value_count))), NULL",
+)
+FOUND = rows(a_file("/f/1", 1, 1), a_file("/f/2", 2, 2))
+
+
+def clock() -> float:
+    return 0.0
+
+
+def known() -> Known:
+    return Known(FactsCache(CatalogSection(), clock), TooLong(clock))
+
+
+def test_bounds_of_texts_are_left_out_where_they_cannot_be_told() -> None:
+    assert FACTS is not None
+    script = [OWNER, (WITH_TEXTS, failed(FailureKind.REJECTED)), (FILES_SQL, FOUND)]
+    index = played(IcebergFiles(FilesSection(), clock).files(FACTS, {"k", "U"}, known()), script)
+    assert index is not None
+    assert [len(index.files), sorted(index.type_names)] == [2, ["k"]]
+
+
+def test_what_takes_too_long_or_is_too_much_is_not_tried_with_less() -> None:
+    assert FACTS is not None
+    for kind in (FailureKind.DEADLINE, FailureKind.TOO_MANY_ROWS):
+        script = [OWNER, (WITH_TEXTS, failed(kind))]
+        assert played(IcebergFiles(FilesSection(), clock).files(FACTS, {"k", "u"}, known()), script) is None
+
+
+def test_what_cannot_be_told_of_texts_alone_is_not_tried_again() -> None:
+    assert FACTS is not None
+    of_u = FILES_SQL.replace("`k`", "`u`").replace("'k'", "'u'").replace("'int'", "'string'")
+    script = [OWNER, (of_u, failed(FailureKind.REJECTED))]
+    assert played(IcebergFiles(FilesSection(), clock).files(FACTS, {"u"}, known()), script) is None
+
+
+def test_of_a_table_without_a_snapshot_nothing_is_asked() -> None:
+    assert FACTS is not None
+    assert FACTS.iceberg is not None
+    assert FACTS.iceberg.snapshot_id == DAYS_SNAPSHOT
+    empty = replace(FACTS, iceberg=replace(FACTS.iceberg, snapshot_id=None))
+    assert played(IcebergFiles(FilesSection(), clock).files(empty, {"k"}, known()), []) is None
