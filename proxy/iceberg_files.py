@@ -78,7 +78,7 @@ class IcebergFiles:
     def _fetched(self, table: TableName, columns: tuple[Column, ...]) -> _Asking[FileIndex | None]:
         """The files as the table tells of them, at the second try with less.
 
-        To Spark a column of UUIDs is one of texts, and its bounds are none: Iceberg 1.12 fails where they are asked
+        To Spark a column of UUIDs is one of texts, and has no bounds: Iceberg 1.12 fails where they are asked
         for (a ClassCastException). What else it may reject, it rejects twice.
         """
         answer = yield files_query(table, columns, self._settings)

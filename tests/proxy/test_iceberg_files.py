@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from iceberg_answers import DAYS_SNAPSHOT, described, rows
 from test_iceberg_statements import FILES_SQL, OF_K, a_file
-from test_session import OWNER, failed, played
+from test_session import OWNER, Script, failed, played
 
 from proxy.catalog import FactsCache, read_description
 from proxy.config import CatalogSection, FilesSection
@@ -32,7 +32,7 @@ def known() -> Known:
 
 def test_bounds_of_texts_are_left_out_where_they_cannot_be_told() -> None:
     assert FACTS is not None
-    script = [OWNER, (WITH_TEXTS, failed(FailureKind.REJECTED)), (FILES_SQL, FOUND)]
+    script: Script = [OWNER, (WITH_TEXTS, failed(FailureKind.REJECTED)), (FILES_SQL, FOUND)]
     index = played(IcebergFiles(FilesSection(), clock).files(FACTS, {"k", "U"}, known()), script)
     assert index is not None
     assert [len(index.files), sorted(index.type_names)] == [2, ["k"]]
@@ -41,14 +41,14 @@ def test_bounds_of_texts_are_left_out_where_they_cannot_be_told() -> None:
 def test_what_takes_too_long_or_is_too_much_is_not_tried_with_less() -> None:
     assert FACTS is not None
     for kind in (FailureKind.DEADLINE, FailureKind.TOO_MANY_ROWS):
-        script = [OWNER, (WITH_TEXTS, failed(kind))]
+        script: Script = [OWNER, (WITH_TEXTS, failed(kind))]
         assert played(IcebergFiles(FilesSection(), clock).files(FACTS, {"k", "u"}, known()), script) is None
 
 
 def test_what_cannot_be_told_of_texts_alone_is_not_tried_again() -> None:
     assert FACTS is not None
     of_u = FILES_SQL.replace("`k`", "`u`").replace("'k'", "'u'").replace("'int'", "'string'")
-    script = [OWNER, (of_u, failed(FailureKind.REJECTED))]
+    script: Script = [OWNER, (of_u, failed(FailureKind.REJECTED))]
     assert played(IcebergFiles(FilesSection(), clock).files(FACTS, {"u"}, known()), script) is None
 
 
