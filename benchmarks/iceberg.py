@@ -83,7 +83,9 @@ class Bench:
 
 
 @contextmanager
-def running(tables: Sequence[IcebergFacts], directory: Path, memory: str, progress: Progress) -> Iterator[Bench]:
+def running(
+    tables: Sequence[IcebergFacts], directory: Path, memory: str, progress: Progress, *, gate: bool
+) -> Iterator[Bench]:
     """A server with the tables, and the proxy in front of it."""
     progress("Starting Spark with Iceberg")
     with ExitStack() as stack:
@@ -91,7 +93,8 @@ def running(tables: Sequence[IcebergFacts], directory: Path, memory: str, progre
         direct = stack.enter_context(closing(connect(server.endpoint)))
         for one in tables:
             one.ensure(direct, progress)
-        proxy = stack.enter_context(proxy_process(server.endpoint, directory / "proxy"))
+        options = () if gate else ("--set", "rewrite.cost_gate=false")
+        proxy = stack.enter_context(proxy_process(server.endpoint, directory / "proxy", options=options))
         proxied = stack.enter_context(closing(connect(proxy.endpoint)))
 
         def open_session(is_proxied: bool) -> hive.Connection:  # noqa: FBT001 - one of two sides
@@ -166,6 +169,9 @@ def _table(files: int, measured: Sequence[Measured]) -> Table:
 # One run tells nothing of the noise.
 @click.option("--runs", type=click.IntRange(min=2), default=5, show_default=True, help="On each side.")
 @click.option("--warm-ups", type=click.IntRange(min=0), default=2, show_default=True, help="Before them.")
+@click.option(
+    "--gate/--no-gate", default=True, show_default=True, help="Whether the proxy leaves alone what hardly pays."
+)
 def main(  # noqa: PLR0913 - one parameter per option
     *,
     json_path: Path | None,
@@ -174,6 +180,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     memory: str,
     runs: int,
     warm_ups: int,
+    gate: bool,
 ) -> None:
     """Measure what narrowing saves on Iceberg tables, directly and through the proxy."""
     # Whatever ends it, the server and the proxy end with it.
@@ -182,7 +189,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     measured: list[Measured] = []
     with (
         shown_progress(Console(stderr=True)) as progress,
-        running(tables, directory, memory, progress) as bench,
+        running(tables, directory, memory, progress, gate=gate) as bench,
     ):
         for facts in tables:
             for question in facts.questions():

@@ -26,7 +26,7 @@ def test_the_benchmark_counts_files_and_compares_answers_for_each_number_of_keys
             raise
         pytest.skip(str(error))
     path = tmp_path / "iceberg.json"
-    options = ("--files", str(FILES), "--runs", "2", "--warm-ups", "0", "--memory", "1g")
+    options = ("--files", str(FILES), "--runs", "2", "--warm-ups", "0", "--memory", "1g", "--no-gate")
     where = ("--dir", str(tmp_path / "bench"), "--json", str(path))
     folders = [ROOT, *(ROOT / "tests" / folder for folder in ("layouts", "clients", "iceberg"))]
     done = subprocess.run(
@@ -44,7 +44,8 @@ def test_the_benchmark_counts_files_and_compares_answers_for_each_number_of_keys
     for one in measured:
         assert one["same_answer"]
         assert one["direct"]["fact"]["files_planned"] == FILES
-        assert one["proxied"]["fact"]["files_planned"] <= FILES
+        if "near" in one["question"]["name"]:
+            assert one["proxied"]["fact"]["files_planned"] < FILES
         assert one["direct"]["bytes_read"] > 0
         assert one["verdict"]["ratio"] > 0
     assert f"{FILES} files" in done.stdout
