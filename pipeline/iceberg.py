@@ -106,8 +106,9 @@ class IcebergCompaction:
         first = said.splitlines()[0]
         if "rewrite_data_files" in first or "PARSE" in first:
             first = (
-                f"the procedure rewrite_data_files was not found ({first}). It needs Iceberg's extensions: "
-                f"--conf spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+                f"the procedure rewrite_data_files was not found ({first}). Before Spark 4.1 it needs Iceberg's "
+                f"extensions: --conf "
+                f"spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
             )
         return f"{self.request.table}: {first}"
 
