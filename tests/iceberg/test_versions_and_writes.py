@@ -102,6 +102,8 @@ def test_a_change_of_rows_leaves_what_it_leaves_without_the_proxy(sides: Sides, 
     tables = ("of_direct", "of_proxied")
     for session, table in zip((sides.direct, sides.proxied), tables, strict=True):
         run(sides.direct, f"CREATE OR REPLACE TABLE {table} USING iceberg AS SELECT * FROM facts")
+        # Iceberg's catalog keeps a table for each session as the session last saw it.
+        run(session, f"REFRESH TABLE {table}")
         run(session, statement.format(table))
         run(sides.direct, f"REFRESH TABLE {table}")
     left = [run(sides.direct, f"SELECT * FROM {table}") for table in tables]
