@@ -13,10 +13,10 @@ class IcebergScan:
 
     manifests_total: int
     manifests_read: int
-    # What the plan came to before runtime filters: files of data, and their sizes.
+    # What planning came to, once there were runtime filters: files of data, and their sizes.
     files_planned: int
     bytes_planned: int
-    # What was really read. A file is one split here: tests and benchmark keep files smaller than a split.
+    # What tasks were given. A file is one split here: tests and benchmark keep files smaller than a split.
     splits_read: int
     delete_files: int
     rows_read: int
