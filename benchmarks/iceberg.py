@@ -28,6 +28,8 @@ from demo.progress import Progress, shown_progress
 from demo.proxy_process import proxy_process
 
 _MEBIBYTE = 1 << 20
+# What the table takes: where it is not written to a terminal, it would lose the names of the joins.
+_WIDTH_CHARS = 130
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ def main(  # noqa: PLR0913 - one parameter per option
                 progress(f"Measuring {facts.files:,} files: {question.name}")
                 measured.append(bench.measured(facts.files, question, runs, warm_ups))
                 write_json(json_path, Report(runs, measured))
-    show(Console(), Report(runs, measured))
+    show(Console(width=_WIDTH_CHARS), Report(runs, measured))
     if wrong := [f"{one.files} files: {one.question.name}" for one in measured if not one.same_answer]:
         raise click.ClickException(f"answered otherwise through the proxy: {', '.join(wrong)}")
 
