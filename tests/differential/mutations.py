@@ -454,7 +454,7 @@ _ICEBERG = (
     ),
     Mutation(
         "what tells of a table's files is no table with keys",
-        becomes("rewriter.matches._TABLE_PARTS", 4),
+        becomes("rewriter.catalog._TABLE_PARTS", 4),
         f"{_ICEBERG_REFUSED}[iceberg/iceberg: a metadata table]",
     ),
     Mutation(
