@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,11 @@ from pipeline.spark import Progress
 from pipeline.storage import Storage
 from pipeline.tables import Table, find_table
 from pipeline.workspace import Workspace, at_work
+
+_NESTED = re.compile("struct|array|map|variant")
+
+# Others change what is read of a file, such as pathGlobFilter and ignoreCorruptFiles.
+_KNOWN_OPTIONS = frozenset({"path", "serialization.format", "compression", "parquet.compression", "orc.compress"})
 
 # Written before any of it is shown, and lost when the command is killed as it writes.
 BATCH_BYTES = 16 << 30
@@ -78,6 +84,16 @@ def table_to_compact(spark: SparkSession, name: str) -> Table:
     table = find_table(spark, name, takes_buckets=True)
     if table is None:
         raise PipelineError(f"{name}: there is no such table")
+    if nested := [column for column, type_name in table.columns.items() if _NESTED.match(type_name)]:
+        raise PipelineError(
+            f"{name}: {nested[0]} is of type {table.columns[nested[0]]}. Files may have fields in it that the "
+            f"table does not have, and these would be lost, so tables with such columns are not compacted"
+        )
+    if unknown := sorted(option for option in table.options if option.lower() not in _KNOWN_OPTIONS):
+        raise PipelineError(
+            f"{name}: the table has the option {unknown[0]}, with which readers may not see all of its files or "
+            f"rows, so it is not compacted. Expected none but {', '.join(sorted(_KNOWN_OPTIONS))}"
+        )
     if table.partition_columns and not table.tracks_partitions:
         raise PipelineError(
             f"{name}: the catalog does not list its partitions, so that none can be switched in one step. "

@@ -59,7 +59,7 @@ def go_away(
     yield "placed"
     locations.put(exchange.directory, exchange.place)
     yield "away"
-    if not _is_undisturbed(storage, exchange):
+    if not is_undisturbed(storage, exchange):
         _stay_home(storage, locations, exchange, now_s)
         return False
     carry_late_files(storage, exchange)
@@ -69,8 +69,9 @@ def go_away(
 
 def come_home(storage: Storage, locations: Locations, exchange: Exchange, now_s: float) -> Iterator[str]:
     """Moves the new files into the partition's own directory, which no reader looks at, and switches back."""
+    _check_place(storage, exchange)
     if storage.exists(f"{exchange.root}/{AWAY}"):
-        if not _is_undisturbed(storage, exchange):
+        if not is_undisturbed(storage, exchange):
             _stay_home(storage, locations, exchange, now_s)
             return
         _advance(storage, exchange, AWAY, COMING_HOME)
@@ -152,8 +153,21 @@ def _with_arrivals(storage: Storage, prepared: str, exchange: Exchange) -> Excha
     return None
 
 
-def _is_undisturbed(storage: Storage, exchange: Exchange) -> bool:
+def is_undisturbed(storage: Storage, exchange: Exchange) -> bool:
+    """Whether nobody has replaced the rows at home, which a statement may that read the catalog before."""
     return set(storage.stored(exchange.directory)) >= {*exchange.merged, *exchange.kept}
+
+
+def _check_place(storage: Storage, exchange: Exchange) -> None:
+    """Raises PipelineError where a statement has replaced the rows at the second place, to undo nothing of it."""
+    there = {file.name for file in storage.stored(exchange.place)}
+    if gone := sorted({*exchange.made, *(file.name for file in exchange.kept)} - there):
+        raise PipelineError(
+            f"{storage.absolute(exchange.place)}: a statement replaced rows there while the partition was there "
+            f"for compaction ({gone[0]} is gone). Readers see what it wrote. Move that to "
+            f"{storage.absolute(exchange.directory)} in place of all files there, set the partition's LOCATION to "
+            f"it, delete {storage.absolute(exchange.root)}, and run this again"
+        )
 
 
 def _stay_home(storage: Storage, locations: Locations, exchange: Exchange, now_s: float) -> None:

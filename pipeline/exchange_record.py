@@ -66,10 +66,9 @@ def exchanges(storage: Storage) -> list[tuple[str, Exchange]]:
     for name in storage.names(PLACES):
         texts = ((stage, storage.read(f"{PLACES}/{name}/{stage}")) for stage in STAGES)
         known = next(((stage, _parsed(text)) for stage, text in texts if text is not None), None)
-        if known is None:
-            # A store whose rename copies was stopped before the record, which no catalog then points to.
-            storage.delete(f"{PLACES}/{name}")
-        else:
+        # Without a record it is what a store left whose rename copies, or what a statement left that cleared the
+        # whole table and wrote to this place since. Nobody can tell, so it stays.
+        if known is not None:
             found.append(known)
     return found
 

@@ -6,7 +6,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pipeline.exchange import Locations, abandon, bring_home, carry_late_files, come_home, stay_home
+from pipeline.exchange import (
+    Locations,
+    abandon,
+    bring_home,
+    carry_late_files,
+    come_home,
+    is_undisturbed,
+    stay_home,
+)
 from pipeline.exchange_record import AWAY, LEFT, Exchange, exchanges
 from pipeline.spark import Progress
 from pipeline.storage import Storage
@@ -66,7 +74,9 @@ class Journeys:
             waiting = waiting[len(due) :]
             self._bring(due)
             for exchange in waiting:
-                carry_late_files(self.storage, exchange)
+                # Beside the new files, those of a statement that replaced the rows would double them.
+                if is_undisturbed(self.storage, exchange):
+                    carry_late_files(self.storage, exchange)
             if waiting:
                 self.sleep(max(0.0, min(POLL_S, _due_s(waiting[0]) - self.now())))
 

@@ -118,11 +118,11 @@ class Merger:
         return _COUNTER.sub(rf"_{group.bucket:05d}.\1", name)
 
     def foreign_columns(self, paths: Iterable[str]) -> list[str]:
-        """Columns of the files that the table does not have; they would be lost."""
-        known = {field.name.lower() for field in self.schema.fields}
+        """Columns of the files that the table does not have, or has with another type; they would be lost."""
+        known = {field.name.lower(): field.dataType for field in self.schema.fields}
         reader = self.session.read.format(self.table.provider).option("mergeSchema", "true")
         found = reader.load([self._plain(path) for path in paths]).schema
-        return [field.name for field in found.fields if field.name.lower() not in known]
+        return [field.name for field in found.fields if known.get(field.name.lower()) != field.dataType]
 
     def _frame(self, group: Group) -> DataFrame:
         frame = self._read(group.paths).coalesce(1)
@@ -158,14 +158,19 @@ class Merger:
     def _contents(self, paths: Sequence[str]) -> Mapping[str, Content]:
         if not paths:
             return {}
-        hashed = hashable(self.schema)
+        # A null is hashed as nothing at all, so that of two columns it is not told which of them is null.
+        nulls = [f.col(quoted(field.name)).isNull() for field in self.schema.fields]
+        hashed = [*hashable(self.schema), *nulls]
         checksum = f.xxhash64(*hashed) if hashed else f.lit(0)
         rows = (
             self._read(paths)
             .groupBy(f.col("_metadata.file_path").alias("path"))
             .agg(f.count("*").alias("rows"), f.sum(checksum.cast("decimal(20,0)")).alias("checksum"))
         )
-        return {row.path: _content(row) for row in rows.collect()}
+        found = {str(row.path): _content(row) for row in rows.collect()}
+        if unknown := found.keys() - {self.storage.uri(path) for path in paths}:
+            raise PipelineError(_defect(f"Spark calls a file {min(unknown)}, and its file system otherwise"))
+        return found
 
 
 def _content(row: Row) -> Content:

@@ -235,8 +235,8 @@ class RewriteSection(_Section, frozen=True):
     # How old remembered keys may be. 0: keys are asked for with each statement.
     key_staleness_s: Staleness = 0.0
     # The same for keys that were read at the snapshot of an Iceberg table, and are used only while it is current.
-    # What a user may no longer read is forgotten after so long.
-    key_snapshot_s: Staleness = 300.0
+    # Not for servers whose sessions see other rows of it as rights or defaults change: no snapshot tells of that.
+    key_snapshot_s: Staleness = 0.0
     # Keys remembered, all sessions together.
     key_cache_bytes_max: Bytes = 64 * 1024 * 1024
     # What caused a failure or a slowdown is put aside for this long, and longer if it does so again.

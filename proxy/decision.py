@@ -206,7 +206,10 @@ class Decider:
         fence = self._shared.writes.open()
         answers: KeyAnswers = {}
         if terms.run_key_queries:
-            at_snapshots = yield from self._asking.pinned(planned, limits, timings)
+            at_snapshots = None
+            if planned.statement.only_reads:
+                # One that writes is not run again, should the snapshot be expired before it begins.
+                at_snapshots = yield from self._asking.pinned(planned, limits, timings)
             if at_snapshots is not None:
                 planned = at_snapshots.plan
                 known = replace(known, plan=planned, reads=at_snapshots.reads)

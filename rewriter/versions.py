@@ -31,9 +31,11 @@ def pinnable(scopes: Scopes, scans: Iterable[PlannedScan]) -> frozenset[TableNam
     catalog = scopes.catalog
     asked = _tables(catalog, (name for scan in scans for tables in _asked(scan.reducers) for name in tables))
     mentions = Counter(_mentions(scopes))
+    # Spark finds the table of a hint by its alias, or by its name where that has no version (ResolveHints).
+    is_hinted = scopes.statement.tree.find(exp.Hint) is not None
     if not asked or any(_may_read_anything(catalog.get(name)) for name in mentions):
         return frozenset()
-    plain = Counter(reference.name for reference in _references(scopes))
+    plain = Counter(reference.name for reference in _references(scopes) if reference.has_alias or not is_hinted)
     others = _tables(
         catalog, (name for name in mentions if mentions[name] > plain[name] or scopes.is_cte(name.parts[-1]))
     )

@@ -204,6 +204,7 @@ def iceberg_proxy(
     """`starpruner serve` in front of the server with Iceberg."""
     patient = (
         *("--set", "files.query_deadline_s=120", "--set", "rewrite.cost_gate=false"),
+        *("--set", "rewrite.key_snapshot_s=300"),
         *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
     )
     directory = tmp_path_factory.mktemp("iceberg_proxy")

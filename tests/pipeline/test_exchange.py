@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.errors import PipelineError
 from pipeline.exchange import go_away
-from pipeline.exchange_record import PLACES, Exchange
+from pipeline.exchange_record import PLACES, Exchange, exchanges
 from pipeline.journeys import Journeys
 from pipeline.storage import Storage, StoredFile
 
@@ -259,6 +259,30 @@ def test_a_statement_that_replaces_the_rows_at_home_has_the_last_word() -> None:
         assert world.disk.changes > replaced
         assert world.seen() == Counter((7,)), replaced
         assert world.is_home_and_clean()
+
+
+def test_rows_that_a_statement_replaced_at_the_second_place_are_not_undone() -> None:
+    for killed in (6, 8, 10):
+        world = World()
+        world.disk.kill_at = killed
+        with suppress(KilledError):
+            world.compact()
+        if world.catalog.places[HOME] == HOME:
+            continue
+        world.disk.kill_at = -1
+        for file in world.disk.stored(world.exchange.place):
+            del world.disk.content[f"{world.exchange.place}/{file.name}"]
+        world.disk.write(f"{world.exchange.place}/theirs", (7,))
+        with pytest.raises(PipelineError, match="a statement replaced rows there|not for a program to say"):
+            world.settle()
+        assert world.seen() == Counter((7,)), killed
+
+
+def test_what_a_place_without_a_record_holds_is_left_to_whoever_reads_it() -> None:
+    disk = Disk()
+    disk.write(f"{PLACES}/gone/place/theirs", (7,))
+    assert exchanges(disk) == []
+    assert disk.rows(f"{PLACES}/gone/place") == Counter((7,))
 
 
 def test_rows_that_were_replaced_at_one_place_and_appended_at_the_other_are_not_guessed() -> None:

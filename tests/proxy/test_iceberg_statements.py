@@ -51,7 +51,7 @@ LISTED: Script = [OWNER, FILES]
 
 @pytest.fixture
 def stage() -> Stage:
-    return Stage()
+    return Stage(rewrite=RewriteSection(key_snapshot_s=300))
 
 
 def test_keys_and_statement_name_the_same_snapshot(stage: Stage) -> None:
@@ -86,8 +86,8 @@ def test_keys_of_a_snapshot_are_asked_for_again_after_some_minutes(stage: Stage)
     assert sent(one.rewrite(SQL), [*DESCRIBE, NOW, (PINNED_KEYS, FOUND)]) == NARROWED
 
 
-def test_that_keys_of_a_snapshot_are_remembered_can_be_switched_off() -> None:
-    one = Stage(rewrite=RewriteSection(key_snapshot_s=0)).session()
+def test_keys_of_a_snapshot_are_not_remembered_unless_that_is_allowed() -> None:
+    one = Stage().session()
     _ = sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
     assert sent(one.rewrite(SQL), [NOW, (PINNED_KEYS, FOUND)]) == NARROWED
 
