@@ -273,7 +273,7 @@ def test_rows_that_a_statement_replaced_at_the_second_place_are_not_undone() -> 
         for file in world.disk.stored(world.exchange.place):
             del world.disk.content[f"{world.exchange.place}/{file.name}"]
         world.disk.write(f"{world.exchange.place}/theirs", (7,))
-        with pytest.raises(PipelineError, match="a statement replaced rows there|not for a program to say"):
+        with pytest.raises(PipelineError, match=r"a statement replaced rows there|not for a program to say"):
             world.settle()
         assert world.seen() == Counter((7,)), killed
 
