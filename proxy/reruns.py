@@ -28,6 +28,7 @@ from proxy.wire.messages import Message
 from proxy.wire.replies import (
     OperationReply,
     StateReply,
+    Status,
     decode_operation_reply,
     decode_state_reply,
     expect_reply,
@@ -82,7 +83,7 @@ def rerun(
     reply = read_operation(raw, own_call.header.seqid)
     fetches = failed.header.name == FETCH_RESULTS
     if fetches and reply is not None and not reply.status.ok:
-        return encode_fetch_failure(failed.header.seqid, reply.status.message or "", reply.status.sql_state)
+        return _fetch_failure(failed, reply.status)
     if first is None or reply is None or reply.operation is None:
         return failure
     if not executions.succeed(execution, reply.operation):
@@ -104,10 +105,15 @@ def _until_finished(operation: OperationHandle, failed: Message, failure: bytes)
         reply = _read_state(raw)
         if reply is None or reply.state is None:
             return failure
-        if reply.state is OperationState.FINISHED:
-            return None
+        if reply.state is OperationState.ERROR:
+            return _fetch_failure(failed, reply)
         if reply.state not in WAITING:
-            return encode_fetch_failure(failed.header.seqid, reply.message or "", reply.sql_state)
+            # It has rows; or it was cancelled or timed out, of which the server has words for that call alone.
+            return None
+
+
+def _fetch_failure(failed: Message, told: Status | StateReply) -> bytes:
+    return encode_fetch_failure(failed.header.seqid, told.message or "", told.sql_state, told.error_code)
 
 
 def _call(name: str, operation: OperationHandle) -> Call:

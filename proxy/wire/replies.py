@@ -28,6 +28,7 @@ class Status:
     code: int
     message: str | None = None
     sql_state: str | None = None
+    error_code: int | None = None
 
     @property
     def ok(self) -> bool:
@@ -60,6 +61,7 @@ class StateReply:
     state: OperationState | None
     message: str | None
     sql_state: str | None
+    error_code: int | None
 
 
 def expect_reply(raw: bytes, name: str, seqid: int) -> Header:
@@ -96,18 +98,20 @@ def _exception_text(reader: Reader) -> str:
 
 def read_status(reader: Reader) -> Status:
     """A TStatus."""
-    code, message, sql_state = -1, None, None
+    code, message, sql_state, error_code = -1, None, None, None
     for field_id, kind in reader.fields():
         match (field_id, kind):
             case (1, Kind.I32):
                 code = reader.i32()
             case (3, Kind.STRING):
                 sql_state = reader.text()
+            case (4, Kind.I32):
+                error_code = reader.i32()
             case (5, Kind.STRING):
                 message = reader.text()
             case _:
                 reader.skip(kind)
-    return Status(code, message, sql_state)
+    return Status(code, message, sql_state, error_code)
 
 
 _NO_STATUS = Status(-1, "the reply carries no status")
@@ -154,7 +158,7 @@ def decode_operation_reply(reader: Reader) -> OperationReply:
 
 def decode_state_reply(reader: Reader) -> StateReply:
     """TGetOperationStatusResp."""
-    status, state, message, sql_state = _NO_STATUS, None, None, None
+    status, state, message, sql_state, error_code = _NO_STATUS, None, None, None, None
     for field_id, kind in reader.fields():
         match (field_id, kind):
             case (1, Kind.STRUCT):
@@ -163,8 +167,10 @@ def decode_state_reply(reader: Reader) -> StateReply:
                 state = expect_operation_state(reader.i32())
             case (3, Kind.STRING):
                 sql_state = reader.text()
+            case (4, Kind.I32):
+                error_code = reader.i32()
             case (5, Kind.STRING):
                 message = reader.text()
             case _:
                 reader.skip(kind)
-    return StateReply(status, state, message, sql_state)
+    return StateReply(status, state, message, sql_state, error_code)

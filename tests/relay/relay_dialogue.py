@@ -72,6 +72,10 @@ def fetch_log(seqid: int = 1, operation: OperationHandle = OPERATION) -> bytes:
     return frame(message[:-2] + Writer().raw(4, Kind.I16, b"\0\1").to_bytes() + message[-2:])
 
 
+# Spark sends 0 with each of its errors.
+ERROR_CODE = 0
+
+
 def reply(
     name: str, seqid: int = 1, fields: Writer | None = None, status: int = 0, message: str | None = None
 ) -> bytes:
@@ -80,7 +84,7 @@ def reply(
     writer = Writer().header(name, MessageType.REPLY, seqid).struct(0)
     said = Writer().i32(1, status)
     if message is not None:
-        said.binary(5, message.encode())
+        said.i32(4, ERROR_CODE).binary(5, message.encode())
     return frame(writer.raw(1, Kind.STRUCT, said.stop().to_bytes()).to_bytes() + body + b"\0\0")
 
 
@@ -94,7 +98,9 @@ def executed(seqid: int = 1, operation: OperationHandle = OPERATION) -> bytes:
 
 def status_is(state: OperationState, seqid: int = 1, message: str | None = None) -> bytes:
     status = Writer().i32(2, state)
-    return reply("GetOperationStatus", seqid, status if message is None else status.binary(5, message.encode()))
+    if message is not None:
+        status.i32(4, ERROR_CODE).binary(5, message.encode())
+    return reply("GetOperationStatus", seqid, status)
 
 
 OUR_CALL = Call("GetInfo", 77, encode_operation_call("GetInfo", 77, OPERATION), reply_bytes_max=1000)

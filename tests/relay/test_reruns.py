@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from relay_dialogue import (
     AGAIN,
+    ERROR_CODE,
     OPERATION,
     SESSION,
     Dialogue,
@@ -252,13 +253,27 @@ def test_a_fetch_whose_second_run_fails_shows_that_error(play: Play, refused_at_
     finished(play)
     play.says(fetch(7), to_backend=fetch(7))
     play.answers(no_rows(7), back=execute("SELECT 1", 5))
-    theirs = frame(encode_fetch_failure(7, THEIRS, None))
+    theirs = frame(encode_fetch_failure(7, THEIRS, None, ERROR_CODE))
     if refused_at_once:
         play.answers(refused(5, THEIRS), to_client=theirs)
     else:
         play.answers(executed(5, AGAIN), back=own_close(OPERATION))
         play.answers(reply("CloseOperation", 1), back=own_call(get_status, AGAIN))
         play.answers(status_is(ERROR, 1, THEIRS), to_client=theirs)
+    assert play.endings == [Ending(End.FAILED_TWICE, 10.0, OURS)]
+
+
+@pytest.mark.parametrize("state", [CANCELED, OperationState.TIMEDOUT])
+def test_a_fetch_whose_second_run_ends_without_an_error_shows_what_the_server_says_of_it(
+    play: Play, state: OperationState
+) -> None:
+    finished(play)
+    play.says(fetch(7), to_backend=fetch(7))
+    play.answers(no_rows(7), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=own_call(get_status, AGAIN))
+    play.answers(status_is(state, 1), back=fetch(7, AGAIN))
+    play.answers(no_rows(7, THEIRS), to_client=no_rows(7, THEIRS))
     assert play.endings == [Ending(End.FAILED_TWICE, 10.0, OURS)]
 
 
