@@ -9,14 +9,14 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from rewriter.blocks import Operand, Scope, own_parts
 from rewriter.catalog import TableName
 from rewriter.conditions import Conjunct, alternatives, conjuncts, located
 from rewriter.jointree import Join, Leaf
 from rewriter.repeatable import is_repeatable
 from rewriter.rules import CONDITION_HOLDS, NEVER_PADS
-from rewriter.scopes import Operand, Scope, own_parts
+from rewriter.scopes import Scopes
 from rewriter.sources import is_repeatable_subquery, tables_read
-from rewriter.statement import Statement
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +41,9 @@ class EqualColumns:
 class Filters:
     """The conditions of one block, by the FROM item that they read."""
 
-    def __init__(self, statement: Statement, scope: Scope) -> None:
-        self._statement = statement
+    def __init__(self, scopes: Scopes, scope: Scope) -> None:
+        self._scopes = scopes
+        self._statement = scopes.statement
         self._scope = scope
         self._located: dict[Join, tuple[Conjunct, ...]] = {}
 
@@ -55,12 +56,12 @@ class Filters:
 
     def is_repeatable(self, conjunct: Conjunct) -> bool:
         """Whether the words of a conjunct mean the same in a key query."""
-        return is_repeatable(self._statement, conjunct, self._scope.scopes.bare_functions)
+        return is_repeatable(self._statement, conjunct, self._scopes.bare_functions)
 
     def only_reader(self, term: exp.Expr, join: Join) -> Leaf | None:
         """The one FROM item whose columns the term reads, if it reads nothing else but closed subqueries."""
         _, queries = own_parts(term)
-        if not all(is_repeatable_subquery(self._scope.scopes, query) for query in queries):
+        if not all(is_repeatable_subquery(self._scopes, query) for query in queries):
             return None
         leaves = set(self._readers(term, join))
         return leaves.pop() if len(leaves) == 1 else None
@@ -68,7 +69,7 @@ class Filters:
     def tables_of(self, term: exp.Expr) -> frozenset[TableName]:
         """The tables that closed subqueries in a term read."""
         _, queries = own_parts(term)
-        return frozenset[TableName]().union(*(tables_read(self._scope.scopes, query) for query in queries))
+        return frozenset[TableName]().union(*(tables_read(self._scopes, query) for query in queries))
 
     def holding_for(self, join: Join, leaf: Leaf) -> tuple[Filter, ...]:
         """The filters that every partner of the item at `join` has satisfied."""

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from rewriter.blocks import Operand, Scope
 from rewriter.catalog import Column, TableFacts, TableKind, TableName, quoted
 from rewriter.conditions import conjuncts, operands_of
 from rewriter.filters import Filters
@@ -17,7 +18,7 @@ from rewriter.keys import compares_exactly, is_key_type
 from rewriter.lineage import Origin, origins
 from rewriter.rule import Rule
 from rewriter.rules import CONDITION_HOLDS, JoinKind
-from rewriter.scopes import Operand, Scope, Scopes
+from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
 from rewriter.sources import is_plain_exists, query_key
 

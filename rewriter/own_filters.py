@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from sqlglot import TokenType, exp
 
+from rewriter.blocks import Scope
 from rewriter.catalog import TableFacts
 from rewriter.conditions import ALTERNATIVES_MAX, conjuncts
 from rewriter.cover import Box, Cover
@@ -23,7 +24,6 @@ from rewriter.domain import Domain
 from rewriter.filters import Filters
 from rewriter.jointree import Join, Leaf
 from rewriter.keys import Key, UnreadableKeyError, integers_of, is_key_type, literal
-from rewriter.scopes import Scope
 from rewriter.statement import Statement, depends_on_quoting
 
 # Boxes of the filters together: each disjunction multiplies those of the others, and one too many is left out.
@@ -50,12 +50,12 @@ _INTEGER_TYPES = {
 }
 
 
-def own_cover(scope: Scope, filters: Filters, leaf: Leaf, facts: TableFacts) -> Cover:
+def own_cover(statement: Statement, scope: Scope, filters: Filters, leaf: Leaf, facts: TableFacts) -> Cover:
     """The rows of a table that the block's own filters let through, by its indexed columns in lower case.
 
     All, unless the filters restrict a column that is no partition column: partitions Spark leaves out by itself.
     """
-    reading = _Reading(scope, leaf, facts)
+    reading = _Reading(statement, scope, leaf, facts)
     met = Cover.all()
     for term, join in filters.passed_by_rows(leaf):
         said = reading.said(term, join)
@@ -70,6 +70,7 @@ def own_cover(scope: Scope, filters: Filters, leaf: Leaf, facts: TableFacts) -> 
 class _Reading:
     """Reads conditions as what they say of one table's indexed columns."""
 
+    statement: Statement
     scope: Scope
     leaf: Leaf
     facts: TableFacts
@@ -102,7 +103,7 @@ class _Reading:
         if column is None or not is_key_type(column.type_name):
             return None
         try:
-            domain = domain_of(_Literals(self.scope.scopes.statement, column.type_name))
+            domain = domain_of(_Literals(self.statement, column.type_name))
         except UnreadableKeyError:
             return None
         return column.name.lower(), domain

@@ -18,12 +18,13 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from rewriter.blocks import Operand, Scope, own_parts
 from rewriter.catalog import TableName, quoted
 from rewriter.filters import EqualColumns, Filter, Filters, condition_holds
 from rewriter.jointree import Join, Leaf
 from rewriter.keys import is_key_type
 from rewriter.lineage import ColumnTypes, branches, column_behind
-from rewriter.scopes import Operand, Scope, Scopes, own_parts
+from rewriter.scopes import Scopes
 
 # The key's name beside the columns that the outer filters read, and how the names of all columns begin that are
 # no item's own.
@@ -151,7 +152,7 @@ class Readers:
     def filters_of(self, scope: Scope) -> Filters:
         """The filters of one block."""
         if scope not in self._filters:
-            self._filters[scope] = Filters(self._scopes.statement, scope)
+            self._filters[scope] = Filters(self._scopes, scope)
         return self._filters[scope]
 
     def outer_filters(self, scope: Scope, join: Join, small: Leaf) -> OuterFilters | None:

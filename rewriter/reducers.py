@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from rewriter.blocks import Scope
 from rewriter.catalog import TableName, is_fixed
 from rewriter.jointree import Reference
 from rewriter.keyquery import KeyQuery, key_query
@@ -15,7 +16,7 @@ from rewriter.matches import ItemPartner, Match, Matcher, Partner, QueryPartner,
 from rewriter.rangequery import RangeQuery, range_query
 from rewriter.readers import REDUCED_KEY, Readers
 from rewriter.rule import Rule
-from rewriter.scopes import Scope, Scopes
+from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
 from rewriter.snowflake import arms
 from rewriter.sources import Source, known_bytes, may_be_as_large, query_source, source_of

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from rewriter.blocks import Block, Scope
 from rewriter.catalog import TableFacts, TableName
 from rewriter.cover import Cover
 from rewriter.jointree import Leaf, Reference
@@ -15,7 +16,7 @@ from rewriter.own_filters import own_cover
 from rewriter.readers import Readers
 from rewriter.reducers import BlockPlanner, Reducer
 from rewriter.rule import Rule
-from rewriter.scopes import Block, Scope, Scopes
+from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement
 from rewriter.strengthen import strengthen
@@ -120,7 +121,7 @@ def _own_covers(scopes: Scopes, readers: Readers, scope: Scope) -> Iterator[tupl
             continue
         facts = scopes.catalog.get(leaf.reference.name)
         if facts is not None and facts.iceberg is None and facts.file_columns and fact_refusal(facts) is None:
-            cover = own_cover(scope, readers.filters_of(scope), leaf, facts)
+            cover = own_cover(scopes.statement, scope, readers.filters_of(scope), leaf, facts)
             if not cover.is_all:
                 yield leaf.reference, cover
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from rewriter.blocks import Operand, own_parts
 from rewriter.catalog import Catalog, TableFacts, TableKind, TableName, quoted
 from rewriter.jointree import Leaf, name_parts, table_name
 from rewriter.queries import has_certain_rows, is_repeatable_query, is_repeatable_view, located_query
 from rewriter.rule import Rule
-from rewriter.scopes import Operand, Scopes, own_parts
+from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
 
 

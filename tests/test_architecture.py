@@ -117,6 +117,7 @@ REWRITER_LAYERS = (
     "repeatable",
     "queries",
     "jointree",
+    "blocks",
     "scopes",
     "strengthen",
     "lineage",

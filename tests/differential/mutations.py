@@ -108,7 +108,7 @@ _JOINS = (
         "EXISTS over an aggregate always has a row", answers("rewriter.matches.is_plain_exists", answer=True)
     ),
     Mutation(
-        "a name in EXISTS is its own FROM's first", answers("rewriter.scopes.Scope.certainly_lacks", answer=True)
+        "a name in EXISTS is its own FROM's first", answers("rewriter.blocks.Scope.certainly_lacks", answer=True)
     ),
 )
 _FILTERS = (

@@ -1,0 +1,176 @@
+"""One SELECT with its FROM, and what the names in its conditions denote."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from sqlglot import exp
+
+from rewriter.catalog import Column
+from rewriter.jointree import (
+    Join,
+    JoinTree,
+    JoinTreeBuilder,
+    Leaf,
+    UnsupportedFromError,
+    holds_only,
+    named_leaves,
+)
+from rewriter.rules import Side
+from rewriter.skip import SkipReason
+from rewriter.statement import Statement
+
+# What a SELECT may hold beside its FROM: all of it works on the joined rows, after ON and WHERE.
+_SELECT_ARGS = frozenset(
+    """
+    with_ hint distinct expressions from_ joins where group having order limit offset windows sort cluster
+    distribute qualify laterals
+    """.split()
+)
+
+# Outputs of one SELECT. Wide tables have hundreds; stars over joins of stars double with each level.
+OUTPUTS_MAX = 5_000
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One SELECT with its FROM."""
+
+    select: exp.Select
+    tree: JoinTree
+    refusal: SkipReason | None
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether anything is compared, so that the block is worth a look."""
+        return any(join.condition is not None or join.using or join.natural for join in self.tree.joins)
+
+
+def block_of(select: exp.Select, statement: Statement) -> Block:
+    """A SELECT that has a FROM; with a refusal where that is not understood."""
+    try:
+        tree = JoinTreeBuilder(statement).build(select)
+    except UnsupportedFromError:
+        return Block(select, JoinTree(named_leaves(select, statement), ()), SkipReason.UNSUPPORTED_FROM)
+    return Block(select, tree, None if holds_only(select, _SELECT_ARGS) else SkipReason.UNSUPPORTED_FROM)
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """A column of a FROM item. `type_name` is None where only Spark can tell."""
+
+    leaf: Leaf
+    name: str
+    type_name: str | None
+
+    def __str__(self) -> str:
+        return f"{self.leaf.alias}.{self.name}"
+
+
+class KnownColumns(Protocol):
+    """What is known of the columns of a statement's FROM items. See `rewriter.scopes`."""
+
+    def columns_of(self, leaf: Leaf, nesting: int = 0) -> tuple[Column, ...] | None:
+        """The columns of a FROM item in order, their types where they are known; None where they are not."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """What names in one block denote."""
+
+    known: KnownColumns
+    block: Block
+
+    @cached_property
+    def _by_alias(self) -> dict[str, list[Leaf]]:
+        found = defaultdict(list)
+        for leaf in self.block.tree.leaves:
+            found[leaf.alias.lower()].append(leaf)
+        return found
+
+    @cached_property
+    def _by_column(self) -> dict[str, list[Operand]] | None:
+        """Every column by its lower-case name; None where a column that we do not know could be meant."""
+        found = defaultdict(list)
+        for leaf in self.block.tree.leaves:
+            columns = self.known.columns_of(leaf)
+            if columns is None or self.block.select.args.get("laterals"):
+                return None
+            for column in columns:
+                found[column.name.lower()].append(Operand(leaf, column.name, column.type_name or None))
+        return found
+
+    def resolve(self, node: exp.Expr, at: Join) -> Operand | None:
+        """The column that an expression names in the condition of a join; None where that is not certain."""
+        if not isinstance(node, exp.Column) or node.args.get("db") or not isinstance(node.this, exp.Identifier):
+            return None
+        if node.table:
+            leaves = self._by_alias.get(node.table.lower(), [])
+            found = [o for leaf in leaves if (o := self.column_of(leaf, node.name)) is not None]
+            certain = len(leaves) == 1
+        else:
+            found = [o for o in (self._by_column or {}).get(node.name.lower(), []) if at.side_of(o.leaf)]
+            certain = len(found) == 1
+        return found[0] if certain and found and found[0].leaf.is_visible_at(at) else None
+
+    def behind_star(self, star: exp.Expr, nesting: int) -> list[Operand] | None:
+        """The columns that `*` or `a.*` stands for, in the order of the FROM; None where that is not certain."""
+        joins, node = self.block.tree.joins, star.this if isinstance(star, exp.Column) else star
+        is_plain = isinstance(node, exp.Star) and not any(node.args.values()) and not star.args.get("db")
+        # USING and NATURAL show their columns once and first, LATERAL VIEW adds some.
+        if not is_plain or self.block.select.args.get("laterals") or any(j.using or j.natural for j in joins):
+            return None
+        leaves = [leaf for leaf in self.block.tree.leaves if leaf.is_visible_at(joins[-1])]
+        if isinstance(star, exp.Column):
+            leaves = [leaf for leaf in leaves if leaf.alias.lower() == star.table.lower()]
+        columns = [self.known.columns_of(leaf, nesting) for leaf in leaves]
+        known = [found for found in columns if found is not None]
+        is_one = node is star or len(leaves) == 1
+        if not is_one or len(known) < len(leaves) or sum(map(len, known)) > OUTPUTS_MAX:
+            return None
+        pairs = zip(leaves, known, strict=True)
+        return [Operand(leaf, column.name, column.type_name or None) for leaf, found in pairs for column in found]
+
+    def certainly_lacks(self, node: exp.Expr) -> bool:
+        """Whether an expression names a column that is none of this block's, so that it must be an outer one."""
+        if not isinstance(node, exp.Column) or node.args.get("db") or not isinstance(node.this, exp.Identifier):
+            return False
+        if node.table:
+            return node.table.lower() not in self._by_alias and self._by_column is not None
+        return self._by_column is not None and node.name.lower() not in self._by_column
+
+    def column_of(self, leaf: Leaf, name: str) -> Operand | None:
+        """The column of that name, in any case, if the item is known to have exactly one."""
+        columns = self.known.columns_of(leaf) or ()
+        found = [column for column in columns if column.name.lower() == name.lower()]
+        return Operand(leaf, found[0].name, found[0].type_name or None) if len(found) == 1 else None
+
+    def merged(self, join: Join) -> Iterator[tuple[Operand, Operand]]:
+        """The pairs of columns that USING or NATURAL compares, where each is certain."""
+        by_column = self._by_column
+        if by_column is None or not (join.using or join.natural):
+            return
+        names = [name.lower() for name in join.using] if join.using else list(by_column)
+        for name in names:
+            sides = [(join.side_of(o.leaf), o) for o in by_column.get(name, []) if o.leaf.is_visible_at(join)]
+            lefts = [o for side, o in sides if side is Side.LEFT]
+            rights = [o for side, o in sides if side is Side.RIGHT]
+            # More than one on a side: an earlier USING merged them, or Spark refuses the statement.
+            if len(lefts) == len(rights) == 1:
+                yield lefts[0], rights[0]
+
+
+def own_parts(tree: exp.Expr) -> tuple[list[exp.Column], list[exp.Select]]:
+    """The columns that stand in a tree itself, and the SELECTs nested right in it, which have their own."""
+    columns: list[exp.Column] = []
+    selects: list[exp.Select] = []
+    for node in tree.walk(prune=lambda node: isinstance(node, exp.Select) and node is not tree):
+        if isinstance(node, exp.Column):
+            columns.append(node)
+        elif isinstance(node, exp.Select) and node is not tree:
+            selects.append(node)
+    return columns, selects
