@@ -10,8 +10,9 @@ from rewriter.keyquery import KeyQuery
 from rewriter.keys import UnreadableKeyError
 from rewriter.keyset import KeyRanges, Keys, KeySet
 from rewriter.limits import Limits
-from rewriter.plan import Plan, Rewrite, ScanOutcome, apply, plan
+from rewriter.plan import Plan, plan
 from rewriter.reducers import Question, Reducer
+from rewriter.rewrite import Rewrite, ScanOutcome, apply
 from rewriter.rule import Rule
 from rewriter.scans import PlannedScan
 from rewriter.skip import SkipReason

@@ -137,6 +137,7 @@ REWRITER_LAYERS = (
     "splice",
     "versions",
     "plan",
+    "rewrite",
 )
 
 

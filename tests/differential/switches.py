@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -16,6 +15,7 @@ from rewriter import filters as filters_module
 from rewriter import matches as matches_module
 from rewriter import own_filters as own_filters_module
 from rewriter import reducers as reducers_module
+from rewriter import rewrite as rewrite_module
 from rewriter import scan_predicate as scan_predicate_module
 from rewriter import statement as statement_module
 from rewriter.conditions import alternatives, conjuncts
@@ -154,28 +154,25 @@ def key_type(type_name: str) -> Switch:
 
 def failed_key_query_found_no_keys(patch: pytest.MonkeyPatch) -> None:
     """A key query without an answer counts as one that found nothing."""
-    # `rewriter.plan` is the function: it hides the module of its name.
-    module = import_module("rewriter.plan")
-    sound = module._usable  # noqa: SLF001 - the rule that is switched off
+    sound = rewrite_module._usable  # noqa: SLF001 - the rule that is switched off
 
     def unsound(reducer: Any, answer: Any) -> Any:
         empty = KeySet(tuple(column.type_name for column in reducer.key_query.columns), ())
         return sound(reducer, empty if isinstance(answer, SkipReason) else answer)
 
-    patch.setattr(module, "_usable", unsound)
+    patch.setattr(rewrite_module, "_usable", unsound)
 
 
 def first_keys_are_all(patch: pytest.MonkeyPatch) -> None:
     """A list of keys that was cut off counts as whole."""
-    module = import_module("rewriter.plan")
-    sound = module._usable  # noqa: SLF001 - the rule that is switched off
+    sound = rewrite_module._usable  # noqa: SLF001 - the rule that is switched off
 
     def unsound(reducer: Any, answer: Any) -> Any:
         if isinstance(answer, KeySet):
             answer = replace(answer, rows=answer.rows[: reducer.key_query.rows_max])
         return sound(reducer, answer)
 
-    patch.setattr(module, "_usable", unsound)
+    patch.setattr(rewrite_module, "_usable", unsound)
 
 
 def some_branches_of_a_disjunction(patch: pytest.MonkeyPatch) -> None:
