@@ -9,22 +9,18 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from rewriter.blocks import Operand, Scope
-from rewriter.catalog import Column, TableFacts, TableKind, TableName, quoted
+from rewriter.catalog import TableKind, TableName, quoted
 from rewriter.conditions import conjuncts, operands_of
 from rewriter.filters import Filters
 from rewriter.jointree import Join, Leaf, Reference
 from rewriter.keyquery import KeyColumn
-from rewriter.keys import compares_exactly, is_key_type
 from rewriter.lineage import Origin, origins
+from rewriter.prunable import key_refusal
 from rewriter.rule import Rule
 from rewriter.rules import CONDITION_HOLDS, JoinKind
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
 from rewriter.sources import is_plain_exists, query_key
-
-# Formats whose partitions Spark prunes by the catalog's partition columns. Delta does otherwise; so does Iceberg,
-# which is asked by columns of any kind.
-_PROVIDERS = frozenset({"parquet", "orc", "hive", "csv", "json", "avro", "text"})
 
 _EQUALITIES = (exp.EQ, exp.NullSafeEQ)
 
@@ -168,7 +164,7 @@ class Matcher:
             if fact is None:
                 continue
             for origin in origins(self._scopes, fact.leaf, fact.name):
-                refusal = _stays(join, fact) or _origin_refusal(origin, None)
+                refusal = _stays(join, fact) or key_refusal(origin.facts, origin.column, None)
                 if refusal is not None:
                     yield Refusal(origin.reference, refusal)
                 else:
@@ -203,7 +199,7 @@ class Matcher:
         self, join: Join, fact: Operand, partner: ItemPartner, small: _SmallSide, *, null_safe: bool
     ) -> Iterator[Match | Refusal]:
         for origin in origins(self._scopes, fact.leaf, fact.name):
-            refusal = _stays(join, fact) or _origin_refusal(origin, small.type_name)
+            refusal = _stays(join, fact) or key_refusal(origin.facts, origin.column, small.type_name)
             if refusal is None and null_safe and _may_be_padding(join, fact, partner, origin):
                 refusal = SkipReason.NULL_SAFE_OVER_NULLS
             if refusal is not None:
@@ -260,52 +256,3 @@ def _may_be_padding(join: Join, fact: Operand, partner: ItemPartner, origin: Ori
     is_padded = fact.leaf.is_padded_below(join) or partner.leaf.is_padded_below(partner.join)
     # Behind a derived table the padding would have to be looked for in there.
     return is_padded or origin.leaf is not fact.leaf
-
-
-def _origin_refusal(origin: Origin, small_type: str | None) -> SkipReason | None:
-    facts, type_name = origin.facts, origin.column.type_name
-    refusal = fact_refusal(facts)
-    if refusal is not None:
-        return refusal
-    if not (facts.is_partition_column(origin.column) or facts.is_data_column(origin.column)):
-        return _column_refusal(facts, origin.column)
-    if small_type is not None and not compares_exactly(type_name, small_type):
-        return SkipReason.TYPES_DIFFER
-    return None if is_key_type(type_name) else SkipReason.TYPE_REFUSED
-
-
-def _column_refusal(facts: TableFacts, column: Column) -> SkipReason:
-    is_indexed = column.name.lower() in {name.lower() for name in facts.indexed_columns}
-    return SkipReason.HIVE_FORMAT if is_indexed and facts.is_hive else SkipReason.NOT_A_PARTITION_COLUMN
-
-
-def fact_refusal(facts: TableFacts | None) -> SkipReason | None:
-    """Why a table cannot be narrowed, whatever it is joined with."""
-    if facts is None:
-        return SkipReason.UNKNOWN_TABLE
-    if facts.is_off:
-        return SkipReason.TABLE_OFF
-    if facts.kind is TableKind.VIEW:
-        # What stands behind its columns is asked of each by itself.
-        refusal = SkipReason.VIEW_NOT_FOLLOWED if facts.behind is None else None
-    else:
-        refusal = _table_refusal(facts)
-    if refusal is not None:
-        return refusal
-    return SkipReason.COLUMNS_DIFFER_BY_CASE if facts.columns_differ_by_case else None
-
-
-def _table_refusal(facts: TableFacts) -> SkipReason | None:
-    if facts.iceberg is not None:
-        return _iceberg_refusal(facts)
-    if facts.provider not in _PROVIDERS:
-        return SkipReason.PROVIDER
-    if facts.partition_columns or facts.has_layout:
-        return None
-    return SkipReason.HIVE_FORMAT if facts.is_hive else SkipReason.NOT_PARTITIONED
-
-
-def _iceberg_refusal(facts: TableFacts) -> SkipReason | None:
-    if not facts.has_snapshots:
-        return SkipReason.ICEBERG_METADATA
-    return None if facts.has_layout else SkipReason.NOT_A_PARTITION_COLUMN

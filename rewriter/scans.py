@@ -11,8 +11,8 @@ from rewriter.catalog import TableFacts, TableName
 from rewriter.cover import Cover
 from rewriter.jointree import Leaf, Reference
 from rewriter.limits import Limits
-from rewriter.matches import fact_refusal
 from rewriter.own_filters import own_cover
+from rewriter.prunable import fact_refusal
 from rewriter.readers import Readers
 from rewriter.reducers import BlockPlanner, Reducer
 from rewriter.rule import Rule

@@ -16,7 +16,7 @@ from sqlglot import exp
 from rewriter.catalog import Catalog, Column, TableFacts, TableKind, TableName, ViewText
 from rewriter.jointree import name_parts, table_name
 from rewriter.lineage import Origin, output_origins
-from rewriter.matches import fact_refusal
+from rewriter.prunable import fact_refusal
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
 from rewriter.sources import is_filtered, view_refusal, with_those_behind

@@ -87,6 +87,7 @@ REWRITER_LAYERS = (
     "functions",
     "rules",
     "keys",
+    "prunable",
     "positions",
     "domain",
     "cover",

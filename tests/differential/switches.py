@@ -12,7 +12,6 @@ from rewriter import KeySet, SkipReason, functions, queries, repeatable
 from rewriter import file_bounds as file_bounds_module
 from rewriter import file_facts as file_facts_module
 from rewriter import filters as filters_module
-from rewriter import matches as matches_module
 from rewriter import own_filters as own_filters_module
 from rewriter import reducers as reducers_module
 from rewriter import rewrite as rewrite_module
@@ -24,6 +23,7 @@ from rewriter.files import FileIndex, Lack
 from rewriter.filters import Filters
 from rewriter.keyquery import KeyColumn, key_query
 from rewriter.keys import _WRITERS
+from rewriter.prunable import key_refusal
 from rewriter.readers import Readers
 from rewriter.rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
 from rewriter.scopes import Scopes
@@ -132,8 +132,7 @@ def rows_by_order_and_chance(patch: pytest.MonkeyPatch) -> None:
 
 def keys_are_cast(patch: pytest.MonkeyPatch) -> None:
     """A small side of another type is asked for its keys in the fact column's type."""
-    sound = matches_module._origin_refusal  # noqa: SLF001 - the rule that is switched off
-    patch.setattr(matches_module, "_origin_refusal", lambda origin, _: sound(origin, None))
+    patch.setattr("rewriter.matches.key_refusal", lambda facts, column, _: key_refusal(facts, column, None))
 
     def cast(*, keys: Sequence[str], columns: Sequence[KeyColumn], **others: Any) -> Any:
         pairs = zip(keys, columns, strict=True)
