@@ -11,15 +11,8 @@ from typing import Protocol
 from sqlglot import exp
 
 from rewriter.catalog import Column
-from rewriter.jointree import (
-    Join,
-    JoinTree,
-    JoinTreeBuilder,
-    Leaf,
-    UnsupportedFromError,
-    holds_only,
-    named_leaves,
-)
+from rewriter.from_clause import JoinTreeBuilder, UnsupportedFromError, named_leaves
+from rewriter.jointree import Join, JoinTree, Leaf, holds_only
 from rewriter.rules import Side
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement

@@ -118,6 +118,7 @@ REWRITER_LAYERS = (
     "repeatable",
     "queries",
     "jointree",
+    "from_clause",
     "blocks",
     "scopes",
     "strengthen",
