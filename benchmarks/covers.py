@@ -27,8 +27,9 @@ from rewriter import Column, KeySet, Limits
 from rewriter.costs import Costs
 from rewriter.cover import Cover
 from rewriter.keys import Key
+from rewriter.partition_predicate import Budget, render
 from rewriter.partitions import costs
-from rewriter.predicate import Budget, Restriction, render
+from rewriter.predicate import Restriction
 from rewriter.widen import widen
 
 Row: TypeAlias = tuple[Key, ...]

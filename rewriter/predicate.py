@@ -1,28 +1,23 @@
-"""Cover -> Spark SQL text, within the limits of those who read it.
+"""Keys, and the rows that they may be in, as Spark SQL: what all conditions that are inserted consist of.
 
-What the metastore is sent is widened until it digests it. What was lost by that is said once more in a form that
-Spark's own planner prunes by and that it keeps to itself, so that the partitions read are just those of the keys.
+Each of them says where the keys are, or that something which they rest on has changed: the type of a column, or
+what a session function answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import itemgetter
 
 from rewriter.catalog import Column, quoted
-from rewriter.costs import Costs, adds_to
 from rewriter.cover import Box, Cover
 from rewriter.domain import Domain, Interval
 from rewriter.keys import Key, literal, literals
 from rewriter.keyset import KeyRanges, Keys, KeySet
-from rewriter.positions import Position, differ_in_digits_only, line
-from rewriter.widen import Consumer, widen
-
-# What stands between a term and the next one, and around it.
-_JOINING_CHARS = len("() AND ")
+from rewriter.positions import Position, line
 
 # Boxes that are met with one another: all keys of three paired reducers would be billions.
 _BOXES_MET_MAX = 10_000
@@ -61,56 +56,14 @@ class Restriction:
 
 
 @dataclass(frozen=True)
-class Budget:
-    """How long a predicate may be, and how much of it the metastore digests."""
-
-    metastore: Consumer
-    chars_max: int
-
-
-@dataclass(frozen=True)
 class Predicate:
     """A condition on columns of a fact scan that every key satisfies."""
 
     sql: str
     # Whether nothing but the keys satisfies it.
     exact: bool
-    # What the metastore is asked for.
+    # What the metastore, or Iceberg, is asked for.
     cover: Cover
-
-
-def render(
-    restrictions: Sequence[Restriction], columns: Sequence[str], budget: Budget, costs: Mapping[str, Costs]
-) -> Predicate | None:
-    """The condition that the columns hold keys of every restriction, or that what these rest on holds no longer.
-
-    That is the columns' types and the assumptions about the session. Spark checks both as it plans, and folds them
-    away while they hold: a table that was dropped and created again with another type, unnoticed, is then read
-    in full. `columns` are those that the fact is partitioned by, the leading one first. None if it would say
-    nothing, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
-    """
-    changed = doubts(restrictions)
-    asked, left_out = met(restrictions)
-    if asked.is_none:
-        return nothing(changed)
-    changed += beside_uuids(restrictions)
-    wide = widen(asked, columns, _metastore(restrictions, budget), costs)
-    if not wide.encloses(asked):
-        return None  # a key would be lost: nothing is worth that
-    terms = [] if wide.is_all else [cover_sql(wide)]
-    missed = restrictions if _reads_more(wide, asked, costs) else left_out
-    said = _said_again(missed, budget.chars_max - sum(len(text) + _JOINING_CHARS for text in (*terms, *changed)))
-    if len(said) < len(missed) and budget.metastore.range_partitions:
-        # What was closed to spare the metastore a range would be read.
-        sparing = replace(budget, metastore=replace(budget.metastore, range_partitions=0))
-        return render(restrictions, columns, sparing, costs)
-    terms += said
-    sql = f"({' OR '.join([_all_of(terms), *changed])})" if terms else ""
-    if not sql or len(sql) > budget.chars_max:
-        return None
-    listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
-    is_exact = listed and (len(said) == len(restrictions) or (wide == asked and not left_out))
-    return Predicate(sql, is_exact, wide)
 
 
 def nothing(changed: Sequence[str]) -> Predicate:
@@ -150,7 +103,7 @@ def beside_uuids(restrictions: Iterable[Restriction]) -> list[str]:
         column.name: None
         for restriction in restrictions
         for index, column in enumerate(restriction.columns)
-        if column.type_name == "string" and any(map(_may_be_uuid, _said_of(restriction.keys, index)))
+        if column.type_name == "string" and any(map(_may_be_uuid, said_of(restriction.keys, index)))
     }
     return [f"{quoted(name)} IN ('')" for name in names]
 
@@ -163,7 +116,7 @@ def _may_be_uuid(key: Key | None) -> bool:
 _UUID_DASHES = 4
 
 
-def _said_of(keys: Keys, index: int) -> Iterable[Key | None]:
+def said_of(keys: Keys, index: int) -> Iterable[Key | None]:
     """The keys of a column, or the ends of the ranges that they are in."""
     return chain.from_iterable(keys.ranges) if isinstance(keys, KeyRanges) else map(itemgetter(index), keys.rows)
 
@@ -182,58 +135,6 @@ def met(restrictions: Iterable[Restriction]) -> tuple[Cover, list[Restriction]]:
     return held, left_out
 
 
-def _reads_more(wide: Cover, met: Cover, costs: Mapping[str, Costs]) -> bool:
-    """Whether the wider cover keeps partitions that the other one does not, as far as that is known."""
-    if wide == met:
-        return False
-    if len(wide.boxes) != 1 or len(met.boxes) != 1:
-        return True
-    domains = dict(wide.boxes[0].domains)
-    return any(
-        column not in domains
-        or (known := costs.get(column)) is None
-        or known.type_name != domain.type_name
-        or adds_to(domains[column], domain, known)
-        for column, domain in met.boxes[0].domains
-    )
-
-
-def _metastore(restrictions: Iterable[Restriction], budget: Budget) -> Consumer:
-    """The metastore as a reader: a range of strings is safe only where every database orders them alike."""
-    unordered = {
-        column.name
-        for restriction in restrictions
-        for index, column in enumerate(restriction.columns)
-        if column.type_name == "string" and not _is_ordered_alike(restriction.keys, index)
-    }
-    return replace(budget.metastore, unordered=frozenset(unordered))
-
-
-def _is_ordered_alike(keys: Keys, index: int) -> bool:
-    """Whether every metastore orders the keys of a column as Spark does.
-
-    Strings are compared by the metastore's database in its own collation, which may put 'B' before 'a' or
-    skip over punctuation. Keys that differ in digits only, such as dates, are ordered alike by all.
-    """
-    return differ_in_digits_only([end for end in _said_of(keys, index) if isinstance(end, str)])
-
-
-def _said_again(restrictions: Iterable[Restriction], chars_max: int) -> list[str]:
-    """The keys once more for Spark's planner, as far as they fit, the shortest first."""
-    texts = [
-        text
-        for restriction in restrictions
-        if isinstance(restriction.keys, KeySet)
-        and (text := restriction.keys.exact(restriction.names, chars_max)) is not None
-    ]
-    said = []
-    for text in sorted(texts, key=len):
-        chars_max -= len(text) + _JOINING_CHARS
-        if chars_max > 0:
-            said.append(text)
-    return said
-
-
 def cover_sql(cover: Cover, list_max: int | None = None) -> str:
     """A cover as a condition: an OR of boxes, each an AND of domains. The cover of all rows has none.
 
@@ -247,7 +148,7 @@ def cover_sql(cover: Cover, list_max: int | None = None) -> str:
 
 
 def _box_sql(box: Box, list_max: int | None) -> str:
-    return _all_of([_domain_sql(quoted(column), domain, list_max) for column, domain in box.domains])
+    return all_of([_domain_sql(quoted(column), domain, list_max) for column, domain in box.domains])
 
 
 def _domain_sql(name: str, domain: Domain, list_max: int | None) -> str:
@@ -279,10 +180,11 @@ def _range_sql(name: str, type_name: str, interval: Interval) -> str:
         terms.append(f"{name} {'>=' if low.inclusive else '>'} {literal(type_name, low.value)}")
     if high is not None:
         terms.append(f"{name} {'<=' if high.inclusive else '<'} {literal(type_name, high.value)}")
-    return _all_of(terms)
+    return all_of(terms)
 
 
-def _all_of(terms: Sequence[str]) -> str:
+def all_of(terms: Sequence[str]) -> str:
+    """The terms as an AND; one by itself stays as it is."""
     return terms[0] if len(terms) == 1 else f"({' AND '.join(terms)})"
 
 

@@ -14,8 +14,9 @@ from rewriter.files import FileIndex, Selection
 from rewriter.keys import UnreadableKeyError
 from rewriter.keyset import Keys, KeySet
 from rewriter.limits import Limits
+from rewriter.partition_predicate import Budget
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
-from rewriter.predicate import Budget, Restriction
+from rewriter.predicate import Restriction
 from rewriter.reducers import Question, Reducer
 from rewriter.rule import Rule
 from rewriter.scan_predicate import Layout, ScanPredicate, scan_predicate

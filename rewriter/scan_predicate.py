@@ -17,7 +17,8 @@ from rewriter.cover import Box, Cover
 from rewriter.files import FileIndex, Selection, file_hint
 from rewriter.iceberg import files_left, iceberg_predicate, skips_too_little
 from rewriter.limits import Limits
-from rewriter.predicate import Budget, Predicate, Restriction, doubts, render, type_doubt
+from rewriter.partition_predicate import Budget, render
+from rewriter.predicate import Predicate, Restriction, doubts, type_doubt
 from rewriter.row_groups import row_group_predicate
 from rewriter.rule import Rule
 from rewriter.scans import PlannedScan

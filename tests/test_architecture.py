@@ -109,6 +109,7 @@ REWRITER_LAYERS = (
     "file_costs",
     "files",
     "predicate",
+    "partition_predicate",
     "row_groups",
     "keyquery",
     "rangequery",

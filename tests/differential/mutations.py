@@ -225,7 +225,7 @@ _KEYS = (
     Mutation("neither side of <=> may be padding", answers("rewriter.matches._may_be_padding", answer=False)),
     Mutation(
         "a range is sent where every database orders the keys alike",
-        answers("rewriter.predicate._is_ordered_alike", answer=True),
+        answers("rewriter.partition_predicate._is_ordered_alike", answer=True),
         "rewriter/test_predicate.py::test_strings_that_a_database_could_order_otherwise_are_not_sent_as_a_range",
     ),
     Mutation(

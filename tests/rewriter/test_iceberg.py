@@ -37,8 +37,9 @@ from rewriter.consumers import ICEBERG, ICEBERG_LIST_MAX, ICEBERG_PAIRED_POINTS_
 from rewriter.files import FileIndex
 from rewriter.iceberg import iceberg_predicate
 from rewriter.keys import Key
+from rewriter.partition_predicate import Budget, render
 from rewriter.plan import KeyAnswer
-from rewriter.predicate import Budget, Predicate, Restriction, render
+from rewriter.predicate import Predicate, Restriction
 from rewriter.row_groups import row_group_predicate
 from rewriter.splice import is_one_condition
 

@@ -8,7 +8,8 @@ from rewriter import Column, KeyRanges, Keys, KeySet
 from rewriter.costs import PartitionCosts
 from rewriter.cover import Cover
 from rewriter.keys import Key
-from rewriter.predicate import Budget, Predicate, Restriction, cover_sql, render
+from rewriter.partition_predicate import Budget, render
+from rewriter.predicate import Predicate, Restriction, cover_sql
 from rewriter.widen import Consumer
 
 DAYS = [f"2026-{month:02}-{day:02}" for month in range(1, 8) for day in range(1, 29)]
@@ -163,7 +164,8 @@ def test_a_filter_that_rests_on_the_day_holds_for_that_day_only() -> None:
 
 def test_a_cover_that_lost_a_key_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = KeySet.of(("int",), [(1,), (3,)])
-    monkeypatch.setattr("rewriter.predicate.widen", lambda *_: Cover.of_rows([Column("k", "int")], [(1,)]))
+    narrower = Cover.of_rows([Column("k", "int")], [(1,)])
+    monkeypatch.setattr("rewriter.partition_predicate.widen", lambda *_: narrower)
     assert render([restriction(keys, "k")], ["k"], BUDGET, {}) is None
 
 
