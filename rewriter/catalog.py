@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -261,43 +260,6 @@ class TableFacts:
 
 # None: the client's session could not describe it, or what it said was not understood.
 Catalog: TypeAlias = Mapping[TableName, TableFacts | None]
-
-
-def switched_off(catalog: Catalog, names: frozenset[TableName]) -> Catalog:
-    """The catalog in which the tables of these names are to be left alone; see `Limits.tables_off`."""
-    if not names:
-        return catalog
-    folded = {_folded(name.parts) for name in names}
-    return {
-        name: replace(facts, is_off=True) if facts is not None and _is_among(folded, name, facts) else facts
-        for name, facts in catalog.items()
-    }
-
-
-def knowing_less(catalog: Catalog, *, files: bool, buckets: bool, iceberg: bool) -> Catalog:
-    """The catalog without what file indexes, buckets or Iceberg's own bounds tell of the tables."""
-    if not (files or buckets or iceberg):
-        return catalog
-
-    def less(facts: TableFacts) -> TableFacts:
-        is_unknown = files if facts.iceberg is None else iceberg
-        indexed, bucketed = () if is_unknown else facts.indexed_columns, () if buckets else facts.bucket_columns
-        return replace(facts, indexed_columns=indexed, bucket_columns=bucketed)
-
-    has_layout = {
-        name for name, facts in catalog.items() if facts and (facts.indexed_columns or facts.bucket_columns)
-    }
-    return {name: less(facts) if facts and name in has_layout else facts for name, facts in catalog.items()}
-
-
-def _is_among(folded: AbstractSet[tuple[str, ...]], name: TableName, facts: TableFacts) -> bool:
-    parts = _folded((facts.full_name or name).parts)
-    found = [parts[start:] for start in range(len(parts))]
-    return any(part in folded or (*part[:-1], "*") in folded for part in found)
-
-
-def _folded(parts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(part.lower() for part in parts)
 
 
 def is_fixed(catalog: Catalog, name: TableName) -> bool:

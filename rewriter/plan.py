@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rewriter.catalog import Catalog, TableName, knowing_less, switched_off
+from rewriter.allowed import allowed
+from rewriter.catalog import Catalog, TableName
 from rewriter.keyset import KeyRanges, Keys, KeySet
 from rewriter.limits import Limits
 from rewriter.reducers import Question, Reducer
@@ -119,7 +120,7 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
     Where tables are missing from the catalog, the plan names them and finds nothing: look them up and
     plan again.
     """
-    catalog = _allowed(statement, catalog, limits)
+    catalog = allowed(statement, catalog, limits)
     scopes = Scopes(statement, catalog)
     may_narrow = scopes.may_narrow or (limits.has_file_index and scopes.has_conditions)
     seen = see_through(scopes.tables if may_narrow else frozenset(), catalog)
@@ -133,15 +134,3 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     found = scans(scopes, limits)
     return Plan(statement, checked(found) if limits.strict else found, pinnable=pinnable(scopes, found))
-
-
-def _allowed(statement: Statement, catalog: Catalog, limits: Limits) -> Catalog:
-    """What is known of the tables, as far as it may be used."""
-    # A statement that shows the files of its rows is left to read those it names.
-    no_files = (limits.has_file_index and statement.names_files) or {
-        Rule.FILE_HINTS,
-        Rule.RANGE_IN,
-    } <= limits.rules_off
-    no_iceberg = statement.names_files or Rule.ICEBERG in limits.rules_off
-    known = knowing_less(catalog, files=no_files, buckets=Rule.BUCKETS in limits.rules_off, iceberg=no_iceberg)
-    return switched_off(known, limits.tables_off)

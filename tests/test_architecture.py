@@ -115,6 +115,7 @@ REWRITER_LAYERS = (
     "rangequery",
     "splits",
     "limits",
+    "allowed",
     "conditions",
     "repeatable",
     "queries",
