@@ -41,6 +41,8 @@ _ICEBERG_METADATA = frozenset(
 )
 
 _COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_CHAINED = (*_COMPARISONS, exp.NEQ, exp.NullSafeNEQ)
+_TRUTHS = (*_CHAINED, exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Not)
 
 
 @dataclass(frozen=True)
@@ -232,8 +234,20 @@ def _holds_unusual_words(tokens: list[Token]) -> bool:
     return TokenType.PIPE_GT in kinds or (TokenType.L_PAREN, TokenType.TABLE) in pairwise(kinds)
 
 
+def _chains_comparisons(tree: exp.Expr) -> bool:
+    """Whether what is compared is itself a comparison, without parentheses.
+
+    Spark reads `a = b < c` and `a = b IN (c)` from the left, as `(a = b) < c` and `(a = b) IN (c)`. To sqlglot
+    `=` binds less than these, so that `a` would be compared with what comes behind it.
+    """
+    compared = (side for found in tree.find_all(*_CHAINED) for side in found.iter_expressions())
+    return any(isinstance(side, _TRUTHS) for side in compared)
+
+
 def _refusal(tree: exp.Expr) -> SkipReason | None:
     """Why a statement of its kind is left alone."""
+    if _chains_comparisons(tree):
+        return SkipReason.UNUSUAL_TEXT
     if isinstance(tree, exp.Query):
         return None
     # What stores its text, such as a view, would keep the literals.

@@ -92,3 +92,22 @@ def test_ten_thousand_ored_terms_are_one_filter() -> None:
 def test_a_thousand_joins_are_planned() -> None:
     joins = " ".join(f"JOIN d d{number} ON f.ds = d{number}.ds AND d{number}.g = 1" for number in range(1_000))
     assert rewritten(f"SELECT f.id FROM f {joins}").startswith("SELECT f.id FROM (SELECT * FROM f WHERE ")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "f.ds = d.ds < 'a'",
+        "f.ds = d.ds IN ('a')",
+        "f.ds = d.ds NOT IN ('a')",
+        "f.ds = d.ds BETWEEN 'a' AND 'b'",
+        "f.ds = d.ds LIKE 'a' ESCAPE '!'",
+        "f.ds = d.ds RLIKE 'a'",
+        "d.g BETWEEN 1 AND 2 = f.ds",
+        "f.ds = d.ds = TRUE",
+    ],
+)
+def test_a_comparison_of_a_comparison_is_read_with_parentheses_alone(condition: str) -> None:
+    """Spark reads it from the left: `(f.ds = d.ds) IN ('a')`."""
+    assert read(f"SELECT f.id FROM f, d WHERE {condition}", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
+    assert isinstance(read(JOIN.replace("d.g = 1", "(d.g = 1) = TRUE"), chars_max=1_000), Statement)
