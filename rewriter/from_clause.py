@@ -65,9 +65,10 @@ class JoinTreeBuilder:
 
     def _joined(self, first: exp.Expr, joins: list[exp.Join], nesting: int) -> Join | None:
         kinds = [_kind(join) for join in joins]
-        if {JoinKind.RIGHT, JoinKind.FULL} & set(kinds) and any(join.kind == "CROSS" for join in joins):
-            # A comma binds less than JOIN, and the tree does not tell it from CROSS JOIN: `a, b RIGHT JOIN c`
-            # preserves c against b alone.
+        is_tied = {JoinKind.RIGHT, JoinKind.FULL} & set(kinds) or any(join.method for join in joins)
+        if is_tied and any(join.kind == "CROSS" for join in joins):
+            # A comma binds less than JOIN where spark.sql.ansi.relationPrecedence says so, and the tree does not
+            # tell it from CROSS JOIN: `a, b RIGHT JOIN c` preserves c against b alone, NATURAL compares it with b.
             raise UnsupportedFromError
         start = len(self._leaves)
         result = self._source(first, nesting)
