@@ -153,7 +153,8 @@ class Scope:
             lefts = [o for side, o in sides if side is Side.LEFT]
             rights = [o for side, o in sides if side is Side.RIGHT]
             # More than one on a side: an earlier USING merged them, or Spark refuses the statement.
-            if len(lefts) == len(rights) == 1:
+            # To a session that tells case apart, NATURAL takes `DS` and `ds` for two columns.
+            if len(lefts) == len(rights) == 1 and (join.using or lefts[0].name == rights[0].name):
                 yield lefts[0], rights[0]
 
 

@@ -111,3 +111,13 @@ def test_a_comparison_of_a_comparison_is_read_with_parentheses_alone(condition: 
     """Spark reads it from the left: `(f.ds = d.ds) IN ('a')`."""
     assert read(f"SELECT f.id FROM f, d WHERE {condition}", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
     assert isinstance(read(JOIN.replace("d.g = 1", "(d.g = 1) = TRUE"), chars_max=1_000), Statement)
+
+
+def test_natural_compares_columns_that_are_spelled_alike_alone() -> None:
+    """With spark.sql.caseSensitive, `f NATURAL JOIN d` over columns `DS` and `ds` pairs all rows with all rows."""
+    sql = "SELECT f.id FROM f NATURAL JOIN d WHERE d.g = 1"
+    statement = read(sql, chars_max=1_000)
+    assert isinstance(statement, Statement)
+    small = TableFacts((Column("DS", "string"), Column("g", "int")))
+    assert plan(statement, CATALOG, LIMITS).key_queries
+    assert not plan(statement, {**CATALOG, TableName(("d",)): small}, LIMITS).key_queries
