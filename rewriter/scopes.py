@@ -113,7 +113,7 @@ class Scopes:
 
     def is_cte(self, name: str) -> bool:
         """Whether any CTE of the statement has the name."""
-        return name.lower() in self._cte_names
+        return _folded(name) in self._cte_names
 
     def is_cte_name(self, leaf: Leaf) -> bool:
         """Whether the name could be that of a CTE, wherever that is defined."""
@@ -121,7 +121,7 @@ class Scopes:
 
     @cached_property
     def _cte_names(self) -> Counter[str]:
-        return Counter(cte.alias.lower() for cte in self.statement.tree.find_all(exp.CTE))
+        return Counter(_folded(cte.alias) for cte in self.statement.tree.find_all(exp.CTE))
 
     @cached_property
     def _ctes(self) -> dict[str, _Cte]:
@@ -129,12 +129,12 @@ class Scopes:
         if with_ is None or with_.args.get("recursive"):
             return {}
         used = Counter(
-            table.name.lower() for table in self.statement.tree.find_all(exp.Table) if not table.args.get("db")
+            _folded(table.name) for table in self.statement.tree.find_all(exp.Table) if not table.args.get("db")
         )
         return {
             name: _Cte(cte.alias, cte.this, position, used[name])
             for position, cte in enumerate(with_.expressions)
-            if self._cte_names[name := cte.alias.lower()] == 1 and not cte.args["alias"].columns
+            if self._cte_names[name := _folded(cte.alias)] == 1 and not cte.args["alias"].columns
         }
 
     def query_of(self, leaf: Leaf, *, only_once: bool = False) -> exp.Expr | None:
@@ -146,7 +146,7 @@ class Scopes:
             return leaf.node.this if isinstance(leaf.node.this, exp.Query) else None
         if leaf.reference is None or not self.is_cte_name(leaf):
             return None
-        cte = self._ctes.get(leaf.node.name.lower()) if not leaf.reference.name.version else None
+        cte = self._ctes.get(_folded(leaf.node.name)) if not leaf.reference.name.version else None
         # To a session with spark.sql.caseSensitive, `dates` may be a table beside the CTE `Dates`.
         if cte is None or cte.name != leaf.node.name or (only_once and cte.references != 1):
             return None
@@ -156,7 +156,7 @@ class Scopes:
 
     def references_to(self, leaf: Leaf) -> int:
         """How often the statement names the query that a FROM item stands for."""
-        cte = self._ctes.get(leaf.node.name.lower()) if leaf.reference is not None else None
+        cte = self._ctes.get(_folded(leaf.node.name)) if leaf.reference is not None else None
         return cte.references if cte is not None else 1
 
     def _stands_behind(self, node: exp.Expr, cte: _Cte) -> bool:
@@ -230,3 +230,15 @@ class Scopes:
         # Functions such as `posexplode` and `stack` may give several columns.
         is_one = not isinstance(projection, exp.Func) or isinstance(projection, _ONE_COLUMN)
         return [Output(None, projection)] if is_one else None
+
+
+def _folded(name: str) -> str:
+    """A CTE's name, alike for all spellings that Spark may take for it: it compares letters in upper case too.
+
+    So `dates` is no table where a CTE has that name with a long s. Columns and tables are found in lower case.
+    """
+    return name.upper().casefold().replace(_DOT_ABOVE, "")
+
+
+# What is left beside the letter where a capital I with a dot is made a small one.
+_DOT_ABOVE = "\u0307"
