@@ -23,7 +23,7 @@ from proxy.snapshots import Scanned
 from proxy.store import ListKey
 from proxy.timings import Timings
 from proxy.writes import Fence
-from rewriter import VIEW_NESTING_MAX, Limits, Plan, SkipReason, Statement, TableName, plan
+from rewriter import VIEW_NESTING_MAX, Limits, Plan, SkipReason, Statement, TableName, Unpinned, plan
 from rewriter.costs import PartitionCosts
 from rewriter.files import FileIndex
 from rewriter.partition_index import PartitionIndex
@@ -41,10 +41,12 @@ _QUOTING_SETTINGS = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser
 
 @dataclass(frozen=True)
 class Pinned:
-    """The plan of a statement that names the snapshots of small sides, and what their names stood for."""
+    """The plan of a statement that names the snapshots of small sides as far as it can."""
 
     plan: Plan
+    # What the names stood for of which the snapshots are named, and why those of others are not.
     reads: Mapping[TableName, Scanned]
+    unpinned: Mapping[TableName, Unpinned]
 
 
 @dataclass(frozen=True)
@@ -138,13 +140,28 @@ class Asking:
         asking = describe(name, self._known, self._shared.files, self._catalog)
         return (yield from timings.of_catalog(asking))
 
-    def pinned(self, planned: Plan, limits: Limits, timings: Timings) -> Queries[Pinned | None]:
-        """The plan of the statement with the snapshots of its small sides; None where none can be named."""
-        facts = self._known.facts
-        generation = facts.generation
-        reads = yield from timings.of_catalog(self._shared.snapshots.current(planned.pinnable, self._catalog))
-        at = {name: scanned.snapshot_id for name, scanned in reads.items()}
-        statement = pinned(planned.statement, at) if at else None
+    def pinned(self, planned: Plan, limits: Limits, timings: Timings) -> Queries[Pinned]:
+        """The plan of the statement with the snapshots of its small sides; as it was where none can be named."""
+        generation = self._known.facts.generation
+        found = yield from timings.of_catalog(self._shared.snapshots.current(planned.pinnable, self._catalog))
+        reads = {name: what for name, what in found.items() if isinstance(what, Scanned)}
+        unpinned = {name: what for name, what in found.items() if isinstance(what, Unpinned)}
+        again = (yield from self._planned_at(planned, reads, generation, limits, timings)) if reads else None
+        if again is None:
+            return Pinned(planned, {}, {**unpinned, **dict.fromkeys(reads, Unpinned.NOT_PROVEN)})
+        return Pinned(again, reads, unpinned)
+
+    def _planned_at(
+        self,
+        planned: Plan,
+        reads: Mapping[TableName, Scanned],
+        generation: int,
+        limits: Limits,
+        timings: Timings,
+    ) -> Queries[Plan | None]:
+        """The plan of the statement that names these snapshots, if there is a point in it."""
+        facts, at = self._known.facts, {name: scanned.snapshot_id for name, scanned in reads.items()}
+        statement = pinned(planned.statement, at)
         if statement is None:
             return None
         known = known_at(facts.current(), at)
@@ -152,7 +169,7 @@ class Asking:
             if version in known:
                 facts.add(Described(version, known[version]), generation)
         again = yield from self.plan(statement, limits, timings)
-        return Pinned(again, reads) if isinstance(again, Plan) and again.key_queries else None
+        return again if isinstance(again, Plan) and again.key_queries else None
 
     def keys(self, planned: Plan, memory: Memory | None, fence: Fence, timings: Timings) -> Queries[KeyAnswers]:
         """The keys of all small sides, or why there are none; `fence` was opened before."""

@@ -28,6 +28,7 @@ from rewriter import (
     SkipReason,
     Statement,
     TableName,
+    Unpinned,
     apply,
     may_be_narrowed,
     may_have_a_join,
@@ -75,6 +76,8 @@ class Decision:
     opinion: Opinion | None = None
     # The snapshots that are named in the statement once it is narrowed, of tables that keys were read from.
     reads: Mapping[TableName, Scanned] = field(default_factory=dict)
+    # Why no snapshot is named of others, in Iceberg too, that keys were read from; for explain.
+    unpinned: Mapping[TableName, Unpinned] = field(default_factory=dict)
     # What of it was put aside because it did harm; for explain.
     put_aside: tuple[PutAside, ...] = ()
 
@@ -203,16 +206,13 @@ class Decider:
         """Ask for keys, and insert what they come to."""
         planned, timings = known.plan, known.timings
         assert planned is not None  # noqa: S101 - the caller has just made it
+        known = replace(known, unpinned=planned.unpinned)
         fence = self._shared.writes.open()
         answers: KeyAnswers = {}
         if terms.run_key_queries:
-            at_snapshots = None
-            if planned.statement.only_reads:
-                # One that writes is not run again, should the snapshot be expired before it begins.
-                at_snapshots = yield from self._asking.pinned(planned, limits, timings)
-            if at_snapshots is not None:
-                planned = at_snapshots.plan
-                known = replace(known, plan=planned, reads=at_snapshots.reads)
+            at_snapshots = yield from self._asking.pinned(planned, limits, timings)
+            planned, unpinned = at_snapshots.plan, {**known.unpinned, **at_snapshots.unpinned}
+            known = replace(known, plan=planned, reads=at_snapshots.reads, unpinned=unpinned)
             answers = yield from self._asking.keys(planned, terms.memory, fence, timings)
         listed = yield from self._asking.partitions(planned.wants_partitions(answers), timings)
         for_splits = Rule.SPLITS not in limits.rules_off

@@ -55,10 +55,12 @@ class ScanView(msgspec.Struct):
 
 
 class SnapshotView(msgspec.Struct):
-    """A table that both the keys and the statement are read from at one snapshot."""
+    """An Iceberg table that keys are read from: at the snapshot that the statement names too, or why at none."""
 
     table: str
-    snapshot_id: int
+    snapshot_id: int | None = None
+    skip_reason: str | None = None
+    skip_sentence: str | None = None
 
 
 class ExplainView(msgspec.Struct):
@@ -74,7 +76,7 @@ class ExplainView(msgspec.Struct):
     reckoning: str | None
     # What is put aside for a while, of this statement and of the rules, in words.
     put_aside: list[str]
-    # Iceberg tables of which the rewritten statement names the snapshot that the keys are of.
+    # The Iceberg tables that keys are read from, and whether keys and statement are of one snapshot.
     snapshots: list[SnapshotView]
     timings_ms: dict[str, float]
 
@@ -91,9 +93,15 @@ def view(decision: Decision) -> ExplainView:
         skip_sentence=_sentence(decision.skip),
         reckoning=decision.opinion.reckoning.sentence if decision.opinion is not None else None,
         put_aside=[one.sentence for one in decision.put_aside],
-        snapshots=[SnapshotView(str(name), one.snapshot_id) for name, one in decision.reads.items()],
+        snapshots=_snapshots(decision),
         timings_ms=_timings(decision.timings),
     )
+
+
+def _snapshots(decision: Decision) -> list[SnapshotView]:
+    pinned = [SnapshotView(str(name), one.snapshot_id) for name, one in decision.reads.items()]
+    unpinned = [SnapshotView(str(name), None, why.name, why.sentence) for name, why in decision.unpinned.items()]
+    return sorted([*pinned, *unpinned], key=lambda one: one.table)
 
 
 def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
@@ -165,11 +173,17 @@ def text(explained: ExplainView) -> str:
     if explained.reckoning is not None:
         lines.append(f"  {explained.reckoning}")
     lines += [f"  {sentence}" for sentence in explained.put_aside]
-    lines += [f"  Keys of {one.table} are those of snapshot {one.snapshot_id}." for one in explained.snapshots]
+    lines += [f"  {_snapshot_line(one)}" for one in explained.snapshots]
     for scan in explained.scans:
         lines += ["", *_scan_lines(scan)]
     timings = ", ".join(f"{name.replace('_', ' ')} {ms:g} ms" for name, ms in explained.timings_ms.items())
     return "\n".join([*lines, "", f"Time: {timings}"])
+
+
+def _snapshot_line(one: SnapshotView) -> str:
+    if one.snapshot_id is None:
+        return f"{one.table} is not read at a snapshot. {one.skip_sentence}"
+    return f"Keys of {one.table} are those of snapshot {one.snapshot_id}."
 
 
 def _scan_lines(scan: ScanView) -> list[str]:

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from proxy.config import CatalogSection
 from proxy.queries import Query, QueryResult, Rows
-from rewriter import TableName
+from rewriter import TableName, Unpinned
 
 T = TypeVar("T")
 _Asking: TypeAlias = Generator[Query, QueryResult, T]
@@ -41,6 +41,7 @@ _SILENT_S: Final = 600.0
 _SCAN = re.compile(
     r"IcebergScan\(table=([\w.-]+), schemaId=(\d{1,10}), snapshotId=(\d{1,19}), branch=null, ", re.ASCII
 )
+_ON_A_BRANCH = re.compile(r"IcebergScan\([^()]{0,500}, branch=(?!null, )")
 _ANY_SCAN: Final = "IcebergScan("
 _SCHEMA: Final = "schemaId="
 
@@ -87,28 +88,41 @@ class Snapshots:
         self._read_alike: OrderedDict[tuple[TableName, Scanned], bool] = OrderedDict()
         self._silent_until = -inf
 
-    def current(self, names: Iterable[TableName], settings: CatalogSection) -> _Asking[dict[TableName, Scanned]]:
-        """What names read now, of those that read the same by the version of their snapshots."""
-        found: dict[TableName, Scanned] = {}
+    def current(
+        self, names: Iterable[TableName], settings: CatalogSection
+    ) -> _Asking[dict[TableName, Scanned | Unpinned]]:
+        """What names read now, where the version of the snapshot reads the same; else why none is to be named."""
+        found: dict[TableName, Scanned | Unpinned] = {}
         for name in sorted(names, key=str):
-            if self._clock() < self._silent_until:
-                break
-            answer = yield _scan_query(name, settings)
-            self._note_silence(answer)
-            scanned = read_scan(answer)
-            if scanned is not None and (yield from self._is_read_alike(name, scanned, settings)):
-                found[name] = scanned
+            found[name] = yield from self._current(name, settings)
         return found
 
-    def _is_read_alike(self, name: TableName, scanned: Scanned, settings: CatalogSection) -> _Asking[bool]:
+    def _current(self, name: TableName, settings: CatalogSection) -> _Asking[Scanned | Unpinned]:
+        if self._clock() < self._silent_until:
+            return Unpinned.PLANS_TELL_NO_SCHEMA
+        answer = yield _scan_query(name, settings)
+        scanned = read_scan(answer)
+        if scanned is not None:
+            return (yield from self._read_alike_at(name, scanned, settings))
+        why = _refusal(answer)
+        if why is Unpinned.PLANS_TELL_NO_SCHEMA:
+            # It need not be asked with each statement.
+            self._silent_until = self._clock() + _SILENT_S
+        return why
+
+    def _read_alike_at(
+        self, name: TableName, scanned: Scanned, settings: CatalogSection
+    ) -> _Asking[Scanned | Unpinned]:
+        """What a name reads, if its version reads the same."""
         key = name, scanned
         known = self._read_alike.get(key)
         if known is None:
             answer = yield _scan_query(name.at(scanned.snapshot_id), settings)
+            if not isinstance(answer, Rows):
+                return Unpinned.PLAN_FAILED
             known = read_scan(answer) == scanned
-            if isinstance(answer, Rows):
-                self._keep(key, known)
-        return known
+            self._keep(key, known)
+        return scanned if known else Unpinned.SCHEMA_CHANGED
 
     def _keep(self, key: tuple[TableName, Scanned], is_read_alike: bool) -> None:  # noqa: FBT001 - what is kept
         with self._lock:
@@ -116,8 +130,12 @@ class Snapshots:
             if len(self._read_alike) > self._read_alike_max:
                 _ = self._read_alike.popitem(last=False)
 
-    def _note_silence(self, answer: QueryResult) -> None:
-        """The plans of an older Iceberg name no schema: it need not be asked with each statement."""
-        text = _text(answer)
-        if _ANY_SCAN in text and _SCHEMA not in text:
-            self._silent_until = self._clock() + _SILENT_S
+
+def _refusal(answer: QueryResult) -> Unpinned:
+    """Why a plan does not tell what the name reads."""
+    if not isinstance(answer, Rows):
+        return Unpinned.PLAN_FAILED
+    text = _text(answer)
+    if _ANY_SCAN in text and _SCHEMA not in text:
+        return Unpinned.PLANS_TELL_NO_SCHEMA
+    return Unpinned.ON_A_BRANCH if _ON_A_BRANCH.search(text) else Unpinned.PLAN_UNCLEAR

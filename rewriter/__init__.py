@@ -17,6 +17,7 @@ from rewriter.rule import Rule
 from rewriter.scans import PlannedScan
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement, may_be_narrowed, may_have_a_join, read
+from rewriter.unpinned import Unpinned
 from rewriter.versions import known_at, pinned
 from rewriter.views import VIEW_NESTING_MAX
 
@@ -42,6 +43,7 @@ __all__ = [
     "TableFacts",
     "TableKind",
     "TableName",
+    "Unpinned",
     "UnreadableKeyError",
     "ViewText",
     "apply",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rewriter.allowed import allowed
@@ -17,7 +17,8 @@ from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
 from rewriter.splits import keeps_splits
 from rewriter.statement import Statement
-from rewriter.versions import pinnable
+from rewriter.unpinned import Unpinned
+from rewriter.versions import pins
 from rewriter.views import see_through
 
 # What became of a question: the keys, or why there are none.
@@ -31,9 +32,20 @@ class Plan:
     statement: Statement
     scans: tuple[PlannedScan, ...]
     missing: frozenset[TableName] = frozenset()
-    # The Iceberg tables of which the statement can be planned anew at a snapshot (`rewriter.versions.pinned`).
-    # With strict consistency, that may find key queries where this plan has none.
-    pinnable: frozenset[TableName] = frozenset()
+    # The Iceberg tables that keys are read from, each with why it is read as it is. With None the statement can be
+    # planned anew at the table's snapshot (`rewriter.versions.pinned`). With strict consistency, that may find key
+    # queries where this plan has none.
+    pins: Mapping[TableName, Unpinned | None] = field(default_factory=dict)
+
+    @property
+    def pinnable(self) -> frozenset[TableName]:
+        """The tables of which the statement can name a snapshot."""
+        return frozenset(name for name, why in self.pins.items() if why is None)
+
+    @property
+    def unpinned(self) -> Mapping[TableName, Unpinned]:
+        """The Iceberg tables that keys are read from and of which no snapshot can be named, with the reason."""
+        return {name: why for name, why in self.pins.items() if why is not None}
 
     @property
     def key_queries(self) -> tuple[Question, ...]:
@@ -133,4 +145,4 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
     if limits.strict and statement.target is not None:
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     found = scans(scopes, limits)
-    return Plan(statement, checked(found) if limits.strict else found, pinnable=pinnable(scopes, found))
+    return Plan(statement, checked(found) if limits.strict else found, pins=pins(scopes, found))

@@ -20,29 +20,23 @@ from rewriter.scans import PlannedScan
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
 from rewriter.statement import Statement, parsed_statement
+from rewriter.unpinned import Unpinned
 
 
-def pinnable(scopes: Scopes, scans: Iterable[PlannedScan]) -> frozenset[TableName]:
-    """The Iceberg tables that key queries read and of which every reference can name a snapshot, the same one.
+def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, Unpinned | None]:
+    """The Iceberg tables that key queries read, each with why the statement does not name its snapshot, if so.
 
-    If one stayed as it is, the table would be read as of two snapshots, as no statement does by itself. So it
-    could be if the table had two names here: somebody may write it while they are looked up.
+    It does where every reference can, the same one. If one stayed as it is, the table would be read as of two
+    snapshots, as no statement does by itself. So it could be if the table had two names here: somebody may write
+    it while they are looked up.
     """
-    catalog = scopes.catalog
-    asked = _tables(catalog, (name for scan in scans for tables in _asked(scan.reducers) for name in tables))
-    mentions = Counter(_mentions(scopes))
-    # Spark finds the table of a hint by its alias, or by its name where that has no version (ResolveHints).
-    is_hinted = scopes.statement.tree.find(exp.Hint) is not None
-    if not asked or any(_may_read_anything(catalog.get(name)) for name in mentions):
-        return frozenset()
-    plain = Counter(reference.name for reference in _references(scopes) if reference.has_alias or not is_hinted)
-    others = _tables(
-        catalog, (name for name in mentions if mentions[name] > plain[name] or scopes.is_cte(name.parts[-1]))
-    )
-    behind = _tables(catalog, _behind(catalog, mentions))
-    names = Counter(table for name in plain for table in _tables(catalog, [name]))
-    tables = {table for table in asked - others - behind if names[table] == 1}
-    return frozenset(name for name in plain if not tables.isdisjoint(_tables(catalog, [name])))
+    asked = {name for scan in scans for tables in _asked(scan.reducers) for name in tables}
+    tables = {name: facts for name in asked if (facts := scopes.catalog.get(name)) and _is_of_iceberg(facts)}
+    found = {name: _refusal(scopes.statement, name, facts) for name, facts in tables.items()}
+    if None not in found.values():
+        return found
+    elsewhere = _elsewhere(scopes, _tables(scopes.catalog, tables))
+    return {name: why or elsewhere.get(tables[name].full_name or name) for name, why in found.items()}
 
 
 def pinned(statement: Statement, snapshots: Mapping[TableName, int]) -> Statement | None:
@@ -73,6 +67,47 @@ def known_at(catalog: Catalog, snapshots: Mapping[TableName, int]) -> Catalog:
         if facts is not None and facts.iceberg is not None:
             known[name.at(snapshot_id)] = replace(facts, iceberg=replace(facts.iceberg, snapshot_id=snapshot_id))
     return known
+
+
+def _is_of_iceberg(facts: TableFacts) -> bool:
+    """Whether it is an Iceberg table, a branch or a tag of one, or what Iceberg tells of one."""
+    return facts.kind is TableKind.TABLE and facts.provider == "iceberg"
+
+
+def _refusal(statement: Statement, name: TableName, facts: TableFacts) -> Unpinned | None:
+    """Why no snapshot is named of what a key query reads, wherever else it stands in the statement."""
+    if not statement.only_reads:
+        return Unpinned.STATEMENT_WRITES
+    if name.version:
+        return Unpinned.VERSION_CAN_MOVE
+    if not facts.has_snapshots:
+        return Unpinned.NOT_THE_TABLE
+    return None if _has_snapshot(facts) else Unpinned.NO_SNAPSHOT
+
+
+def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableName, Unpinned]:
+    """The tables of which the statement cannot name a snapshot wherever it reads them, and maybe others."""
+    catalog, mentions = scopes.catalog, Counter(_mentions(scopes))
+    if any(_may_read_anything(catalog.get(name)) for name in mentions):
+        return dict.fromkeys(tables, Unpinned.UNKNOWN_BESIDE_IT)
+    references = list(_references(scopes))
+    plain = Counter(reference.name for reference in references)
+    unversioned = (name for name in mentions if mentions[name] > plain[name] or scopes.is_cte(name.parts[-1]))
+    names = Counter(table for name in plain for table in _tables(catalog, [name]))
+    # Spark finds the table of a hint by its alias, or by its name where that has no version (ResolveHints).
+    is_hinted = scopes.statement.tree.find(exp.Hint) is not None
+    nameless = (reference.name for reference in references if is_hinted and not reference.has_alias)
+    reasons = (
+        (Unpinned.VIEW_READS_IT, _tables(catalog, _behind(catalog, mentions))),
+        (Unpinned.TAKES_NO_VERSION, _tables(catalog, unversioned)),
+        (Unpinned.HINT_NEEDS_ALIAS, _tables(catalog, nameless)),
+        (Unpinned.TWO_NAMES, {table for table in tables if names[table] != 1}),
+    )
+    found: dict[TableName, Unpinned] = {}
+    for reason, kept in reasons:
+        for table in kept:
+            _ = found.setdefault(table, reason)
+    return found
 
 
 def _asked(reducers: Iterable[Reducer]) -> Iterator[frozenset[TableName]]:

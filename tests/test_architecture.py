@@ -79,6 +79,7 @@ LOCKED = {
 # Lower layers first: a module imports of its own package only what stands before it.
 REWRITER_LAYERS = (
     "skip",
+    "unpinned",
     "rule",
     "statement",
     "catalog",

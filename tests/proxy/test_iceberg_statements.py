@@ -12,6 +12,7 @@ from proxy.explain import text, view
 from proxy.queries import FailureKind
 from proxy.rulings import End, Ending
 from proxy.snapshots import SNAPSHOT_GONE
+from rewriter import Unpinned
 
 SQL = "SELECT f.v FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
 AT = f"VERSION AS OF {DAYS_SNAPSHOT}"
@@ -174,6 +175,38 @@ def test_explain_says_which_snapshots_the_keys_are_of_and_how_many_files_are_kep
     assert [(one.table, one.snapshot_id) for one in explained.snapshots] == [("d", DAYS_SNAPSHOT)]
     assert (explained.scans[0].files.kept, explained.scans[0].files.total) == (2, 20)
     assert f"Keys of d are those of snapshot {DAYS_SNAPSHOT}." in text(explained)
+
+
+@pytest.mark.parametrize(
+    ("plans", "why"),
+    [
+        ([(NOW[0], scan("ice.db.d", branch="audit"))], Unpinned.ON_A_BRANCH),
+        ([(NOW[0], scan("ice.db.d", schema=2)), VERSION], Unpinned.SCHEMA_CHANGED),
+        ([(NOW[0], failed(FailureKind.DEADLINE))], Unpinned.PLAN_FAILED),
+    ],
+)
+def test_explain_says_why_keys_are_not_those_of_a_snapshot(stage: Stage, plans: Script, why: Unpinned) -> None:
+    script: Script = [*DESCRIBE, *plans, (UNPINNED_KEYS, FOUND), *LISTED]
+    explained = view(played(stage.session().explain(SQL, run_key_queries=True), script))
+    assert [(one.table, one.snapshot_id, one.skip_reason) for one in explained.snapshots] == [
+        ("d", None, why.name)
+    ]
+    assert f"d is not read at a snapshot. {why.sentence}" in text(explained)
+
+
+def test_explain_says_why_not_before_anything_is_asked_where_the_statement_tells(stage: Stage) -> None:
+    hinted = SQL.replace("SELECT", "SELECT /*+ BROADCAST(d) */")
+    explained = view(played(stage.session().explain(hinted, run_key_queries=False), DESCRIBE))
+    assert [one.skip_reason for one in explained.snapshots] == [Unpinned.HINT_NEEDS_ALIAS.name]
+
+
+def test_explain_says_where_a_text_with_a_version_is_not_proven(stage: Stage) -> None:
+    unspaced = SQL.replace("JOIN d", "JOIN `d`x").replace("d.", "x.")
+    keys = UNPINNED_KEYS.replace("d.", "x.").replace("FROM d", "FROM `d`x")
+    script: Script = [*DESCRIBE, NOW, VERSION, (keys, FOUND), *LISTED]
+    explained = view(played(stage.session().explain(unspaced, run_key_queries=True), script))
+    assert [one.skip_reason for one in explained.snapshots] == [Unpinned.NOT_PROVEN.name]
+    assert explained.changed
 
 
 def test_explain_without_key_queries_names_no_snapshot(stage: Stage) -> None:

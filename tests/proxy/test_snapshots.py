@@ -9,13 +9,14 @@ from test_session import failed, played
 from proxy.config import CatalogSection
 from proxy.queries import FailureKind, QueryResult
 from proxy.snapshots import Scanned, Snapshots
-from rewriter import TableName
+from rewriter import TableName, Unpinned
 
 D = TableName(("d",))
 NAME = "EXPLAIN SELECT 1 FROM `d`"
 VERSION = f"EXPLAIN SELECT 1 FROM `d` VERSION AS OF {DAYS_SNAPSHOT}"
 NOW = Scanned("ice.db.d", 3, DAYS_SNAPSHOT)
 SAME = scan("ice.db.d", schema=3)
+CHANGED = Unpinned.SCHEMA_CHANGED
 
 
 class Clock:
@@ -26,74 +27,81 @@ class Clock:
         return self.now
 
 
-def current(snapshots: Snapshots, script: Sequence[tuple[str, QueryResult]]) -> dict[TableName, Scanned]:
-    return played(snapshots.current({D}, CatalogSection()), script)
+def current(snapshots: Snapshots, script: Sequence[tuple[str, QueryResult]]) -> Scanned | Unpinned:
+    found: dict[TableName, Scanned | Unpinned] = played(snapshots.current({D}, CatalogSection()), script)
+    (what,) = found.values()
+    return what
 
 
 def test_a_version_that_reads_what_the_name_reads_is_the_current_one() -> None:
-    assert current(Snapshots(Clock()), [(NAME, SAME), (VERSION, SAME)]) == {D: NOW}
+    assert current(Snapshots(Clock()), [(NAME, SAME), (VERSION, SAME)]) == NOW
 
 
 def test_that_a_version_reads_what_the_name_reads_is_asked_once_for_each_snapshot() -> None:
     snapshots = Snapshots(Clock())
     _ = current(snapshots, [(NAME, SAME), (VERSION, SAME)])
-    assert current(snapshots, [(NAME, SAME)]) == {D: NOW}
+    assert current(snapshots, [(NAME, SAME)]) == NOW
     later, version = (
         scan("ice.db.d", snapshot=NEXT_SNAPSHOT),
         VERSION.replace(str(DAYS_SNAPSHOT), str(NEXT_SNAPSHOT)),
     )
     found = current(snapshots, [(NAME, later), (version, later)])
-    assert found == {D: Scanned("ice.db.d", 0, NEXT_SNAPSHOT)}
+    assert found == Scanned("ice.db.d", 0, NEXT_SNAPSHOT)
 
 
 def test_a_table_whose_schema_is_younger_than_its_snapshot_is_not_read_at_it() -> None:
     """Its columns may have the same names and types: one was dropped, and another one added in its place."""
     snapshots = Snapshots(Clock())
-    assert current(snapshots, [(NAME, SAME), (VERSION, scan("ice.db.d", schema=1))]) == {}
-    assert current(snapshots, [(NAME, SAME)]) == {}
+    assert current(snapshots, [(NAME, SAME), (VERSION, scan("ice.db.d", schema=1))]) is CHANGED
+    assert current(snapshots, [(NAME, SAME)]) is CHANGED
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "why"),
     [
-        scan("ice.db.d", branch="audit"),
-        rows(),
-        rows(("== Physical Plan ==\n*(1) Scan parquet db.d",)),
-        rows(("Error occurred during query planning:",), ("Cannot find snapshot with ID 77",)),
-        rows(("\n".join(str(row[0]) for row in (*SAME.rows, *SAME.rows)),)),
-        failed(FailureKind.REJECTED),
-        failed(FailureKind.DEADLINE),
+        (scan("ice.db.d", branch="audit"), Unpinned.ON_A_BRANCH),
+        (rows(), Unpinned.PLAN_UNCLEAR),
+        (rows(("== Physical Plan ==\n*(1) Scan parquet db.d",)), Unpinned.PLAN_UNCLEAR),
+        (
+            rows(("Error occurred during query planning:",), ("Cannot find snapshot with ID 77",)),
+            Unpinned.PLAN_UNCLEAR,
+        ),
+        (rows(("\n".join(str(row[0]) for row in (*SAME.rows, *SAME.rows)),)), Unpinned.PLAN_UNCLEAR),
+        (failed(FailureKind.REJECTED), Unpinned.PLAN_FAILED),
+        (failed(FailureKind.DEADLINE), Unpinned.PLAN_FAILED),
     ],
 )
-def test_a_name_that_is_not_certain_to_read_a_snapshot_is_left_as_it_is(answer: QueryResult) -> None:
-    assert current(Snapshots(Clock()), [(NAME, answer)]) == {}
+def test_a_name_that_is_not_certain_to_read_a_snapshot_is_left_as_it_is(
+    answer: QueryResult, why: Unpinned
+) -> None:
+    assert current(Snapshots(Clock()), [(NAME, answer)]) is why
 
 
 def test_an_empty_table_has_no_snapshot() -> None:
     empty = str(SAME.rows[0][0]).replace(str(DAYS_SNAPSHOT), "null")
-    assert current(Snapshots(Clock()), [(NAME, rows((empty,)))]) == {}
+    assert current(Snapshots(Clock()), [(NAME, rows((empty,)))]) is Unpinned.PLAN_UNCLEAR
 
 
 def test_a_check_that_failed_is_made_again() -> None:
     snapshots = Snapshots(Clock())
-    assert current(snapshots, [(NAME, SAME), (VERSION, failed(FailureKind.DEADLINE))]) == {}
-    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)]) == {D: NOW}
+    assert current(snapshots, [(NAME, SAME), (VERSION, failed(FailureKind.DEADLINE))]) is Unpinned.PLAN_FAILED
+    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)]) == NOW
 
 
 def test_a_snapshot_that_is_gone_at_once_is_not_named() -> None:
     gone = rows(("Error occurred during query planning:",), (f"Cannot find snapshot with ID {DAYS_SNAPSHOT}",))
-    assert current(Snapshots(Clock()), [(NAME, SAME), (VERSION, gone)]) == {}
+    assert current(Snapshots(Clock()), [(NAME, SAME), (VERSION, gone)]) is CHANGED
 
 
 def test_an_iceberg_whose_plans_name_no_schema_is_not_asked_with_each_statement() -> None:
     clock = Clock()
     snapshots = Snapshots(clock)
     silent = rows(("+- BatchScan ice.db.d[] IcebergScan(table=ice.db.d, branch=null, filters=, groupedBy=)",))
-    assert current(snapshots, [(NAME, silent)]) == {}
+    assert current(snapshots, [(NAME, silent)]) is Unpinned.PLANS_TELL_NO_SCHEMA
     clock.now = 599.0
-    assert current(snapshots, []) == {}
+    assert current(snapshots, []) is Unpinned.PLANS_TELL_NO_SCHEMA
     clock.now = 601.0
-    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)]) == {D: NOW}
+    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)]) == NOW
 
 
 def test_only_so_many_are_remembered() -> None:
@@ -102,4 +110,4 @@ def test_only_so_many_are_remembered() -> None:
     e, other = TableName(("e",)), scan("ice.db.e")
     script = [(sql.replace("`d`", "`e`"), other) for sql in (NAME, VERSION)]
     assert played(snapshots.current({e}, CatalogSection()), script).keys() == {e}
-    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)]) == {D: NOW}
+    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)]) == NOW

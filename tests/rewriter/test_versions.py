@@ -16,6 +16,7 @@ from rewriter import (
     TableFacts,
     TableKind,
     TableName,
+    Unpinned,
     ViewText,
     apply,
     known_at,
@@ -314,7 +315,8 @@ def test_a_version_is_described_by_itself_for_it_may_have_other_columns() -> Non
         ("SELECT * FROM f JOIN empty ON f.k = empty.k WHERE empty.g = 'a'", set()),
         ("SELECT * FROM f JOIN d.history x ON f.k = x.k WHERE x.g = 'a'", set()),
         ("SELECT /*+ BROADCAST(x) */ * FROM f JOIN d x ON f.k = x.k WHERE x.g = 'a'", {"d"}),
-        ("INSERT INTO t SELECT f.* FROM f JOIN d ON f.k = d.k WHERE d.g = 'a'", {"d"}),
+        # What writes is not run again, should the snapshot be expired meanwhile.
+        ("INSERT INTO t SELECT f.* FROM f JOIN d ON f.k = d.k WHERE d.g = 'a'", set()),
     ],
 )
 def test_a_table_that_keys_are_read_from_is_pinned_wherever_the_statement_reads_it_or_nowhere(
@@ -327,6 +329,46 @@ def test_a_table_that_keys_are_read_from_is_pinned_wherever_the_statement_reads_
         return
     assert isinstance(found, Statement)
     assert planned(found, catalog).pinnable == set(map(name, names))
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (JOINED, {}),
+        ("SELECT * FROM f JOIN plain ON f.k = plain.k WHERE plain.g = 'a'", {}),
+        (f"INSERT INTO t {JOINED}", {"d": Unpinned.STATEMENT_WRITES}),
+        ("SELECT * FROM f JOIN empty ON f.k = empty.k WHERE empty.g = 'a'", {"empty": Unpinned.NO_SNAPSHOT}),
+        ("SELECT * FROM f JOIN d.history x ON f.k = x.k WHERE x.g = 'a'", {"d.history": Unpinned.NOT_THE_TABLE}),
+        ("SELECT * FROM f JOIN d.tag_a x ON f.k = x.k WHERE x.g = 'a'", {"d.tag_a": Unpinned.NOT_THE_TABLE}),
+        (f"{JOINED} AND EXISTS (SELECT 1 FROM gone)", {"d": Unpinned.UNKNOWN_BESIDE_IT}),
+        ("SELECT * FROM f JOIN d ON f.k = d.k JOIN v WHERE d.g = 'a'", {"d": Unpinned.VIEW_READS_IT}),
+        ("SELECT * FROM f JOIN v ON f.k = v.k WHERE v.g = 'a'", {"ice.db.d": Unpinned.VIEW_READS_IT}),
+        (
+            "SELECT /*+ BROADCAST(d) */ * FROM f JOIN d ON f.k = d.k WHERE d.g = 'a'",
+            {"d": Unpinned.HINT_NEEDS_ALIAS},
+        ),
+        (
+            "SELECT * FROM f JOIN d ON f.k = d.k JOIN d TABLESAMPLE (1 ROWS) x WHERE d.g = 'a'",
+            {"d": Unpinned.TAKES_NO_VERSION},
+        ),
+        ("SELECT * FROM f JOIN d ON f.k = d.k JOIN D y WHERE d.g = 'a'", {"d": Unpinned.TWO_NAMES}),
+        # Here the key query reads the table behind the view too, and `e`, which can be read at one.
+        (
+            f"{JOINED} AND d.k > (SELECT max(e.k) FROM e JOIN v)",
+            {"d": Unpinned.VIEW_READS_IT, "ice.db.d": Unpinned.VIEW_READS_IT},
+        ),
+    ],
+)
+def test_a_table_that_keys_are_read_from_as_it_is_has_a_reason(sql: str, expected: dict[str, Unpinned]) -> None:
+    found = planned(sql, {**CATALOG, name("d.tag_a"): replace(SMALL, iceberg=None)})
+    assert found.unpinned == {name(each): why for each, why in expected.items()}
+
+
+@pytest.mark.parametrize("version", ["VERSION AS OF 'main'", "TIMESTAMP AS OF '2026-01-01'"])
+def test_a_version_that_may_come_to_mean_another_snapshot_is_said_to_be_one(version: str) -> None:
+    versioned = TableName(("d",), version)
+    sql = f"SELECT * FROM f JOIN d {version} AS x ON f.k = x.k WHERE x.g = 'a'"
+    assert planned(sql, {**CATALOG, versioned: SMALL}).unpinned == {versioned: Unpinned.VERSION_CAN_MOVE}
 
 
 def test_strict_keys_of_a_snapshot_need_no_check() -> None:
