@@ -13,6 +13,7 @@ from proxy.catalog import Described
 from proxy.descriptions import describe, with_indexed
 from proxy.file_index import Overview
 from proxy.iceberg_files import columns_asked
+from proxy.iceberg_layout import FileCounts, file_counts
 from proxy.key_questions import KeyAnswers, KeyQuestions, Memory
 from proxy.known import Known
 from proxy.packings import packings, worth_asking
@@ -211,6 +212,18 @@ class Asking:
         if again != facts:
             known.add(replace(described, facts=again), generation)
         return index
+
+    def file_counts(self, planned: Plan, timings: Timings) -> Queries[dict[TableName, FileCounts]]:
+        """What the files of the Iceberg tables are that could be narrowed, of those that tell."""
+        found = {}
+        for scan in planned.scans:
+            name, facts = scan.reference.name, scan.facts
+            if name in found or name.version or facts is None or facts.iceberg is None or facts.full_name is None:
+                continue
+            counts = yield from timings.of_catalog(file_counts(facts.full_name, self._shared.config.files))
+            if counts is not None:
+                found[name] = counts
+        return found
 
     def packings(
         self, names: Iterable[TableName], files: Mapping[TableName, FileIndex], timings: Timings

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from proxy.asking import Asking, Listed, Queries
 from proxy.config import RewriteSection
 from proxy.gate import Fact, Opinion, Run, Subject, Way
+from proxy.iceberg_layout import FileCounts
 from proxy.key_questions import KeyAnswers, Memory
 from proxy.knobs import Knobs
 from proxy.listings import SessionListings
@@ -78,6 +79,8 @@ class Decision:
     reads: Mapping[TableName, Scanned] = field(default_factory=dict)
     # Why no snapshot is named of others, in Iceberg too, that keys were read from; for explain.
     unpinned: Mapping[TableName, Unpinned] = field(default_factory=dict)
+    # What the files of Iceberg facts are. Only explain asks.
+    counts: Mapping[TableName, FileCounts] = field(default_factory=dict)
     # What of it was put aside because it did harm; for explain.
     put_aside: tuple[PutAside, ...] = ()
 
@@ -160,9 +163,12 @@ class Decider:
         # Some were listed already, to say many keys in few ranges.
         missing = narrowable(decision.plan).keys() - decision.partitions.keys()
         listed = yield from self._asking.partitions(missing, timings)
+        counts: Mapping[TableName, FileCounts] = {}
+        if terms.run_key_queries and decision.plan is not None:
+            counts = yield from self._asking.file_counts(decision.plan, timings)
         timings.total_s = self._clock() - start
         partitions = {**decision.partitions, **_indexes(listed)}
-        return replace(decision, partitions=partitions, put_aside=self._put_aside(decision))
+        return replace(decision, partitions=partitions, counts=counts, put_aside=self._put_aside(decision))
 
     def _put_aside(self, decision: Decision) -> tuple[PutAside, ...]:
         """What is put aside of a statement. Other tables and shapes are nobody's business here."""

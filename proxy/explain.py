@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -38,6 +39,19 @@ class SplitsView(msgspec.Struct):
     after: int | None = None
 
 
+class IcebergView(msgspec.Struct):
+    """An Iceberg table as it is now: what it is partitioned by, and how many files say which rows are deleted.
+
+    Files that were written before the partitioning was changed are of another spec, and stay as they are. What
+    could not be counted is null.
+    """
+
+    partitioned_by: list[str]
+    partition_specs: int | None
+    delete_files: int | None
+    delete_bytes: int | None
+
+
 class ScanView(msgspec.Struct):
     """A table reference and what was done to it. `skip_reason` is a stable code, `skip_sentence` says why."""
 
@@ -50,6 +64,8 @@ class ScanView(msgspec.Struct):
     files: CountView
     bytes: CountView
     splits: SplitsView
+    # Null of what is no Iceberg table, or cannot be narrowed.
+    iceberg: IcebergView | None
     skip_reason: str | None
     skip_sentence: str | None
 
@@ -119,9 +135,20 @@ def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
         files=CountView(files.total, files.kept) if files is not None else CountView(),
         bytes=CountView(files.total_bytes, files.kept_bytes) if files is not None else CountView(),
         splits=SplitsView(splits.before, splits.after) if splits is not None else SplitsView(),
+        iceberg=_iceberg(outcome, decision),
         skip_reason=_code(outcome.skip),
         skip_sentence=_sentence(outcome.skip),
     )
+
+
+def _iceberg(outcome: ScanOutcome, decision: Decision) -> IcebergView | None:
+    facts, counts = outcome.scan.facts, decision.counts.get(outcome.scan.reference.name)
+    if facts is None or facts.iceberg is None:
+        return None
+    partitioned_by = list(facts.iceberg.partitioning)
+    if counts is None:
+        return IcebergView(partitioned_by, None, None, None)
+    return IcebergView(partitioned_by, counts.partition_specs, counts.delete_files, counts.delete_bytes)
 
 
 def _asked_first(question: Question) -> str:
@@ -202,11 +229,21 @@ def _scan_lines(scan: ScanView) -> list[str]:
     if scan.files.total is not None:
         sizes = f"{_megabytes(scan.bytes.kept)} of {_megabytes(scan.bytes.total)}"
         lines.append(f"  files        {_known(scan.files.kept)} of {scan.files.total} kept, {sizes}")
+    lines += _iceberg_lines(scan.iceberg) if scan.iceberg is not None else []
     if scan.splits.before is not None:
         lines.append(f"  splits       {scan.splits.before} before, {_known(scan.splits.after)} after")
     if scan.skip_sentence is not None:
         lines.append(f"  left alone   {scan.skip_sentence}")
     return lines
+
+
+def _iceberg_lines(known: IcebergView) -> Iterator[str]:
+    """What of an Iceberg table is out of the ordinary."""
+    if known.partition_specs is not None and known.partition_specs > 1:
+        now = ", ".join(known.partitioned_by) or "nothing"
+        yield f"  partitioning by {now} now; files of {known.partition_specs} partition specs"
+    if known.delete_files:
+        yield f"  deletes      {known.delete_files} files, {_megabytes(known.delete_bytes)}, of the whole table"
 
 
 # What a file hint lists (`rewriter.file_hint`): literals behind a comparison with parts of `_metadata`.

@@ -8,8 +8,8 @@ from test_session import OWNER, Script, failed, played, sent
 from test_session_policies import Stage
 
 from proxy.config import RewriteSection
-from proxy.explain import text, view
-from proxy.queries import FailureKind
+from proxy.explain import IcebergView, text, view
+from proxy.queries import FailureKind, QueryResult
 from proxy.rulings import End, Ending
 from proxy.snapshots import SNAPSHOT_GONE
 from rewriter import Unpinned
@@ -46,6 +46,11 @@ def a_file(path: str, low: int, high: int) -> tuple[str, int, int, int, str, Non
     return path, 1_000, 0, 10, json.dumps({"k": bounds}), None
 
 
+COUNTS_SQL = (
+    "SELECT content, spec_id, count(*), sum(file_size_in_bytes)"
+    " FROM `ice`.`db`.`f`.`files` GROUP BY content, spec_id"
+)
+COUNTS = (COUNTS_SQL, rows((0, 0, 18, 18_000), (0, 2, 2, 2_000), (1, 0, 3, 90_000), (2, 2, 1, 10_000)))
 FILES = (FILES_SQL, rows(*(a_file(f"/f/{at}", at, at) for at in range(20))))
 LISTED: Script = [OWNER, FILES]
 
@@ -171,7 +176,7 @@ def test_where_files_cannot_be_listed_the_statement_is_narrowed_all_the_same(sta
 
 def test_explain_says_which_snapshots_the_keys_are_of_and_how_many_files_are_kept(stage: Stage) -> None:
     one = stage.session()
-    explained = view(played(one.explain(SQL, run_key_queries=True), [*DESCRIBE, *PINNED, *LISTED]))
+    explained = view(played(one.explain(SQL, run_key_queries=True), [*DESCRIBE, *PINNED, *LISTED, COUNTS]))
     assert [(one.table, one.snapshot_id) for one in explained.snapshots] == [("d", DAYS_SNAPSHOT)]
     assert (explained.scans[0].files.kept, explained.scans[0].files.total) == (2, 20)
     assert f"Keys of d are those of snapshot {DAYS_SNAPSHOT}." in text(explained)
@@ -186,7 +191,7 @@ def test_explain_says_which_snapshots_the_keys_are_of_and_how_many_files_are_kep
     ],
 )
 def test_explain_says_why_keys_are_not_those_of_a_snapshot(stage: Stage, plans: Script, why: Unpinned) -> None:
-    script: Script = [*DESCRIBE, *plans, (UNPINNED_KEYS, FOUND), *LISTED]
+    script: Script = [*DESCRIBE, *plans, (UNPINNED_KEYS, FOUND), *LISTED, COUNTS]
     explained = view(played(stage.session().explain(SQL, run_key_queries=True), script))
     assert [(one.table, one.snapshot_id, one.skip_reason) for one in explained.snapshots] == [
         ("d", None, why.name)
@@ -203,10 +208,38 @@ def test_explain_says_why_not_before_anything_is_asked_where_the_statement_tells
 def test_explain_says_where_a_text_with_a_version_is_not_proven(stage: Stage) -> None:
     unspaced = SQL.replace("JOIN d", "JOIN `d`x").replace("d.", "x.")
     keys = UNPINNED_KEYS.replace("d.", "x.").replace("FROM d", "FROM `d`x")
-    script: Script = [*DESCRIBE, NOW, VERSION, (keys, FOUND), *LISTED]
+    script: Script = [*DESCRIBE, NOW, VERSION, (keys, FOUND), *LISTED, COUNTS]
     explained = view(played(stage.session().explain(unspaced, run_key_queries=True), script))
     assert [one.skip_reason for one in explained.snapshots] == [Unpinned.NOT_PROVEN.name]
     assert explained.changed
+
+
+def test_explain_says_of_how_many_specs_files_are_and_how_many_say_what_is_deleted(stage: Stage) -> None:
+    explained = view(
+        played(stage.session().explain(SQL, run_key_queries=True), [*DESCRIBE, *PINNED, *LISTED, COUNTS])
+    )
+    assert explained.scans[0].iceberg == IcebergView([], 2, 4, 100_000)
+    assert explained.scans[1].iceberg is None
+    assert "by nothing now; files of 2 partition specs" in text(explained)
+    assert "4 files, 0.1 MB" in text(explained)
+
+
+@pytest.mark.parametrize(
+    "answer", [failed(FailureKind.REJECTED), failed(FailureKind.DEADLINE), rows((0, 0, 18, None))]
+)
+def test_files_that_cannot_be_counted_are_unknown(stage: Stage, answer: QueryResult) -> None:
+    script: Script = [*DESCRIBE, *PINNED, *LISTED, (COUNTS_SQL, answer)]
+    explained = view(played(stage.session().explain(SQL, run_key_queries=True), script))
+    assert explained.changed
+    assert explained.scans[0].iceberg == IcebergView([], None, None, None)
+
+
+def test_a_table_of_one_spec_without_deletes_is_nothing_to_tell_of(stage: Stage) -> None:
+    script: Script = [*DESCRIBE, *PINNED, *LISTED, (COUNTS_SQL, rows((0, 1, 20, 20_000)))]
+    explained = view(played(stage.session().explain(SQL, run_key_queries=True), script))
+    assert explained.scans[0].iceberg == IcebergView([], 1, 0, 0)
+    assert "deletes" not in text(explained)
+    assert "specs" not in text(explained)
 
 
 def test_explain_without_key_queries_names_no_snapshot(stage: Stage) -> None:
