@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import click
+from click.core import ParameterSource
 from pyspark.sql import SparkSession
 
 from pipeline.command import column_names, sentences_for_errors, setting, size_bytes
@@ -79,16 +80,33 @@ def compact_command(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Make few files of many small ones, while others read and append.
 
-    It can be stopped at any moment and run again. A table of Iceberg's is compacted by Iceberg's own procedure.
+    It can be stopped at any moment and run again. A table of Iceberg's is compacted by Iceberg's own procedure, to
+    which --index, --file-worth, --grace-minutes and --keep-hours do not apply.
     """
     limits = Limits(target_size, min_files, file_worth)
     request = Compaction(table, index, where, column_names(sort_by), limits, grace_minutes * 60, keep_hours * 3600)
     with sentences_for_errors(), spark_session(master, dict(map(setting, conf))) as spark:
         if (catalog := iceberg_catalog(spark, table)) is not None:
+            _refuse_options_given(table)
             iceberg = IcebergCompaction(spark, catalog, request)
             click.echo(iceberg.plan() if dry_run else iceberg.run(to_stderr))
         else:
             click.echo(_compacted(spark, request, is_dry_run=dry_run))
+
+
+# How our own compaction goes about it. Of tables of Iceberg's this is Iceberg's business.
+_OF_OURS_ALONE = ("index", "file_worth", "grace_minutes", "keep_hours")
+
+
+def _refuse_options_given(table: str) -> None:
+    """Rather than ignore what somebody asked for."""
+    context = click.get_current_context()
+    given = [name for name in _OF_OURS_ALONE if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
+    if given:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise click.UsageError(
+            f"{table} is a table of Iceberg's, compacted by its own procedure, which has no {options}"
+        )
 
 
 def _compacted(spark: SparkSession, request: Compaction, *, is_dry_run: bool) -> str:

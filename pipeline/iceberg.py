@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from pipeline.compaction import Compaction
@@ -17,26 +19,48 @@ from rewriter.keys import literal
 
 # A catalog, at least one namespace and the table.
 _NAME_PARTS_MIN = 3
+# What Iceberg can turn into an expression of its own, by which it chooses files.
+_WHERE_EXPECTED = "For --where it takes comparisons, IN, IS NULL and LIKE 'a%', of columns with literals"
 # A dry run shows the partitions with most small files.
 PARTITIONS_SHOWN_MAX = 100
 
 
 def iceberg_catalog(spark: SparkSession, name: str) -> tuple[str, ...] | None:
-    """The full name of an Iceberg table, its catalog first; None for anything else."""
+    """The full name of an Iceberg table, its catalog first; None for anything else. Raises PipelineError."""
+    described = _described(spark, name)
+    if described.get("Provider", "").lower() != "iceberg":
+        return None
+    full_name = described.get("Name", "")
+    parts = tuple(full_name.split("."))
+    if len(parts) < _NAME_PARTS_MIN or not all(parts):
+        raise PipelineError(f"{name}: Iceberg describes it as {full_name!r}; expected catalog.database.table")
+    if _described(spark, ".".join(map(quoted, parts))).get("Location") != described.get("Location"):
+        raise PipelineError(
+            f"{name}: Iceberg describes it as {full_name!r}, and a dot in it belongs to a name, so that it is not "
+            f"certain which table is meant. Call the procedure rewrite_data_files by hand"
+        )
+    if not _ends_in(name, parts[-1]):
+        raise PipelineError(f"{name}: is a branch or a tag of {full_name}; expected the table itself")
+    return parts
+
+
+def _described(spark: SparkSession, name: str) -> dict[str, str]:
     try:
-        described = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     except PySparkException:
         # No table, or no name of one: who looks for a table of files says which.
-        return None
-    details = {row.col_name: str(row.data_type) for row in described}
-    if details.get("Provider", "").lower() != "iceberg":
-        return None
-    parts = tuple(details.get("Name", "").split("."))
-    if len(parts) < _NAME_PARTS_MIN or not all(parts):
-        raise PipelineError(
-            f"{name}: Iceberg describes it as {details.get('Name')!r}; expected catalog.database.table"
-        )
-    return parts
+        return {}
+    return {row.col_name: str(row.data_type) for row in rows}
+
+
+def _ends_in(name: str, part: str) -> bool:
+    said, expected = (text.replace("`", "").lower() for text in (name, part))
+    return f".{said}".endswith(f".{expected}")
+
+
+class _Sizes(NamedTuple):
+    least: int
+    most: int
 
 
 @dataclass(frozen=True)
@@ -48,20 +72,21 @@ class IcebergCompaction:
     request: Compaction
 
     def plan(self) -> str:
-        """What candidates there are, as Iceberg's metadata says it."""
-        files = self._small_files()
+        """What Iceberg would choose, going by the sizes of files alone."""
+        files = self._files_of_other_sizes()
         is_partitioned = "partition" in files.columns
         keys = ["spec_id", "partition"] if is_partitioned else ["spec_id"]
         counted = files.groupBy(*keys).agg(f.count("*").alias("files"), f.sum("file_size_in_bytes").alias("bytes"))
-        rows = counted.where(f.col("files") >= self.request.limits.files_min).orderBy(f.desc("files")).collect()
+        rows = counted.where(self._is_worth_rewriting()).orderBy(f.desc("files")).collect()
         shown = [
             (_partition(row) if is_partitioned else self.request.table, row) for row in rows[:PARTITIONS_SHOWN_MAX]
         ]
-        lines = [f"{name}: {row.files} small files, {row.bytes} bytes" for name, row in shown]
+        lines = [f"{name}: {row.files} files, {row.bytes} bytes" for name, row in shown]
         total = sum(row.files for row in rows)
-        # Which of them the condition means is Iceberg's to say.
-        said = f"{self.request.table}: {total} files of {len(rows)} partitions are candidates"
-        return "\n".join([*lines, said + (" before --where" if self.request.where else "")])
+        said = (
+            f"{self.request.table}: going by sizes, Iceberg would rewrite {total} files of {len(rows)} partitions"
+        )
+        return "\n".join([*lines, said + (", less what --where leaves out" if self.request.where else "")])
 
     def run(self, progress: Progress) -> str:
         """Calls the procedure, and says what it did."""
@@ -70,17 +95,30 @@ class IcebergCompaction:
             [done] = self.spark.sql(self._call()).collect()
         except PySparkException as error:
             raise PipelineError(self._why(str(error))) from error
+        except Py4JJavaError as error:
+            # What PySpark has no class for, and shows with the stack of Java.
+            raise PipelineError(self._why(error.java_exception.toString())) from error
         return (
             f"{self.request.table}: {done.rewritten_data_files_count} files became {done.added_data_files_count}, "
             f"{done.rewritten_bytes_count} bytes rewritten"
         )
 
-    def _small_files(self) -> DataFrame:
+    def _files_of_other_sizes(self) -> DataFrame:
         files = self.spark.table(".".join(map(quoted, (*self.names, "files"))))
+        size, sizes = f.col("file_size_in_bytes"), self._sizes()
         # 0 is data; the others say what of it is deleted.
-        return files.where(f.col("content") == 0).where(
-            f.col("file_size_in_bytes") < int(self.request.limits.target_bytes * SMALL_SHARE)
-        )
+        return files.where(f.col("content") == 0).where((size < sizes.least) | (size > sizes.most))
+
+    def _is_worth_rewriting(self) -> Column:
+        """As Iceberg decides of a partition's files (`SizeBasedFileRewritePlanner`)."""
+        files, size = f.col("files"), f.col("bytes")
+        is_enough = (files >= self.request.limits.files_min) | (size > self.request.limits.target_bytes)
+        return ((files > 1) & is_enough) | (size > self._sizes().most)
+
+    def _sizes(self) -> _Sizes:
+        """The sizes that files are left as they are with."""
+        target_bytes = self.request.limits.target_bytes
+        return _Sizes(int(target_bytes * SMALL_SHARE), target_bytes * 2)
 
     def _call(self) -> str:
         arguments = {"table": _text(".".join(map(quoted, self.names[1:]))), "options": self._options()}
@@ -93,24 +131,25 @@ class IcebergCompaction:
         return f"CALL {quoted(self.names[0])}.system.rewrite_data_files({said})"
 
     def _options(self) -> str:
-        limits = self.request.limits
+        limits, sizes = self.request.limits, self._sizes()
         options = {
             "target-file-size-bytes": limits.target_bytes,
-            "min-file-size-bytes": int(limits.target_bytes * SMALL_SHARE),
-            "max-file-size-bytes": limits.target_bytes * 2,
+            "min-file-size-bytes": sizes.least,
+            "max-file-size-bytes": sizes.most,
             "min-input-files": limits.files_min,
         }
         return f"map({', '.join(_text(str(part)) for option in options.items() for part in option)})"
 
     def _why(self, said: str) -> str:
-        first = said.splitlines()[0]
-        if "rewrite_data_files" in first or "PARSE" in first:
-            first = (
-                f"the procedure rewrite_data_files was not found ({first}). Before Spark 4.1 it needs Iceberg's "
-                f"extensions: --conf "
+        first = said.strip().partition("\n")[0]
+        if first.startswith("[") and ("rewrite_data_files" in first or "PARSE" in first):
+            return (
+                f"{self.request.table}: the procedure rewrite_data_files was not found ({first}). "
+                f"Before Spark 4.1 it needs Iceberg's extensions: --conf "
                 f"spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
             )
-        return f"{self.request.table}: {first}"
+        expected = "" if self.request.where is None else f". {_WHERE_EXPECTED}"
+        return f"{self.request.table}: Iceberg's rewrite_data_files failed: {first}{expected}"
 
 
 def _partition(row: Row) -> str:
