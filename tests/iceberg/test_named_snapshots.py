@@ -13,6 +13,7 @@ from pyhive import hive
 
 from demo.hive import Row, connect, run
 from demo.proxy_process import ProxyProcess, proxy_process
+from rewriter import Unpinned
 
 DATABASE = "named_snapshots"
 STATEMENT = "SELECT f.k, f.v FROM fact f JOIN dim d ON f.k = d.k WHERE d.g = 1 ORDER BY f.k"
@@ -72,6 +73,10 @@ class Lake:
         self.middle.calls.clear()
         rows = run(session, STATEMENT)
         return rows, self.texts()[-1]
+
+
+def explained(session: hive.Connection, statement: str = STATEMENT) -> str:
+    return "\n".join(line for (line,) in run(session, f"EXPLAIN REWRITE {statement}"))
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +147,7 @@ def test_a_column_that_was_dropped_and_added_again_is_not_read_as_it_was(lake: L
     with lake.proxied() as session:
         rows, text = lake.asked(session)
         assert (rows, VERSION in text) == ([], False)
+        assert Unpinned.SCHEMA_CHANGED.sentence in explained(session)
         # With the next snapshot name and version are one again.
         lake.directly("INSERT INTO dim VALUES (9, 1, 'd')")
         rows, text = lake.asked(session)
@@ -159,6 +165,7 @@ def test_a_session_that_reads_a_branch_by_the_tables_name_reads_it_still(lake: L
         rows, text = lake.asked(session)
         assert rows == [WANTED[0], (9, 63), WANTED[1]]
         assert VERSION not in text
+        assert Unpinned.ON_A_BRANCH.sentence in explained(session)
         run(session, "RESET spark.wap.branch")
         rows, text = lake.asked(session)
     assert (rows, VERSION in text) == (WANTED, True)
@@ -176,9 +183,16 @@ def test_keys_are_asked_once_for_a_snapshot_by_each_user(lake: Lake) -> None:
         assert lake.texts(" AS key,")
 
 
-@pytest.mark.parametrize("reference", ["dim VERSION AS OF 'audit'", f"lake.{DATABASE}.dim.branch_audit"])
-def test_a_branch_that_the_statement_names_is_what_it_reads(lake: Lake, reference: str) -> None:
+@pytest.mark.parametrize(
+    ("reference", "why"),
+    [
+        ("dim VERSION AS OF 'audit'", Unpinned.VERSION_CAN_MOVE),
+        (f"lake.{DATABASE}.dim.branch_audit", Unpinned.NOT_THE_TABLE),
+    ],
+)
+def test_a_branch_that_the_statement_names_is_what_it_reads(lake: Lake, reference: str, why: Unpinned) -> None:
     lake.directly("ALTER TABLE dim CREATE BRANCH audit", SWAP)
     sql = STATEMENT.replace("JOIN dim d", f"JOIN {reference} d")
     with lake.proxied() as session:
         assert run(session, sql) == lake.directly(sql) == WANTED
+        assert why.sentence in explained(session, sql)
