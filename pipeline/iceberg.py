@@ -34,7 +34,8 @@ def iceberg_catalog(spark: SparkSession, name: str) -> tuple[str, ...] | None:
     parts = tuple(full_name.split("."))
     if len(parts) < _NAME_PARTS_MIN or not all(parts):
         raise PipelineError(f"{name}: Iceberg describes it as {full_name!r}; expected catalog.database.table")
-    if _described(spark, ".".join(map(quoted, parts))).get("Location") != described.get("Location"):
+    again = _described(spark, ".".join(map(quoted, parts)))
+    if any(again.get(told) != described.get(told) for told in ("Name", "Location")):
         raise PipelineError(
             f"{name}: Iceberg describes it as {full_name!r}, and a dot in it belongs to a name, so that it is not "
             f"certain which table is meant. Call the procedure rewrite_data_files by hand"
