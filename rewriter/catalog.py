@@ -262,6 +262,11 @@ class TableFacts:
 Catalog: TypeAlias = Mapping[TableName, TableFacts | None]
 
 
+def may_read_anything(facts: TableFacts | None) -> bool:
+    """Whether it is not known what stands behind a name."""
+    return facts is None or (facts.kind is TableKind.VIEW and facts.behind is None)
+
+
 def is_fixed(catalog: Catalog, name: TableName) -> bool:
     """Whether what the name denotes is the same whenever it is read: an Iceberg table at a snapshot.
 

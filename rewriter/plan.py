@@ -15,11 +15,11 @@ from rewriter.rule import Rule
 from rewriter.scans import PlannedScan, checked, refused, scans
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
-from rewriter.splits import keeps_splits
 from rewriter.statement import Statement
+from rewriter.tasks import numbers_tasks, shows_order
 from rewriter.unpinned import Unpinned
 from rewriter.versions import pins
-from rewriter.views import see_through
+from rewriter.views import Seen, see_through
 
 # What became of a question: the keys, or why there are none.
 KeyAnswer: TypeAlias = Keys | SkipReason
@@ -36,6 +36,9 @@ class Plan:
     # planned anew at the table's snapshot (`rewriter.versions.pinned`). With strict consistency, that may find key
     # queries where this plan has none.
     pins: Mapping[TableName, Unpinned | None] = field(default_factory=dict)
+
+    # Whether the splits of its scans are to stay as they are.
+    keeps_splits: bool = False
 
     @property
     def pinnable(self) -> frozenset[TableName]:
@@ -81,7 +84,7 @@ class Plan:
 
     def wants_packings(self, answers: Mapping[Question, KeyAnswer]) -> tuple[TableName, ...]:
         """The tables whose scans may be read in fewer splits, if their files are small and many."""
-        if keeps_splits(self.statement):
+        if self.keeps_splits:
             return ()
         wanted = (scan.reference.name for scan in self.scans if _may_have_fewer_splits(scan, answers))
         return tuple(dict.fromkeys(wanted))
@@ -140,9 +143,22 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
         return Plan(statement, (), seen.missing)
     if seen.catalog is not catalog and Rule.VIEWS not in limits.rules_off:
         scopes = Scopes(statement, seen.catalog)
+    if any(map(numbers_tasks, (statement, *seen.queries))):
+        return Plan(statement, refused(scopes, SkipReason.NUMBERED_BY_TASK))
     if statement.target in {name.parts[-1].lower() for name in seen.names}:
         return Plan(statement, refused(scopes, SkipReason.WRITES_WHAT_IT_READS))
     if limits.strict and statement.target is not None:
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     found = scans(scopes, limits)
-    return Plan(statement, checked(found) if limits.strict else found, pins=pins(scopes, found))
+    kept, narrowable = _keeps_splits(statement, seen), checked(found) if limits.strict else found
+    return Plan(statement, narrowable, pins=pins(scopes, found), keeps_splits=kept)
+
+
+def _keeps_splits(statement: Statement, seen: Seen) -> bool:
+    """Whether the statement, or a view that it names, may show more of its scans' splits than their rows.
+
+    What a statement writes has as many files as there are tasks.
+    """
+    if not statement.only_reads or not seen.is_whole:
+        return True
+    return any(map(shows_order, (statement, *seen.queries)))

@@ -24,6 +24,10 @@ class SkipReason(Enum):
     QUOTING_SETTINGS = (
         "The session changes what quotes or backslashes mean, so literals cannot be read with certainty."
     )
+    NUMBERED_BY_TASK = (
+        "The statement, or a view in it, numbers rows by Spark's tasks, draws from a seed or runs a script:"
+        " that answers otherwise where other files are read."
+    )
     NOT_VERIFIED = "The rewritten text did not prove equal to the original plus the narrowed scans."
     TABLES_UNSETTLED = "The tables changed while they were being looked up."
     QUARANTINED = "A statement like this one did worse than as it came, so it is left alone for a while."

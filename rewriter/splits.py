@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
-from rewriter.statement import Statement
-
 _MEBIBYTE = 1 << 20
 
 # Splits of one scan that are looked at. With more, its files are large ones, or its tasks long ones.
@@ -30,10 +28,6 @@ _FEWER_MIN = 2
 
 # `TableScanUtil.MIN_SPLIT_SIZE`.
 _ICEBERG_SPLIT_BYTES_MIN = 16 * _MEBIBYTE
-
-# What these functions answer depends on which rows a task reads: a statement with one of them asks for the splits
-# as they are.
-_OF_SPLITS = frozenset({"spark_partition_id", "monotonically_increasing_id"})
 
 
 @dataclass(frozen=True)
@@ -176,13 +170,3 @@ def grouping(sizes: Sequence[int], packing: Packing, limits: GroupLimits) -> Gro
 def _fits(run: Sequence[Split], bytes_max: int) -> bool:
     """Whether the splits of a group are together no larger than one split may be."""
     return len(run) == 1 or sum(chunk.size_bytes for split in run for chunk in split) <= bytes_max
-
-
-def keeps_splits(statement: Statement) -> bool:
-    """Whether the splits of the statement's scans are to stay as they are.
-
-    What a statement writes has as many files as there are tasks.
-    """
-    if not statement.only_reads:
-        return True
-    return any(token.text.lower() in _OF_SPLITS for token in statement.tokens)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from rewriter.catalog import Catalog, TableFacts, TableKind, TableName
+from rewriter.catalog import Catalog, TableFacts, TableKind, TableName, may_read_anything
 from rewriter.jointree import Reference, name_parts, table_name
 from rewriter.reducers import Reducer
 from rewriter.scans import PlannedScan
@@ -88,7 +88,7 @@ def _refusal(statement: Statement, name: TableName, facts: TableFacts) -> Unpinn
 def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableName, Unpinned]:
     """The tables of which the statement cannot name a snapshot wherever it reads them, and maybe others."""
     catalog, mentions = scopes.catalog, Counter(_mentions(scopes))
-    if any(_may_read_anything(catalog.get(name)) for name in mentions):
+    if any(may_read_anything(catalog.get(name)) for name in mentions):
         return dict.fromkeys(tables, Unpinned.UNKNOWN_BESIDE_IT)
     references = list(_references(scopes))
     plain = Counter(reference.name for reference in references)
@@ -125,11 +125,6 @@ def _mentions(scopes: Scopes) -> Iterator[TableName]:
             name = table_name(node)
             if name.parts[-1].lower() != scopes.statement.target:
                 yield name
-
-
-def _may_read_anything(facts: TableFacts | None) -> bool:
-    """Whether it is not known what stands behind a name."""
-    return facts is None or (facts.kind is TableKind.VIEW and facts.behind is None)
 
 
 def _behind(catalog: Catalog, names: Iterable[TableName]) -> Iterator[TableName]:

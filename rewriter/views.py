@@ -13,7 +13,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from rewriter.catalog import Catalog, Column, TableFacts, TableKind, TableName, ViewText
+from rewriter.catalog import Catalog, Column, TableFacts, TableKind, TableName, ViewText, may_read_anything
 from rewriter.jointree import name_parts, table_name
 from rewriter.lineage import Origin, output_origins
 from rewriter.prunable import fact_refusal
@@ -35,11 +35,22 @@ class Seen:
 
     catalog: Catalog
     names: frozenset[TableName]
+    views: tuple[_View, ...] = ()
 
     @property
     def missing(self) -> frozenset[TableName]:
         """The names that must be looked up before anything is certain."""
         return self.names - self.catalog.keys()
+
+    @property
+    def queries(self) -> tuple[Statement, ...]:
+        """The texts of the views that were followed."""
+        return tuple(view.query for view in self.views)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing else is read than tables and the views that were followed."""
+        return not any(may_read_anything(self.catalog.get(name)) for name in self.names)
 
 
 @dataclass(frozen=True)
@@ -63,7 +74,7 @@ def see_through(names: frozenset[TableName], catalog: Catalog) -> Seen:
         found |= level
     # What is left at the deepest level is not followed. So every chain ends, even one that runs in a circle.
     followed = {name: view for name, view in followed.items() if name not in level}
-    return Seen(_with_views(catalog, followed), frozenset(found))
+    return Seen(_with_views(catalog, followed), frozenset(found), tuple(followed.values()))
 
 
 def _with_views(catalog: Catalog, views: Mapping[TableName, _View]) -> Catalog:

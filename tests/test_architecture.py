@@ -85,6 +85,7 @@ REWRITER_LAYERS = (
     "catalog",
     "time_travel",
     "shape",
+    "tasks",
     "functions",
     "rules",
     "keys",

@@ -479,12 +479,30 @@ _ICEBERG = (
     ),
 )
 
+_TASKS = (
+    Mutation(
+        "nothing is narrowed where rows are numbered by the task that reads them",
+        becomes("rewriter.tasks._BY_TASK", frozenset()),
+        f"{_REFUSED}[tasks: two readings of a table that are put together by numbers of their rows]",
+    ),
+    Mutation(
+        "nothing is narrowed where chance comes from a seed",
+        becomes("rewriter.tasks._BY_SEED", frozenset()),
+        f"{_REFUSED}[tasks: chance from a seed]",
+    ),
+    Mutation(
+        "what a view shows of tasks is shown by the statement",
+        becomes("rewriter.views.Seen.queries", value=()),
+        f"{_REFUSED}[tasks: numbers of rows in a view]",
+    ),
+)
+
 _SPLIT_HINTS = "rewriter/test_split_hints.py::test_"
 
 _SPLITS = (
     Mutation(
         "what a statement shows of its splits stays as it is",
-        becomes("rewriter.splits._OF_SPLITS", frozenset()),
+        becomes("rewriter.tasks._BY_ORDER", frozenset()),
         f"{_SPLIT_HINTS}a_statement_may_be_narrowed_and_keep_its_splits",
     ),
     Mutation(
@@ -522,5 +540,6 @@ MUTATIONS = (
     *_OWN_FILTERS,
     *_FILES,
     *_ICEBERG,
+    *_TASKS,
     *_SPLITS,
 )

@@ -5,7 +5,20 @@ from dataclasses import replace
 
 import pytest
 
-from rewriter import Column, Limits, Rewrite, Rule, SkipReason, TableFacts, TableName, apply, plan, read
+from rewriter import (
+    Column,
+    Limits,
+    Rewrite,
+    Rule,
+    SkipReason,
+    TableFacts,
+    TableKind,
+    TableName,
+    ViewText,
+    apply,
+    plan,
+    read,
+)
 from rewriter.files import FileIndex
 from rewriter.splice import Narrowing, narrowed
 from rewriter.splits import Grouping, Packing
@@ -15,6 +28,20 @@ T, NAME = TableFacts((Column("x", "int"), Column("v", "string")), indexed_column
 PACKING = Packing(slots=2, split_bytes_max=1 << 20, open_cost_bytes=1 << 20)
 LIMITS = Limits(has_file_index=True)
 SQL = "SELECT v FROM t WHERE x < 80"
+
+
+def a_view(text: str | None) -> TableFacts:
+    view = ViewText(text, ("spark_catalog", "default"), ("v",)) if text is not None else None
+    return TableFacts((Column("v", "string"),), kind=TableKind.VIEW, view=view)
+
+
+OTHERS = {
+    TableName(("w",)): T,
+    TableName(("spark_catalog", "default", "w")): T,
+    TableName(("dark",)): a_view(None),
+    TableName(("firsts",)): a_view("SELECT first(v) AS v FROM w"),
+    TableName(("plain",)): a_view("SELECT v FROM w WHERE x > 7"),
+}
 
 
 def a_file(number: int) -> tuple[str, int, int, int, str, None]:
@@ -30,7 +57,7 @@ def rewritten(
 ) -> Rewrite:
     statement = read(sql, chars_max=1_000, has_file_index=True)
     assert not isinstance(statement, SkipReason)
-    found = plan(statement, {NAME: facts, TableName(("w",)): T}, limits)
+    found = plan(statement, {NAME: facts, **OTHERS}, limits)
     packings = {NAME: packing} if packing is not None else None
     return apply(found, {}, limits, files={NAME: INDEX}, packings=packings)
 
@@ -49,14 +76,36 @@ def test_what_is_left_of_many_small_files_is_read_in_fewer_splits() -> None:
         "SELECT v FROM t WHERE x < 10",
         # What it writes has as many files as there are splits.
         "INSERT INTO w SELECT x, v FROM t WHERE x < 80",
-        # It shows them.
-        "SELECT v, spark_partition_id() FROM t WHERE x < 80",
+        # These take what comes first.
+        "SELECT first(v) FROM t WHERE x < 80",
+        "SELECT `Collect_List` (v) FROM t WHERE x < 80",
+        "SELECT x, row_number() OVER (ORDER BY v) FROM t WHERE x < 80",
+        "SELECT v FROM t WHERE x < 80 LIMIT 3",
+        "SELECT a.v FROM (SELECT v FROM t WHERE x < 80 OFFSET 3) a ORDER BY a.v LIMIT 3",
+        "SELECT v FROM t TABLESAMPLE (3 ROWS) UNION ALL SELECT v FROM t WHERE x < 80",
+        # Nobody knows what it remembers.
+        "SELECT reflect('org.acme.Counter', 'next') FROM t WHERE x < 80",
+        # What it calls is a view, of whatever it may be.
+        "SELECT t.v FROM t WHERE x < 80 UNION ALL SELECT v FROM dark",
+        "SELECT t.v FROM t WHERE x < 80 UNION ALL SELECT v FROM firsts",
     ],
 )
 def test_a_statement_may_be_narrowed_and_keep_its_splits(sql: str) -> None:
     result = rewritten(sql)
     assert "(SELECT * FROM t WHERE ((_metadata." in result.text
     assert "COALESCE" not in result.text
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT sum(x), max(v) FROM t WHERE x < 80 GROUP BY v ORDER BY 1 LIMIT 3",
+        "SELECT first, row_number FROM (SELECT x AS first, v AS row_number FROM t WHERE x < 80) a",
+        "SELECT t.v FROM t WHERE x < 80 UNION ALL SELECT v FROM plain",
+    ],
+)
+def test_what_shows_no_order_is_read_in_fewer_splits(sql: str) -> None:
+    assert "COALESCE" in rewritten(sql).text
 
 
 def test_a_bucketed_table_keeps_its_splits() -> None:

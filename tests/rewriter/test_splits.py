@@ -1,11 +1,9 @@
 """Splits: Spark's own packing, and groups of it that lose nothing and are never too large."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewriter import Statement, read
-from rewriter.splits import Grouping, GroupLimits, IcebergPacking, Packing, grouping, keeps_splits, packed, runs
+from rewriter.splits import Grouping, GroupLimits, IcebergPacking, Packing, grouping, packed, runs
 
 MIB = 1 << 20
 DEFAULT = Packing(slots=2)
@@ -105,19 +103,3 @@ def test_groups_lose_no_split_and_keep_their_bounds(
         assert 1 <= len(group) <= limits.splits_grouped_max
         size_bytes = sum(chunk.size_bytes for split in group for chunk in split)
         assert size_bytes <= packing.split_bytes_max
-
-
-@pytest.mark.parametrize(
-    ("sql", "keeps"),
-    [
-        ("SELECT f.v FROM f JOIN d ON f.k = d.k", False),
-        ("SELECT spark_partition_id(), f.v FROM f JOIN d ON f.k = d.k", True),
-        ("SELECT MONOTONICALLY_INCREASING_ID(), f.v FROM f JOIN d ON f.k = d.k", True),
-        ("INSERT INTO t SELECT f.v FROM f JOIN d ON f.k = d.k", True),
-        ("CREATE TABLE t AS SELECT f.v FROM f JOIN d ON f.k = d.k", True),
-    ],
-)
-def test_what_shows_its_splits_keeps_them(sql: str, keeps: bool) -> None:  # noqa: FBT001 - a case's outcome
-    statement = read(sql, chars_max=1_000)
-    assert isinstance(statement, Statement)
-    assert keeps_splits(statement) is keeps

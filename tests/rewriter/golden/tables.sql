@@ -101,6 +101,8 @@ CREATE VIEW dates_past AS SELECT * FROM dates WHERE year(current_date()) > 2000;
 CREATE VIEW dates_sold AS SELECT ds, amount FROM sales WHERE region = 'north';
 CREATE VIEW dates_quoted AS SELECT * FROM dates WHERE month = "2026-01";
 CREATE VIEW dates_with AS WITH d AS (SELECT * FROM dates) SELECT * FROM d;
+CREATE VIEW stores_numbered AS SELECT region, monotonically_increasing_id() AS number FROM stores;
+CREATE VIEW stores_over_numbered AS SELECT region FROM stores_numbered WHERE number >= 0;
 CREATE VIEW sales_plain AS SELECT * FROM sales;
 CREATE VIEW sales_renamed (number, day, zone) AS SELECT id, ds, region FROM sales WHERE amount > 10;
 CREATE VIEW sales_nested AS SELECT number AS id, day AS ds FROM sales_renamed;
