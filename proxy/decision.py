@@ -6,7 +6,7 @@ returns what came of it. Whoever holds the connection drives it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from proxy.asking import Asking, Listed, Queries
@@ -21,6 +21,7 @@ from proxy.shared import Shared
 from proxy.snapshots import Scanned
 from proxy.timings import Timings
 from proxy.ward import Kind, PutAside
+from proxy.writes import Fence
 from rewriter import (
     Limits,
     Plan,
@@ -226,7 +227,8 @@ class Decider:
         grouped = planned.wants_packings(answers) if for_splits else ()
         packings = yield from self._asking.packings(grouped, files, timings)
         result = apply(planned, answers, limits, self._asking.costs(listed), files, packings=packings)
-        if skip is None and not fence.holds({name for question in answers for name in question.tables}):
+        changing = {name for question in answers for name in question.tables}
+        if skip is None and (not fence.holds(changing) or _may_be_torn(planned, known.reads, fence)):
             skip = SkipReason.SMALL_SIDE_WRITTEN
         if skip is None and terms.knobs.cost_gate and has_own_filters_alone(planned) and spares_too_little(result):
             skip = result.skip or SkipReason.FEW_FILES
@@ -271,6 +273,18 @@ class Decider:
             if not default:
                 return SkipReason.QUOTING_SETTINGS
         return read(sql, chars_max=settings.statement_chars_max, has_file_index=has_index)
+
+
+def _may_be_torn(planned: Plan, reads: Collection[TableName], fence: Fence) -> bool:
+    """Whether the statement may see a write of one table, and not an earlier one of a table at a named snapshot.
+
+    Snapshots are asked for one after the other, and what is read as it is comes last, after the keys. A write of
+    one table alone is either seen or not, as if the statement had started later or sooner.
+    """
+    if fence.holds(reads):
+        return False
+    written = {name.unversioned for name in planned.names if not fence.holds([name])}
+    return len(written) > 1
 
 
 def _indexes(listed: Mapping[TableName, Listed]) -> dict[TableName, PartitionIndex]:

@@ -36,7 +36,8 @@ class Plan:
     # planned anew at the table's snapshot (`rewriter.versions.pinned`). With strict consistency, that may find key
     # queries where this plan has none.
     pins: Mapping[TableName, Unpinned | None] = field(default_factory=dict)
-
+    # All tables and views that the statement reads, those behind views among them, once scans could be narrowed.
+    names: frozenset[TableName] = frozenset()
     # Whether the splits of its scans are to stay as they are.
     keeps_splits: bool = False
 
@@ -151,7 +152,7 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     found = scans(scopes, limits)
     kept, narrowable = _keeps_splits(statement, seen), checked(found) if limits.strict else found
-    return Plan(statement, narrowable, pins=pins(scopes, found), keeps_splits=kept)
+    return Plan(statement, narrowable, pins=pins(scopes, found), names=seen.names, keeps_splits=kept)
 
 
 def _keeps_splits(statement: Statement, seen: Seen) -> bool:

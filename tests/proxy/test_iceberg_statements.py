@@ -104,6 +104,26 @@ def test_a_write_that_is_under_way_is_no_reason_to_leave_a_pinned_statement_alon
     assert sent(stage.session().rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED]) == NARROWED
 
 
+@pytest.mark.parametrize(
+    "writes",
+    [
+        # Whoever sees the fact's new rows and not the small side's, sees what never was.
+        ["INSERT INTO d VALUES (8, 1)", "INSERT INTO f VALUES (8, 'new')"],
+        # It does not say what it writes.
+        ["CALL ice.system.rollback_to_timestamp('db.d', TIMESTAMP '2026-01-01')"],
+    ],
+)
+def test_writes_of_two_tables_under_way_leave_a_pinned_statement_alone(stage: Stage, writes: list[str]) -> None:
+    for sql in writes:
+        _ = played(stage.session("bob").rewrite(sql), [])
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED]) == SQL
+
+
+def test_a_write_of_the_fact_alone_is_no_reason_to_leave_a_pinned_statement_alone(stage: Stage) -> None:
+    _ = played(stage.session("bob").rewrite("INSERT INTO f VALUES (8, 'new')"), [])
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED]) == NARROWED
+
+
 def test_where_the_name_reads_something_else_than_the_version_neither_names_it(stage: Stage) -> None:
     altered = (NOW[0], scan("ice.db.d", schema=2))
     asked: Script = [*DESCRIBE, altered, VERSION, (UNPINNED_KEYS, FOUND), *LISTED]
