@@ -61,4 +61,5 @@ class Kept(Generic[K, W]):
             yield is_alone
         finally:
             if is_alone:
-                self._under_way.discard(key)
+                with self._lock:
+                    self._under_way.discard(key)
