@@ -115,7 +115,8 @@ class Asking:
         if known.default_quoting is None:
             values = []
             for setting in _QUOTING_SETTINGS:
-                answer = yield Query(f"SET {setting}", rows_max=1, bytes_max=65_536, deadline_s=5.0)
+                deadline_s = self._catalog.query_deadline_s
+                answer = yield Query(f"SET {setting}", rows_max=1, bytes_max=65_536, deadline_s=deadline_s)
                 values.append(answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None)
             known.default_quoting = all(value == "false" for value in values)
         return known.default_quoting
@@ -144,7 +145,8 @@ class Asking:
     def pinned(self, planned: Plan, limits: Limits, timings: Timings) -> Queries[Pinned]:
         """The plan of the statement with the snapshots of its small sides; as it was where none can be named."""
         generation = self._known.facts.generation
-        found = yield from timings.of_catalog(self._shared.snapshots.current(planned.pinnable, self._catalog))
+        asking = self._shared.snapshots.current(planned.pinnable, self._catalog, self._known.unanswered)
+        found = yield from timings.of_catalog(asking)
         reads = {name: what for name, what in found.items() if isinstance(what, Scanned)}
         unpinned = {name: what for name, what in found.items() if isinstance(what, Unpinned)}
         again = (yield from self._planned_at(planned, reads, generation, limits, timings)) if reads else None
@@ -231,7 +233,7 @@ class Asking:
         """How Spark packs the files of tables that have many, where that is not to be left to it."""
         settings = self._shared.config.splits
         asked = worth_asking(files, names, settings.saved_min)
-        asking = packings(asked, self._known.packings, self._clock(), settings.asked_every_s)
+        asking = packings(asked, self._known.packings, settings.asked_every_s, self._catalog.query_deadline_s)
         return (yield from timings.of_catalog(asking))
 
     def costs(self, listed: Mapping[TableName, Listed]) -> dict[TableName, Mapping[str, PartitionCosts]]:

@@ -6,9 +6,10 @@ None of this changes an answer. What is not understood, or was chosen by somebod
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Generator, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from enum import Enum
+from threading import Lock
 from typing import TypeAlias, TypeVar
 
 from proxy.queries import Query, QueryResult, Rows
@@ -20,12 +21,10 @@ T = TypeVar("T")
 _Asking: TypeAlias = Generator[Query, QueryResult, T]
 
 # Tables of one session's state that it is remembered of. Few have files that are small and many.
-_TABLES_MAX = 1_000
+TABLES_MAX = 1_000
 
 # Plans of one line for each operator, which Spark shortens where a table has more than 25 columns.
 _PLAN_BYTES_MAX = 1 << 20
-# Spark plans these without a job, in some hundredths of a second.
-_DEADLINE_S = 5.0
 
 # A range has as many splits as tasks run at once (`leafNodeDefaultParallelism`), which files are packed by.
 _SLOTS_SQL = "EXPLAIN SELECT * FROM range(1)"
@@ -55,18 +54,61 @@ class Reads(Enum):
     NOBODY = "nobody, or it matters to the plan"
 
 
-@dataclass
 class KnownPackings:
-    """What sessions of one state were told. Used by several threads at once: each value is set as a whole."""
+    """What sessions of one state were told, each with the time until which it is believed. Any thread may use it.
 
-    # None until it was asked, then with the time until which that is believed; None is for what is left to Spark.
-    packing: tuple[Packing | None, float] | None = None
-    # Who packs a table's files, and until when that is believed.
-    tables: dict[TableName, tuple[Reads, float]] = field(default_factory=dict)
+    What was not answered is believed too: the splits are left to Spark for as long.
+    """
+
+    def __init__(self, clock: Callable[[], float], tables_max: int = TABLES_MAX) -> None:
+        self._clock = clock
+        self._tables_max = tables_max
+        self._lock = Lock()
+        # None in it is for what is left to Spark.
+        self._packing: tuple[Packing | None, float] | None = None
+        self._tables: OrderedDict[TableName, tuple[Reads, float]] = OrderedDict()
+        # How often all was forgotten: what was asked before must not be remembered after.
+        self._generation = 0
+
+    @property
+    def generation(self) -> int:
+        """To be handed over with what is asked from now on."""
+        return self._generation
+
+    def packing(self) -> tuple[Packing | None] | None:
+        """How files are packed; None until it was asked."""
+        with self._lock:
+            known = self._packing
+        return (known[0],) if known is not None and known[1] > self._clock() else None
+
+    def keep_packing(self, packing: Packing | None, generation: int, believed_s: float) -> None:
+        """Remember how files are packed."""
+        with self._lock:
+            if generation == self._generation:
+                self._packing = packing, self._clock() + believed_s
+
+    def reads(self, name: TableName) -> Reads | None:
+        """Who packs a table's files; None until it was asked."""
+        with self._lock:
+            known = self._tables.get(name)
+        return known[0] if known is not None and known[1] > self._clock() else None
+
+    def keep_reads(self, name: TableName, reads: Reads, generation: int, believed_s: float) -> None:
+        """Remember who packs a table's files; what was asked longest ago goes where there are too many."""
+        with self._lock:
+            if generation != self._generation:
+                return
+            self._tables[name] = reads, self._clock() + believed_s
+            self._tables.move_to_end(name)
+            if len(self._tables) > self._tables_max:
+                _ = self._tables.popitem(last=False)
 
     def forget(self) -> None:
         """Settings may differ from here on, and tables be cached."""
-        self.packing, self.tables = None, {}
+        with self._lock:
+            self._packing = None
+            self._tables.clear()
+            self._generation += 1
 
 
 def worth_asking(
@@ -77,47 +119,43 @@ def worth_asking(
 
 
 def packings(
-    names: Collection[TableName], known: KnownPackings, now: float, believed_s: float
+    names: Collection[TableName], known: KnownPackings, believed_s: float, deadline_s: float
 ) -> _Asking[dict[TableName, Packing]]:
     """How the session's Spark packs the files of tables, of those whose files it packs."""
     if not names:
         return {}
-    if known.packing is None or known.packing[1] <= now:
-        known.packing = ((yield from _ask_packing()), now + believed_s)
-    packing, _ = known.packing
+    generation, told = known.generation, known.packing()
+    if told is None:
+        told = ((yield from _ask_packing(deadline_s)),)
+        known.keep_packing(told[0], generation, believed_s)
+    packing = told[0]
     if packing is None:
         return {}
     found = {}
     for name in sorted(names, key=str):
-        reads, until = known.tables.get(name, (Reads.NOBODY, now))
-        if until <= now:
-            reads = read_plan((yield _query(f"EXPLAIN SELECT * FROM {name.sql}")))  # noqa: S608 - a quoted name
-            _keep(known.tables, name, (reads, now + believed_s))
+        reads = known.reads(name)
+        if reads is None:
+            reads = read_plan((yield _query(f"EXPLAIN SELECT * FROM {name.sql}", deadline_s)))  # noqa: S608 - a quoted name
+            known.keep_reads(name, reads, generation, believed_s)
         if reads is not Reads.NOBODY:
             found[name] = packing if reads is Reads.SPARK else IcebergPacking(packing.slots)
     return found
 
 
-def _keep(tables: dict[TableName, tuple[Reads, float]], name: TableName, told: tuple[Reads, float]) -> None:
-    if len(tables) >= _TABLES_MAX:
-        tables.clear()
-    tables[name] = told
-
-
-def _ask_packing() -> _Asking[Packing | None]:
-    slots = read_slots((yield _query(_SLOTS_SQL)))
+def _ask_packing(deadline_s: float) -> _Asking[Packing | None]:
+    slots = read_slots((yield _query(_SLOTS_SQL, deadline_s)))
     if slots is None:
         return None
     for name in _CHOSEN:
-        if _setting((yield _query(f"SET {_SETTINGS}{name}"))) != _UNSET:
+        if _setting((yield _query(f"SET {_SETTINGS}{name}", deadline_s))) != _UNSET:
             return None
-    split_bytes = read_size(_setting((yield _query(f"SET {_SETTINGS}{_SPLIT_BYTES}"))))
-    open_cost = read_size(_setting((yield _query(f"SET {_SETTINGS}{_OPEN_COST}"))))
+    split_bytes = read_size(_setting((yield _query(f"SET {_SETTINGS}{_SPLIT_BYTES}", deadline_s))))
+    open_cost = read_size(_setting((yield _query(f"SET {_SETTINGS}{_OPEN_COST}", deadline_s))))
     return Packing(slots, split_bytes, open_cost) if split_bytes and open_cost is not None else None
 
 
-def _query(sql: str) -> Query:
-    return Query(sql, rows_max=1, bytes_max=_PLAN_BYTES_MAX, deadline_s=_DEADLINE_S)
+def _query(sql: str, deadline_s: float) -> Query:
+    return Query(sql, rows_max=1, bytes_max=_PLAN_BYTES_MAX, deadline_s=deadline_s)
 
 
 def read_slots(answer: QueryResult) -> int | None:

@@ -19,6 +19,7 @@ from threading import Lock
 from typing import Final, TypeAlias, TypeVar
 
 from proxy.config import CatalogSection
+from proxy.in_vain import InVain
 from proxy.queries import Query, QueryResult, Rows
 from rewriter import TableName, Unpinned
 
@@ -60,11 +61,18 @@ def scan_sql(name: TableName) -> str:
     return f"EXPLAIN SELECT 1 FROM {name.sql}"  # noqa: S608 - a quoted name
 
 
-def _scan_query(name: TableName, settings: CatalogSection) -> Query:
-    return Query(scan_sql(name), SCAN_ROWS_MAX, _PLAN_BYTES_MAX, settings.query_deadline_s)
+def _scan(name: TableName, settings: CatalogSection, unanswered: InVain) -> _Asking[QueryResult | None]:
+    """The plan of a scan; None where it could not be had a while ago."""
+    sql = scan_sql(name)
+    if unanswered.holds(sql):
+        return None
+    answer = yield Query(sql, SCAN_ROWS_MAX, _PLAN_BYTES_MAX, settings.query_deadline_s)
+    if not isinstance(answer, Rows):
+        unanswered.add(sql)
+    return answer
 
 
-def read_scan(result: QueryResult) -> Scanned | None:
+def read_scan(result: QueryResult | None) -> Scanned | None:
     """What the one scan in a plan reads; None where it is none of a table's snapshot, or says too little."""
     text = _text(result)
     found = _SCAN.search(text)
@@ -73,7 +81,7 @@ def read_scan(result: QueryResult) -> Scanned | None:
     return Scanned(found[1], int(found[2]), int(found[3]))
 
 
-def _text(result: QueryResult) -> str:
+def _text(result: QueryResult | None) -> str:
     return "\n".join(str(row[0]) for row in result.rows) if isinstance(result, Rows) else ""
 
 
@@ -89,21 +97,26 @@ class Snapshots:
         self._silent_until = -inf
 
     def current(
-        self, names: Iterable[TableName], settings: CatalogSection
+        self, names: Iterable[TableName], settings: CatalogSection, unanswered: InVain
     ) -> _Asking[dict[TableName, Scanned | Unpinned]]:
-        """What names read now, where the version of the snapshot reads the same; else why none is to be named."""
+        """What names read now, where the version of the snapshot reads the same; else why none is to be named.
+
+        `unanswered` is of the sessions that ask: what one user waits for in vain, another one may be told.
+        """
         found: dict[TableName, Scanned | Unpinned] = {}
         for name in sorted(names, key=str):
-            found[name] = yield from self._current(name, settings)
+            found[name] = yield from self._current(name, settings, unanswered)
         return found
 
-    def _current(self, name: TableName, settings: CatalogSection) -> _Asking[Scanned | Unpinned]:
+    def _current(
+        self, name: TableName, settings: CatalogSection, unanswered: InVain
+    ) -> _Asking[Scanned | Unpinned]:
         if self._clock() < self._silent_until:
             return Unpinned.PLANS_TELL_NO_SCHEMA
-        answer = yield _scan_query(name, settings)
+        answer = yield from _scan(name, settings, unanswered)
         scanned = read_scan(answer)
         if scanned is not None:
-            return (yield from self._read_alike_at(name, scanned, settings))
+            return (yield from self._read_alike_at(name, scanned, settings, unanswered))
         why = _refusal(answer)
         if why is Unpinned.PLANS_TELL_NO_SCHEMA:
             # It need not be asked with each statement.
@@ -111,13 +124,13 @@ class Snapshots:
         return why
 
     def _read_alike_at(
-        self, name: TableName, scanned: Scanned, settings: CatalogSection
+        self, name: TableName, scanned: Scanned, settings: CatalogSection, unanswered: InVain
     ) -> _Asking[Scanned | Unpinned]:
         """What a name reads, if its version reads the same."""
         key = name, scanned
         known = self._read_alike.get(key)
         if known is None:
-            answer = yield _scan_query(name.at(scanned.snapshot_id), settings)
+            answer = yield from _scan(name.at(scanned.snapshot_id), settings, unanswered)
             if not isinstance(answer, Rows):
                 return Unpinned.PLAN_FAILED
             known = read_scan(answer) == scanned
@@ -131,7 +144,7 @@ class Snapshots:
                 _ = self._read_alike.popitem(last=False)
 
 
-def _refusal(answer: QueryResult) -> Unpinned:
+def _refusal(answer: QueryResult | None) -> Unpinned:
     """Why a plan does not tell what the name reads."""
     if not isinstance(answer, Rows):
         return Unpinned.PLAN_FAILED

@@ -67,10 +67,12 @@ INPUT_AND_OUTPUT = {
 # What all sessions share is used by two threads at once: these have a lock, and nothing else of threads.
 LOCKED = {
     "proxy.catalog",
+    "proxy.in_vain",
     "proxy.kept",
     "proxy.key_cache",
     "proxy.known",
     "proxy.metastore",
+    "proxy.packings",
     "proxy.quarantine",
     "proxy.snapshots",
     "proxy.writes",

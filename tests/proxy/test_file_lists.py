@@ -7,10 +7,9 @@ import pytest
 from test_session import failed, played, rows
 
 from proxy.asking import Queries, T
-from proxy.catalog import FactsCache
 from proxy.config import CatalogSection, FilesSection
 from proxy.file_lists import FileLists
-from proxy.known import Known, TooLong
+from proxy.known import Knowledge, Known
 from proxy.queries import FailureKind, QueryResult
 from rewriter import Column, TableFacts, TableKind, TableName
 
@@ -60,7 +59,7 @@ def known(clock: Clock) -> Known:
 
 
 def a_state(clock: Clock) -> Known:
-    return Known(FactsCache(CatalogSection(), clock), TooLong(clock))
+    return Knowledge(CatalogSection(), clock).of_nobody_else()
 
 
 def paths(lists: FileLists, known: Known, script: Sequence[tuple[str, QueryResult]]) -> list[str] | None:

@@ -6,10 +6,10 @@ from iceberg_answers import DAYS_SNAPSHOT, described, rows
 from test_iceberg_statements import FILES_SQL, OF_K, a_file
 from test_session import OWNER, Script, failed, played
 
-from proxy.catalog import FactsCache, read_description
+from proxy.catalog import read_description
 from proxy.config import CatalogSection, FilesSection
 from proxy.iceberg_files import IcebergFiles
-from proxy.known import Known, TooLong
+from proxy.known import Knowledge, Known
 from proxy.queries import FailureKind
 
 FACTS = read_description(described("ice.db.f", ("k", "int"), ("u", "string")))
@@ -27,7 +27,7 @@ def clock() -> float:
 
 
 def known() -> Known:
-    return Known(FactsCache(CatalogSection(), clock), TooLong(clock))
+    return Knowledge(CatalogSection(), clock).of_nobody_else()
 
 
 def test_bounds_of_texts_are_left_out_where_they_cannot_be_told() -> None:

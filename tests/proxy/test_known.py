@@ -1,24 +1,25 @@
 """What is kept of answers that sessions of one state share, and for how long."""
 
 from proxy.config import CatalogSection
-from proxy.known import Knowledge, TooLong
+from proxy.in_vain import InVain
+from proxy.known import Knowledge
 
 
-def test_a_long_answer_is_remembered_for_ten_minutes() -> None:
+def test_a_query_that_was_asked_in_vain_is_remembered_for_a_while() -> None:
     now = [0.0]
-    too_long = TooLong(lambda: now[0])
-    too_long.add("SELECT k FROM d")
-    assert too_long.holds("SELECT k FROM d")
-    assert not too_long.holds("SELECT k FROM other")
+    in_vain = InVain(lambda: now[0], believed_s=600.0)
+    in_vain.add("SELECT k FROM d")
+    assert in_vain.holds("SELECT k FROM d")
+    assert not in_vain.holds("SELECT k FROM other")
     now[0] = 600.0
-    assert not too_long.holds("SELECT k FROM d")
+    assert not in_vain.holds("SELECT k FROM d")
 
 
-def test_of_many_long_answers_the_last_ones_are_remembered() -> None:
-    too_long = TooLong(lambda: 0.0, queries_max=2)
+def test_of_many_queries_the_last_ones_are_remembered() -> None:
+    in_vain = InVain(lambda: 0.0, believed_s=600.0, queries_max=2)
     for sql in ("a", "b", "a", "c"):
-        too_long.add(sql)
-    assert [sql for sql in "abc" if too_long.holds(sql)] == ["a", "c"]
+        in_vain.add(sql)
+    assert [sql for sql in "abc" if in_vain.holds(sql)] == ["a", "c"]
 
 
 def test_of_many_states_those_used_last_are_remembered() -> None:

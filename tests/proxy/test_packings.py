@@ -33,28 +33,68 @@ FILES = (
 ICEBERG = (EXPLAIN, plan("+- BatchScan ice.d.t[v#1L] IcebergScan(table=ice.d.t, branch=null, groupedBy=)"))
 
 
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def nothing_known() -> KnownPackings:
+    return KnownPackings(Clock())
+
+
 def asked(
-    known: KnownPackings, script: list[tuple[str, QueryResult]], now: float = 0.0
+    known: KnownPackings, script: list[tuple[str, QueryResult]], table: TableName = T
 ) -> dict[TableName, Packing]:
-    return played(packings([T], known, now, believed_s=300.0), script)
+    return played(packings([table], known, believed_s=300.0, deadline_s=5.0), script)
 
 
 def test_slots_and_settings_are_asked_once_and_each_table_by_itself() -> None:
-    known = KnownPackings()
+    clock = Clock()
+    known = KnownPackings(clock)
     assert asked(known, [*SETTINGS, FILES]) == {T: Packing(8, 128 * MIB, 4 * MIB)}
-    assert asked(known, [], now=299.0) == {T: Packing(8, 128 * MIB, 4 * MIB)}
-    assert asked(known, [*SETTINGS, FILES], now=300.0)
+    clock.now = 299.0
+    assert asked(known, []) == {T: Packing(8, 128 * MIB, 4 * MIB)}
+    clock.now = 300.0
+    assert asked(known, [*SETTINGS, FILES])
 
 
 def test_once_settings_may_differ_they_are_asked_again() -> None:
-    known = KnownPackings()
+    known = nothing_known()
     asked(known, [*SETTINGS, FILES])
     known.forget()
     assert asked(known, [*SETTINGS, FILES])
 
 
+def test_what_was_asked_before_settings_changed_is_not_remembered_after() -> None:
+    known = nothing_known()
+    asking = packings([T], known, believed_s=300.0, deadline_s=5.0)
+    _ = next(asking)
+    for _, answer in SETTINGS:
+        _ = asking.send(answer)
+    known.forget()
+    with pytest.raises(StopIteration):
+        asking.send(FILES[1])
+    assert asked(known, [*SETTINGS, FILES])
+
+
+def test_of_many_tables_those_asked_last_are_remembered() -> None:
+    known = KnownPackings(Clock(), tables_max=1)
+    asked(known, [*SETTINGS, FILES])
+    asked(known, [("EXPLAIN SELECT * FROM `u`", FILES[1])], TableName(("u",)))
+    assert asked(known, [FILES])
+
+
+def test_a_table_that_spark_is_late_to_plan_is_left_alone_for_a_while() -> None:
+    known = nothing_known()
+    assert asked(known, [*SETTINGS, (EXPLAIN, failed(FailureKind.DEADLINE))]) == {}
+    assert asked(known, []) == {}
+
+
 def test_iceberg_packs_its_own_files() -> None:
-    assert asked(KnownPackings(), [*SETTINGS, ICEBERG]) == {T: IcebergPacking(8)}
+    assert asked(nothing_known(), [*SETTINGS, ICEBERG]) == {T: IcebergPacking(8)}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +109,7 @@ def test_iceberg_packs_its_own_files() -> None:
     ],
 )
 def test_what_is_not_read_from_files_that_spark_packs_is_left_alone(text: str) -> None:
-    known = KnownPackings()
+    known = nothing_known()
     assert asked(known, [*SETTINGS, (EXPLAIN, plan(text))]) == {}
     assert asked(known, []) == {}
 
@@ -88,7 +128,7 @@ def test_what_is_not_read_from_files_that_spark_packs_is_left_alone(text: str) -
 def test_settings_that_are_chosen_or_not_understood_leave_all_to_spark(
     script: list[tuple[str, QueryResult]],
 ) -> None:
-    known = KnownPackings()
+    known = nothing_known()
     assert asked(known, script) == {}
     assert asked(known, []) == {}
 
@@ -104,4 +144,4 @@ def test_of_a_table_with_few_files_nothing_is_asked() -> None:
     files = FileIndex.of_rows([(f"file:/t/{n}", 5, 7, 1, "{}", None) for n in range(32)], {"x": "int"})
     assert worth_asking({T: files}, [T], saved_min=32) == set()
     assert worth_asking({T: files}, [T], saved_min=31) == {T}
-    assert played(packings([], KnownPackings(), 0.0, believed_s=300.0), []) == {}
+    assert played(packings([], nothing_known(), believed_s=300.0, deadline_s=5.0), []) == {}

@@ -7,6 +7,7 @@ from iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, rows, scan
 from test_session import failed, played
 
 from proxy.config import CatalogSection
+from proxy.in_vain import InVain
 from proxy.queries import FailureKind, QueryResult
 from proxy.snapshots import Scanned, Snapshots
 from rewriter import TableName, Unpinned
@@ -27,10 +28,17 @@ class Clock:
         return self.now
 
 
-def current(snapshots: Snapshots, script: Sequence[tuple[str, QueryResult]]) -> Scanned | Unpinned:
-    found: dict[TableName, Scanned | Unpinned] = played(snapshots.current({D}, CatalogSection()), script)
+def current(
+    snapshots: Snapshots, script: Sequence[tuple[str, QueryResult]], unanswered: InVain | None = None
+) -> Scanned | Unpinned:
+    asking = snapshots.current({D}, CatalogSection(), unanswered or nothing_in_vain())
+    found: dict[TableName, Scanned | Unpinned] = played(asking, script)
     (what,) = found.values()
     return what
+
+
+def nothing_in_vain() -> InVain:
+    return InVain(lambda: 0.0, believed_s=60.0)
 
 
 def test_a_version_that_reads_what_the_name_reads_is_the_current_one() -> None:
@@ -82,10 +90,29 @@ def test_an_empty_table_has_no_snapshot() -> None:
     assert current(Snapshots(Clock()), [(NAME, rows((empty,)))]) is Unpinned.PLAN_UNCLEAR
 
 
-def test_a_check_that_failed_is_made_again() -> None:
+@pytest.mark.parametrize(
+    ("late", "again"),
+    [
+        ([(NAME, failed(FailureKind.DEADLINE))], []),
+        ([(NAME, SAME), (VERSION, failed(FailureKind.DEADLINE))], [(NAME, SAME)]),
+    ],
+)
+def test_what_was_asked_in_vain_is_asked_again_after_a_while(
+    late: list[tuple[str, QueryResult]], again: list[tuple[str, QueryResult]]
+) -> None:
+    clock = Clock()
+    snapshots, unanswered = Snapshots(clock), InVain(clock, believed_s=60.0)
+    assert current(snapshots, late, unanswered) is Unpinned.PLAN_FAILED
+    clock.now = 59.0
+    assert current(snapshots, again, unanswered) is Unpinned.PLAN_FAILED
+    clock.now = 60.0
+    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)], unanswered) == NOW
+
+
+def test_what_one_user_asked_in_vain_another_one_may_be_told() -> None:
     snapshots = Snapshots(Clock())
-    assert current(snapshots, [(NAME, SAME), (VERSION, failed(FailureKind.DEADLINE))]) is Unpinned.PLAN_FAILED
-    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)]) == NOW
+    assert current(snapshots, [(NAME, failed(FailureKind.DEADLINE))], nothing_in_vain()) is Unpinned.PLAN_FAILED
+    assert current(snapshots, [(NAME, SAME), (VERSION, SAME)], nothing_in_vain()) == NOW
 
 
 def test_a_snapshot_that_is_gone_at_once_is_not_named() -> None:
@@ -109,5 +136,5 @@ def test_only_so_many_are_remembered() -> None:
     _ = current(snapshots, [(NAME, SAME), (VERSION, SAME)])
     e, other = TableName(("e",)), scan("ice.db.e")
     script = [(sql.replace("`d`", "`e`"), other) for sql in (NAME, VERSION)]
-    assert played(snapshots.current({e}, CatalogSection()), script).keys() == {e}
+    assert played(snapshots.current({e}, CatalogSection(), nothing_in_vain()), script).keys() == {e}
     assert current(snapshots, [(NAME, SAME), (VERSION, SAME)]) == NOW
