@@ -24,12 +24,22 @@ from proxy.snapshots import Scanned
 from proxy.store import ListKey
 from proxy.timings import Timings
 from proxy.writes import Fence
-from rewriter import VIEW_NESTING_MAX, Limits, Plan, SkipReason, Statement, TableName, Unpinned, plan
+from rewriter import (
+    VIEW_NESTING_MAX,
+    Limits,
+    Plan,
+    SkipReason,
+    Statement,
+    TableName,
+    Unpinned,
+    known_at,
+    pinned,
+    plan,
+)
 from rewriter.costs import PartitionCosts
 from rewriter.files import FileIndex
 from rewriter.partition_index import PartitionIndex
 from rewriter.splits import Packing
-from rewriter.versions import known_at, pinned
 
 T = TypeVar("T")
 Queries: TypeAlias = Generator[Query, QueryResult, T]

@@ -62,9 +62,9 @@ class KeyQuestions:
     def _age_s(self, question: Question) -> float:
         """How old an answer may be; 0 where none is remembered."""
         allowed_s = self.memory.staleness_s if self.memory is not None else 0.0
-        # It reads nothing that a write could change.
-        is_fixed = self.memory is not None and not question.tables
-        return max(allowed_s, self.shared.config.rewrite.key_snapshot_s) if is_fixed else allowed_s
+        if self.memory is None or not question.is_fixed:
+            return allowed_s
+        return max(allowed_s, self.shared.config.rewrite.key_snapshot_s)
 
     def _remembered(self, question: Question) -> Keys | None:
         age_s = self._age_s(question)

@@ -22,13 +22,10 @@ from rewriter.consumers import (
 from rewriter.cover import Box, Cover
 from rewriter.domain import Domain
 from rewriter.file_costs import FileCosts
-from rewriter.files import FileIndex, Selection
+from rewriter.files import FileIndex, Selection, spares_enough
 from rewriter.keyset import KeySet
 from rewriter.predicate import Predicate, Restriction, beside_uuids, cover_sql, doubts, met, nothing
 from rewriter.widen import column_by_column, widen
-
-# The part of the bytes that has to be skipped: Spark compares each row that it reads with the keys once more.
-_BYTES_SPARED_MIN = 0.1
 
 _BUCKET = re.compile(r"bucket\(\d+, (.+)\)", re.ASCII)
 
@@ -115,7 +112,7 @@ def files_left(cover: Cover, partitioning: Sequence[str], index: FileIndex | Non
 
 def skips_too_little(found: Selection | None) -> bool:
     """Whether nearly every file may hold a key, as far as that is known."""
-    return found is not None and found.total_bytes - found.kept_bytes < found.total_bytes * _BYTES_SPARED_MIN
+    return found is not None and not spares_enough(found.total_bytes - found.kept_bytes, found.total_bytes)
 
 
 def _bucketed(partitioning: Sequence[str]) -> frozenset[str]:

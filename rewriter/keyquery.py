@@ -54,6 +54,11 @@ class KeyQuery:
     repeating: str = field(default="", compare=False)
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether its answer cannot change: it reads nothing but what is named at a snapshot."""
+        return not self.tables
+
+    @property
     def answer_rows_max(self) -> int:
         """The rows of an answer that can be used."""
         return self.rows_max + bool(self.assumes)

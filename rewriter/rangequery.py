@@ -40,6 +40,11 @@ class RangeQuery:
     repeating: str = ""
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether its answer cannot change: it reads nothing but what is named at a snapshot."""
+        return not self.tables
+
+    @property
     def columns(self) -> tuple[KeyColumn, ...]:
         """The one column."""
         return (self.column,)

@@ -161,7 +161,7 @@ def _splits(said: ScanPredicate, packing: Packing | None, limits: Limits) -> Gro
 def _checks(reducers: Sequence[tuple[Reducer, Keys | None]]) -> tuple[str, ...]:
     """One for each key query that could answer otherwise now, each once. Raises UnreadableKeyError."""
     asked = [(reducer.key_query, keys) for reducer, keys in reducers if keys is not None]
-    return tuple(dict.fromkeys(check(question, keys) for question, keys in asked if question.tables))
+    return tuple(dict.fromkeys(check(question, keys) for question, keys in asked if not question.is_fixed))
 
 
 def _usable(reducer: Reducer, answer: KeyAnswer) -> KeyAnswer:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from rewriter.buckets import bucket_predicate
 from rewriter.costs import Costs
 from rewriter.cover import Box, Cover
-from rewriter.files import FileIndex, Selection, file_hint
+from rewriter.files import FileIndex, Selection, file_hint, spares_enough
 from rewriter.iceberg import files_left, iceberg_predicate, skips_too_little
 from rewriter.limits import Limits
 from rewriter.partition_predicate import Budget, render
@@ -27,10 +27,6 @@ from rewriter.splits import Packing
 
 # Boxes of covers that are met with one another: thousands of pairs and a long filter would be millions.
 _BOXES_MET_MAX = 10_000
-
-# The part of the bytes in the partitions that are read that a hint has to spare: Spark compares each row that it
-# reads with the hint once more, which made a scan of few columns a sixth slower.
-_BYTES_SPARED_MIN = 0.1
 
 
 @dataclass(frozen=True)
@@ -186,7 +182,7 @@ def _file_predicate(
     read = _in_lower_case(partitions) if partitions is not None else Cover.all()
     found = index.misses(_projected(asked, inside), _met(read, _projected(scan.own, columns)))
     text, named = file_hint(found.misses, chars_max)
-    if sum(facts.size_bytes for facts in named) < found.total_bytes * _BYTES_SPARED_MIN:
+    if not spares_enough(sum(facts.size_bytes for facts in named), found.total_bytes):
         text, named = "", ()
     are_named = {facts.identity for facts in named}
     sizes = found.kept_sizes + tuple(f.size_bytes for f in found.misses if f.identity not in are_named)

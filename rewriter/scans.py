@@ -74,7 +74,7 @@ def checked(planned: tuple[PlannedScan, ...]) -> tuple[PlannedScan, ...]:
 def _checked(scan: PlannedScan) -> PlannedScan:
     if not scan.reducers or can_be_checked(scan.facts):
         return scan
-    lasting = tuple(reducer for reducer in scan.reducers if not reducer.key_query.tables)
+    lasting = tuple(reducer for reducer in scan.reducers if reducer.key_query.is_fixed)
     return replace(scan, reducers=lasting, skip=None if lasting else SkipReason.STRICT_TABLE)
 
 
