@@ -32,14 +32,14 @@ def index_of(*files: tuple[int, int, int]) -> FileIndex:
     """An index of files by their lowest and highest value, and their bytes."""
     said = (
         (
-            f"{low}",
+            f"{number}",
             size,
             1,
             1,
             json.dumps({"k": {"type": "int", "low": f"{low}", "high": f"{high}", "nulls": 0}}),
             None,
         )
-        for low, high, size in files
+        for number, (low, high, size) in enumerate(files)
     )
     return FileIndex.of_rows(said, {"k": "int"})
 
