@@ -25,6 +25,7 @@ from proxy.writes import Fence
 from rewriter import (
     Limits,
     Plan,
+    Question,
     Rewrite,
     Rule,
     SkipReason,
@@ -82,6 +83,8 @@ class Decision:
     unpinned: Mapping[TableName, Unpinned] = field(default_factory=dict)
     # What the files of Iceberg facts are. Only explain asks.
     counts: Mapping[TableName, FileCounts] = field(default_factory=dict)
+    # How old the keys were, in seconds, that had not to be asked for; for explain.
+    key_ages: Mapping[Question, float] = field(default_factory=dict)
     # What of it was put aside because it did harm; for explain.
     put_aside: tuple[PutAside, ...] = ()
 
@@ -169,7 +172,26 @@ class Decider:
             counts = yield from self._asking.file_counts(decision.plan, timings)
         timings.total_s = self._clock() - start
         partitions = {**decision.partitions, **_indexes(listed)}
-        return replace(decision, partitions=partitions, counts=counts, put_aside=self._put_aside(decision))
+        return replace(
+            decision,
+            partitions=partitions,
+            counts=counts,
+            key_ages=self._key_ages(decision, terms, start),
+            put_aside=self._put_aside(decision),
+        )
+
+    def _key_ages(self, decision: Decision, terms: Terms, start: float) -> dict[Question, float]:
+        """How old the keys were as the decision began: those that are younger were asked for by it."""
+        if terms.state is None or decision.rewrite is None:
+            return {}
+        used = {
+            reducer.key_query
+            for scan in decision.rewrite.scans
+            for reducer, keys in scan.reducers
+            if keys is not None
+        }
+        asked_at = {question: self._shared.keys.asked_at(terms.state, question) for question in used}
+        return {question: start - at for question, at in asked_at.items() if at is not None and at < start}
 
     def _put_aside(self, decision: Decision) -> tuple[PutAside, ...]:
         """What is put aside of a statement. Other tables and shapes are nobody's business here."""

@@ -10,19 +10,23 @@ import msgspec
 
 from proxy.decision import Decision
 from proxy.timings import Timings
-from rewriter import Keys, KeySet, Question, ScanOutcome, SkipReason
+from rewriter import Keys, KeySet, Question, Reducer, ScanOutcome, SkipReason
 from rewriter.partition_index import PartitionIndex
 from rewriter.partition_values import NotIndexableError
 from rewriter.partitions import kept
 
 
 class ReducerView(msgspec.Struct):
-    """What shrinks a fact scan. `keys` is how many distinct keys were found, null where nobody asked."""
+    """What shrinks a fact scan. `keys` is how many distinct keys were found, null where nobody asked.
+
+    `keys_age_s` is how old they were where they had not to be asked for, null where they had.
+    """
 
     columns: list[str]
     join: str
     key_query: str
     keys: int | None
+    keys_age_s: float | None
 
 
 class CountView(msgspec.Struct):
@@ -126,8 +130,7 @@ def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
         table=str(reference.name),
         alias=outcome.scan.alias,
         reducers=[
-            ReducerView(list(reducer.columns), reducer.join, _asked_first(reducer.key_query), _count(keys))
-            for reducer, keys in outcome.reducers
+            _reducer(reducer, keys, decision.key_ages.get(reducer.key_query)) for reducer, keys in outcome.reducers
         ],
         predicate=outcome.predicate,
         exact=outcome.exact,
@@ -149,6 +152,12 @@ def _iceberg(outcome: ScanOutcome, decision: Decision) -> IcebergView | None:
     if counts is None:
         return IcebergView(partitioned_by, None, None, None)
     return IcebergView(partitioned_by, counts.partition_specs, counts.delete_files, counts.delete_bytes)
+
+
+def _reducer(reducer: Reducer, keys: Keys | None, age_s: float | None) -> ReducerView:
+    asked = _asked_first(reducer.key_query)
+    age_s = round(age_s, 1) if age_s is not None else None
+    return ReducerView(list(reducer.columns), reducer.join, asked, _count(keys), age_s)
 
 
 def _asked_first(question: Question) -> str:
@@ -220,7 +229,7 @@ def _scan_lines(scan: ScanView) -> list[str]:
         lines += [
             f"  reduced by   {reducer.join}",
             f"  key query    {reducer.key_query}",
-            f"  keys         {_known(reducer.keys)}",
+            f"  keys         {_known(reducer.keys)}{_aged(reducer.keys_age_s)}",
         ]
     if scan.predicate is not None:
         lines.append(f"  predicate    {_without_files(scan.predicate)}")
@@ -264,6 +273,10 @@ def _counted(found: re.Match[str]) -> str:
 
 def _megabytes(size: int | None) -> str:
     return "unknown" if size is None else f"{size / 1e6:,.1f} MB"
+
+
+def _aged(age_s: float | None) -> str:
+    return "" if age_s is None else f", read {age_s:g} s before"
 
 
 def _known(count: Any) -> str:

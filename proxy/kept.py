@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from threading import Lock
+from threading import RLock
 from typing import Generic, Protocol, TypeVar
 
 
@@ -27,7 +27,8 @@ class Kept(Generic[K, W]):
 
     def __init__(self, weight_max: int) -> None:
         self._weight_max = weight_max
-        self._lock = Lock()
+        # A question that was given up says so as it is collected, which may be while this thread holds the lock.
+        self._lock = RLock()
         self._values: OrderedDict[K, W] = OrderedDict()
         self._weight = 0
         # Those that some session is fetching at this moment: others go on without.

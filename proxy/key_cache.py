@@ -58,6 +58,12 @@ class KeyCache:
             self._keep(state, question, entry)
             return entry.keys
 
+    def asked_at(self, state: bytes, question: Question) -> float | None:
+        """When the keys that are kept were asked for, whether they still hold or not."""
+        with self._lock:
+            entry = self._entries.get((state, question))
+            return entry.asked_at if entry is not None else None
+
     def put(  # noqa: PLR0913 - what an entry is made of
         self,
         state: bytes,
@@ -96,4 +102,5 @@ def _size_bytes(question: Question, keys: Keys) -> int:
     rows = keys.rows if isinstance(keys, KeySet) else keys.ranges
     texts = sum(len(value) for row in rows for value in row if isinstance(value, str))
     width = len(question.columns) if isinstance(keys, KeySet) else 2
-    return _ENTRY_BYTES + len(question.sql) + len(rows) * width * _KEY_BYTES + texts
+    asked = len(question.sql) + len(question.repeating) + len(question.unbounded)
+    return _ENTRY_BYTES + asked + len(rows) * width * _KEY_BYTES + texts

@@ -262,6 +262,16 @@ def test_a_table_of_one_spec_without_deletes_is_nothing_to_tell_of(stage: Stage)
     assert "specs" not in text(explained)
 
 
+def test_explain_says_how_old_keys_are_that_were_not_asked_for(stage: Stage) -> None:
+    one = stage.session()
+    first = view(played(one.explain(SQL, run_key_queries=True), [*DESCRIBE, *PINNED, *LISTED, COUNTS]))
+    stage.now = 12.0
+    again = view(played(one.explain(SQL, run_key_queries=True), [NOW, COUNTS]))
+    ages = [[reducer.keys_age_s for reducer in explained.scans[0].reducers] for explained in (first, again)]
+    assert ages == [[None], [12.0]]
+    assert "keys         2, read 12 s before" in text(again)
+
+
 def test_explain_without_key_queries_names_no_snapshot(stage: Stage) -> None:
     explained = view(played(stage.session().explain(SQL, run_key_queries=False), DESCRIBE))
     assert explained.snapshots == []
