@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pipeline.compaction_batches import batches, statements
 from pipeline.compaction_index import KnownSkew, Merged, update_index
 from pipeline.compaction_plan import Limits, PartitionPlan
 from pipeline.errors import PipelineError
 from pipeline.exchange import go_away
 from pipeline.exchange_record import Exchange
-from pipeline.merging import GROUPS_PER_STATEMENT, Group, Merger
+from pipeline.merging import Group, Merger
 from pipeline.partitions import Locations
 from pipeline.small_files import SmallFiles, sorted_by
 from pipeline.spark import Progress
@@ -27,9 +28,6 @@ _NESTED = re.compile("struct|array|map|variant")
 
 # Others change what is read of a file, such as pathGlobFilter and ignoreCorruptFiles.
 _KNOWN_OPTIONS = frozenset({"path", "serialization.format", "compression", "parquet.compression", "orc.compress"})
-
-# Written before any of it is shown, and lost when the command is killed as it writes.
-BATCH_BYTES = 16 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +118,17 @@ class _Compacting:
             self.request.where, order, self.request.limits
         )
         work = _Batches(self, Merger.of(spark, storage, table, order), skew, locations)
+        journeys = self.workspace.journeys(self.progress)
         merged: list[Merged] = []
         gone: list[PartitionPlan] = []
-        for first, batch in _batches(plans):
+        for first, batch in batches(plans):
             self.progress(f"Compacting partitions {first + 1} to {first + len(batch)} of {len(plans)}")
             for plan, files in work.run(first, batch):
                 gone.append(plan)
                 merged += files
-        self.workspace.journeys(self.progress).settle()
+            # The next batch may take long.
+            journeys.tend()
+        journeys.settle()
         self.spark.catalog.refreshTable(self.table.sql_name)
         return Compacted(
             len(gone),
@@ -163,6 +164,7 @@ class _Batches:
     def run(self, first: int, plans: Sequence[PartitionPlan]) -> Iterator[tuple[PartitionPlan, list[Merged]]]:
         """The partitions that went away, each with its new files."""
         storage = self.work.workspace.storage
+        self._check_space(plans)
         made = self._merge(plans, first)
         self.locations.refresh()
         for number, plan in enumerate(plans, first):
@@ -174,13 +176,24 @@ class _Batches:
                 storage.copy(f"{plan.directory}/{file.name}".removeprefix("/"), f"{prepared}/place/{file.name}")
             for one in files:
                 storage.copy(f"{prepared}/place/{one.name}", f"{prepared}/ready/{one.name}")
-            if self._go_away(prepared, self._exchange(plan, files, number)):
+            exchange = self._exchange(plan, files, number)
+            if go_away(storage, self.locations, prepared, exchange, time.time):
                 yield plan, files
+
+    def _check_space(self, plans: Sequence[PartitionPlan]) -> None:
+        needed_bytes = sum(plan.needed_bytes for plan in plans)
+        free_bytes = self.work.workspace.storage.free_bytes()
+        if free_bytes is not None and free_bytes < needed_bytes:
+            raise PipelineError(
+                f"{self.work.workspace.storage.root}: {len(plans)} partitions are compacted at once, which takes "
+                f"{needed_bytes >> 20} MB, and {free_bytes >> 20} MB are left. Nothing of them was written: free "
+                f"some, or choose fewer partitions with --where"
+            )
 
     def _merge(self, plans: Sequence[PartitionPlan], first: int) -> dict[str, list[Merged]]:
         """Writes the merged files of all the partitions, by codec, and puts each where it is prepared."""
         made: dict[str, list[Merged]] = {plan.directory: [] for plan in plans}
-        for count, (codec, groups) in enumerate(_statements(plans, first)):
+        for count, (codec, groups) in enumerate(statements(plans, first)):
             written = self.merger.merge(
                 [group for _, _, group in groups],
                 codec,
@@ -208,39 +221,5 @@ class _Batches:
             tuple(file.name for file in files),
             request.grace_s,
             request.keep_s,
+            self.locations.born_ms(plan.directory) or 0,
         )
-
-    def _go_away(self, prepared: str, exchange: Exchange) -> bool:
-        steps = go_away(self.work.workspace.storage, self.locations, prepared, exchange, time.time())
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                return bool(done.value)
-
-
-def _batches(plans: Sequence[PartitionPlan]) -> Iterator[tuple[int, list[PartitionPlan]]]:
-    """Batches of the plans, each with the number of its first one."""
-    first = groups = size_bytes = 0
-    for end, plan in enumerate(plans, 1):
-        groups += len(plan.groups)
-        size_bytes += plan.rewritten_bytes
-        if groups >= GROUPS_PER_STATEMENT or size_bytes >= BATCH_BYTES or end == len(plans):
-            yield first, list(plans[first:end])
-            first, groups, size_bytes = end, 0, 0
-
-
-def _statements(
-    plans: Sequence[PartitionPlan], first: int
-) -> Iterator[tuple[str | None, list[tuple[int, str, Group]]]]:
-    """The groups of the partitions, by codec, so many at a time as one statement writes."""
-    by_codec: dict[str | None, list[tuple[int, str, Group]]] = {}
-    for number, plan in enumerate(plans, first):
-        for candidates in plan.groups:
-            kind = candidates[0].kind
-            paths = tuple(f"{plan.directory}/{one.file.name}".removeprefix("/") for one in candidates)
-            group = Group(paths, tuple(one.identity for one in candidates), kind.bucket)
-            by_codec.setdefault(kind.codec, []).append((number, plan.directory, group))
-    for codec, groups in by_codec.items():
-        for start in range(0, len(groups), GROUPS_PER_STATEMENT):
-            yield codec, groups[start : start + GROUPS_PER_STATEMENT]

@@ -78,6 +78,11 @@ class PartitionPlan:
         """What is written again, merged or copied."""
         return sum(file.size_bytes for file in (*self.merged, *self.kept))
 
+    @property
+    def needed_bytes(self) -> int:
+        """What it takes of the disk: what is merged is shown at one place, and comes home from another."""
+        return self.rewritten_bytes + sum(file.size_bytes for file in self.merged)
+
     def pays(self, limits: Limits) -> bool:
         """Files saved against bytes rewritten."""
         is_enough = len(self.merged) >= limits.files_min

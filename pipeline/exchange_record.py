@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+import re
+from dataclasses import asdict, dataclass, replace
 
 from pipeline.storage import Storage, StoredFile
 
 PLACES = ".starpruner-compacted"
 
-# The later one counts where a killed process left two.
-STAGES = LEFT, COMING_HOME, AWAY = "left.json", "home.json", "away.json"
+# At the second place; on its way home, where files come and go; home again, with the second place kept for a
+# while; and done, so that what is left can be deleted.
+STAGES = AWAY, COMING_HOME, LEFT, OVER = "away", "coming home", "left", "over"
+
+_RECORD = re.compile(r"record-(\d+)\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +31,15 @@ class Exchange:
     # How long statements may read the old files, and then what was seen while the partition was away.
     grace_s: float
     keep_s: float
-    # When the stage began.
-    since_s: float = 0.0
+    # When the catalog got the partition: one of the same name that was made later is another.
+    born_ms: int = 0
+    stage: str = AWAY
+    # When the stage began; None until the catalog has certainly been told of it.
+    since_s: float | None = None
     # Written by others while it was away, and copied home.
     carried: tuple[StoredFile, ...] = ()
+    # The record with the highest number counts, where a killed process left two.
+    number: int = 0
 
     @property
     def root(self) -> str:
@@ -42,6 +51,11 @@ class Exchange:
         """Where readers find its rows while it is away."""
         return f"{self.root}/place"
 
+    @property
+    def placed(self) -> frozenset[str]:
+        """Files of the second place that only a statement can have deleted that replaced its rows."""
+        return frozenset((*self.made, *(file.name for file in (*self.kept, *self.carried))))
+
     def at_home(self, name: str) -> str:
         """A file in its own directory."""
         return f"{self.directory}/{name}".removeprefix("/")
@@ -50,37 +64,59 @@ class Exchange:
         """What a file is called that was carried over: always the same, so that it is carried once."""
         return f"{self._late}{file.modified_ms}-{file.name}"
 
+    def is_copy(self, name: str) -> bool:
+        """Whether a file was carried over, from either side."""
+        return name.startswith(self._late)
+
     def is_ours(self, file: StoredFile) -> bool:
         """Whether a file of the second place need not be carried home."""
         known = {*self.made, *(kept.name for kept in self.kept)}
-        return file.name in known or file.name.startswith(self._late) or file in self.carried
+        return file.name in known or self.is_copy(file.name) or file in self.carried
+
+    def is_ours_at_home(self, file: StoredFile) -> bool:
+        """Whether a file of its own directory is one that was there when it left, or that came home with it."""
+        return file in self.merged or file in self.kept or file.name in self.made or self.is_copy(file.name)
 
     @property
     def _late(self) -> str:
         return f"late-{self.id}-"
 
 
-def exchanges(storage: Storage) -> list[tuple[str, Exchange]]:
-    """All partitions on their way, each with the stage it is in."""
-    found = []
-    for name in storage.names(PLACES):
-        texts = ((stage, storage.read(f"{PLACES}/{name}/{stage}")) for stage in STAGES)
-        known = next(((stage, _parsed(text)) for stage, text in texts if text is not None), None)
-        # Without a record it is what a store left whose rename copies, or what a statement left that cleared the
-        # whole table and wrote to this place since. Nobody can tell, so it stays.
-        if known is not None:
-            found.append(known)
-    return found
+def exchanges(storage: Storage) -> list[Exchange]:
+    """All partitions on their way."""
+    found = (_read(storage, f"{PLACES}/{name}") for name in storage.names(PLACES))
+    # Without a record it is what a store left whose rename copies, or what a statement left that cleared the
+    # whole table and wrote to this place since. Nobody can tell, so it stays.
+    return [exchange for exchange in found if exchange is not None]
 
 
-def write_record(storage: Storage, path: str, exchange: Exchange) -> None:
+def write_record(storage: Storage, root: str, exchange: Exchange) -> None:
     """Writes it down as a whole or not at all."""
+    path = f"{root}/record-{exchange.number}.json"
     # Renamed when it is whole.
     storage.delete(f"{path}.new")
     storage.create(f"{path}.new", json.dumps(asdict(exchange), ensure_ascii=False))
-    # Of a process that was killed here; the record of the stage before still stands.
-    storage.delete(path)
     storage.move(f"{path}.new", path)
+
+
+def advance(storage: Storage, exchange: Exchange) -> Exchange:
+    """Writes down what it is now, and forgets what it was."""
+    following = replace(exchange, number=exchange.number + 1)
+    write_record(storage, exchange.root, following)
+    for number in _numbers(storage, exchange.root):
+        if number < following.number:
+            storage.delete(f"{exchange.root}/record-{number}.json")
+    return following
+
+
+def _read(storage: Storage, root: str) -> Exchange | None:
+    numbers = _numbers(storage, root)
+    text = storage.read(f"{root}/record-{max(numbers)}.json") if numbers else None
+    return None if text is None else _parsed(text)
+
+
+def _numbers(storage: Storage, root: str) -> list[int]:
+    return [int(match[1]) for name in storage.names(root) if (match := _RECORD.fullmatch(name))]
 
 
 def _parsed(text: str) -> Exchange:

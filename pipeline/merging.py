@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
@@ -38,7 +39,15 @@ _SETTINGS = {
     # What cannot be read is not left out.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
+    # Spark's own files tell which calendar their old dates are of. Of others a reader may say which, and what is
+    # written here would fix one answer for all.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "EXCEPTION",
+    "spark.sql.parquet.int96RebaseModeInRead": "EXCEPTION",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
 }
+# What Spark says of a date before 1582, or a timestamp before 1900, in a file whose writer is not known.
+_ANCIENT = "READ_ANCIENT_DATETIME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +113,12 @@ class Merger:
             options["compression"] = codec
         frames = [self._frame(group) for group in groups]
         union = functools.reduce(DataFrame.union, frames)
-        union.write.format(self.table.provider).options(**options).save(self.storage.absolute(directory))
+        try:
+            union.write.format(self.table.provider).options(**options).save(self.storage.absolute(directory))
+        except PySparkException as error:
+            if _ANCIENT not in str(error):
+                raise
+            raise self._unclear_calendar(error) from error
         written = self._by_number(directory)
         made = [written.get(number) for number in range(len(groups))]
         self._check(groups, made)
@@ -123,6 +137,14 @@ class Merger:
         reader = self.session.read.format(self.table.provider).option("mergeSchema", "true")
         found = reader.load([self._plain(path) for path in paths]).schema
         return [field.name for field in found.fields if known.get(field.name.lower()) != field.dataType]
+
+    def _unclear_calendar(self, error: PySparkException) -> PipelineError:
+        return PipelineError(
+            f"{self.table.index_name} has dates before 1582 or timestamps before 1900 in files that do not tell "
+            f"which calendar they are of: spark.sql.parquet.datetimeRebaseModeInRead and int96RebaseModeInRead "
+            f"decide what a reader sees, and merged files would fix one reading for good. Write these rows again "
+            f"with Spark, or leave their partitions out with --where. Spark said: {str(error).splitlines()[0]}"
+        )
 
     def _frame(self, group: Group) -> DataFrame:
         frame = self._read(group.paths).coalesce(1)

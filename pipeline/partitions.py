@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -27,6 +28,18 @@ def known_directories(spark: SparkSession, storage: Storage, table: Table) -> di
 
     Both are relative to the table; they differ where a partition was given a LOCATION of its own.
     """
+    return {name: known.place for name, known in _known(spark, storage, table).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the catalog says of a partition."""
+
+    place: str
+    born_ms: int
+
+
+def _known(spark: SparkSession, storage: Storage, table: Table) -> dict[str, _Known]:
     if not (table.partition_columns and table.tracks_partitions):
         return {}
     catalog = jvm_session(spark).sessionState().catalog()
@@ -37,9 +50,8 @@ def known_directories(spark: SparkSession, storage: Storage, table: Table) -> di
     for partition in collections.asJava(catalog.listPartitions(described.identifier(), nothing)):
         spec = collections.asJava(partition.spec())
         name = "/".join(_directory(spark, column, spec[column]) for column in table.partition_columns)
-        found[name] = _relative(
-            storage, str(jvm(spark).org.apache.hadoop.fs.Path(partition.location()).toString())
-        )
+        place = str(jvm(spark).org.apache.hadoop.fs.Path(partition.location()).toString())
+        found[name] = _Known(_relative(storage, place), int(partition.createTime()))
     return found
 
 
@@ -50,20 +62,28 @@ class Locations:
         self._spark = spark
         self._storage = storage
         self._table = table
-        self._places: dict[str, str] = {}
+        self._known: dict[str, _Known] = {}
 
     def refresh(self) -> None:
         """Asks the catalog anew."""
         self._spark.catalog.refreshTable(self._table.sql_name)
-        self._places = self._read()
+        self._known = self._read()
 
     def directories(self) -> list[str]:
         """All partitions."""
-        return sorted(self._places)
+        return sorted(self._known)
 
     def place(self, directory: str) -> str | None:
         """The place of a partition, relative to the table's directory; None if there is no such partition."""
-        return self._places.get(directory)
+        return self._known[directory].place if directory in self._known else None
+
+    def born_ms(self, directory: str) -> int | None:
+        """When the catalog got the partition, which no change of its place changes."""
+        return self._known[directory].born_ms if directory in self._known else None
+
+    def readers(self, path: str) -> list[str]:
+        """The partitions whose place is this path, or is below it."""
+        return [name for name, known in self._known.items() if f"{known.place}/".startswith(f"{path}/")]
 
     def put(self, directory: str, place: str) -> None:
         """Says in one step that it is there."""
@@ -73,17 +93,18 @@ class Locations:
                 f"ALTER TABLE {self._table.sql_name}{clause} "
                 f"SET LOCATION {_literal(self._storage.absolute(place))}"
             )
-        self._places[directory] = place
+        self._known[directory] = replace(self._known[directory], place=place)
 
     def owns_files(self) -> bool:
         """Whether dropping a partition drops its files."""
         return bool(self._described().tableType().name() == "MANAGED")
 
-    def _read(self) -> dict[str, str]:
+    def _read(self) -> dict[str, _Known]:
         if self._table.partition_columns:
-            return known_directories(self._spark, self._storage, self._table)
-        location = jvm(self._spark).org.apache.hadoop.fs.Path(self._described().location())
-        return {"": _relative(self._storage, str(location.toString()))}
+            return _known(self._spark, self._storage, self._table)
+        described = self._described()
+        location = jvm(self._spark).org.apache.hadoop.fs.Path(described.location())
+        return {"": _Known(_relative(self._storage, str(location.toString())), int(described.createTime()))}
 
     def _described(self) -> Any:
         catalog = jvm_session(self._spark).sessionState().catalog()

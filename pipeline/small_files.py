@@ -56,7 +56,7 @@ class SmallFiles:
         """What is worth it, the partitions that gain most for each byte first."""
         self.progress(f"{self.table.index_name}: listing files")
         directories = self._chosen(where)
-        ranks = self._ranks(order, limits) if order else {}
+        ranks = self._ranks(where, order, limits) if order else {}
         is_bucketed = bool(_rows(self.spark, self.table, "Bucket Columns"))
         plans = [
             plan_partition(directory, candidates, limits.target_bytes)
@@ -104,8 +104,8 @@ class SmallFiles:
         by_name = {name.lower(): value for name, value in partition_values(self.spark, directory)}
         return [by_name[name.lower()] for name in self.table.partition_columns]
 
-    def _ranks(self, order: Sequence[str], limits: Limits) -> Mapping[str, int]:
-        """The small files by the least and the greatest value of the leading column.
+    def _ranks(self, where: str | None, order: Sequence[str], limits: Limits) -> Mapping[str, int]:
+        """The small files of the chosen partitions by the least and the greatest value of the leading column.
 
         Neighbours in this order become one file: files that did not overlap do not afterwards, and no value is
         between the bounds of more than one file more.
@@ -113,6 +113,7 @@ class SmallFiles:
         column = f.col(quoted(order[0]))
         rows = (
             self.spark.table(self.table.sql_name)
+            .where(where or "true")
             .where(f.col("_metadata.file_size") < int(limits.target_bytes * SMALL_SHARE))
             .groupBy(f.col("_metadata.file_path").alias("path"))
             .agg(f.min(column).alias("low"), f.max(column).alias("high"))

@@ -12,6 +12,8 @@ from pipeline.errors import PipelineError
 
 # What `hdfs dfs -put` is still writing; Spark does not read it either.
 _UNFINISHED = "._COPYING_"
+# Java's greatest long: what Hadoop's file systems say of a capacity that they do not know.
+_UNLIMITED = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +86,32 @@ class Storage:
         """What a directory holds, its hidden files too."""
         return int(self._files.getContentSummary(self._path(path)).getLength())
 
+    def file_bytes(self, path: str) -> int | None:
+        """The size of a file; None if there is none."""
+        return int(self._files.getFileStatus(self._path(path)).getLen()) if self.exists(path) else None
+
+    def free_bytes(self) -> int | None:
+        """What is left on the file system; None where it does not tell, as object stores do not."""
+        status = self._files.getStatus(self._root)
+        free_bytes = int(status.getRemaining())
+        return free_bytes if 0 < int(status.getCapacity()) < _UNLIMITED else None
+
     def move(self, source: str, target: str) -> None:
         """Renames a file, in one step on every file system that has such a step; makes the target's directory."""
         path = self._path(target)
         self._files.mkdirs(path.getParent())
         if not self._files.rename(self._path(source), path):
             raise PipelineError(f"{self.root}: the file system refused to rename {source} to {target}")
+
+    def complete_move(self, source: str, target: str) -> None:
+        """Moves a file to a name of its own, also where a store was stopped in this that renames by copying."""
+        moved_bytes = self.file_bytes(target)
+        if moved_bytes is not None and moved_bytes == self.file_bytes(source):
+            self.delete(source)
+            return
+        if moved_bytes is not None:
+            self.delete(target)
+        self.move(source, target)
 
     def copy(self, source: str, target: str) -> None:
         """Copies a file, byte for byte; under its own name it is there as a whole or not at all."""

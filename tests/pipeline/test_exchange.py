@@ -72,8 +72,11 @@ class Disk(Storage):
         return sorted({one[len(path) + 1 :].split("/")[0] for one in self.content if one.startswith(f"{path}/")})
 
     def stored(self, path: str) -> list[StoredFile]:
-        found = [(name, self.content.get(f"{path}/{name}")) for name in self.names(path) if name[0] != "."]
+        found = [(name, self.content.get(f"{path}/{name}")) for name in self.names(path) if name[0] not in "._"]
         return [StoredFile(name, len(str(known[0])), known[1]) for name, known in found if known is not None]
+
+    def file_bytes(self, path: str) -> int | None:
+        return len(str(self.content[path][0])) if path in self.content else None
 
     def move(self, source: str, target: str) -> None:
         self.change()
@@ -86,9 +89,11 @@ class Disk(Storage):
         self.write(target, self.content[source][0])
 
     def delete(self, path: str) -> None:
-        self.change()
-        for one in [one for one in self.content if one == path or one.startswith(f"{path}/")]:
-            del self.content[one]
+        # A directory is not deleted in one step, and its record may well be the last to go.
+        for one in sorted(self.content, reverse=True):
+            if one == path or one.startswith(f"{path}/"):
+                self.change()
+                self.content.pop(one, None)
 
     def read(self, path: str) -> str | None:
         return str(self.content[path][0]) if path in self.content else None
@@ -100,11 +105,12 @@ class Disk(Storage):
 
 
 class Catalog:
-    """Where one partition is."""
+    """Where partitions are, and since when there are such."""
 
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
         self.places: dict[str, str] = {HOME: HOME}
+        self.born: dict[str, int] = {HOME: 1}
         self.is_managed = True
 
     def refresh(self) -> None:
@@ -112,6 +118,12 @@ class Catalog:
 
     def place(self, directory: str) -> str | None:
         return self.places.get(directory)
+
+    def born_ms(self, directory: str) -> int | None:
+        return self.born[directory] if directory in self.places else None
+
+    def readers(self, path: str) -> list[str]:
+        return [name for name, place in self.places.items() if f"{place}/".startswith(f"{path}/")]
 
     def put(self, directory: str, place: str) -> None:
         self.disk.change()
@@ -128,6 +140,7 @@ class World:
         self.disk = Disk()
         self.catalog = Catalog(self.disk)
         self.time_s = 0.0
+        self.said: list[str] = []
         self.exchange = Exchange(
             "x-0",
             HOME,
@@ -136,19 +149,19 @@ class World:
             ("merged",),
             GRACE_S,
             KEEP_S,
+            born_ms=1,
         )
 
     def compact(self) -> bool:
-        steps = go_away(self.disk, self.catalog, PREPARED, self.exchange, self.time_s)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                self.settle()
-                return bool(done.value)
+        has_left = go_away(self.disk, self.catalog, PREPARED, self.exchange, lambda: self.time_s)
+        self.settle()
+        return has_left
 
     def settle(self) -> None:
-        Journeys(self.disk, self.catalog, lambda _: None, lambda: self.time_s, self.pass_time).settle()
+        self.journeys().settle()
+
+    def journeys(self) -> Journeys:
+        return Journeys(self.disk, self.catalog, self.said.append, lambda: self.time_s, self.pass_time)
 
     def pass_time(self, seconds: float) -> None:
         self.time_s += seconds
@@ -158,6 +171,13 @@ class World:
         place = self.catalog.place(HOME)
         assert place is not None
         return self.disk.rows(place)
+
+    def killed_at(self, change: int) -> None:
+        """Compacts until the process is killed, if it gets so far; what comes then is another one."""
+        self.disk.kill_at = change
+        with suppress(KilledError):
+            self.compact()
+        self.disk.kill_at = -1
 
     def end(self) -> None:
         """The next command comes, and one when all is over."""
@@ -169,6 +189,14 @@ class World:
 
     def is_home_and_clean(self) -> bool:
         return self.catalog.places == {HOME: HOME} and not self.disk.exists(PLACES)
+
+
+def away() -> World:
+    """A partition at its second place, and nobody at work."""
+    world = World()
+    assert go_away(world.disk, world.catalog, PREPARED, world.exchange, lambda: world.time_s)
+    assert world.catalog.places[HOME] == world.exchange.place
+    return world
 
 
 def changes() -> Iterator[int]:
@@ -218,9 +246,8 @@ def test_what_is_appended_at_any_moment_is_there_once_though_the_process_is_kill
                     place = HOME if place_of == "as it was" else world.catalog.places[HOME]
                     world.disk.write(f"{place}/theirs", (9,))
 
-            world.disk.between, world.disk.kill_at = append, killed
-            with suppress(KilledError):
-                world.compact()
+            world.disk.between = append
+            world.killed_at(killed)
             done = world.disk.changes
             assert world.seen() - Counter((9,)) == BEFORE, (appended, killed)
             world.end()
@@ -261,21 +288,130 @@ def test_a_statement_that_replaces_the_rows_at_home_has_the_last_word() -> None:
         assert world.is_home_and_clean()
 
 
-def test_rows_that_a_statement_replaced_at_the_second_place_are_not_undone() -> None:
-    for killed in (6, 8, 10):
-        world = World()
-        world.disk.kill_at = killed
-        with suppress(KilledError):
+class Replacement:
+    """A statement that replaces all rows by a 7, as Spark's do: it reads the catalog, and writes later."""
+
+    def __init__(self, world: World, kind: str, read_at: int, written_at: int) -> None:
+        self.world, self.kind, self.read_at, self.written_at = world, kind, read_at, written_at
+        self.place: str | None = None
+        self.is_done = False
+
+    def between(self, change: int) -> None:
+        if change == self.read_at:
+            self.place = self.world.catalog.places[HOME]
+        if change == self.written_at and self.place is not None and not self.is_done:
+            self.write(self.place)
+
+    def write(self, place: str) -> None:
+        self.is_done = True
+        disk = self.world.disk
+        # INSERT OVERWRITE of one partition by name clears its own directory too.
+        for cleared in {place, HOME} if self.kind == "static" else {place}:
+            for path in [path for path in disk.content if path.startswith(f"{cleared}/")]:
+                del disk.content[path]
+        # An empty directory, as far as this disk has any.
+        disk.write(f"{place}/_SUCCESS", ())
+        if self.kind != "truncate":
+            disk.write(f"{place}/theirs", (7,))
+
+    @property
+    def rows(self) -> Counter[int]:
+        return Counter((7,) * (self.kind != "truncate")) if self.is_done else BEFORE
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "static", "truncate"])
+def test_a_statement_that_replaces_the_rows_at_any_moment_has_the_last_word_though_the_process_is_killed_at_any(
+    kind: str,
+) -> None:
+    for written in changes():
+        for killed in (*changes(), -1):
+            world = World()
+            statement = Replacement(world, kind, written, written)
+            world.disk.between = statement.between
+            world.killed_at(killed)
+            if statement.place == world.catalog.places[HOME]:
+                assert world.seen() == statement.rows, (written, killed)
+            world.end()
+            assert world.seen() == statement.rows, (written, killed)
+            assert world.is_home_and_clean(), (written, killed)
+
+
+@pytest.mark.parametrize("kind", ["dynamic", "static"])
+def test_a_statement_that_replaces_the_rows_and_takes_long_has_the_last_word_too(kind: str) -> None:
+    everything = list(changes())
+    for read in everything:
+        for written in everything[read:]:
+            world = World()
+            statement = Replacement(world, kind, read, written)
+            world.disk.between = statement.between
             world.compact()
-        if world.catalog.places[HOME] == HOME:
-            continue
-        world.disk.kill_at = -1
-        for file in world.disk.stored(world.exchange.place):
-            del world.disk.content[f"{world.exchange.place}/{file.name}"]
-        world.disk.write(f"{world.exchange.place}/theirs", (7,))
-        with pytest.raises(PipelineError, match=r"a statement replaced rows there|not for a program to say"):
+            if statement.place == HOME and world.disk.changes:
+                # It must not take longer than the grace: see the test above.
+                continue
+            world.end()
+            assert world.seen() == statement.rows, (read, written)
+            assert world.is_home_and_clean(), (read, written)
+
+
+def test_rows_replaced_when_the_partition_was_home_again_are_seen_with_the_next_command_and_stay() -> None:
+    world = World()
+    world.compact()
+    Replacement(world, "dynamic", 0, 0).write(world.exchange.place)
+    assert world.seen() == BEFORE
+    listed = [f"{HOME}/{file.name}" for file in world.disk.stored(HOME)]
+    began_s = world.time_s
+    world.disk.between = lambda _: None
+    for change in changes():
+        world.disk.kill_at = world.disk.changes + change
+        with suppress(KilledError):
             world.settle()
-        assert world.seen() == Counter((7,)), killed
+        assert world.time_s - began_s >= GRACE_S or all(path in world.disk.content for path in listed)
+        if change > 1:
+            assert world.seen() == Counter((7,)), change
+    world.end()
+    assert world.seen() == Counter((7,))
+    assert world.is_home_and_clean()
+
+
+@pytest.mark.parametrize("written_at_home", ["before", "after"])
+def test_rows_that_are_replaced_at_the_second_place_and_appended_at_home_are_not_guessed(
+    written_at_home: str,
+) -> None:
+    world = away()
+    if written_at_home == "before":
+        world.disk.write(f"{HOME}/late", (8,))
+    Replacement(world, "dynamic", 0, 0).write(world.exchange.place)
+    if written_at_home == "after":
+        world.disk.write(f"{HOME}/late", (8,))
+    for _ in range(2):
+        with pytest.raises(PipelineError, match=r"another wrote late .* not for a program to say"):
+            world.settle()
+        assert world.seen() == Counter((7,)), "nothing is carried beside the rows that replaced others"
+
+
+def test_a_statement_that_is_about_to_replace_the_rows_is_waited_for() -> None:
+    world = away()
+    place = world.exchange.place
+    for path in [path for path in world.disk.content if path.startswith(f"{place}/")]:
+        del world.disk.content[path]
+    with pytest.raises(PipelineError, match="is replacing rows there"):
+        world.settle()
+    world.disk.write(f"{place}/_temporary/0/theirs", (7,))
+    with pytest.raises(PipelineError, match="is replacing rows there"):
+        world.settle()
+    world.disk.content.pop(f"{place}/_temporary/0/theirs")
+    world.disk.write(f"{place}/theirs", (7,))
+    world.end()
+    assert world.seen() == Counter((7,))
+    assert world.is_home_and_clean()
+
+
+def test_rows_of_which_some_are_gone_are_not_guessed() -> None:
+    world = away()
+    del world.disk.content[f"{world.exchange.place}/large"]
+    with pytest.raises(PipelineError, match=r"large is gone"):
+        world.settle()
+    assert world.disk.rows(HOME) == BEFORE
 
 
 def test_what_a_place_without_a_record_holds_is_left_to_whoever_reads_it() -> None:
@@ -286,12 +422,7 @@ def test_what_a_place_without_a_record_holds_is_left_to_whoever_reads_it() -> No
 
 
 def test_rows_that_were_replaced_at_one_place_and_appended_at_the_other_are_not_guessed() -> None:
-    world = World()
-    world.disk.kill_at = 6
-    with pytest.raises(KilledError):
-        world.compact()
-    assert world.catalog.places[HOME] == world.exchange.place
-    world.disk.kill_at = -1
+    world = away()
     del world.disk.content[f"{HOME}/one"]
     world.disk.write(f"{world.exchange.place}/theirs", (7,))
     with pytest.raises(PipelineError, match="not for a program to say"):
@@ -313,12 +444,9 @@ def test_the_files_of_a_partition_that_is_dropped_on_its_way_go_with_it_or_stay_
     for killed in changes():
         world = World()
         world.catalog.is_managed = is_managed
-        world.disk.kill_at = killed
-        with suppress(KilledError):
-            world.compact()
+        world.killed_at(killed)
         if world.catalog.places[HOME] == HOME:
             continue
-        world.disk.kill_at = -1
         del world.catalog.places[HOME]
         world.settle()
         assert world.disk.rows(HOME) == (Counter() if is_managed else BEFORE), killed

@@ -115,8 +115,29 @@ def test_the_lock_keeps_out_a_second_process_and_gives_way_to_none_of_another_ma
 
 def test_the_lock_of_a_process_that_is_gone_is_taken_over(table: Table) -> None:
     table.write(LOCK, f'{{"host": "{_host()}", "pid": {_gone_pid()}}}')
-    with locked(table.storage):
+    with locked(table.storage, lambda _: None):
         assert table.storage.exists(LOCK)
+    assert not table.storage.exists(LOCK)
+
+
+def test_of_two_processes_that_find_a_holder_gone_one_takes_over_and_the_other_leaves_its_lock(
+    table: Table,
+) -> None:
+    gone = f'{{"host": "{_host()}", "pid": {_gone_pid()}}}'
+    table.write(LOCK, gone)
+
+    def another_takes_over(_: float) -> None:
+        table.write(LOCK, "theirs")
+
+    with pytest.raises(PipelineError, match="another process took"), locked(table.storage, another_takes_over):
+        pass
+    assert table.storage.read(LOCK) == "theirs"
+
+
+def test_a_lock_that_another_process_put_in_place_of_ours_is_not_deleted(table: Table) -> None:
+    with locked(table.storage):
+        table.write(LOCK, "theirs")
+    assert table.storage.read(LOCK) == "theirs"
 
 
 def _host() -> str:
