@@ -1,6 +1,5 @@
 """`starpruner pipeline compact` on tables of Spark's own, while others read and write."""
 
-import os
 import re
 import threading
 from collections import Counter
@@ -8,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from loaded_tables import TWO_DAYS, answers, held, load_query, quietly
 from pyspark.sql import SparkSession
@@ -15,9 +15,7 @@ from pyspark.sql import SparkSession
 from pipeline.compaction import Compacted, Compaction, compact, plan_compaction
 from pipeline.compaction_plan import Limits
 from pipeline.errors import PipelineError
-from pipeline.exchange_record import PLACES
 from pipeline.index_table import known_rows
-from pipeline.partitions import Locations
 from pipeline.storage import Storage
 
 AT_ONCE: dict[str, Any] = {"limits": Limits(files_min=2), "grace_s": 0, "keep_s": 0}
@@ -74,7 +72,7 @@ def test_readers_see_all_rows_once_and_appended_ones_survive_while_a_table_is_co
     thread = threading.Thread(target=read)
     thread.start()
     try:
-        done = compacted(local_spark, "watched", append, grace_s=2)
+        done = compacted(local_spark, "watched", append, grace_s=4)
     finally:
         is_over.set()
         thread.join()
@@ -178,60 +176,46 @@ def test_what_cannot_be_merged_for_certain_is_left_alone_or_refused(
             plan_compaction(local_spark, Compaction(**{**AT_ONCE, **options}), quietly)
 
 
-class KilledError(BaseException):
-    """From here on the process does nothing more to files and catalog."""
+def test_only_files_of_the_chosen_partitions_are_read_to_find_neighbours(local_spark: SparkSession) -> None:
+    definition = "(k INT, p INT) USING parquet PARTITIONED BY (p)"
+    made(local_spark, "partly_read", definition, [f"VALUES ({row}, 1), ({row}, 2)" for row in (3, 1)])
+    for path in local_spark.table("partly_read").inputFiles():
+        if "/p=2/" in path:
+            Path(path.removeprefix("file:")).write_bytes(b"not Parquet at all")
+    done = compacted(local_spark, "partly_read", where="p = 1", sort_by=("k",))
+    assert (done.files_before, done.files_after) == (2, 1)
+    assert [row.k for row in local_spark.sql("SELECT k FROM partly_read WHERE p = 1").collect()] == [1, 3]
 
 
-def killing(monkeypatch: pytest.MonkeyPatch, change: int) -> Callable[[], None]:
-    """Ends the process, as far as others can tell, before the change of that number; the result undoes it."""
-    left = [change]
-
-    def counted(function: Callable[..., object]) -> Callable[..., object]:
-        def called(*arguments: object) -> object:
-            if left[0] == 0:
-                raise KilledError
-            left[0] -= 1
-            return function(*arguments)
-
-        return called
-
-    for owner, names in ((Storage, ("move", "copy", "delete", "create")), (Locations, ("put",))):
-        for name in names:
-            monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
-    return monkeypatch.undo
-
-
-# The deep run takes every one of them.
-SOME_CHANGES = (17,)
-
-
-@pytest.mark.parametrize("first", range(5) if os.environ.get("STARPRUNER_DEEP") else [0])
-@pytest.mark.parametrize("partitioned", ["", "PARTITIONED BY (p)"])
-def test_a_compaction_that_is_killed_is_finished_by_the_next(
-    local_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, partitioned: str, first: int
+def test_dates_of_a_calendar_that_no_file_tells_are_not_fixed_for_good(
+    local_spark: SparkSession, tmp_path: Path
 ) -> None:
-    is_deep = bool(os.environ.get("STARPRUNER_DEEP"))
-    for change in range(first, 100, 5) if is_deep else SOME_CHANGES:
-        table = f"killed_{len(partitioned)}_{change}"
-        inserts = [f"VALUES ({row}, 1)" for row in (1, 2)]
-        made(local_spark, table, f"(id INT, p INT) USING parquet {partitioned}", inserts)
-        revive = killing(monkeypatch, change)
-        try:
-            compacted(local_spark, table)
-        except KilledError:
-            is_killed = True
-        else:
-            is_killed = False
-        revive()
-        reader = local_spark.newSession()
-        assert Counter(reader.table(table).collect()) == Counter([(1, 1), (2, 1)]), change
-        compacted(local_spark, table)
-        compacted(local_spark, table)
-        assert answers(local_spark, f"TABLE {table}") == Counter([(1, 1), (2, 1)]), change
-        assert len(file_names(local_spark, table)) == 1, change
-        [path] = local_spark.table(table).inputFiles()
-        assert PLACES not in path
-        local_spark.sql(f"DROP TABLE {table}")
-        if not is_killed:
-            return
-    assert not is_deep or first < 5
+    for number in (1, 2):
+        duckdb.sql(f"COPY (SELECT DATE '1500-01-01' AS d) TO '{tmp_path / str(number)}.parquet' (FORMAT parquet)")
+    local_spark.sql(f"CREATE TABLE ancient (d DATE) USING parquet LOCATION '{tmp_path}'")
+    with pytest.raises(PipelineError, match="do not tell which calendar"):
+        compacted(local_spark, "ancient")
+    assert answers(local_spark, "SELECT CAST(d AS STRING) AS d FROM ancient") == Counter([("1500-01-01",)] * 2)
+
+
+def test_ancient_dates_of_sparks_own_files_keep_their_meaning(local_spark: SparkSession) -> None:
+    local_spark.sql("CREATE TABLE old_and_new (d DATE, t TIMESTAMP) USING parquet")
+    for mode in ("LEGACY", "CORRECTED"):
+        for name in ("datetime", "int96"):
+            local_spark.conf.set(f"spark.sql.parquet.{name}RebaseModeInWrite", mode)
+        local_spark.sql("INSERT INTO old_and_new VALUES (DATE'1500-01-01', TIMESTAMP'1500-01-01 12:00:00')")
+    before = answers(local_spark, "TABLE old_and_new")
+    assert compacted(local_spark, "old_and_new").files_after == 1
+    assert answers(local_spark, "TABLE old_and_new") == before
+    assert len(before) == 1
+
+
+def test_a_compaction_for_which_there_is_no_room_writes_nothing(
+    local_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(local_spark, "large", "(id INT) USING parquet", [f"VALUES ({row})" for row in (1, 2)])
+    assert Storage(local_spark, Path.cwd().as_uri()).free_bytes() is not None
+    monkeypatch.setattr(Storage, "free_bytes", lambda _: 10)
+    with pytest.raises(PipelineError, match="0 MB are left"):
+        compacted(local_spark, "large")
+    assert len(file_names(local_spark, "large")) == 2

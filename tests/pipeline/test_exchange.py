@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.errors import PipelineError
 from pipeline.exchange import go_away
-from pipeline.exchange_record import PLACES, Exchange, exchanges
+from pipeline.exchange_record import PLACES, Exchange, exchanges, write_record
 from pipeline.journeys import Journeys
 from pipeline.storage import Storage, StoredFile
 
@@ -451,3 +451,155 @@ def test_the_files_of_a_partition_that_is_dropped_on_its_way_go_with_it_or_stay_
         world.settle()
         assert world.disk.rows(HOME) == (Counter() if is_managed else BEFORE), killed
         assert not world.disk.exists(PLACES)
+
+
+@pytest.mark.parametrize("is_managed", [True, False])
+def test_a_second_place_that_a_partition_is_read_from_is_never_deleted(*, is_managed: bool) -> None:
+    for killed in changes():
+        world = World()
+        world.catalog.is_managed = is_managed
+        world.killed_at(killed)
+        if world.catalog.places[HOME] == HOME:
+            continue
+        # What RENAME of an external partition comes to.
+        world.catalog.places = {"ds=b": world.catalog.places[HOME]}
+        world.catalog.born["ds=b"] = 1
+        for _ in range(2):
+            world.settle()
+            world.time_s += KEEP_S
+        assert world.disk.rows(world.catalog.places["ds=b"]) == BEFORE, killed
+        assert "the partition ds=b is read from there" in world.said[-1]
+
+
+def test_a_second_place_that_has_become_another_partitions_is_kept_after_its_time() -> None:
+    world = World()
+    world.compact()
+    world.catalog.places["ds=b"] = f"{world.exchange.place}/below"
+    world.end()
+    assert world.disk.rows(world.exchange.place) == BEFORE
+    del world.catalog.places["ds=b"]
+    world.settle()
+    assert world.is_home_and_clean()
+
+
+def test_files_of_a_partition_that_was_dropped_and_made_anew_are_left_for_a_person_to_choose() -> None:
+    for killed in changes():
+        world = World()
+        world.killed_at(killed)
+        if world.catalog.places[HOME] == HOME:
+            continue
+        # DROP PARTITION deletes where the catalog says it is, and INSERT makes it anew in its own directory.
+        for path in [path for path in world.disk.content if path.startswith(f"{world.exchange.place}/")]:
+            del world.disk.content[path]
+        world.catalog.places, world.catalog.born = {HOME: HOME}, {HOME: 2}
+        world.disk.write(f"{HOME}/theirs", (7,))
+        before = dict(world.disk.content)
+        with pytest.raises(PipelineError, match="was dropped and made anew"):
+            world.settle()
+        assert world.disk.content == before
+        # As the message says.
+        for file in world.disk.stored(HOME):
+            if file.name != "theirs":
+                del world.disk.content[f"{HOME}/{file.name}"]
+        world.disk.delete(world.exchange.root)
+        world.end()
+        assert world.seen() == Counter((7,))
+
+
+def test_a_partition_that_is_made_anew_when_it_is_home_is_no_concern_of_ours() -> None:
+    world = World()
+    world.compact()
+    world.catalog.born[HOME] = 2
+    world.end()
+    assert world.seen() == BEFORE
+    assert world.is_home_and_clean()
+
+
+def test_a_partition_that_is_dropped_as_it_is_waited_for_goes_at_once() -> None:
+    world = away()
+
+    def drop(change: int) -> None:
+        if change == WAITING:
+            world.catalog.places.clear()
+
+    world.disk.between = drop
+    world.settle()
+    assert not world.disk.rows(HOME)
+    assert not world.disk.exists(PLACES)
+
+
+def test_the_grace_begins_when_the_catalog_has_been_told_however_long_that_takes() -> None:
+    listed = [f"{HOME}/{name}" for name in SMALL]
+    for killed in (*changes(), -1):
+        world = World()
+        seen_away_s: list[float] = []
+
+        def take_time(change: int, world: World = world, seen_away_s: list[float] = seen_away_s) -> None:
+            if world.catalog.places[HOME] != HOME:
+                seen_away_s.append(world.time_s)
+            if seen_away_s and world.time_s < seen_away_s[0] + GRACE_S:
+                assert all(path in world.disk.content for path in listed)
+            if change != WAITING:
+                world.time_s += GRACE_S / 2
+
+        world.disk.between = take_time
+        world.killed_at(killed)
+        world.settle()
+        assert world.seen() == BEFORE
+
+
+def test_a_move_that_a_store_made_by_half_is_completed() -> None:
+    for killed in changes():
+        for is_whole in (True, False):
+            world = World()
+            world.killed_at(killed)
+            ready, target = f"{world.exchange.root}/ready/merged", f"{HOME}/merged"
+            if world.catalog.places[HOME] == HOME or ready not in world.disk.content:
+                continue
+            # Such a store copies, and deletes the source after it.
+            world.disk.write(target, (1, 2, 3, 3) if is_whole else (1,))
+            world.disk.write(f"{world.exchange.place}/theirs", (9,))
+            world.end()
+            assert world.seen() == BEFORE + Counter((9,)), (killed, is_whole)
+            assert world.is_home_and_clean()
+
+
+def test_a_file_that_was_brought_home_by_half_is_there_once() -> None:
+    for rows in ((9,), (9, 9, 9)):
+        world = World()
+        world.compact()
+        world.disk.write(f"{world.exchange.place}/theirs", (9,))
+        [theirs] = [file for file in world.disk.stored(world.exchange.place) if file.name == "theirs"]
+        world.disk.write(f"{HOME}/{world.exchange.late(theirs)}", rows)
+        world.end()
+        assert world.seen() == BEFORE + Counter((9,))
+
+
+def test_between_batches_late_rows_are_shown_and_who_is_due_comes_home() -> None:
+    world = away()
+    journeys = world.journeys()
+    world.disk.write(f"{HOME}/late", (8,))
+    journeys.tend()
+    assert world.seen() == BEFORE + Counter((8,))
+    assert world.catalog.places[HOME] == world.exchange.place
+    world.time_s += GRACE_S
+    journeys.tend()
+    assert world.catalog.places[HOME] == HOME
+    world.disk.write(f"{world.exchange.place}/theirs", (9,))
+    journeys.tend()
+    assert world.seen() == BEFORE + Counter((8, 9))
+
+
+def test_one_partition_that_waits_for_a_person_does_not_keep_another_away() -> None:
+    world = away()
+    other = replace(world.exchange, id="w-0", directory="ds=b", merged=(), kept=(), made=("merged",), since_s=0.0)
+    world.catalog.places["ds=b"], world.catalog.born["ds=b"] = other.place, 1
+    world.disk.write(f"{other.place}/elsewhere", (7,))
+    write_record(world.disk, other.root, replace(other, kept=(StoredFile("gone", 1, 1),), made=("elsewhere",)))
+    with pytest.raises(PipelineError, match="gone is gone"):
+        world.settle()
+    world.time_s += GRACE_S
+    with pytest.raises(PipelineError, match="gone is gone"):
+        world.settle()
+    assert world.catalog.places[HOME] == HOME
+    assert world.seen() == BEFORE
