@@ -72,7 +72,7 @@ def test_readers_see_all_rows_once_and_appended_ones_survive_while_a_table_is_co
     thread = threading.Thread(target=read)
     thread.start()
     try:
-        done = compacted(local_spark, "watched", append, grace_s=4)
+        done = compacted(local_spark, "watched", append, grace_s=15)
     finally:
         is_over.set()
         thread.join()

@@ -1,0 +1,100 @@
+"""Partitions that are dropped, renamed or made anew on their journey, at every step."""
+
+from collections import Counter
+
+import pytest
+from exchanged_world import BEFORE, HOME, KEEP_S, WAITING, World, away, changes
+
+from pipeline.errors import PipelineError
+from pipeline.exchange_record import PLACES
+
+
+@pytest.mark.parametrize("is_managed", [True, False])
+def test_the_files_of_a_partition_that_is_dropped_on_its_way_go_with_it_or_stay_as_those_of_others_do(
+    *, is_managed: bool
+) -> None:
+    for killed in changes():
+        world = World()
+        world.catalog.is_managed = is_managed
+        world.killed_at(killed)
+        if world.catalog.places[HOME] == HOME:
+            continue
+        del world.catalog.places[HOME]
+        world.settle()
+        assert world.disk.rows(HOME) == (Counter() if is_managed else BEFORE), killed
+        assert not world.disk.exists(PLACES)
+
+
+@pytest.mark.parametrize("is_managed", [True, False])
+def test_a_second_place_that_a_partition_is_read_from_is_never_deleted(*, is_managed: bool) -> None:
+    for killed in changes():
+        world = World()
+        world.catalog.is_managed = is_managed
+        world.killed_at(killed)
+        if world.catalog.places[HOME] == HOME:
+            continue
+        # What RENAME of an external partition comes to.
+        world.catalog.places = {"ds=b": world.catalog.places[HOME]}
+        world.catalog.born["ds=b"] = 1
+        for _ in range(2):
+            world.settle()
+            world.time_s += KEEP_S
+        assert world.disk.rows(world.catalog.places["ds=b"]) == BEFORE, killed
+        assert "the partition ds=b is read from there" in world.said[-1]
+
+
+def test_a_second_place_that_has_become_another_partitions_is_kept_after_its_time() -> None:
+    world = World()
+    world.compact()
+    world.catalog.places["ds=b"] = f"{world.exchange.place}/below"
+    world.end()
+    assert world.disk.rows(world.exchange.place) == BEFORE
+    del world.catalog.places["ds=b"]
+    world.settle()
+    assert world.is_home_and_clean()
+
+
+def test_files_of_a_partition_that_was_dropped_and_made_anew_are_left_for_a_person_to_choose() -> None:
+    for killed in changes():
+        world = World()
+        world.killed_at(killed)
+        if world.catalog.places[HOME] == HOME:
+            continue
+        # DROP PARTITION deletes where the catalog says it is, and INSERT makes it anew in its own directory.
+        for path in [path for path in world.disk.content if path.startswith(f"{world.exchange.place}/")]:
+            del world.disk.content[path]
+        world.catalog.places, world.catalog.born = {HOME: HOME}, {HOME: 2}
+        world.disk.write(f"{HOME}/theirs", (7,))
+        before = dict(world.disk.content)
+        with pytest.raises(PipelineError, match="was dropped and made anew"):
+            world.settle()
+        assert world.disk.content == before
+        # As the message says.
+        for file in world.disk.stored(HOME):
+            if file.name != "theirs":
+                del world.disk.content[f"{HOME}/{file.name}"]
+        world.disk.delete(world.exchange.root)
+        world.end()
+        assert world.seen() == Counter((7,))
+
+
+def test_a_partition_that_is_made_anew_when_it_is_home_is_no_concern_of_ours() -> None:
+    world = World()
+    world.compact()
+    world.catalog.born[HOME] = 2
+    world.end()
+    assert world.seen() == BEFORE
+    assert world.is_home_and_clean()
+
+
+def test_a_partition_that_is_dropped_as_it_is_waited_for_goes_at_once() -> None:
+    world = away()
+
+    def drop(change: int) -> None:
+        if change == WAITING:
+            world.catalog.places.clear()
+
+    world.disk.between = drop
+    world.settle()
+    assert not world.disk.rows(HOME)
+    assert not world.disk.exists(PLACES)
