@@ -9,7 +9,7 @@ from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from proxy.catalog import Described
+from proxy.catalog import Described, Moment
 from proxy.descriptions import describe, with_indexed
 from proxy.file_index import Overview
 from proxy.iceberg_files import columns_asked
@@ -141,10 +141,12 @@ class Asking:
                 return planned
             if planned.missing <= asked:
                 break  # they change under us, or are more than the session may keep
+            if facts.moment().fence.changed_columns(planned.missing):
+                break  # somebody is changing one of them, and what is said of it now is not remembered
             for name in sorted(planned.missing, key=str):
-                generation = facts.generation
+                asked_at = facts.moment()
                 described = yield from self._describe(name, timings)
-                facts.add(described, generation)
+                facts.add(described, asked_at)
             asked |= planned.missing
         return SkipReason.TABLES_UNSETTLED
 
@@ -154,12 +156,12 @@ class Asking:
 
     def pinned(self, planned: Plan, limits: Limits, timings: Timings) -> Queries[Pinned]:
         """The plan of the statement with the snapshots of its small sides; as it was where none can be named."""
-        generation = self._known.facts.generation
+        asked_at = self._known.facts.moment()
         asking = self._shared.snapshots.current(planned.pinnable, self._catalog, self._known.unanswered)
         found = yield from timings.of_catalog(asking)
         reads = {name: what for name, what in found.items() if isinstance(what, Scanned)}
         unpinned = {name: what for name, what in found.items() if isinstance(what, Unpinned)}
-        again = (yield from self._planned_at(planned, reads, generation, limits, timings)) if reads else None
+        again = (yield from self._planned_at(planned, reads, asked_at, limits, timings)) if reads else None
         if again is None:
             return Pinned(planned, {}, {**unpinned, **dict.fromkeys(reads, Unpinned.NOT_PROVEN)})
         return Pinned(again, reads, unpinned)
@@ -168,7 +170,7 @@ class Asking:
         self,
         planned: Plan,
         reads: Mapping[TableName, Scanned],
-        generation: int,
+        asked_at: Moment,
         limits: Limits,
         timings: Timings,
     ) -> Queries[Plan | None]:
@@ -180,7 +182,7 @@ class Asking:
         known = known_at(facts.current(), at)
         for version in (name.at(snapshot_id) for name, snapshot_id in at.items()):
             if version in known:
-                facts.add(Described(version, known[version]), generation)
+                facts.add(Described(version, known[version]), asked_at)
         again = yield from self.plan(statement, limits, timings)
         return again if isinstance(again, Plan) and again.key_queries else None
 
@@ -213,7 +215,7 @@ class Asking:
 
     def _files(self, name: TableName, planned: Plan) -> Queries[FileIndex | None]:
         known, described = self._known.facts, self.described(name)
-        generation, facts = known.generation, described.facts
+        asked_at, facts = known.moment(), described.facts
         if facts is None:
             return None
         if facts.iceberg is not None:
@@ -221,8 +223,8 @@ class Asking:
         index = yield from self._shared.files.files(facts, self._known)
         # By now it is known which columns the index has.
         again = yield from with_indexed(facts, self._known, self._shared.files)
-        if again != facts:
-            known.add(replace(described, facts=again), generation)
+        if again != facts and name in known.current():
+            known.add(replace(described, facts=again), asked_at)
         return index
 
     def file_counts(self, planned: Plan, timings: Timings) -> Queries[dict[TableName, FileCounts]]:

@@ -15,6 +15,7 @@ from threading import Lock
 from proxy import iceberg_tables
 from proxy.config import CatalogSection
 from proxy.queries import Query, QueryResult, Rows
+from proxy.writes import Fence, WriteLog
 from rewriter import Column, TableFacts, TableKind, TableName, ViewText
 
 _BYTES_MAX = 16 * 1024 * 1024  # DESCRIBE of the widest tables, or 200,000 partition names of 80 bytes
@@ -212,24 +213,49 @@ def read_identity(result: QueryResult) -> tuple[str, ...]:
 _IDENTITY = ("Table", "Database", "Catalog", "Location", "Created Time")
 
 
+@dataclass(frozen=True)
+class Moment:
+    """When something was asked: what was forgotten, or given other columns, since then is not remembered."""
+
+    generation: int
+    fence: Fence
+
+
 @dataclass
 class FactsCache:
-    """What was said about tables, each fact with the time until which it is believed. Any thread may use it."""
+    """What was said about tables, each fact with the time until which it is believed. Any thread may use it.
+
+    A table that gets other columns through this proxy is asked about again: which table a bare name is a column
+    of, and which column stands third, no condition in the statement could tell.
+    """
 
     settings: CatalogSection
     clock: Callable[[], float]
+    writes: WriteLog
 
     def __post_init__(self) -> None:
         self._lock = Lock()
         self._entries: dict[TableName, tuple[float, Described]] = {}
-        # How often everything was forgotten: what was asked before must not be remembered after.
-        self.generation = 0
+        # How often everything was forgotten.
+        self._generation = 0
+        # Opened when the entries were last held against the writes.
+        self._fence = self.writes.open()
+
+    def moment(self) -> Moment:
+        """To be asked for before the server is, and given back with its answer."""
+        return Moment(self._generation, self.writes.open())
 
     def current(self) -> dict[TableName, TableFacts | None]:
         """The facts that are not older than the configuration allows."""
         now = self.clock()
         with self._lock:
-            self._entries = {name: entry for name, entry in self._entries.items() if entry[0] > now}
+            # Opened before the look: what is written in between is seen by the next one.
+            opened = self.writes.open()
+            changed = self._fence.changed_columns(self._entries)
+            self._fence = opened
+            self._entries = {
+                name: entry for name, entry in self._entries.items() if entry[0] > now and name not in changed
+            }
             return {name: described.facts for name, (_, described) in self._entries.items()}
 
     def described(self, name: TableName) -> Described:
@@ -237,10 +263,10 @@ class FactsCache:
         _, described = self._entries.get(name, (0.0, Described(name, None)))
         return described
 
-    def add(self, described: Described, generation: int) -> None:
-        """Remember a fact that was asked for in this generation; the oldest one goes where there are too many."""
+    def add(self, described: Described, asked: Moment) -> None:
+        """Remember a fact that was asked for at that moment; the oldest one goes where there are too many."""
         with self._lock:
-            if generation != self.generation:
+            if asked.generation != self._generation or asked.fence.changed_columns([described.name]):
                 return
             if len(self._entries) >= self.settings.tables_max:
                 del self._entries[next(iter(self._entries))]
@@ -250,4 +276,4 @@ class FactsCache:
         """Forget everything: a session ran a statement that may have changed what names mean."""
         with self._lock:
             self._entries.clear()
-            self.generation += 1
+            self._generation += 1

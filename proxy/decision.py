@@ -215,6 +215,7 @@ class Decider:
         if skip is not None and not terms.is_explained:
             return known
         limits = self._limits(terms)
+        fence = self._shared.writes.open()
         planned = yield from self._asking.plan(statement, limits, timings)
         if isinstance(planned, SkipReason):
             return replace(known, skip=planned)
@@ -229,14 +230,15 @@ class Decider:
             skip, known = SkipReason.NOT_WORTH_IT, replace(known, opinion=estimate)
             if not terms.is_explained:
                 return replace(known, skip=skip)
-        return (yield from self._narrow(known, skip, limits, terms))
+        return (yield from self._narrow(known, skip, limits, terms, fence))
 
-    def _narrow(self, known: Decision, skip: SkipReason | None, limits: Limits, terms: Terms) -> Queries[Decision]:
-        """Ask for keys, and insert what they come to."""
+    def _narrow(
+        self, known: Decision, skip: SkipReason | None, limits: Limits, terms: Terms, fence: Fence
+    ) -> Queries[Decision]:
+        """Ask for keys, and insert what they come to, if nothing has changed since the fence was opened."""
         planned, timings = known.plan, known.timings
         assert planned is not None  # noqa: S101 - the caller has just made it
         known = replace(known, unpinned=planned.unpinned)
-        fence = self._shared.writes.open()
         answers: KeyAnswers = {}
         if terms.run_key_queries:
             at_snapshots = yield from self._asking.pinned(planned, limits, timings)
@@ -252,6 +254,8 @@ class Decider:
         changing = {name for question in answers for name in question.tables}
         if skip is None and (not fence.holds(changing) or _may_be_torn(planned, known.reads, fence)):
             skip = SkipReason.SMALL_SIDE_WRITTEN
+        if skip is None and fence.changed_columns(planned.names):
+            skip = SkipReason.TABLES_UNSETTLED
         if skip is None and terms.knobs.cost_gate and has_own_filters_alone(planned) and spares_too_little(result):
             skip = result.skip or SkipReason.FEW_FILES
         return replace(known, skip=skip or result.skip, rewrite=result, partitions=_indexes(listed))

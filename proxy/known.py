@@ -17,6 +17,7 @@ from proxy.file_index import Overview
 from proxy.in_vain import InVain
 from proxy.packings import KnownPackings
 from proxy.queries import Query, QueryResult, Rows
+from proxy.writes import WriteLog, Writes
 
 # A warehouse has some dozens of users at a time, each with a few tools and databases.
 STATES_MAX: Final = 200
@@ -65,16 +66,23 @@ def owner_of(known: Known) -> Generator[Query, QueryResult, tuple[str, ...]]:
 class Knowledge:
     """What is known for each state of a session (`SessionState.digest`), those used last kept longest."""
 
-    def __init__(self, settings: CatalogSection, clock: Callable[[], float], states_max: int = STATES_MAX) -> None:
+    def __init__(
+        self,
+        settings: CatalogSection,
+        clock: Callable[[], float],
+        writes: WriteLog | None = None,
+        states_max: int = STATES_MAX,
+    ) -> None:
         self.settings = settings
         self._clock = clock
+        self._writes = Writes() if writes is None else writes
         self._states_max = states_max
         self._lock = Lock()
         self._states: OrderedDict[bytes, Known] = OrderedDict()
 
     def of_nobody_else(self) -> Known:
         """For a session whose state is like that of no other."""
-        facts, clock = FactsCache(self.settings, self._clock), self._clock
+        facts, clock = FactsCache(self.settings, self._clock, self._writes), self._clock
         return Known(facts, InVain(clock, _LONG_S), InVain(clock, _UNANSWERED_S), KnownPackings(clock))
 
     def of(self, state: bytes) -> Known:

@@ -69,6 +69,7 @@ class Shared:
     ) -> Shared:
         """As the configuration has it, with a store of partition lists or without."""
         rewrite, shadow = config.rewrite, config.shadow
+        writes = Writes() if writes is None else writes
         path = Path(shadow.differences_path) if shadow.differences_path else None
         shared = cls(
             config=config,
@@ -81,9 +82,9 @@ class Shared:
             gate=CostGate(clock, rewrite.gate_retry_s),
             quarantine=Quarantine(rewrite.quarantine_s, clock),
             keys=KeyCache(bytes_max=rewrite.key_cache_bytes_max),
-            knowledge=Knowledge(config.catalog, clock),
+            knowledge=Knowledge(config.catalog, clock, writes),
             differences=Differences(path, shadow.differences_bytes_max),
-            writes=Writes() if writes is None else writes,
+            writes=writes,
         )
         shared.metrics.watch_metastore(lambda: shared.metastore)
         shared.metrics.watch_quarantine(shared.quarantine)
@@ -102,7 +103,7 @@ class Shared:
             self.iceberg_files = IcebergFiles(config.files, self.clock)
         if (config.catalog, config.files) != (before.catalog, before.files):
             # A description of a table says which of its columns are indexed.
-            self.knowledge = Knowledge(config.catalog, self.clock)
+            self.knowledge = Knowledge(config.catalog, self.clock, self.writes)
         # Where the backends are counts at once.
         proxy = replace(before.proxy, backend=config.proxy.backend, backends=config.proxy.backends)
         was = replace(before, proxy=proxy)

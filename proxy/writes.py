@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -48,6 +48,19 @@ class Write:
     tables: Tables
 
 
+class Written(Protocol):
+    """What one write may change; `Tables`, or what several processes keep of them."""
+
+    def hold(self, name: TableName) -> bool:
+        """Whether the table may be among what it changes."""
+        ...
+
+    @property
+    def may_change_columns(self) -> bool:
+        """Whether the tables may have other columns afterwards."""
+        ...
+
+
 class WriteLog(Protocol):
     """The writes of all sessions, of one process or of several."""
 
@@ -67,8 +80,8 @@ class WriteLog(Protocol):
         """Of the end of a write nothing will be heard: it counts as running for LOST_S."""
         ...
 
-    def may_have_touched(self, names: Iterable[TableName], ended_before: int) -> bool:
-        """Whether any write but the first so many that ended may have changed one of the tables."""
+    def since(self, ended_before: int) -> Sequence[Written] | None:
+        """The writes that run, and those that ended but for the first so many; None where some are forgotten."""
         ...
 
 
@@ -132,14 +145,13 @@ class Writes:
         """Of the end of a write nothing will be heard: it counts as running for LOST_S."""
         self._lost.add(write)
 
-    def may_have_touched(self, names: Iterable[TableName], ended_before: int) -> bool:
-        """Whether any write but the first so many that ended may have changed one of the tables."""
+    def since(self, ended_before: int) -> Sequence[Written] | None:
+        """See WriteLog."""
         with self._lock:
             if self._ended_count - ended_before > len(self._ended):
-                return True  # some are forgotten
+                return None
             later = takewhile(lambda ended: ended[0] > ended_before, reversed(self._ended))
-            seen = [*(tables for _, tables in later), *(write.tables for write in self._running)]
-        return any(tables.hold(name) for name in names for tables in seen)
+            return [*(tables for _, tables in later), *(write.tables for write in self._running)]
 
 
 @dataclass(frozen=True)
@@ -151,7 +163,16 @@ class Fence:
 
     def holds(self, names: Iterable[TableName]) -> bool:
         """Whether no write to the tables has run since, not even one that was running already."""
-        return not self._writes.may_have_touched(names, self._ended_before)
+        seen = self._writes.since(self._ended_before)
+        return seen is not None and not any(written.hold(name) for name in names for written in seen)
+
+    def changed_columns(self, names: Iterable[TableName]) -> frozenset[TableName]:
+        """Those of the tables that may have got other columns since, or are getting them."""
+        seen = self._writes.since(self._ended_before)
+        if seen is None:
+            return frozenset(names)
+        changing = [written for written in seen if written.may_change_columns]
+        return frozenset(name for name in names if any(written.hold(name) for written in changing))
 
 
 class SessionWrites:

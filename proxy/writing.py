@@ -18,6 +18,9 @@ _LEADING: Final = frozenset({"with", "from"})
 _NAMING: Final = frozenset(
     "insert create replace alter drop truncate update delete merge msck load analyze comment cache uncache".split()
 )
+# One of these stands in whatever gives a table other columns; elsewhere they do no harm. ALTER TABLE .. ADD
+# PARTITION, which some run every few minutes, has none.
+COLUMN_WORDS: Final = frozenset("drop replace column columns change rename view evolution".split())
 # What changes tables that it does not name: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY, IDENTIFIER(..).
 _UNNAMED: Final = frozenset("database databases schema schemas directory identifier execute".split())
 _WRITING: Final = re.compile(r"\b(?:insert|update|delete|merge)\b|\$\{", re.IGNORECASE)
@@ -41,6 +44,11 @@ class Tables:
     def hold(self, name: TableName) -> bool:
         """Whether the name, or a part of it where it is not one word, may be among them."""
         return self.words is None or self.words.issuperset(words_of(name))
+
+    @property
+    def may_change_columns(self) -> bool:
+        """Whether the tables may have other columns afterwards."""
+        return self.words is None or not self.words.isdisjoint(COLUMN_WORDS)
 
 
 class AnyTable(Tables):

@@ -9,15 +9,16 @@ then no fence holds any more.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import lmdb
 
 from proxy.handles import WORD_BYTES, Digests
 from proxy.workers.ledger import Ledger
-from proxy.writes import ENDED_MAX, RUNNING_MAX, Fence, LostWrites, Write
-from proxy.writing import AnyTable, Tables, words_of
+from proxy.writes import ENDED_MAX, RUNNING_MAX, Fence, LostWrites, Write, Written
+from proxy.writing import COLUMN_WORDS, AnyTable, Tables, words_of
 from rewriter import TableName
 
 # Shorter than any digest, so that it is none.
@@ -76,19 +77,19 @@ class SharedWrites:
         """Of the end of a write nothing will be heard: it counts as running for LOST_S."""
         self._lost_here.add(write)
 
-    def may_have_touched(self, names: Iterable[TableName], ended_before: int) -> bool:
-        """Whether any write but the first so many that ended may have changed one of the tables."""
+    def since(self, ended_before: int) -> Sequence[Written] | None:
+        """See WriteLog."""
         if ended_before == _BEFORE_ALL:
-            return True
+            return None
         try:
             with self._environment.begin() as transaction:
                 seen = self._since(transaction, ended_before)
         except lmdb.Error:
-            return True
+            return None
         # Only now: a write that could not be committed before this transaction began has failed the ledger before.
-        return (
-            seen is None or self._ledger.has_failed or any(self._hold(one, name) for name in names for one in seen)
-        )
+        if seen is None or self._ledger.has_failed:
+            return None
+        return [_Encoded(one, self._digests) for one in seen]
 
     def _since(self, transaction: lmdb.Transaction[bytes], ended_before: int) -> list[bytes] | None:
         """What runs and what has ended since; None where some of it is forgotten."""
@@ -136,9 +137,27 @@ class SharedWrites:
     def _encoded(self, tables: Tables) -> bytes:
         return _ANY if tables.words is None else b"".join(map(self._digests.word, tables.words))
 
-    def _hold(self, encoded: bytes, name: TableName) -> bool:
+
+@dataclass(frozen=True)
+class _Encoded:
+    """The words of a write, as digests."""
+
+    encoded: bytes
+    digests: Digests
+
+    def hold(self, name: TableName) -> bool:
         """As Tables.hold does."""
-        if encoded == _ANY:
-            return True
-        words = {encoded[start : start + WORD_BYTES] for start in range(0, len(encoded), WORD_BYTES)}
-        return words.issuperset(map(self._digests.word, words_of(name)))
+        words = self._words
+        return words is None or words.issuperset(map(self.digests.word, words_of(name)))
+
+    @property
+    def may_change_columns(self) -> bool:
+        """As Tables.may_change_columns does."""
+        words = self._words
+        return words is None or not words.isdisjoint(map(self.digests.word, COLUMN_WORDS))
+
+    @property
+    def _words(self) -> set[bytes] | None:
+        if self.encoded == _ANY:
+            return None
+        return {self.encoded[start : start + WORD_BYTES] for start in range(0, len(self.encoded), WORD_BYTES)}

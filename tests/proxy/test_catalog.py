@@ -7,6 +7,8 @@ import pytest
 from proxy.catalog import Described, FactsCache, read_description, read_partitions, read_view_text
 from proxy.config import CatalogSection
 from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows
+from proxy.writes import Writes
+from proxy.writing import tables_written
 from rewriter import Column as TableColumn
 from rewriter import TableFacts, TableKind, TableName, ViewText
 
@@ -172,8 +174,8 @@ def test_a_failed_description_says_nothing() -> None:
 
 def test_facts_are_believed_until_they_expire() -> None:
     now = [100.0]
-    cache = FactsCache(CatalogSection(facts_ttl_s=10), lambda: now[0])
-    cache.add(Described(TableName(("f",)), FACTS), cache.generation)
+    cache = FactsCache(CatalogSection(facts_ttl_s=10), lambda: now[0], Writes())
+    cache.add(Described(TableName(("f",)), FACTS), cache.moment())
     now[0] = 109.9
     assert cache.current() == {TableName(("f",)): FACTS}
     now[0] = 110.0
@@ -181,9 +183,9 @@ def test_facts_are_believed_until_they_expire() -> None:
 
 
 def test_the_oldest_fact_goes_where_there_are_too_many() -> None:
-    cache = FactsCache(CatalogSection(tables_max=2), lambda: 0.0)
+    cache = FactsCache(CatalogSection(tables_max=2), lambda: 0.0, Writes())
     for name in "abc":
-        cache.add(Described(TableName((name,)), None), cache.generation)
+        cache.add(Described(TableName((name,)), None), cache.moment())
     assert list(cache.current()) == [TableName(("b",)), TableName(("c",))]
 
 
@@ -207,8 +209,47 @@ def test_the_size_of_a_table_is_read_where_the_server_has_statistics(
 
 
 def test_a_fact_that_was_asked_for_before_all_were_forgotten_is_not_remembered() -> None:
-    cache = FactsCache(CatalogSection(), lambda: 0.0)
-    before = cache.generation
+    cache = FactsCache(CatalogSection(), lambda: 0.0, Writes())
+    before = cache.moment()
     cache.clear()
     cache.add(Described(TableName(("t",)), None), before)
     assert not cache.current()
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_kept"),
+    [
+        ("INSERT INTO t VALUES (1)", True),
+        ("ALTER TABLE other ADD COLUMN k INT", True),
+        ("ALTER TABLE t ADD IF NOT EXISTS PARTITION (ds = 'a')", True),
+        ("ALTER TABLE db.t ADD COLUMN k INT", False),
+        ("DROP TABLE IF EXISTS T", False),
+        ("ALTER TABLE t CHANGE k l INT", False),
+        ("ALTER VIEW t AS SELECT 1 AS k", False),
+        ("CREATE OR REPLACE VIEW t AS SELECT 1 AS k", False),
+        ("DROP DATABASE db CASCADE", False),
+        ("CALL whatever()", False),
+    ],
+)
+@pytest.mark.parametrize("moment", ["while it runs", "after it ran", "asked for while it ran"])
+def test_a_table_that_gets_other_columns_in_any_session_is_asked_about_again(
+    sql: str,
+    is_kept: bool,  # noqa: FBT001 - a parameter of the cases
+    moment: str,
+) -> None:
+    """`EXISTS (SELECT 1 FROM d WHERE d.k = fk)` reads the outer fk until d gets a column of that name."""
+    writes, name, tables = Writes(), TableName(("t",)), tables_written(sql)
+    cache = FactsCache(CatalogSection(), lambda: 0.0, writes)
+    assert tables is not None
+    before = cache.moment()
+    if moment != "asked for while it ran":
+        cache.add(Described(name, FACTS), before)
+        assert name in cache.current()
+    running = writes.begin(tables)
+    if moment == "asked for while it ran":
+        before = cache.moment()
+    if moment != "while it runs":
+        writes.end(running)
+    if moment == "asked for while it ran":
+        cache.add(Described(name, FACTS), before)
+    assert (name in cache.current()) == is_kept
