@@ -4,16 +4,17 @@ By the number of files and of keys, on a partition column and on another, by a b
 proxied has all in its times that the proxy does.
 """
 
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from iceberg_facts import IcebergFacts, Question
+from command_line import directory_option, end_with_servers, memory_option, runs_option, warm_ups_option
+from iceberg_facts import IcebergFacts
 from iceberg_scans import IcebergScan, scans_of
 from iceberg_server import iceberg_server
+from kept_tables import Question
 from pairs import WARM, Pair, Sides
 from pipeline_server import PipelineServer
 from pyhive import hive
@@ -21,6 +22,7 @@ from reports import json_option, write_json
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
+from verdict_table import seconds_cells
 from verdicts import Verdict, verdict
 
 from demo.hive import Row, connect, run, same_answer
@@ -133,17 +135,14 @@ def _table(files: int, measured: Sequence[Measured]) -> Table:
     ):
         table.add_column(heading, justify="right", no_wrap=True)
     for one in measured:
-        found, direct, proxied = one.verdict, one.direct.fact, one.proxied.fact
+        direct, proxied = one.direct.fact, one.proxied.fact
         table.add_row(
             one.question.name if one.same_answer else f"[bold red]ANOTHER ANSWER: {one.question.name}[/]",
             f"{direct.manifests_read} > {proxied.manifests_read}",
             f"{direct.files_planned:,} > {proxied.files_planned:,}",
             f"{direct.splits_read:,} > {proxied.splits_read:,}",
             f"{one.direct.bytes_read / _MEBIBYTE:,.1f} > {one.proxied.bytes_read / _MEBIBYTE:,.1f}",
-            f"{found.direct_s:.2f}",
-            f"{found.proxied_s:.2f}",
-            f"[bold red]{found.ratio:.2f}[/]" if found.slower else f"{found.ratio:.2f}",
-            "" if found.cpu_ratio is None else f"{found.cpu_ratio:.2f}",
+            *seconds_cells(one.verdict),
         )
     return table
 
@@ -159,18 +158,10 @@ def _table(files: int, measured: Sequence[Measured]) -> Table:
     show_default=True,
     help="Of each fact.",
 )
-@click.option(
-    "--dir",
-    "directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(".starpruner/bench/iceberg"),
-    show_default=True,
-    help="Where the tables are kept, made once for each number of files, and the logs.",
-)
-@click.option("--memory", default="4g", show_default=True, help="Of the server.")
-# One run tells nothing of the noise.
-@click.option("--runs", type=click.IntRange(min=2), default=5, show_default=True, help="On each side.")
-@click.option("--warm-ups", type=click.IntRange(min=0), default=2, show_default=True, help="Before them.")
+@directory_option("iceberg", "Where the tables are kept, made once for each number of files, and the logs.")
+@memory_option
+@runs_option(5)
+@warm_ups_option(2)
 @click.option(
     "--gate/--no-gate", default=True, show_default=True, help="Whether the proxy leaves alone what hardly pays."
 )
@@ -185,8 +176,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     gate: bool,
 ) -> None:
     """Measure what narrowing saves on Iceberg tables, directly and through the proxy."""
-    # Whatever ends it, the server and the proxy end with it.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_with_servers()
     tables = [IcebergFacts(files) for files in numbers_of_files]
     measured: list[Measured] = []
     with (

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kept_tables import Question, is_complete, mark_complete
 from pyhive import hive
 
 from demo.hive import run
@@ -14,17 +15,6 @@ ROWS_OF_A_FILE = 1_000
 _MANIFEST_BYTES = 64 << 10
 KEYS = (10, 100, 1_000, 10_000)
 STRATEGIES = ("MERGE", "BROADCAST")
-# Set on a table once it is complete.
-_MADE = "starpruner.made"
-
-
-@dataclass(frozen=True)
-class Question:
-    """One join."""
-
-    name: str
-    table: str
-    sql: str
 
 
 @dataclass(frozen=True)
@@ -47,13 +37,13 @@ class IcebergFacts:
         run(session, f"CREATE DATABASE IF NOT EXISTS {self.namespace}")
         for name in ("by_key", "by_partition", "keys"):
             table = f"{self.namespace}.{name}"
-            if _is_made(session, self.namespace, name):
+            if is_complete(session, table):
                 continue
             progress(f"Making {table}")
             run(session, f"DROP TABLE IF EXISTS {table}")
             for statement in self._statements(name, table):
                 run(session, statement)
-            run(session, f"ALTER TABLE {table} SET TBLPROPERTIES ('{_MADE}' = 'true')")
+            mark_complete(session, table)
 
     def _statements(self, name: str, table: str) -> Iterator[str]:
         """A fact's files each have keys of their own; a partition is a file."""
@@ -103,10 +93,3 @@ class IcebergFacts:
             f"JOIN {self.namespace}.keys d ON f.{column} = d.{column} WHERE d.g = '{group}'"
         )
         return Question(f"{name}, {strategy.lower()}", table, sql)
-
-
-def _is_made(session: hive.Connection, namespace: str, name: str) -> bool:
-    tables = {str(table) for _, table, _ in run(session, f"SHOW TABLES IN {namespace}")}
-    if name not in tables:
-        return False
-    return any(key == _MADE for key, _ in run(session, f"SHOW TBLPROPERTIES {namespace}.{name}"))

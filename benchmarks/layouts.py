@@ -4,14 +4,15 @@ A list-bucketed fact and a plain copy of it, and a fact in the order of a key. T
 that the proxy does. Where nothing can be left out, the same questions show what that costs.
 """
 
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from layouts_tables import LayoutTables, Question
+from command_line import directory_option, end_with_servers, memory_option, runs_option, warm_ups_option
+from kept_tables import Question
+from layouts_tables import LayoutTables
 from pairs import WARM, Pair, Sides
 from pipeline_server import PipelineServer, pipeline_server
 from pyhive import hive
@@ -19,6 +20,7 @@ from reports import json_option, write_json
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
+from verdict_table import seconds_cells
 from verdicts import Verdict, verdict
 
 from demo.hive import Row, connect, run, same_answer
@@ -109,16 +111,13 @@ def _table(name: str, measured: Sequence[Measured]) -> Table:
     for heading in ("files", "MiB", "million rows", "direct s", "proxied s", "ratio", "cpu"):
         table.add_column(heading, justify="right", no_wrap=True)
     for one in measured:
-        found, direct, proxied = one.verdict, one.direct, one.proxied
+        direct, proxied = one.direct, one.proxied
         table.add_row(
             one.question.name if one.same_answer else f"[bold red]ANOTHER ANSWER: {one.question.name}[/]",
             f"{direct.files_read} > {proxied.files_read}",
             f"{direct.bytes_read / _MEBIBYTE:,.1f} > {proxied.bytes_read / _MEBIBYTE:,.1f}",
             f"{direct.rows_read / 1e6:,.2f} > {proxied.rows_read / 1e6:,.2f}",
-            f"{found.direct_s:.2f}",
-            f"{found.proxied_s:.2f}",
-            f"[bold red]{found.ratio:.2f}[/]" if found.slower else f"{found.ratio:.2f}",
-            "" if found.cpu_ratio is None else f"{found.cpu_ratio:.2f}",
+            *seconds_cells(one.verdict),
         )
     return table
 
@@ -128,24 +127,15 @@ def _table(name: str, measured: Sequence[Measured]) -> Table:
 @click.option(
     "--rows", type=click.IntRange(min=100_000), default=50_000_000, show_default=True, help="Of each fact."
 )
-@click.option(
-    "--dir",
-    "directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(".starpruner/bench/layouts"),
-    show_default=True,
-    help="Where the tables are kept, made once for each number of rows, and the logs.",
-)
-@click.option("--memory", default="4g", show_default=True, help="Of the server.")
-# One run tells nothing of the noise.
-@click.option("--runs", type=click.IntRange(min=2), default=5, show_default=True, help="On each side.")
-@click.option("--warm-ups", type=click.IntRange(min=0), default=2, show_default=True, help="Before them.")
+@directory_option("layouts", "Where the tables are kept, made once for each number of rows, and the logs.")
+@memory_option
+@runs_option(5)
+@warm_ups_option(2)
 def main(  # noqa: PLR0913 - one parameter per option
     *, json_path: Path | None, rows: int, directory: Path, memory: str, runs: int, warm_ups: int
 ) -> None:
     """Measure what layouts save on Spark, directly and through the proxy."""
-    # Whatever ends it, the server and the proxy end with it.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_with_servers()
     tables = LayoutTables(rows)
     measured: list[Measured] = []
     with (

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kept_tables import Question, is_complete, mark_complete
 from pipeline_server import PipelineServer
 from pyhive import hive
 
@@ -16,19 +17,8 @@ _ROWS_OF_A_RARE_VALUE = 100
 _FILE_BYTES = 128 << 20
 # Of each row: three numbers, and a text that does not compress.
 _BYTES_OF_A_ROW = 50
-# Set on a table once it is complete.
-_LOADED = "starpruner.loaded"
 
 SMALL_KEYS, LARGE_KEYS = 20, 2_000
-
-
-@dataclass(frozen=True)
-class Question:
-    """One statement about one table."""
-
-    name: str
-    table: str
-    sql: str
 
 
 @dataclass(frozen=True)
@@ -70,14 +60,13 @@ class LayoutTables:
         """Make the tables that are missing; the session then stays in their database."""
         run(session, f"CREATE DATABASE IF NOT EXISTS {self.database}")
         run(session, f"USE {self.database}")
-        existing = {str(name) for _, name, _ in run(session, "SHOW TABLES")}
         for name in ("clustered", "plain", "bucketed_by_skew", "keys"):
-            if name in existing and _is_complete(session, name):
+            if is_complete(session, name):
                 continue
             progress(f"Making {name}, {self.rows:,} rows")
             run(session, f"DROP TABLE IF EXISTS {name}")
             self._make(name, server, session)
-            run(session, f"ALTER TABLE {name} SET TBLPROPERTIES ('{_LOADED}' = 'true')")
+            mark_complete(session, name)
 
     def _make(self, name: str, server: PipelineServer, session: hive.Connection) -> None:
         if name == "keys":
@@ -145,7 +134,3 @@ def _joined(table: str, column: str, group: str, hint: str) -> str:
         f"SELECT /*+ {hint} */ count(*), sum(f.amount), max(f.note) FROM {table} f "
         f"JOIN keys d ON f.{column} = d.{column} WHERE d.g = '{group}'"
     )
-
-
-def _is_complete(session: hive.Connection, name: str) -> bool:
-    return any(key == _LOADED for key, _ in run(session, f"SHOW TBLPROPERTIES {name}"))

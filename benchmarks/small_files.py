@@ -3,7 +3,6 @@
 One client, then several at once; then the same again once the pipeline has compacted the files.
 """
 
-import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,8 @@ from pathlib import Path
 from statistics import median
 
 import click
+from command_line import directory_option, end_with_servers, memory_option
+from kept_tables import is_complete, mark_complete, unmark_complete
 from pipeline_server import PipelineServer, pipeline_server
 from pyhive import hive
 from reports import json_option, write_json
@@ -29,7 +30,6 @@ _INDEX = f"{_DATABASE}.file_index"
 _ROWS_OF_A_FILE = 250
 # Some days of eight that are asked for, so that the scan is narrowed and most of its files are left.
 _DAYS, _DAYS_ASKED = 8, 7
-_LOADED = "starpruner.loaded"
 # Nobody reads the table while it is compacted.
 _COMPACT_AT_ONCE = ("--grace-minutes", "0", "--keep-hours", "0")
 
@@ -115,10 +115,9 @@ def _ensure(server: PipelineServer, table: str, files: int, progress: Progress) 
     progress(f"Writing {files:,} files")
     with closing(connect(server.endpoint)) as session:
         _ = run(session, f"CREATE DATABASE IF NOT EXISTS {_DATABASE}")
-        if run(session, f"SHOW TABLES IN {_DATABASE} LIKE '{table.rpartition('.')[2]}'"):
-            if _LOADED in str(run(session, f"SHOW TBLPROPERTIES {table}")):
-                return
-            _ = run(session, f"DROP TABLE {table}")
+        if is_complete(session, table):
+            return
+        _ = run(session, f"DROP TABLE IF EXISTS {table}")
         day = f"CAST(id DIV {_ROWS_OF_A_FILE} % {_DAYS} AS INT)"
         rows = files * _ROWS_OF_A_FILE
         _ = run(
@@ -131,7 +130,7 @@ def _ensure(server: PipelineServer, table: str, files: int, progress: Progress) 
         _ = run(session, f"CREATE TABLE {_DATABASE}.days USING parquet AS {days}")
         progress("Indexing")
         _ = server.pipeline("index", "--table", table, "--index", _INDEX, "--columns", "id")
-        _ = run(session, f"ALTER TABLE {table} SET TBLPROPERTIES ('{_LOADED}' = 'true')")
+        mark_complete(session, table)
 
 
 @contextmanager
@@ -150,7 +149,7 @@ def running(files: int, directory: Path, memory: str, progress: Progress) -> Ite
 def _compact(bench: Bench) -> None:
     """Merge the small files. The next run writes them again."""
     with closing(connect(bench.server.endpoint)) as session:
-        _ = run(session, f"ALTER TABLE {bench.table} UNSET TBLPROPERTIES ('{_LOADED}')")
+        unmark_complete(session, bench.table)
     _ = bench.server.pipeline("compact", "--table", bench.table, "--index", _INDEX, *_COMPACT_AT_ONCE)
 
 
@@ -169,22 +168,14 @@ def show(console: Console, report: Report) -> None:
 @json_option
 @click.option("--files", type=click.IntRange(min=100), default=4_000, show_default=True, help="Of the table.")
 @click.option("--clients", type=click.IntRange(min=2), default=8, show_default=True, help="At once, after one.")
-@click.option(
-    "--dir",
-    "directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(".starpruner/bench/small_files"),
-    show_default=True,
-    help="Where the tables are kept, made once for each number of files, and the logs.",
-)
-@click.option("--memory", default="4g", show_default=True, help="Of the server.")
+@directory_option("small_files", "Where the tables are kept, made once for each number of files, and the logs.")
+@memory_option
 @click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Of each client.")
 def main(  # noqa: PLR0913 - one parameter per option
     *, json_path: Path | None, files: int, clients: int, directory: Path, memory: str, runs: int
 ) -> None:
     """Measure small files on Spark, directly and through the proxy, before and after compaction."""
-    # Whatever ends it, the server and the proxy end with it.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_with_servers()
     measured: list[Measured] = []
     with (
         shown_progress(Console(stderr=True)) as progress,

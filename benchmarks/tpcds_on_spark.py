@@ -5,7 +5,6 @@ two cores. The proxied times have all in them that the proxy does: descriptions 
 """
 
 import re
-import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 import click
 import msgspec
 from answers import same_rows
+from command_line import directory_option, end_with_servers, runs_option, warm_ups_option
 from explaining import explained
 from pairs import COLD, WARM, Sides
 from pyhive import exc, hive
@@ -173,14 +173,7 @@ def _begun(path: Path | None, settings: Settings) -> Report:
 
 @click.command()
 @json_option
-@click.option(
-    "--dir",
-    "directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(".starpruner/bench/tpcds"),
-    show_default=True,
-    help="Where the tables are kept, made once for each scale, and the logs.",
-)
+@directory_option("tpcds", "Where the tables are kept, made once for each scale, and the logs.")
 @click.option("--scale", default=1.0, show_default=True, help="About as many gigabytes of text.")
 @click.option(
     "--days",
@@ -208,15 +201,8 @@ def _begun(path: Path | None, settings: Settings) -> Report:
     default=[COLD, WARM],
     show_default=True,
 )
-# One run tells nothing of the noise.
-@click.option("--runs", type=click.IntRange(min=2), default=3, show_default=True, help="On each side.")
-@click.option(
-    "--warm-ups",
-    type=click.IntRange(min=0),
-    default=4,
-    show_default=True,
-    help="Runs on each side before those with a warm listing, while the cost gate learns.",
-)
+@runs_option(3)
+@warm_ups_option(4)
 @click.option("--minutes", default=600.0, show_default=True, help="After which no other query is begun.")
 @click.option("--resume", is_flag=True, help="Go on with the report that --json names.")
 @click.option("--set", "proxy_settings", multiple=True, metavar="KEY=VALUE", help="A setting of the proxy.")
@@ -237,8 +223,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     resume: bool,
 ) -> None:
     """Measure TPC-DS on Spark, directly and through the proxy."""
-    # Whatever ends it, the server and the proxy end with it.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_with_servers()
     until = time.monotonic() + 60 * minutes
     # In this order: what a query lists with a cold listing is then warm.
     states = [state for state in (COLD, WARM) if state in listings]

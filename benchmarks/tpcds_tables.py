@@ -5,15 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kept_tables import is_complete, mark_complete
 from pyhive import hive
 from spark_tables import load
 from tpcds import tpcds
 
 from demo.hive import run
 from demo.progress import Progress
-
-# Set on a table once it is complete: of one whose load was stopped, some partitions may be missing.
-_LOADED = "starpruner.loaded"
 
 
 @dataclass(frozen=True)
@@ -33,9 +31,7 @@ class TpcdsTables:
         """Load those that are missing; the session then stays in their database."""
         run(server, f"CREATE DATABASE IF NOT EXISTS {self.database}")
         run(server, f"USE {self.database}")
-        existing = {str(name) for _, name, _ in run(server, "SHOW TABLES")}
-        missing = [name for name in names if not (name in existing and _is_complete(server, name))]
-        if missing:
+        if missing := [name for name in names if not is_complete(server, name)]:
             self._load(server, missing, progress)
 
     def _load(self, server: hive.Connection, names: Iterable[str], progress: Progress) -> None:
@@ -48,8 +44,4 @@ class TpcdsTables:
             run(server, f"DROP TABLE IF EXISTS {name}")
             shutil.rmtree(files / name, ignore_errors=True)
             load(made, server, files, [name])
-            run(server, f"ALTER TABLE {name} SET TBLPROPERTIES ('{_LOADED}' = 'true')")
-
-
-def _is_complete(server: hive.Connection, name: str) -> bool:
-    return any(key == _LOADED for key, _ in run(server, f"SHOW TBLPROPERTIES {name}"))
+            mark_complete(server, name)

@@ -36,11 +36,14 @@ def _table(measured: Sequence[Measured], listing: str) -> Table:
 
 
 def _cells(found: Verdict | None) -> Sequence[str]:
-    if found is None:
-        return ("",) * 5
+    return ("",) * 5 if found is None else (*seconds_cells(found), f"{found.noise:.0%}")
+
+
+def seconds_cells(found: Verdict) -> Sequence[str]:
+    """Both sides' seconds, and the ratios of time and of processor time, red where the proxied side is slower."""
     ratio = f"[bold red]{found.ratio:.2f}[/]" if found.slower else f"{found.ratio:.2f}"
     cpu = "" if found.cpu_ratio is None else f"{found.cpu_ratio:.2f}"
-    return f"{found.direct_s:.2f}", f"{found.proxied_s:.2f}", ratio, cpu, f"{found.noise:.0%}"
+    return f"{found.direct_s:.2f}", f"{found.proxied_s:.2f}", ratio, cpu
 
 
 def _narrowed(one: Measured) -> str:

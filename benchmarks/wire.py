@@ -7,7 +7,6 @@ speak TLS too.
 
 import asyncio
 import platform
-import signal
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -18,6 +17,7 @@ from pathlib import Path
 import click
 import uvloop
 from canned_backend import canned_backend
+from command_line import directory_option, end_with_servers, runs_option
 from counting_client import CountingClient
 from reports import json_option, write_json
 from rich.console import Console
@@ -137,16 +137,9 @@ def measured(sizes: Sizes, directory: Path, backend: Endpoint | None, progress: 
 
 @click.command()
 @json_option
-@click.option(
-    "--dir",
-    "directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(".starpruner/bench/wire"),
-    show_default=True,
-    help="For the server and the logs.",
-)
+@directory_option("wire", "For the server and the logs.")
 @click.option("--rows", default=200_000, show_default=True, help="Of a large result.")
-@click.option("--runs", type=click.IntRange(min=2), default=7, show_default=True, help="Of each, on each side.")
+@runs_option(7)
 @click.option(
     "--calls", type=click.IntRange(min=10), default=200, show_default=True, help="Short ones on each side."
 )
@@ -167,8 +160,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     backend: str | None,
 ) -> None:
     """Measure what the wire costs."""
-    # Whatever ends it, the server and the proxy end with it.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_with_servers()
     sizes = Sizes(rows, runs, calls, gigabytes, crowd_sizes, clients)
     endpoint = None if backend is None else Endpoint.parse(backend)
     with shown_progress(Console(stderr=True)) as progress:
