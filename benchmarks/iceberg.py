@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 from command_line import directory_option, end_with_servers, memory_option, runs_option, warm_ups_option
-from iceberg_facts import IcebergFacts
+from iceberg_facts import KEYS, IcebergFacts
 from iceberg_scans import IcebergScan, scans_of
 from iceberg_server import iceberg_server
 from kept_tables import Question
@@ -158,6 +158,15 @@ def _table(files: int, measured: Sequence[Measured]) -> Table:
     show_default=True,
     help="Of each fact.",
 )
+@click.option(
+    "--keys",
+    "numbers_of_keys",
+    type=click.Choice([str(count) for count in KEYS]),
+    multiple=True,
+    default=[str(count) for count in KEYS],
+    show_default=True,
+    help="Of each small side.",
+)
 @directory_option("iceberg", "Where the tables are kept, made once for each number of files, and the logs.")
 @memory_option
 @runs_option(5)
@@ -169,6 +178,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     *,
     json_path: Path | None,
     numbers_of_files: Sequence[int],
+    numbers_of_keys: Sequence[str],
     directory: Path,
     memory: str,
     runs: int,
@@ -184,7 +194,7 @@ def main(  # noqa: PLR0913 - one parameter per option
         running(tables, directory, memory, progress, gate=gate) as bench,
     ):
         for facts in tables:
-            for question in facts.questions():
+            for question in facts.questions([int(count) for count in numbers_of_keys]):
                 progress(f"Measuring {facts.files:,} files: {question.name}")
                 measured.append(bench.measured(facts.files, question, runs, warm_ups))
                 write_json(json_path, Report(runs, measured))

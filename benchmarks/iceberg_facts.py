@@ -1,6 +1,6 @@
 """Facts of some number of files, with and without partitions, and small sides of some number of keys."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kept_tables import Question, is_complete, mark_complete
@@ -77,10 +77,10 @@ class IcebergFacts:
         ]
         return " UNION ALL ".join(parts)
 
-    def questions(self) -> Iterator[Question]:
+    def questions(self, numbers_of_keys: Sequence[int] = KEYS) -> Iterator[Question]:
         """Each number of keys, by each strategy. More partitions than a third of them are no small part."""
         for strategy in STRATEGIES:
-            for count in KEYS:
+            for count in numbers_of_keys:
                 for how in ("near", "spread"):
                     yield self._question("by_key", "k", f"{how} {count}", f"{count:,} keys, {how}", strategy)
                 if count * 3 <= self.files:
