@@ -1,6 +1,7 @@
 """How much a run tries: a little in every test run, a lot in `make test-deep`, one seed to look at a failure.
 
-STARPRUNER_DEEP=1 tries a lot; STARPRUNER_SEED=7 tries just that seed.
+STARPRUNER_DEEP=1 tries a lot; STARPRUNER_SEED=7 tries just that seed, and STARPRUNER_SEED=500-599 a hundred
+others.
 """
 
 import os
@@ -13,7 +14,10 @@ DEEP = bool(os.environ.get("STARPRUNER_DEEP"))
 def seeds(*, quick: int, deep: int) -> Sequence[int]:
     """The seeds of this run."""
     chosen = os.environ.get("STARPRUNER_SEED")
-    return [int(chosen)] if chosen else range(deep if DEEP else quick)
+    if not chosen:
+        return range(deep if DEEP else quick)
+    first, _, last = chosen.partition("-")
+    return range(int(first), int(last or first) + 1)
 
 
 def seeded(*parts: int) -> Random:
