@@ -8,55 +8,25 @@ import pytest
 from grammar import random_query
 from seeding import seeded, seeds
 from sieve import LIMITS, Answers, Sieve
+from snapshot_tables import SNAPSHOT, of_iceberg
 from sqlglot import exp
 from star_tables import Star, catalog, random_star
 
-from rewriter import (
-    Catalog,
-    IcebergFacts,
-    Plan,
-    Rewrite,
-    SkipReason,
-    Statement,
-    TableName,
-    apply,
-    known_at,
-    pinned,
-    plan,
-    read,
-)
+from rewriter import Catalog, Plan, Rewrite, SkipReason, Statement, apply, known_at, pinned, plan, read
 from rewriter.jointree import table_name
-from rewriter.keys import is_key_type
 from rewriter.statement import parsed
 
 STATEMENTS = 25
 # Some of the tables stay as they are in most statements that name several.
 PINNED_PART = 0.8
-SNAPSHOT = 8548337367546804323
+# The first fact has partitions to be pruned instead.
+NOT_OF_ICEBERG = "f1"
 PIN = re.compile(rf" VERSION AS OF {SNAPSHOT}")
-
-
-def described(star: Star, names: frozenset[TableName]) -> Catalog:
-    """The tables as Iceberg's, but for the first fact, which has partitions to be pruned."""
-    known = catalog(star.schema, names)
-    return {
-        name: replace(
-            facts,
-            provider="iceberg",
-            partition_columns=(),
-            indexed_columns=tuple(c.name for c in facts.columns if is_key_type(c.type_name)),
-            iceberg=IcebergFacts(SNAPSHOT),
-            size_bytes=1 if facts.partition_columns == () else 1_000,
-        )
-        if facts is not None and name.parts[-1].lower() != "f1"
-        else facts
-        for name, facts in known.items()
-    }
 
 
 def planned(statement: Statement, known: Catalog, star: Star) -> tuple[Plan, Catalog]:
     while (found := plan(statement, known, LIMITS)).missing:
-        known = {**known, **described(star, found.missing)}
+        known = {**known, **catalog(star.schema, found.missing)}
     return found, known
 
 
@@ -91,7 +61,7 @@ def cases(star: Star, seed: int) -> Iterator[tuple[Statement, Plan, Catalog]]:
 
 @pytest.mark.parametrize("seed", seeds(quick=4, deep=200))
 def test_without_what_was_inserted_the_clients_text_is_left(seed: int) -> None:
-    star, rng = random_star(seeded(seed)), seeded(seed, -1)
+    star, rng = of_iceberg(random_star(seeded(seed)), NOT_OF_ICEBERG), seeded(seed, -1)
     sieve = Sieve(star)
     try:
         for statement, unpinned, known in cases(star, seed):
@@ -114,7 +84,7 @@ def test_without_what_was_inserted_the_clients_text_is_left(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", seeds(quick=4, deep=200))
 def test_a_key_query_tells_of_every_table_that_it_reads_and_that_can_change(seed: int) -> None:
-    star = random_star(seeded(seed))
+    star = of_iceberg(random_star(seeded(seed)), NOT_OF_ICEBERG)
     for statement, unpinned, known in cases(star, seed):
         snapshots = dict.fromkeys(sorted(unpinned.pinnable, key=str)[:1], SNAPSHOT)
         at_snapshots = pinned(statement, snapshots)

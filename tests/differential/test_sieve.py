@@ -7,9 +7,9 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 
 import pytest
-from grammar import Query
+from grammar import Query, random_query
 from seeding import DEEP, seeded, seeds
-from sieve import Sieve, check, check_seed
+from sieve import STATEMENTS_PER_SEED, Sieve, check, check_seed
 from small_scopes import (
     joins_of_two_types,
     star_of_two_types,
@@ -18,11 +18,14 @@ from small_scopes import (
     two_table_stars,
     two_table_statements,
 )
-from star_tables import Star
+from snapshot_tables import of_iceberg
+from star_tables import Star, random_star
 from tally import FAILURES_MAX, Tally
 
 # 1,200 statements in some twenty seconds, and 200,000.
 SEEDS = seeds(quick=30, deep=5_000)
+# With all tables of Iceberg's, every column of a fact can have keys.
+SEEDS_OF_ICEBERG = seeds(quick=4, deep=200)
 # A quick run takes every fifth or tenth statement, other ones for each of the tables.
 TWO_TABLE_STEP, THREE_TABLE_STEP = (1, 1) if DEEP else (5, 10)
 
@@ -47,6 +50,20 @@ def test_a_narrowed_statement_answers_as_the_original(capsys: pytest.CaptureFixt
         print(f"\n\n{total}\n")  # noqa: T201 - the report of the run
     assert not total.failures, "\n\n=====\n".join(total.failures)
     assert total.outcomes["compared, not empty"] > 0
+
+
+@pytest.mark.parametrize("seed", SEEDS_OF_ICEBERG)
+def test_a_narrowed_statement_over_iceberg_tables_answers_as_the_original(seed: int) -> None:
+    star = of_iceberg(random_star(seeded(seed)))
+    sieve, tally = Sieve(star), Tally()
+    try:
+        for index in range(STATEMENTS_PER_SEED):
+            # A statement can be made again without those before it.
+            rng = seeded(seed, index)
+            failures = list(check(sieve, random_query(star, rng), rng, tally))
+            assert not failures, f"statement {index}\n{failures[0]}\n\n{star}"
+    finally:
+        sieve.close()
 
 
 def test_keys_of_two_types_answer_alike() -> None:
