@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from random import Random
 
@@ -111,9 +112,16 @@ def test_a_mutant_is_left_alone_or_gains_narrowed_scans_and_nothing_else(seed: i
     assert narrowed, f"seed {seed} has no mutant that is narrowed: it proves nothing"
 
 
-@pytest.mark.parametrize("seed", STAR_SEEDS)
-def test_a_mutant_that_still_is_sql_answers_the_same_once_it_is_narrowed(seed: int) -> None:
+@pytest.fixture(scope="module")
+def tally() -> Iterator[Tally]:
+    """What all the stars come to: one may have no key that can be asked for, and then no answer to compare."""
     tally = Tally()
+    yield tally
+    assert tally.outcomes["compared"] or len(STAR_SEEDS) == 1, f"compares no answers: {tally.outcomes}"
+
+
+@pytest.mark.parametrize("seed", STAR_SEEDS)
+def test_a_mutant_that_still_is_sql_answers_the_same_once_it_is_narrowed(seed: int, tally: Tally) -> None:
     star = random_star(seeded(seed))
     statements = [random_query(star, seeded(seed, index)) for index in range(STATEMENTS_PER_STAR)]
     mutator = Mutator([query.sql for query in statements if query.comparable and query.read_back is None])
@@ -126,4 +134,3 @@ def test_a_mutant_that_still_is_sql_answers_the_same_once_it_is_narrowed(seed: i
             if failure is not None and STRICTER_THAN_SPARK in failure:
                 continue
             assert failure is None, f"seed {seed}, mutant {index}:\n{failure}\n\n{star}"
-    assert tally.outcomes["compared"], f"seed {seed} compares no answers: {tally.outcomes}"
