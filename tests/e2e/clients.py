@@ -24,8 +24,12 @@ FORWARD_BYTES = 64 * 1024
 
 Answer = tuple[Any, ...]
 # Spark numbers the columns of a plan (ds#123), its own classes ($Lambda/0x..), stages and tasks anew in every run,
-# and a stack trace says which of several call paths a thread took.
-PER_RUN = re.compile(r"#\d+L?|\n\s*at .*|\$Lambda\S*|\bstage \d+\.\d+|\bTID \d+")
+# and a stack trace says which of several call paths a thread took. Java compiles what is called often by
+# reflection: the trace that HiveServer2 sends along then has other frames, and says before them how many.
+PER_RUN = re.compile(
+    r"#\d+L?|\n\s*at .*|\$Lambda\S*|\bstage \d+\.\d+|\bTID \d+"
+    r"|'jdk\.internal\.reflect\.[^']*', |:\d+:\d+(?=['\"], '\w+\.)"
+)
 
 
 def comparable_message(message: str) -> str:
