@@ -111,7 +111,8 @@ class Decision:
         if has_own_filters_alone(self.plan):
             return None
         asked_s = self.timings.catalog_s + self.timings.key_queries_s
-        if not self.is_narrowed and asked_s == 0.0:
+        if not self.is_narrowed and (asked_s == 0.0 or self.skip is SkipReason.NOT_WORTH_IT):
+            # Where its facts are too small, no keys were asked for.
             return Run(self.subject, Way.DIRECT, listings, facts=self.facts) if self.facts else None
         way = Way.NARROWED if self.is_narrowed else Way.IN_VAIN
         # What is fetched once for all statements is no price of this one.
@@ -225,7 +226,8 @@ class Decider:
         elif terms.knobs.cost_gate and self._shared.gate.lacks_counts(subject):
             counted = _indexes((yield from self._asking.partitions(narrowable(planned), timings)))
         known = replace(known, plan=planned, facts=facts_of(planned, counted, self._asking))
-        estimate = self._shared.gate.estimate(known.facts) if known.facts and terms.knobs.cost_gate else None
+        is_weighed = known.facts and terms.knobs.cost_gate
+        estimate = self._shared.gate.estimate(subject, known.facts) if is_weighed else None
         if skip is None and estimate is not None and estimate.leaves:
             skip, known = SkipReason.NOT_WORTH_IT, replace(known, opinion=estimate)
             if not terms.is_explained:

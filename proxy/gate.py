@@ -36,6 +36,9 @@ _PARTITIONS_UNKNOWN = 10_000
 # What one core reads of Parquet at least. Only a fact that even one core reads at once is not worth a key query.
 _BYTES_READ_PER_S = 100e6
 
+# A statement that takes so many times what its facts take to read and to ask for is not explained by their size.
+_BELIED = 2.0
+
 # A description and a key query on an idle server; how much one more run changes what is known instead.
 _ASKING_S = 0.2
 _ASKING_WEIGHT = 0.125
@@ -127,12 +130,19 @@ class CostGate:
         record = self._record(subject)
         return record.narrowed_count >= _RUNS_BEFORE_COUNTING and not record.is_counted
 
-    def estimate(self, facts: Iterable[Fact]) -> Opinion:
-        """What the facts tell about a statement that was planned but not asked for: what is unknown is large."""
+    def estimate(self, subject: Subject, facts: Iterable[Fact]) -> Opinion:
+        """What the facts tell about a statement that was planned but not asked for: what is unknown is large.
+
+        They tell nothing where the statement was seen to take far longer than to read them whole: they may stand
+        in thousands of files, which nobody has counted.
+        """
         facts = tuple(facts)
         listing_s = sum(inf if fact.partitions is None else _listing_s(fact) for fact in facts)
         reading_s = sum(inf if fact.size_bytes is None else fact.size_bytes / _BYTES_READ_PER_S for fact in facts)
         most_s, asking_s = listing_s + reading_s, self._asking_s
+        record = self._record(subject)
+        if record.direct and record.direct_s > _BELIED * (most_s + asking_s):
+            return Opinion(Verdict.NARROW, record.reckoning("narrowed, to see what that takes"))
         verdict = Verdict.LEAVE if most_s < asking_s else Verdict.NARROW
         why = f"to ask for keys takes about {asking_s:.2f} s, and at most {most_s:.2f} s can be saved"
         return Opinion(verdict, Reckoning(why=why))

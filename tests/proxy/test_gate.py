@@ -277,14 +277,26 @@ def test_what_one_users_statements_took_is_not_told_to_another(gate: Gate) -> No
 def test_only_facts_that_are_known_to_be_small_are_left_alone_unseen(
     gate: Gate, facts: list[Fact], expected: Verdict
 ) -> None:
-    assert gate.estimate(facts).verdict is expected
+    assert gate.estimate(SUBJECT, facts).verdict is expected
+
+
+def test_a_small_fact_that_takes_far_longer_than_its_bytes_is_tried(gate: Gate) -> None:
+    """A thousand files of 10 KB are not large, and take a second to open."""
+    small = [Fact("clicks", 1, 10_000_000)]
+    gate.runs_directly(run_s=0.5)
+    assert gate.estimate(SUBJECT, small).verdict is Verdict.LEAVE
+    gate.runs_directly(2, run_s=1.5)
+    assert gate.estimate(SUBJECT, small).verdict is Verdict.NARROW
+    assert gate.estimate(SUBJECT._replace(scope="another"), small).verdict is Verdict.LEAVE
+    gate.narrows(asking_s=0.2, run_s=1.5)
+    assert gate.leaves_it()
 
 
 def test_what_asking_takes_is_learned_from_all_statements(gate: Gate) -> None:
     fact = Fact("sales", 400, 1_000_000)
-    assert gate.estimate([fact]).verdict is Verdict.NARROW
+    assert gate.estimate(SUBJECT, [fact]).verdict is Verdict.NARROW
     gate.narrows(20, asking_s=2.0)
-    assert gate.estimate([fact]).verdict is Verdict.LEAVE
+    assert gate.estimate(SUBJECT, [fact]).verdict is Verdict.LEAVE
 
 
 def test_a_statement_that_was_never_asked_for_is_left_alone_while_it_is_quick(gate: Gate) -> None:

@@ -98,6 +98,17 @@ def test_keys_of_a_snapshot_are_not_remembered_unless_that_is_allowed() -> None:
     assert sent(one.rewrite(SQL), [NOW, (PINNED_KEYS, FOUND)]) == NARROWED
 
 
+def test_a_small_fact_is_narrowed_once_it_was_seen_to_take_long() -> None:
+    """It may stand in ten thousand files."""
+    columns = described("ice.db.f", ("k", "int"), ("v", "string"), size_bytes=10_000_000)
+    one = Stage().session()
+    for seconds in (0.3, 16.0, 16.0):
+        ruling = played(one.rewrite(SQL), [DESCRIBE[0], (DESCRIBE[1][0], columns)] if seconds == 0.3 else [])
+        assert ruling.text == SQL
+        ruling.ended(Ending(End.FINISHED, seconds))
+    assert sent(one.rewrite(SQL), [*PINNED, *LISTED]) == NARROWED
+
+
 def test_a_write_that_is_under_way_is_no_reason_to_leave_a_pinned_statement_alone(stage: Stage) -> None:
     other = stage.session("bob")
     _ = played(other.rewrite("INSERT INTO d VALUES (8, 1)"), [])
