@@ -14,7 +14,8 @@ from uuid import uuid4
 import msgspec
 
 from proxy.asking import Queries
-from proxy.decision import Decider, Decision, Terms
+from proxy.decider import Decider
+from proxy.decision import Decision, Terms
 from proxy.differences import watch
 from proxy.executions import RERUN_CALL_BYTES_MAX
 from proxy.knobs import Knobs, Turned, of_session, turned

@@ -11,7 +11,8 @@ from demo.thrift_server import ThriftServer
 from proxy.asking import Queries
 from proxy.client import BackendClient
 from proxy.config import CatalogSection, Config, RewriteSection
-from proxy.decision import Decider, Terms
+from proxy.decider import Decider
+from proxy.decision import Terms
 from proxy.knobs import Knobs
 from proxy.queries import Query, QueryResult
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict, compare

@@ -1,0 +1,240 @@
+"""Decides about statements: whether they are narrowed, by which keys, and why not. No sockets, no asyncio.
+
+A decision is a generator: it yields the queries that it needs answered in the client's own session, and
+returns what came of it. Whoever holds the connection drives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from proxy.asking import Asking, Listed, Queries
+from proxy.config import RewriteSection
+from proxy.decision import Decision, Terms
+from proxy.gate import Opinion, Subject
+from proxy.iceberg_layout import FileCounts
+from proxy.key_questions import KeyAnswers
+from proxy.listings import SessionListings
+from proxy.narrowable import facts_of, has_own_filters_alone, narrowable, spares_too_little
+from proxy.shared import Shared
+from proxy.timings import Timings
+from proxy.ward import Kind, PutAside
+from proxy.writes import Fence
+from rewriter import (
+    Limits,
+    Plan,
+    Question,
+    Rule,
+    SkipReason,
+    Statement,
+    TableName,
+    apply,
+    may_be_narrowed,
+    may_have_a_join,
+    read,
+)
+from rewriter.partition_index import PartitionIndex
+from rewriter.shape import shape
+from rewriter.splits import GroupLimits
+from rewriter.statement import depends_on_quoting
+
+
+class Decider:
+    """What one client session knows of its tables and settings, and what it decides by that."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._clock = shared.clock
+        self._asking = Asking(shared)
+        self.listings = SessionListings(shared.clock)
+
+    def forget(self, sql: str, state: bytes | None) -> None:
+        """A statement passes that may change what names and settings mean, and which partitions there are."""
+        self._asking.enter(state)
+        words = self._shared.lists.forget_named_in(sql)
+        self._asking.forget(words)
+        self._shared.gate.cold(words)
+
+    def may_narrow(self, sql: str, state: bytes | None) -> bool:
+        """A cheap look whether there is something to be found in a statement: most have nothing.
+
+        Without a join there may be a filter that skips files, of a table that the file index has.
+        """
+        if may_have_a_join(sql):
+            return True
+        if not self._has_file_index or not may_be_narrowed(sql, has_file_index=True):
+            return False
+        self._asking.enter(state)
+        indexed = self._asking.indexed_at_hand()
+        return indexed is None or indexed.is_named_in(sql)
+
+    @property
+    def _has_file_index(self) -> bool:
+        return bool(self._shared.config.files.index)
+
+    def decide(self, sql: str, terms: Terms) -> Queries[Decision]:
+        """Decide what to send for a statement."""
+        start, timings = self._clock(), Timings()
+        self._asking.enter(terms.state)
+        decision = yield from self._decide(sql, terms, timings)
+        timings.total_s = self._clock() - start
+        return decision
+
+    def explain(self, sql: str, terms: Terms) -> Queries[Decision]:
+        """Decide as `decide` does, and list the partitions; without key queries nothing is inserted."""
+        start, timings = self._clock(), Timings()
+        self._asking.enter(terms.state)
+        decision = yield from self._decide(sql, terms, timings)
+        # Some were listed already, to say many keys in few ranges.
+        missing = narrowable(decision.plan).keys() - decision.partitions.keys()
+        listed = yield from self._asking.partitions(missing, timings)
+        counts: Mapping[TableName, FileCounts] = {}
+        if terms.run_key_queries and decision.plan is not None:
+            counts = yield from self._asking.file_counts(decision.plan, timings)
+        timings.total_s = self._clock() - start
+        partitions = {**decision.partitions, **_indexes(listed)}
+        return replace(
+            decision,
+            partitions=partitions,
+            counts=counts,
+            key_ages=self._key_ages(decision, terms, start),
+            put_aside=self._put_aside(decision),
+        )
+
+    def _key_ages(self, decision: Decision, terms: Terms, start: float) -> dict[Question, float]:
+        """How old the keys were as the decision began: those that are younger were asked for by it."""
+        if terms.state is None or decision.rewrite is None:
+            return {}
+        used = {
+            reducer.key_query
+            for scan in decision.rewrite.scans
+            for reducer, keys in scan.reducers
+            if keys is not None
+        }
+        asked_at = {question: self._shared.keys.asked_at(terms.state, question) for question in used}
+        return {question: start - at for question, at in asked_at.items() if at is not None and at < start}
+
+    def _put_aside(self, decision: Decision) -> tuple[PutAside, ...]:
+        """What is put aside of a statement. Other tables and shapes are nobody's business here."""
+        own = {(Kind.SHAPE, decision.subject.name)} if decision.subject is not None else set()
+        for scan in decision.plan.scans if decision.plan is not None else ():
+            described = self._asking.described(scan.reference.name).facts
+            if described is not None and described.full_name is not None:
+                own.add((Kind.TABLE, str(described.full_name)))
+        current = self._shared.quarantine.current()
+        return tuple(one for one in current if one.kind is Kind.RULE or (one.kind, one.name) in own)
+
+    def _decide(self, sql: str, terms: Terms, timings: Timings) -> Queries[Decision]:
+        if self._has_file_index and not may_have_a_join(sql) and self.may_narrow(sql, terms.state):
+            _ = yield from self._asking.indexed(timings)
+        statement = yield from self._read(sql, terms.state, self._shared.config.rewrite)
+        if isinstance(statement, SkipReason):
+            return Decision(sql, skip=statement, timings=timings)
+        subject = Subject(terms.scope, shape(statement))
+        skip, opinion = self._left_alone(subject, terms)
+        known = Decision(sql, skip, timings=timings, subject=subject, opinion=opinion)
+        if skip is not None and not terms.is_explained:
+            return known
+        limits = self._limits(terms)
+        fence = self._shared.writes.open()
+        planned = yield from self._asking.plan(statement, limits, timings)
+        if isinstance(planned, SkipReason):
+            return replace(known, skip=planned)
+        counted: Mapping[TableName, PartitionIndex] = {}
+        if has_own_filters_alone(planned):
+            known = replace(known, opinion=None)
+        elif terms.knobs.cost_gate and self._shared.gate.lacks_counts(subject):
+            counted = _indexes((yield from self._asking.partitions(narrowable(planned), timings)))
+        known = replace(known, plan=planned, facts=facts_of(planned, counted, self._asking))
+        is_weighed = known.facts and terms.knobs.cost_gate
+        estimate = self._shared.gate.estimate(subject, known.facts) if is_weighed else None
+        if skip is None and estimate is not None and estimate.leaves:
+            skip, known = SkipReason.NOT_WORTH_IT, replace(known, opinion=estimate)
+            if not terms.is_explained:
+                return replace(known, skip=skip)
+        return (yield from self._narrow(known, skip, limits, terms, fence))
+
+    def _narrow(
+        self, known: Decision, skip: SkipReason | None, limits: Limits, terms: Terms, fence: Fence
+    ) -> Queries[Decision]:
+        """Ask for keys, and insert what they come to, if nothing has changed since the fence was opened."""
+        planned, timings = known.plan, known.timings
+        assert planned is not None  # noqa: S101 - the caller has just made it
+        known = replace(known, unpinned=planned.unpinned)
+        answers: KeyAnswers = {}
+        if terms.run_key_queries:
+            at_snapshots = yield from self._asking.pinned(planned, limits, timings)
+            planned, unpinned = at_snapshots.plan, {**known.unpinned, **at_snapshots.unpinned}
+            known = replace(known, plan=planned, reads=at_snapshots.reads, unpinned=unpinned)
+            answers = yield from self._asking.keys(planned, terms.memory, fence, timings)
+        listed = yield from self._asking.partitions(planned.wants_partitions(answers), timings)
+        for_splits = Rule.SPLITS not in limits.rules_off
+        files = yield from self._asking.files(planned, answers, timings, for_splits=for_splits)
+        grouped = planned.wants_packings(answers) if for_splits else ()
+        packings = yield from self._asking.packings(grouped, files, timings)
+        result = apply(planned, answers, limits, self._asking.costs(listed), files, packings=packings)
+        changing = {name for question in answers for name in question.tables}
+        if skip is None and (not fence.holds(changing) or _may_be_torn(planned, known.reads, fence)):
+            skip = SkipReason.SMALL_SIDE_WRITTEN
+        if skip is None and fence.changed_columns(planned.names):
+            skip = SkipReason.TABLES_UNSETTLED
+        if skip is None and terms.knobs.cost_gate and has_own_filters_alone(planned) and spares_too_little(result):
+            skip = result.skip or SkipReason.FEW_FILES
+        return replace(known, skip=skip or result.skip, rewrite=result, partitions=_indexes(listed))
+
+    def _left_alone(self, subject: Subject, terms: Terms) -> tuple[SkipReason | None, Opinion | None]:
+        """Why a statement is left alone before anything is asked of the backend, and what the cost gate says."""
+        if self._shared.quarantine.is_shape_off(subject.name):
+            return SkipReason.QUARANTINED, None
+        if not terms.knobs.cost_gate:
+            return None, None
+        gate = self._shared.gate
+        opinion = (gate.opinion if terms.is_explained else gate.decide)(subject, self.listings)
+        if not terms.is_explained:
+            self._shared.metrics.gate_decided(opinion.verdict)
+        return SkipReason.NOT_WORTH_IT if opinion.leaves else None, opinion
+
+    def _limits(self, terms: Terms) -> Limits:
+        settings, off = self._shared.config.rewrite, self._shared.quarantine.off()
+        splits = self._shared.config.splits
+        tables_off = (TableName(tuple(pattern.split("."))) for pattern in settings.tables_off)
+        return Limits(
+            key_rows_max=settings.key_rows_max,
+            key_ranges_max=settings.key_ranges_max,
+            key_queries_max=settings.key_queries_max,
+            small_side_bytes_max=settings.small_side_bytes_max,
+            metastore=self._shared.metastore.consumer,
+            predicate_chars_max=settings.predicate_chars_max,
+            rules_off=off.rules.union(settings.rules_off, () if splits.enabled else (Rule.SPLITS,)),
+            tables_off=off.tables.union(tables_off),
+            strict=terms.knobs.consistency == "strict",
+            file_hint_chars_max=self._shared.config.files.hint_chars_max,
+            has_file_index=self._has_file_index,
+            splits=GroupLimits(splits.max_small_splits_grouped, splits.saved_min),
+        )
+
+    def _read(self, sql: str, state: bytes | None, settings: RewriteSection) -> Queries[Statement | SkipReason]:
+        has_index = self._has_file_index and self.may_narrow(sql, state)
+        is_short = len(sql) <= settings.statement_chars_max
+        if depends_on_quoting(sql) and is_short and may_be_narrowed(sql, has_file_index=has_index):
+            default = yield from self._asking.quoting_is_default()
+            if not default:
+                return SkipReason.QUOTING_SETTINGS
+        return read(sql, chars_max=settings.statement_chars_max, has_file_index=has_index)
+
+
+def _may_be_torn(planned: Plan, reads: Collection[TableName], fence: Fence) -> bool:
+    """Whether the statement may see a write of one table, and not an earlier one of a table at a named snapshot.
+
+    Snapshots are asked for one after the other, and what is read as it is comes last, after the keys. A write of
+    one table alone is either seen or not, as if the statement had started later or sooner.
+    """
+    if fence.holds(reads):
+        return False
+    written = {name.unversioned for name in planned.names if not fence.holds([name])}
+    return len(written) > 1
+
+
+def _indexes(listed: Mapping[TableName, Listed]) -> dict[TableName, PartitionIndex]:
+    return {name: one.index for name, one in listed.items()}
