@@ -84,7 +84,10 @@ def lake(iceberg_server: PipelineServer, tmp_path_factory: pytest.TempPathFactor
     with closing(connect(iceberg_server.endpoint)) as session:
         run(session, f"CREATE DATABASE ice.{DATABASE}")
     patient = ("files.query_deadline_s=120", "catalog.query_deadline_s=120", "rewrite.key_query_deadline_s=120")
-    settings = ("rewrite.cost_gate=false", "rewrite.rerun_within_s=600", *patient)
+    settings = (
+        *("rewrite.cost_gate=false", "rewrite.rerun_within_s=600", "rewrite.key_snapshot_s=300"),
+        *patient,
+    )
     options = tuple(word for setting in settings for word in ("--set", setting))
     with closing(Middle(iceberg_server.endpoint)) as middle:
         threading.Thread(target=middle.serve, daemon=True).start()
