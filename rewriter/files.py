@@ -50,6 +50,8 @@ class Selection:
     total_bytes: int
     # Of the files that are left, in no order.
     kept_sizes: tuple[int, ...] = field(default=(), repr=False)
+    # In these, as far as the index knows.
+    kept_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,9 @@ class FileIndex:
         kept = set(self._holding(cover, asked))
         misses = tuple(files[number] for number in asked if number not in kept)
         sizes = tuple(files[number].size_bytes for number in kept)
+        rows = sum(files[number].rows or 0 for number in kept)
         missed_bytes = sum(facts.size_bytes for facts in misses)
-        return Selection(misses, len(kept), sum(sizes), len(asked), sum(sizes) + missed_bytes, sizes)
+        return Selection(misses, len(kept), sum(sizes), len(asked), sum(sizes) + missed_bytes, sizes, rows)
 
     def bounds(self, column: str) -> ColumnBounds | None:
         """The bounds of all files in a column, or None if it is not indexed."""
