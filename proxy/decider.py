@@ -232,8 +232,7 @@ def _may_be_torn(planned: Plan, reads: Collection[TableName], fence: Fence) -> b
     """
     if fence.holds(reads):
         return False
-    written = {name.unversioned for name in planned.names if not fence.holds([name])}
-    return len(written) > 1
+    return len({name.unversioned for name in fence.written(planned.names)}) > 1
 
 
 def _indexes(listed: Mapping[TableName, Listed]) -> dict[TableName, PartitionIndex]:

@@ -164,15 +164,23 @@ class Fence:
     def holds(self, names: Iterable[TableName]) -> bool:
         """Whether no write to the tables has run since, not even one that was running already."""
         seen = self._writes.since(self._ended_before)
-        return seen is not None and not any(written.hold(name) for name in names for written in seen)
+        return seen is not None and not _held(names, seen)
+
+    def written(self, names: Iterable[TableName]) -> frozenset[TableName]:
+        """Those of the tables that may have been written since, or are being written."""
+        seen = self._writes.since(self._ended_before)
+        return frozenset(names) if seen is None else _held(names, seen)
 
     def changed_columns(self, names: Iterable[TableName]) -> frozenset[TableName]:
         """Those of the tables that may have got other columns since, or are getting them."""
         seen = self._writes.since(self._ended_before)
         if seen is None:
             return frozenset(names)
-        changing = [written for written in seen if written.may_change_columns]
-        return frozenset(name for name in names if any(written.hold(name) for written in changing))
+        return _held(names, [write for write in seen if write.may_change_columns])
+
+
+def _held(names: Iterable[TableName], seen: Sequence[Written]) -> frozenset[TableName]:
+    return frozenset(name for name in names if any(write.hold(name) for write in seen))
 
 
 class SessionWrites:

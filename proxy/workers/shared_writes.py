@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import lmdb
@@ -156,7 +157,7 @@ class _Encoded:
         words = self._words
         return words is None or not words.isdisjoint(map(self.digests.word, COLUMN_WORDS))
 
-    @property
+    @cached_property
     def _words(self) -> set[bytes] | None:
         if self.encoded == _ANY:
             return None
