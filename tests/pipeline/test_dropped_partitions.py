@@ -1,6 +1,7 @@
 """Partitions that are dropped, renamed or made anew on their journey, at every step."""
 
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from exchanged_world import BEFORE, HOME, KEEP_S, WAITING, World, away, changes
@@ -9,16 +10,21 @@ from pipeline.errors import PipelineError
 from pipeline.exchange_record import PLACES
 
 
-@pytest.mark.parametrize("is_managed", [True, False])
-def test_the_files_of_a_partition_that_is_dropped_on_its_way_go_with_it_or_stay_as_those_of_others_do(
-    *, is_managed: bool
-) -> None:
+def killed_away(*, is_managed: bool) -> Iterator[tuple[int, World]]:
+    """Worlds whose partition is at its second place, each with the change before which the command was killed."""
     for killed in changes():
         world = World()
         world.catalog.is_managed = is_managed
         world.killed_at(killed)
-        if world.catalog.places[HOME] == HOME:
-            continue
+        if world.catalog.places[HOME] != HOME:
+            yield killed, world
+
+
+@pytest.mark.parametrize("is_managed", [True, False])
+def test_the_files_of_a_partition_that_is_dropped_on_its_way_go_with_it_or_stay_as_those_of_others_do(
+    *, is_managed: bool
+) -> None:
+    for killed, world in killed_away(is_managed=is_managed):
         del world.catalog.places[HOME]
         world.settle()
         assert world.disk.rows(HOME) == (Counter() if is_managed else BEFORE), killed
@@ -27,12 +33,7 @@ def test_the_files_of_a_partition_that_is_dropped_on_its_way_go_with_it_or_stay_
 
 @pytest.mark.parametrize("is_managed", [True, False])
 def test_a_second_place_that_a_partition_is_read_from_is_never_deleted(*, is_managed: bool) -> None:
-    for killed in changes():
-        world = World()
-        world.catalog.is_managed = is_managed
-        world.killed_at(killed)
-        if world.catalog.places[HOME] == HOME:
-            continue
+    for killed, world in killed_away(is_managed=is_managed):
         # What RENAME of an external partition comes to.
         world.catalog.places = {"ds=b": world.catalog.places[HOME]}
         world.catalog.born["ds=b"] = 1
@@ -55,11 +56,7 @@ def test_a_second_place_that_has_become_another_partitions_is_kept_after_its_tim
 
 
 def test_files_of_a_partition_that_was_dropped_and_made_anew_are_left_for_a_person_to_choose() -> None:
-    for killed in changes():
-        world = World()
-        world.killed_at(killed)
-        if world.catalog.places[HOME] == HOME:
-            continue
+    for _, world in killed_away(is_managed=True):
         # DROP PARTITION deletes where the catalog says it is, and INSERT makes it anew in its own directory.
         for path in [path for path in world.disk.content if path.startswith(f"{world.exchange.place}/")]:
             del world.disk.content[path]
