@@ -45,16 +45,33 @@ class Endpoint:
         return True
 
 
-def connect(endpoint: Endpoint, *, database: str = "default", user: str = "demo") -> hive.Connection:
+class Session(hive.Connection):
+    """A session that can be left at any moment: the server ends it once it sees that the connection is gone."""
+
+    def close(self) -> None:
+        """Ends the session, if there is a connection to do it on."""
+        if self._transport.isOpen():
+            super().close()
+
+
+def connect(endpoint: Endpoint, *, database: str = "default", user: str = "demo") -> Session:
     """Opens a session of its own on a connection of its own."""
-    return hive.connect(host=endpoint.host, port=endpoint.port, database=database, username=user)
+    return Session(host=endpoint.host, port=endpoint.port, database=database, username=user)
 
 
 def run(connection: hive.Connection, sql: str) -> list[Row]:
     """Executes one statement and fetches all its rows (none for a statement without a result)."""
-    with connection.cursor() as cursor:
+    cursor, transport = connection.cursor(), connection._transport  # noqa: SLF001 - PyHive does not offer it
+    try:
         cursor.execute(sql)
         return fetch_all(cursor)
+    except KeyboardInterrupt:
+        # In the middle of a reply nothing more can be said, and the rest of it may be minutes away.
+        transport.close()
+        raise
+    finally:
+        if transport.isOpen():
+            cursor.close()
 
 
 def fetch_all(cursor: hive.Cursor) -> list[Row]:

@@ -1,0 +1,33 @@
+"""Sessions of the demo and the benchmarks."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from demo.hive import connect, run
+from demo.thrift_server import ThriftServer
+
+SECONDS = 40
+# A thread of the server's that sleeps costs nothing.
+SLEEPING = f"SELECT java_method('java.lang.Thread', 'sleep', {1_000 * SECONDS}L)"
+
+
+@pytest.fixture
+def ctrl_c_soon() -> Iterator[None]:
+    """What Ctrl-C does, once the server has begun with what was asked."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_soon")
+def test_ctrl_c_amid_a_statement_is_not_kept_waiting_nor_becomes_another_error(spark: ThriftServer) -> None:
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), closing(connect(spark.endpoint)) as session:
+        run(session, SLEEPING)
+    assert time.monotonic() - started < SECONDS
