@@ -45,7 +45,7 @@ class Endpoint:
         return True
 
 
-class Session(hive.Connection):
+class Session(hive.Connection):  # type: ignore[misc] # PyHive has no types
     """A session that can be left at any moment: the server ends it once it sees that the connection is gone."""
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 
 from pipeline.storage import Storage, StoredFile
 
@@ -17,7 +18,7 @@ STAGES = AWAY, COMING_HOME, LEFT, OVER = "away", "coming home", "left", "over"
 _RECORD = re.compile(r"record-(\d+)\.json")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Exchange:
     """One partition on its way; its own directory is relative to the table's, and '' is that directory itself."""
 
@@ -70,12 +71,20 @@ class Exchange:
 
     def is_ours(self, file: StoredFile) -> bool:
         """Whether a file of the second place need not be carried home."""
-        known = {*self.made, *(kept.name for kept in self.kept)}
-        return file.name in known or self.is_copy(file.name) or file in self.carried
+        return file.name in self._named_there or self.is_copy(file.name) or file in self.carried
 
     def is_ours_at_home(self, file: StoredFile) -> bool:
         """Whether a file of its own directory is one that was there when it left, or that came home with it."""
-        return file in self.merged or file in self.kept or file.name in self.made or self.is_copy(file.name)
+        return file in self._was_home or file.name in self.made or self.is_copy(file.name)
+
+    # Sets, since a partition may have thousands of files, and each of them is asked about.
+    @cached_property
+    def _was_home(self) -> frozenset[StoredFile]:
+        return frozenset((*self.merged, *self.kept))
+
+    @cached_property
+    def _named_there(self) -> frozenset[str]:
+        return frozenset((*self.made, *(file.name for file in self.kept)))
 
     @property
     def _late(self) -> str:

@@ -48,6 +48,9 @@ _SETTINGS = {
 }
 # What Spark says of a date before 1582, or a timestamp before 1900, in a file whose writer is not known.
 _ANCIENT = "READ_ANCIENT_DATETIME"
+# Of paths that are named one by one, each is looked up by a task of its own, unless there are to be fewer.
+_LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+_LISTING_TASKS_PER_SLOT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,8 @@ class Merger:
         session = spark.newSession()
         for name, setting in _SETTINGS.items():
             session.conf.set(name, setting)
+        slots = spark.sparkContext.defaultParallelism
+        session.conf.set(_LISTING_TASKS, str(_LISTING_TASKS_PER_SLOT * slots))
         fields = spark.table(table.sql_name).schema.fields
         data = [field for field in fields if field.name not in table.partition_columns]
         return cls(session, storage, table, StructType(data), sort_by)

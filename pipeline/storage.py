@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from py4j.java_gateway import JVMView
 from pyspark.sql import SparkSession
 
+from pipeline.entries import Entry, entries
 from pipeline.errors import PipelineError
 
 # What `hdfs dfs -put` is still writing; Spark does not read it either.
 _UNFINISHED = "._COPYING_"
+# What stands in a URI as it is. Of other names Java knows how they are spelled.
+_PLAIN = re.compile(r"[A-Za-z0-9_.=-]+")
 # Java's greatest long: what Hadoop's file systems say of a capacity that they do not know.
 _UNLIMITED = (1 << 63) - 1
 
@@ -29,23 +33,35 @@ class Storage:
     """The files below one directory; every path is relative to it, spelled as the file system spells it."""
 
     def __init__(self, spark: SparkSession, root_uri: str) -> None:
+        self._spark = spark
         self._jvm = jvm(spark)
-        # By way of a URI, since a location in the catalog is percent-encoded and a Path is not.
-        self._root = self._jvm.org.apache.hadoop.fs.Path(self._jvm.java.net.URI(root_uri))
+        # Each name in front of a class is a call to Java, as is each call of a method.
+        self._path_class = self._jvm.org.apache.hadoop.fs.Path
+        # By way of a URI, since a location in the catalog is percent-encoded and a Path is not. And of its text:
+        # Hadoop spells `file:///a` and `file:/a/` alike only then.
+        self._root = self._path_class(self._path_class(self._jvm.java.net.URI(root_uri)).toString())
+        self._root_text = str(self._root.toString())
+        self._directory_uris: dict[str, str] = {}
         self._files = self._root.getFileSystem(jvm_session(spark).sessionState().newHadoopConf())
 
     @property
     def root(self) -> str:
         """The directory itself, for Spark's readers and writers."""
-        return str(self._root.toString())
+        return self._root_text
 
     def absolute(self, path: str) -> str:
         """The path for Spark's readers and writers."""
-        return str(self._path(path).toString())
+        # The parts one by one: `Path` would read a colon in a relative path as the end of a scheme.
+        return f"{self._root_text.rstrip('/')}/{path}" if path else self._root_text
 
     def uri(self, path: str) -> str:
         """The path as a URI, which is how Spark's `_metadata.file_path` spells it."""
-        return str(self._files.makeQualified(self._path(path)).toUri().toString())
+        directory, _, name = path.rpartition("/")
+        if not _PLAIN.fullmatch(name):
+            return self._uri(path)
+        if directory not in self._directory_uris:
+            self._directory_uris[directory] = self._uri(directory).rstrip("/")
+        return f"{self._directory_uris[directory]}/{name}"
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or a directory."""
@@ -53,22 +69,19 @@ class Storage:
 
     def names(self, path: str) -> list[str]:
         """What stands in a directory, hidden entries too; nothing if there is no such directory."""
-        return [str(status.getPath().getName()) for status in self._statuses(path)]
+        return [entry.name for entry in self._entries(path)]
 
     def files(self, path: str) -> list[str]:
         """The paths of a directory's own files that Spark reads; it leaves hidden ones alone."""
-        statuses = [status for status in self._statuses(path) if status.isFile()]
-        names = [str(status.getPath().getName()) for status in statuses]
-        return [f"{path}/{name}".removeprefix("/") for name in names if not name.startswith(("_", "."))]
+        names = [entry.name for entry in self._entries(path) if entry.is_file and not _is_hidden(entry.name)]
+        return [f"{path}/{name}".removeprefix("/") for name in names]
 
     def stored(self, path: str) -> list[StoredFile]:
         """The same files with size and time."""
-        statuses = [status for status in self._statuses(path) if status.isFile()]
-        listed = [(str(status.getPath().getName()), status) for status in statuses]
         return [
-            StoredFile(name, int(status.getLen()), int(status.getModificationTime()))
-            for name, status in listed
-            if not name.startswith(("_", ".")) and not name.endswith(_UNFINISHED)
+            StoredFile(entry.name, entry.size_bytes, entry.modified_ms)
+            for entry in self._entries(path)
+            if entry.is_file and not _is_hidden(entry.name) and not entry.name.endswith(_UNFINISHED)
         ]
 
     def files_below(self, path: str) -> list[str]:
@@ -158,17 +171,20 @@ class Storage:
         return True
 
     def _path(self, path: str) -> Any:
-        if not path:
-            return self._root
-        # The parts one by one: `Path` would read a colon in a relative path as the end of a scheme.
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self._root.toString()}/{path}")
+        return self._path_class(self.absolute(path)) if path else self._root
 
-    def _statuses(self, path: str) -> list[Any]:
-        return list(self._files.listStatus(self._path(path))) if self.exists(path) else []
+    def _uri(self, path: str) -> str:
+        return str(self._files.makeQualified(self._path(path)).toUri().toString())
+
+    def _entries(self, path: str) -> list[Entry]:
+        return entries(self._spark, self._files.listStatus(self._path(path))) if self.exists(path) else []
 
     def _directories(self, path: str) -> list[str]:
-        names = [str(status.getPath().getName()) for status in self._statuses(path) if status.isDirectory()]
-        return [name for name in names if not name.startswith(("_", "."))]
+        return [entry.name for entry in self._entries(path) if entry.is_directory and not _is_hidden(entry.name)]
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", "."))
 
 
 def jvm(spark: SparkSession) -> JVMView:
