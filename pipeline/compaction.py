@@ -24,6 +24,9 @@ from pipeline.storage import Storage
 from pipeline.tables import Table, find_table
 from pipeline.workspace import Workspace, at_work
 
+# Between two looks at the partitions that are away: so many times as long as the look took.
+_REST = 5
+
 _NESTED = re.compile("struct|array|map|variant")
 
 # Others change what is read of a file, such as pathGlobFilter and ignoreCorruptFiles.
@@ -121,13 +124,16 @@ class _Compacting:
         journeys = self.workspace.journeys(self.progress)
         merged: list[Merged] = []
         gone: list[PartitionPlan] = []
+        next_look = 0.0
         for first, batch in batches(plans):
             self.progress(f"Compacting partitions {first + 1} to {first + len(batch)} of {len(plans)}")
             for plan, files in work.run(first, batch):
                 gone.append(plan)
                 merged += files
-            # The next batch may take long.
-            journeys.tend()
+            # The next batch may take long. To look at thousands of partitions that are away takes long as well.
+            if (started := time.monotonic()) >= next_look:
+                journeys.tend()
+                next_look = started + _REST * (time.monotonic() - started)
         journeys.settle()
         self.spark.catalog.refreshTable(self.table.sql_name)
         return Compacted(

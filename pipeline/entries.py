@@ -8,6 +8,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from pipeline.java import list_of, texts
+
 # As `org.apache.hadoop.fs.FileStatus.toString` has said it since Hadoop 3.0. A name may hold any of these words,
 # so the last ones count.
 _STATUS = re.compile(
@@ -16,8 +18,6 @@ _STATUS = re.compile(
     r"modification_time=(?P<modified>-?\d+); access_time=-?\d+; .*isSymlink=false\b.*\}",
     re.DOTALL,
 )
-# No file system lets it stand in a name.
-_SEPARATOR = "\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,12 @@ class Entry:
 
 def entries(spark: SparkSession, statuses: Any) -> list[Entry]:
     """The entries of an array of Hadoop's `FileStatus`."""
-    count = len(statuses)
-    if not count:
+    if not len(statuses):
         return []
-    texts = _texts(spark, statuses, count)
-    if len(texts) != count:
+    said = texts(spark, list_of(spark, statuses))
+    if said is None:
         return [_asked(status) for status in statuses]
-    return [told(text) or _asked(statuses[number]) for number, text in enumerate(texts)]
+    return [told(text) or _asked(statuses[number]) for number, text in enumerate(said)]
 
 
 def told(text: str) -> Entry | None:
@@ -56,17 +55,6 @@ def told(text: str) -> Entry | None:
         return None
     name = found["path"].rpartition("/")[2]
     return Entry(name, not is_directory, is_directory, int(found["size"] or 0), int(found["modified"]))
-
-
-def _texts(spark: SparkSession, statuses: Any, count: int) -> list[str]:
-    # PySpark gives them no public names.
-    java: Any = spark.sparkContext._jvm  # noqa: SLF001 - see above
-    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - see above
-    # Py4J finds no method that takes an array of anything but objects.
-    objects = gateway.new_array(java.java.lang.Object, count)
-    java.java.lang.System.arraycopy(statuses, 0, objects, 0, count)
-    joined = java.org.apache.hadoop.util.StringUtils.join(_SEPARATOR, java.java.util.Arrays.asList(objects))
-    return str(joined).split(_SEPARATOR)
 
 
 def _asked(status: Any) -> Entry:

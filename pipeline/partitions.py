@@ -11,7 +11,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
-from pipeline.storage import Storage, jvm, jvm_session
+from pipeline.java import jvm, jvm_session
+from pipeline.listed_partitions import listed_partitions
+from pipeline.storage import Storage
 from pipeline.tables import Table, identifier
 from rewriter.catalog import quoted
 
@@ -28,7 +30,9 @@ def known_directories(spark: SparkSession, storage: Storage, table: Table) -> di
 
     Both are relative to the table; they differ where a partition was given a LOCATION of its own.
     """
-    return {name: known.place for name, known in _known(spark, storage, table).items()}
+    if not table.partition_columns:
+        return {}
+    return {name: known.place for name, known in _Listed.of(spark, storage, table).by_name.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +40,33 @@ class _Known:
     """What the catalog says of a partition."""
 
     place: str
-    born_ms: int
+    # Among those that it listed.
+    number: int
 
 
-def _known(spark: SparkSession, storage: Storage, table: Table) -> dict[str, _Known]:
-    if not (table.partition_columns and table.tracks_partitions):
-        return {}
-    catalog = jvm_session(spark).sessionState().catalog()
-    described = catalog.getTableMetadata(identifier(spark, *table.names[1:]))
-    nothing = getattr(getattr(jvm(spark).scala, "None$"), "MODULE$")
-    collections = jvm(spark).scala.jdk.javaapi.CollectionConverters
-    found = {}
-    for partition in collections.asJava(catalog.listPartitions(described.identifier(), nothing)):
-        spec = collections.asJava(partition.spec())
-        name = "/".join(_directory(spark, column, spec[column]) for column in table.partition_columns)
-        place = str(jvm(spark).org.apache.hadoop.fs.Path(partition.location()).toString())
-        found[name] = _Known(_relative(storage, place), int(partition.createTime()))
-    return found
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The partitions of a table; one that has none is itself the one named ''."""
+
+    by_name: dict[str, _Known]
+    # Java's objects, in the order of their numbers.
+    objects: Any
+
+    @classmethod
+    def of(cls, spark: SparkSession, storage: Storage, table: Table) -> _Listed:
+        """What the catalog says now."""
+        described = _described(spark, table)
+        if not table.partition_columns:
+            place = str(jvm(spark).org.apache.hadoop.fs.Path(described.location()).toString())
+            return cls({"": _Known(_relative(storage, place), 0)}, [described])
+        if not table.tracks_partitions:
+            return cls({}, [])
+        nothing = getattr(getattr(jvm(spark).scala, "None$"), "MODULE$")
+        partitions = jvm_session(spark).sessionState().catalog().listPartitions(described.identifier(), nothing)
+        objects = jvm(spark).scala.jdk.javaapi.CollectionConverters.asJava(partitions)
+        found = enumerate(listed_partitions(spark, objects, table.partition_columns))
+        known = {name: _Known(_relative(storage, place), number) for number, (name, place) in found}
+        return cls(known, objects)
 
 
 class Locations:
@@ -62,12 +76,12 @@ class Locations:
         self._spark = spark
         self._storage = storage
         self._table = table
-        self._known: dict[str, _Known] = {}
+        self._listed = _Listed({}, [])
 
     def refresh(self) -> None:
         """Asks the catalog anew."""
         self._spark.catalog.refreshTable(self._table.sql_name)
-        self._known = self._read()
+        self._listed = _Listed.of(self._spark, self._storage, self._table)
 
     def directories(self) -> list[str]:
         """All partitions."""
@@ -79,7 +93,8 @@ class Locations:
 
     def born_ms(self, directory: str) -> int | None:
         """When the catalog got the partition, which no change of its place changes."""
-        return self._known[directory].born_ms if directory in self._known else None
+        known = self._known.get(directory)
+        return None if known is None else int(self._listed.objects[known.number].createTime())
 
     def readers(self, path: str) -> list[str]:
         """The partitions whose place is this path, or is below it."""
@@ -97,18 +112,12 @@ class Locations:
 
     def owns_files(self) -> bool:
         """Whether dropping a partition drops its files."""
-        return bool(self._described().tableType().name() == "MANAGED")
+        described = _described(self._spark, self._table)
+        return bool(described.tableType().name() == "MANAGED")
 
-    def _read(self) -> dict[str, _Known]:
-        if self._table.partition_columns:
-            return _known(self._spark, self._storage, self._table)
-        described = self._described()
-        location = jvm(self._spark).org.apache.hadoop.fs.Path(described.location())
-        return {"": _Known(_relative(self._storage, str(location.toString())), int(described.createTime()))}
-
-    def _described(self) -> Any:
-        catalog = jvm_session(self._spark).sessionState().catalog()
-        return catalog.getTableMetadata(identifier(self._spark, *self._table.names[1:]))
+    @property
+    def _known(self) -> dict[str, _Known]:
+        return self._listed.by_name
 
 
 def check_places(known: dict[str, str], directories: set[str]) -> None:
@@ -169,13 +178,13 @@ def _literal(text: str) -> str:
     return "'" + "".join(c if _WORD.fullmatch(c) else f"\\U{ord(c):08x}" for c in text) + "'"
 
 
-def _directory(spark: SparkSession, column: str, value: str) -> str:
-    escape = _external_catalog(spark).escapePathName
-    return f"{escape(column)}={escape(value)}"
-
-
 def _relative(storage: Storage, place: str) -> str:
     return "" if place == storage.root else place.removeprefix(f"{storage.root}/")
+
+
+def _described(spark: SparkSession, table: Table) -> Any:
+    catalog = jvm_session(spark).sessionState().catalog()
+    return catalog.getTableMetadata(identifier(spark, *table.names[1:]))
 
 
 def _external_catalog(spark: SparkSession) -> Any:

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from py4j.java_gateway import JVMView
 from pyspark.sql import SparkSession
 
 from pipeline.entries import Entry, entries
 from pipeline.errors import PipelineError
+from pipeline.java import jvm, jvm_session
 
 # What `hdfs dfs -put` is still writing; Spark does not read it either.
 _UNFINISHED = "._COPYING_"
@@ -185,15 +185,3 @@ class Storage:
 
 def _is_hidden(name: str) -> bool:
     return name.startswith(("_", "."))
-
-
-def jvm(spark: SparkSession) -> JVMView:
-    """Java's packages. PySpark gives them no public name; Spark Connect has no JVM at all."""
-    found = spark.sparkContext._jvm  # noqa: SLF001 - see above
-    assert found is not None  # noqa: S101 - it is None only after the session was stopped
-    return found
-
-
-def jvm_session(spark: SparkSession) -> Any:
-    """Spark's own session object, for what SQL does not tell."""
-    return spark._jsparkSession  # noqa: SLF001 - the only way to it

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
 from pipeline.exchange_record import PLACES
-from pipeline.storage import jvm, jvm_session
+from pipeline.java import jvm, jvm_session
 from rewriter.catalog import quoted
 
 # The formats whose files Spark itself reads and writes, and that hold every value exactly.

@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.entries import Entry, entries, told
-from pipeline.storage import Storage, StoredFile, jvm
+from pipeline.java import jvm
+from pipeline.storage import Storage, StoredFile
 
 PATHS = (
     "",

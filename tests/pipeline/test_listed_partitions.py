@@ -1,0 +1,59 @@
+"""What partitions say of themselves is what each says when it is asked alone."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.java import jvm, jvm_session, texts
+from pipeline.listed_partitions import listed_partitions, teller
+from pipeline.tables import identifier
+
+VALUES = ("a", "2026-01-01", "null", "a b", "a, region=b", "x%y", "é中", "a/b=c", "]", "line\\nbreak", "''")
+COLUMNS = ["day", "region"]
+
+
+@pytest.fixture(scope="module")
+def partitions(local_spark: SparkSession) -> Iterator[Any]:
+    """Java's list of the partitions of a table."""
+    local_spark.sql(
+        "CREATE TABLE listed (v INT, day STRING, region STRING) USING parquet PARTITIONED BY (day, region)"
+    )
+    for value in (*(f"'{value}'" for value in VALUES), "NULL"):
+        local_spark.sql(f"ALTER TABLE listed ADD PARTITION (day = {value}, region = 'b')")
+        local_spark.sql(f"ALTER TABLE listed ADD PARTITION (day = 'c', region = {value})")
+    local_spark.sql("ALTER TABLE listed PARTITION (day = 'c', region = 'a') SET LOCATION 'file:/else where/%25'")
+    catalog = jvm_session(local_spark).sessionState().catalog()
+    nothing = getattr(getattr(jvm(local_spark).scala, "None$"), "MODULE$")
+    listed = catalog.listPartitions(identifier(local_spark, "default", "listed"), nothing)
+    yield jvm(local_spark).scala.jdk.javaapi.CollectionConverters.asJava(listed)
+    local_spark.sql("DROP TABLE listed")
+
+
+def test_all_together_they_are_listed_as_each_by_itself(
+    local_spark: SparkSession, partitions: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = listed_partitions(local_spark, partitions, COLUMNS)
+    monkeypatch.setattr("pipeline.listed_partitions.texts", lambda *_: None)
+    assert together == listed_partitions(local_spark, partitions, COLUMNS)
+    assert len(set(together)) == len(together) == 2 * (len(VALUES) + 1)
+
+
+def test_plain_ones_need_not_be_asked(local_spark: SparkSession, partitions: Any) -> None:
+    said = texts(local_spark, partitions)
+    assert said is not None
+    told = [place for text in said if (place := teller(COLUMNS)(text)) is not None]
+    assert {name for name, _ in told} >= {"day=a/region=b", "day=2026-01-01/region=b", "day=c/region=a"}
+    assert dict(told)["day=c/region=a"] == "file:/else where/%25"
+
+
+def test_what_could_be_said_of_another_one_is_not_taken(local_spark: SparkSession, partitions: Any) -> None:
+    """A null and the text `null`, and a value that goes on as the next column would."""
+    said = texts(local_spark, partitions)
+    assert said is not None
+    unclear = [
+        text for text in said if "null" in text.splitlines()[1] or "a, region=b, region" in text.splitlines()[1]
+    ]
+    assert len(unclear) >= 3
+    assert [text for text in unclear if teller(COLUMNS)(text)] == []
