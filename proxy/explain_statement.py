@@ -12,8 +12,10 @@ from proxy.queries import Query, QueryResult
 from proxy.rulings import Ruling
 from rewriter.keys import literal
 
-# Comments may stand in front, as clients put them there.
-_EXPLAIN_REWRITE = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*EXPLAIN\s+REWRITE\s+(?=\S)", re.IGNORECASE | re.DOTALL)
+# Comments may stand in front, as clients put them there. None is tried twice (see rewriter.statement).
+_EXPLAIN_REWRITE = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+EXPLAIN\s++REWRITE\s++(?=\S)", re.IGNORECASE | re.DOTALL
+)
 
 
 class Deciding(Protocol):

@@ -19,13 +19,14 @@ PREFIX: Final = "starpruner."
 # How HiveServer2 clients pass what stands behind the `?` of a JDBC URL.
 _IN_OPEN_SESSION: Final = ("set:hiveconf:", "")
 
-# `SET name`, `SET name = value` and `RESET name`, as Spark reads them; the value runs to the end of the text.
+# `SET name`, `SET name = value` and `RESET name`, as Spark reads them; the value runs to the end of the text, and
+# what ends the statement is cut off it. Whoever writes the text chooses its length, so nothing in it is tried twice.
 _SET: Final = re.compile(
-    r"\s*(?:--[^\n]*\n\s*)*(?P<verb>SET|RESET)\s+`?starpruner\.(?P<name>[\w.]+)`?"
-    r"\s*(?:=(?P<value>.*?))?\s*;?\s*",
+    r"\s*+(?:--[^\n]*+\n\s*+)*+(?P<verb>SET|RESET)\s++`?starpruner\.(?P<name>[\w.]++)`?"
+    r"\s*+(?:=(?P<value>.*)|;?\s*+)",
     re.IGNORECASE | re.DOTALL,
 )
-_RESET_ALL: Final = re.compile(r"\s*RESET\s*;?\s*", re.IGNORECASE)
+_RESET_ALL: Final = re.compile(r"\s*+RESET\s*+;?\s*+", re.IGNORECASE)
 _QUOTES: Final = "'\"`"
 # What a wrong value is quoted with at most.
 _QUOTED_CHARS_MAX: Final = 100
@@ -92,7 +93,7 @@ def turned(sql: str, own: Mapping[str, str]) -> Turned | None:
         return Turned("reset", name, {key: kept for key, kept in own.items() if key != name})
     if value is None:
         return Turned("show", name, own)
-    value = _unquoted(value.strip())
+    value = _unquoted(value.strip().removesuffix(";").rstrip())
     error = _error(name, value)
     return Turned("set", name, own if error else {**own, name: value}, error)
 

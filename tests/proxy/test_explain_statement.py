@@ -1,5 +1,6 @@
 """EXPLAIN REWRITE as a statement of the client."""
 
+import time
 from collections.abc import Generator
 
 import pytest
@@ -8,6 +9,9 @@ from proxy.decision import Decision
 from proxy.explain_statement import ExplainingSession, lines_query
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ruling
+
+# Far above the microseconds that a look at a statement takes.
+PATIENCE_S = 5.0
 
 
 class Inner:
@@ -46,6 +50,12 @@ def sent(inner: Inner, sql: str) -> str:
     ruling = end.value.value
     assert isinstance(ruling, Ruling)
     return ruling.text
+
+
+def test_comments_without_a_statement_are_passed_in_one_go() -> None:
+    started = time.process_time()
+    assert sent(Inner(), "/**/ " * 500 + "1").startswith("rewritten /**/")
+    assert time.process_time() - started < PATIENCE_S
 
 
 @pytest.mark.parametrize(

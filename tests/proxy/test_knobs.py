@@ -1,5 +1,7 @@
 """What a client sets for its own session."""
 
+import time
+
 import pytest
 
 from proxy.config import Config, RewriteSection
@@ -8,6 +10,9 @@ from proxy.rulings import End, Ending, Ruling
 from proxy.session import Session
 from proxy.sessions import Opened
 from proxy.shared import Shared
+
+# Far above the microseconds that a look at a statement takes.
+PATIENCE_S = 5.0
 
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
 
@@ -52,6 +57,24 @@ def test_a_session_that_switches_itself_off_asks_nothing_until_it_switches_itsel
     assert not asks(session, SQL)
     assert ruled(session, "SET starpruner.enabled=true").text == "SET starpruner.enabled=true"
     assert asks(session, SQL)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SET starpruner.enabled{' ' * 50_000}x",
+        f"SET starpruner.enabled ={' ' * 50_000}x{' ' * 50_000}y",
+        f"SET starpruner.enabled ={' ;' * 50_000}x",
+        f"RESET{' ' * 50_000}x",
+        f"SET{' ' * 50_000}x",
+        f"{'--' + chr(10) + '  ' * 50_000}x",
+    ],
+)
+def test_a_long_statement_that_is_almost_about_a_setting_is_read_in_one_go(sql: str) -> None:
+    started = time.process_time()
+    found = turned(sql, {"enabled": "false"})
+    assert time.process_time() - started < PATIENCE_S
+    assert found is None or found.error
 
 
 @pytest.mark.parametrize("sql", ["RESET", "reset;", "RESET starpruner.enabled", "RESET `starpruner.enabled`;"])

@@ -1,5 +1,7 @@
 """Reading statements: nothing that a client can send raises, hangs or is misread."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +24,9 @@ FACT = TableFacts((Column("id", "int"), Column("ds", "string")), ("ds",))
 DIMENSION = TableFacts((Column("ds", "string"), Column("g", "int")))
 CATALOG = {TableName(("f",)): FACT, TableName(("d",)): DIMENSION}
 LIMITS = Limits()
+
+# Far above the microseconds that a look at a text takes.
+PATIENCE_S = 5.0
 
 JOIN = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
 
@@ -50,6 +55,13 @@ def rewritten(sql: str, chars_max: int = 6_000_000) -> str:
 )
 def test_most_statements_are_left_alone_without_being_parsed(sql: str, *, expected: bool) -> None:
     assert may_have_a_join(sql) is expected
+
+
+def test_comments_without_a_statement_are_passed_in_one_go() -> None:
+    started = time.process_time()
+    assert not may_have_a_join("/**/ --\n" * 500 + "1 join")
+    # Each way to pair what opens with what ends comments would take longer than the universe has been there.
+    assert time.process_time() - started < PATIENCE_S
 
 
 def test_a_statement_longer_than_the_limit_is_left_alone() -> None:
