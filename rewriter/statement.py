@@ -41,6 +41,10 @@ _ICEBERG_METADATA = frozenset(
     {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
 )
 
+# What sqlglot raises for a text. Its functions look at their arguments before they count them: `map(1)` is an
+# IndexError, `date_trunc()` a ValueError, and nobody says that these are all.
+_UNPARSED = (SqlglotError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
+
 _COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _CHAINED = (*_COMPARISONS, exp.NEQ, exp.NullSafeNEQ)
 _TRUTHS = (*_CHAINED, exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Not)
@@ -204,7 +208,7 @@ def parsed_statement(text: str) -> Statement | None:
     try:
         tokens = tokenize(text)
         trees = _SPARK.parser().parse(tokens, text)
-    except (SqlglotError, RecursionError, ValueError):
+    except _UNPARSED:
         return None
     tree = trees[0] if len(trees) == 1 else None
     return Statement(text, tree, tuple(tokens)) if tree is not None else None
@@ -216,7 +220,7 @@ def _parse(text: str) -> Statement | SkipReason:
         if _holds_unusual_words(tokens):
             return SkipReason.UNUSUAL_TEXT
         trees = _SPARK.parser().parse(tokens, text)
-    except (SqlglotError, RecursionError):
+    except _UNPARSED:
         return SkipReason.DOES_NOT_PARSE
     if len(trees) != 1:
         return SkipReason.SEVERAL_STATEMENTS

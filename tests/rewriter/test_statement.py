@@ -69,6 +69,11 @@ def test_a_statement_longer_than_the_limit_is_left_alone() -> None:
     assert isinstance(read(JOIN, chars_max=len(JOIN)), Statement)
 
 
+@pytest.mark.parametrize("call", ["map(1)", "date_trunc()"])
+def test_a_function_without_the_arguments_that_it_needs_does_not_parse(call: str) -> None:
+    assert read(f"{JOIN} AND {call} = 1", chars_max=1_000) is SkipReason.DOES_NOT_PARSE
+
+
 @given(st.text())
 def test_no_text_makes_the_reader_raise(text: str) -> None:
     rewritten("SELECT " + text + " JOIN d")
