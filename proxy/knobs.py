@@ -19,8 +19,8 @@ PREFIX: Final = "starpruner."
 # How HiveServer2 clients pass what stands behind the `?` of a JDBC URL.
 _IN_OPEN_SESSION: Final = ("set:hiveconf:", "")
 
-# `SET name`, `SET name = value` and `RESET name`, as Spark reads them; a value runs to the end of the text, where a
-# semicolon is cut off. Whoever writes the text chooses its length, so nothing in it is tried twice.
+# `SET name`, `SET name = value` and `RESET name`, as Spark reads them. A value runs to the end of the text, where
+# a semicolon is cut off. Whoever writes the text chooses its length, so nothing in it is tried twice.
 _SET: Final = re.compile(
     r"\s*+(?:--[^\n]*+\n\s*+)*+(?P<verb>SET|RESET)\s++`?starpruner\.(?P<name>[\w.]++)`?"
     r"\s*+(?:=(?P<value>.*)|;?\s*+)",

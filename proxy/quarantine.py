@@ -19,7 +19,7 @@ from typing import Final
 from proxy.metastore import FILTER_REFUSED, Metastore
 from proxy.rulings import End, Ending
 from proxy.ward import Cause, Kind, PutAside, Ward
-from rewriter import Rewrite, Rule, TableName
+from rewriter import Rule, TableName
 
 # How often it is looked whose time is over: the look goes through all that is kept, a millisecond or two.
 _LOOKED_AFTER_S: Final = 1.0
@@ -107,14 +107,17 @@ class Quarantine:
         self._look_at = max(due, not_before)
 
 
-def learn(  # noqa: PLR0913 - who ended, how, and the two that learn from it
-    ending: Ending,
-    rewrite: Rewrite,
-    shape: str,
-    quarantine: Quarantine,
-    metastore: Metastore,
-    *,
-    expected: str = "",
+@dataclass(frozen=True)
+class Suspects:
+    """What may be to blame where a rewritten statement fails."""
+
+    rules: frozenset[Rule]
+    tables: frozenset[TableName]
+    shape: str
+
+
+def learn(
+    ending: Ending, suspects: Suspects, quarantine: Quarantine, metastore: Metastore, *, expected: str = ""
 ) -> None:
     """Learn from the end of a statement that was rewritten. `expected` marks a failure that we provoked ourselves.
 
@@ -125,4 +128,4 @@ def learn(  # noqa: PLR0913 - who ended, how, and the two that learn from it
     if FILTER_REFUSED in ending.message and ending.end in {End.RESCUED, End.FAILED}:
         metastore.refused()
     elif ending.end is End.RESCUED:
-        quarantine.blame(rewrite.rules, rewrite.tables, shape, Cause.FAILED)
+        quarantine.blame(suspects.rules, suspects.tables, suspects.shape, Cause.FAILED)

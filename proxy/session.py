@@ -20,7 +20,7 @@ from proxy.differences import watch
 from proxy.executions import RERUN_CALL_BYTES_MAX
 from proxy.knobs import Knobs, Turned, of_session, turned
 from proxy.metastore import FILTER_REFUSED
-from proxy.quarantine import learn
+from proxy.quarantine import Suspects, learn
 from proxy.rulings import Ending, Ruling
 from proxy.session_state import SessionState
 from proxy.sessions import Opened
@@ -130,17 +130,22 @@ class Session:
     # --- what is learned from a statement's end
 
     def _learning(self, decision: Decision) -> Callable[[Ending], None]:
-        shared = self._shared
-        subject, run, rewrite = decision.subject, decision.run(self._decider.listings), decision.rewrite
+        """Whom to tell of the end, which may be hours away: until then the decision itself is not kept.
+
+        It has the statement's tree, which takes much memory, and lists of partitions, for which the store keeps
+        all that has been replaced there since.
+        """
+        shared, suspects, is_narrowed = self._shared, _suspects(decision), decision.is_narrowed
+        run = decision.run(self._decider.listings)
 
         def ended(ending: Ending) -> None:
-            shared.metrics.ended(ending.end, ending.seconds, rewritten=decision.is_narrowed)
+            shared.metrics.ended(ending.end, ending.seconds, rewritten=is_narrowed)
             # None says that to narrow does not pay: keys had changed, a filter was longer than it will be, or a
             # snapshot was expired as soon as another one was current.
             is_gone = SNAPSHOT_GONE in ending.message
             expected = is_gone or any(words in ending.message for words in (KEYS_CHANGED, FILTER_REFUSED))
-            if decision.is_narrowed and rewrite is not None and subject is not None and not is_gone:
-                learn(ending, rewrite, subject.name, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
+            if suspects is not None and not is_gone:
+                learn(ending, suspects, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
             if run is not None and not expected:
                 shared.gate.ended(run, ending)
 
@@ -197,6 +202,14 @@ class _Told:
     def __call__(self, ending: Ending) -> None:
         for listener in self.listeners:
             listener(ending)
+
+
+def _suspects(decision: Decision) -> Suspects | None:
+    """What may be to blame for a failure; None where nothing was inserted."""
+    rewrite, subject = decision.rewrite, decision.subject
+    if not decision.is_narrowed or rewrite is None or subject is None:
+        return None
+    return Suspects(rewrite.rules, rewrite.tables, subject.name)
 
 
 def _shown(value: object) -> str:

@@ -9,12 +9,13 @@ import pytest
 
 from proxy import ward
 from proxy.metastore import FILTER_REFUSED, PERIOD_MAX_S, Metastore
-from proxy.quarantine import Quarantine, learn
+from proxy.quarantine import Quarantine, Suspects, learn
 from proxy.rulings import End, Ending
 from proxy.ward import Cause, Kind
-from rewriter import Rewrite, Rule, TableName
+from rewriter import Rule, TableName
 
 PERIOD_S = 600.0
+SUSPECTS = Suspects(frozenset(), frozenset(), "a")
 SALES, RETURNS = (TableName(("main", "shop", name)) for name in ("sales", "returns"))
 INNER, EXISTS = Rule.INNER_JOIN, Rule.EXISTS
 
@@ -196,7 +197,7 @@ def test_only_a_statement_that_worked_as_it_came_teaches_that_the_rewrite_did_ha
     watched: Watched, end: End
 ) -> None:
     metastore = Metastore("derby", PERIOD_S, lambda: watched.now)
-    learn(Ending(end, 1.0, "went wrong"), Rewrite("", ()), "a", watched.quarantine, metastore)
+    learn(Ending(end, 1.0, "went wrong"), SUSPECTS, watched.quarantine, metastore)
     assert watched.quarantine.is_shape_off("a") == (end is End.RESCUED)
     assert metastore.halvings == 0
 
@@ -207,7 +208,7 @@ def test_a_filter_that_the_metastore_refused_halves_its_limits_and_blames_nothin
 ) -> None:
     metastore = Metastore("derby", PERIOD_S, lambda: watched.now)
     message = f"[{FILTER_REFUSED}] too complex" if end is not End.FINISHED else ""
-    learn(Ending(end, 1.0, message), Rewrite("", ()), "a", watched.quarantine, metastore)
+    learn(Ending(end, 1.0, message), SUSPECTS, watched.quarantine, metastore)
     assert metastore.halvings == (end in {End.RESCUED, End.FAILED})
     assert not watched.aside
 
@@ -215,5 +216,5 @@ def test_a_filter_that_the_metastore_refused_halves_its_limits_and_blames_nothin
 def test_a_failure_that_was_provoked_teaches_nothing(watched: Watched) -> None:
     metastore = Metastore("derby", PERIOD_S, lambda: watched.now)
     ending = Ending(End.RESCUED, 1.0, "the keys are out of date")
-    learn(ending, Rewrite("", ()), "a", watched.quarantine, metastore, expected="out of date")
+    learn(ending, SUSPECTS, watched.quarantine, metastore, expected="out of date")
     assert not watched.aside

@@ -15,7 +15,7 @@ from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows, V
 from proxy.rulings import End, Ending, Ruling
 from proxy.session import Session
 from proxy.shared import Shared
-from proxy.store import open_store
+from proxy.store import ListKey, open_store
 from rewriter.keyquery import KeyColumn
 from rewriter.rangequery import range_query
 
@@ -247,6 +247,18 @@ def test_sessions_of_one_user_share_a_list_until_a_statement_names_the_table() -
         assert sent(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER]) == narrowed
         assert sent(other.rewrite("ALTER TABLE f ADD PARTITION (ds = 'z')"), []).startswith("ALTER")
         assert sent(one.rewrite(SQL), [MANY_KEYS, LISTED]) == narrowed
+
+
+def test_a_statement_that_runs_for_hours_keeps_no_room_in_the_store() -> None:
+    settings = CatalogSection(store_bytes_max=256 * 1024)
+    with open_store(settings) as store:
+        of_ann = Session(Shared.of(Config(), lambda: 0.0, store))
+        ruling = played(of_ann.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+        assert WITHIN in ruling.text
+        specs = [f"ds={number}" for number in range(500)]
+        replaced = [store.put(ListKey(("bob",), ("f",)), ["ds"], ["string"], specs) for _ in range(50)]
+        assert all(replaced)
+        ruling.ended(Ending(End.FINISHED, 36_000.0))
 
 
 def test_another_user_is_not_shown_the_list() -> None:
