@@ -28,6 +28,13 @@ _WRITING: Final = re.compile(r"\b(?:insert|update|delete|merge)\b|\$\{", re.IGNO
 _WORD: Final = re.compile(r"\w+")
 # A table by the path of its files: parquet.`/a/path`.
 _BY_PATH: Final = re.compile(r"\w\s*\.\s*`[^`]*/")
+# What stands behind a table's own name (MetadataTableType and SparkCatalog in Iceberg). A table of such a name counts
+# as written with its database, and nothing worse.
+_OF_A_TABLE: Final = re.compile(
+    r"(?:all_)?(?:entries|(?:data_|delete_)?files|manifests)|history|metadata_log_entries|snapshots|refs|partitions"
+    r"|position_deletes|changes|(?:branch|tag|snapshot_id|at_timestamp)_.*",
+    re.IGNORECASE | re.DOTALL,
+)
 # Text that is looked at. What is longer holds values, and INSERT names its table before them.
 _CHARS_MAX: Final = 10_000
 # Words that are kept of a statement, 100 KB of memory. One that has more counts for any table.
@@ -43,7 +50,8 @@ class Tables:
 
     def hold(self, name: TableName) -> bool:
         """Whether the name, or a part of it where it is not one word, may be among them."""
-        return self.words is None or self.words.issuperset(words_of(name))
+        words = self.words
+        return words is None or any(words.issuperset(one) for one in words_of(name))
 
     @property
     def may_change_columns(self) -> bool:
@@ -59,9 +67,15 @@ class AnyTable(Tables):
         self.words = None
 
 
-def words_of(name: TableName) -> list[str]:
-    """The words of a table's own name: one, where it needs no quotes."""
-    return _WORD.findall(name.parts[-1].lower())
+def words_of(name: TableName) -> list[list[str]]:
+    """The words of each name by which what it denotes may be written: one, where that needs no quotes.
+
+    What Iceberg tells of a table, and a branch of one, has the table's name in front of its own; who writes the
+    table need not say more than that (`ALTER TABLE db.t REPLACE BRANCH b`).
+    """
+    *before, last = name.parts
+    owned = before[-1:] if _OF_A_TABLE.fullmatch(last) else []
+    return [_WORD.findall(part.lower()) for part in (last, *owned)]
 
 
 def tables_written(sql: str) -> Tables | None:

@@ -149,7 +149,7 @@ class _Encoded:
     def hold(self, name: TableName) -> bool:
         """As Tables.hold does."""
         words = self._words
-        return words is None or words.issuperset(map(self.digests.word, words_of(name)))
+        return words is None or any(words.issuperset(map(self.digests.word, one)) for one in words_of(name))
 
     @property
     def may_change_columns(self) -> bool:

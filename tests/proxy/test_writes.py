@@ -116,6 +116,17 @@ def test_a_name_that_is_not_one_word_is_found_by_its_parts() -> None:
     assert may_write("INSERT INTO e VALUES (1)", name("`-`")), "a name without a word may be anything"
 
 
+@pytest.mark.parametrize(
+    "part",
+    ["snapshots", "Files", "all_data_files", "partitions", "history", "branch_audit", "tag_x", "snapshot_id_1"],
+)
+def test_what_is_told_of_a_table_is_written_with_the_table(part: str) -> None:
+    assert may_write("INSERT INTO db.d VALUES (1)", name("db", "D", part))
+    assert may_write("ALTER TABLE d REPLACE BRANCH audit AS OF VERSION 5", name("d", part))
+    assert not may_write("INSERT INTO db.e VALUES (1)", name("cat", "db", "d", part))
+    assert not may_write("INSERT INTO db.d VALUES (1)", name("db", "e"))
+
+
 def ended(end: End = End.FINISHED) -> Ending:
     return Ending(end, 1.0)
 
@@ -141,9 +152,11 @@ def test_a_fence_holds_while_nothing_is_written(writes: WriteLog) -> None:
 
 def test_a_fence_does_not_hold_for_a_table_that_is_written_behind_it(writes: WriteLog) -> None:
     fence = writes.open()
+    assert fence.holds([name("d", "files")])
     tell = SessionWrites(writes).begin("INSERT INTO d VALUES (1)")
     assert tell is not None
     assert not fence.holds([name("e"), name("db", "D")])
+    assert not fence.holds([name("d", "files")])
     assert fence.holds([name("e")])
     tell(ended())
     assert not fence.holds([D]), "the keys may have been read before or after"
