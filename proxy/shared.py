@@ -69,7 +69,7 @@ class Shared:
     ) -> Shared:
         """As the configuration has it, with a store of partition lists or without."""
         rewrite, shadow = config.rewrite, config.shadow
-        writes = Writes() if writes is None else writes
+        writes = Writes(clock) if writes is None else writes
         path = Path(shadow.differences_path) if shadow.differences_path else None
         shared = cls(
             config=config,

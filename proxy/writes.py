@@ -36,6 +36,9 @@ ENDED_MAX: Final = 1_000
 # How long a write counts as running of whose end nobody will be told: what the server runs within a call
 # (runAsync=false) it runs to its end, also where its client has gone.
 LOST_S: Final = 3_600.0
+# How long a write counts as running whose session has been closed. The server cancels it, but what has begun to
+# commit goes on, in a thread that no longer listens.
+CLOSING_S: Final = 60.0
 # Writes of one session that run at once. Only a client that never asks how its statements ended has more: they
 # count as one, for any table, until the session is closed.
 _RUNNING_PER_SESSION_MAX: Final = 16
@@ -80,6 +83,10 @@ class WriteLog(Protocol):
         """Of the end of a write nothing will be heard: it counts as running for LOST_S."""
         ...
 
+    def end_soon(self, write: Write) -> None:
+        """The session of a write is being closed: it counts as running for CLOSING_S."""
+        ...
+
     def since(self, ended_before: int) -> Sequence[Written] | None:
         """The writes that run, and those that ended but for the first so many; None where some are forgotten."""
         ...
@@ -88,14 +95,16 @@ class WriteLog(Protocol):
 class LostWrites:
     """Writes of whose end nothing will be heard. Used by several threads at once."""
 
-    def __init__(self, end: Callable[[Write], None], clock: Callable[[], float]) -> None:
+    def __init__(self, end: Callable[[Write], None], clock: Callable[[], float], seconds: float) -> None:
+        """They count as running for so long."""
         self._end = end
         self._clock = clock
+        self._seconds = seconds
         self._lost: deque[tuple[float, Write]] = deque()
 
     def add(self, write: Write) -> None:
         """It has been lost now."""
-        self._lost.append((self._clock() + LOST_S, write))
+        self._lost.append((self._clock() + self._seconds, write))
 
     def end_old(self) -> None:
         """End those that were lost so long ago that they have ended."""
@@ -114,7 +123,8 @@ class Writes:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._lock = Lock()
-        self._lost = LostWrites(self.end, clock)
+        self._lost = LostWrites(self.end, clock, LOST_S)
+        self._closing = LostWrites(self.end, clock, CLOSING_S)
         self._running: set[Write] = set()
         # What ended, each with its number; they count up by one.
         self._ended: deque[tuple[int, Tables]] = deque(maxlen=ENDED_MAX)
@@ -123,6 +133,7 @@ class Writes:
     def open(self) -> Fence:
         """A fence around what is read from now on."""
         self._lost.end_old()
+        self._closing.end_old()
         with self._lock:
             return Fence(self, self._ended_count)
 
@@ -144,6 +155,10 @@ class Writes:
     def lose(self, write: Write) -> None:
         """Of the end of a write nothing will be heard: it counts as running for LOST_S."""
         self._lost.add(write)
+
+    def end_soon(self, write: Write) -> None:
+        """The session of a write is being closed: it counts as running for CLOSING_S."""
+        self._closing.add(write)
 
     def since(self, ended_before: int) -> Sequence[Written] | None:
         """See WriteLog."""
@@ -187,8 +202,8 @@ class SessionWrites:
     """The writes of one session.
 
     One whose end was not seen, because it was cancelled or its connection was lost, may still be at work on the
-    server. It counts as running until its session is closed, which ends it on the server too; or for LOST_S, where
-    the server runs it within the call that brought it.
+    server. It counts as running until its session has been closed for CLOSING_S, by when the server has ended it
+    too; or for LOST_S, where the server runs it within the call that brought it.
     """
 
     def __init__(self, writes: WriteLog) -> None:
@@ -212,7 +227,7 @@ class SessionWrites:
         self._running.add(write)
         if self._is_closed:
             # In the meantime, from another thread.
-            self._writes.end(write)
+            self._writes.end_soon(write)
         return write
 
     def _begin_any(self) -> None:
@@ -233,4 +248,4 @@ class SessionWrites:
         """The session has ended."""
         self._is_closed = True
         for write in tuple(self._running):
-            self._writes.end(write)
+            self._writes.end_soon(write)

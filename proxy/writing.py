@@ -28,8 +28,8 @@ _WRITING: Final = re.compile(r"\b(?:insert|update|delete|merge)\b|\$\{", re.IGNO
 _WORD: Final = re.compile(r"\w+")
 # A table by the path of its files: parquet.`/a/path`.
 _BY_PATH: Final = re.compile(r"\w\s*\.\s*`[^`]*/")
-# What stands behind a table's own name (MetadataTableType and SparkCatalog in Iceberg). A table of such a name counts
-# as written with its database, and nothing worse.
+# What stands behind a table's own name (MetadataTableType and SparkCatalog in Iceberg). A table that is called so
+# itself counts as written with its database, and nothing worse.
 _OF_A_TABLE: Final = re.compile(
     r"(?:all_)?(?:entries|(?:data_|delete_)?files|manifests)|history|metadata_log_entries|snapshots|refs|partitions"
     r"|position_deletes|changes|(?:branch|tag|snapshot_id|at_timestamp)_.*",

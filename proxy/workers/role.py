@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Final, Protocol
 
 import click
 
@@ -19,6 +19,9 @@ from proxy.workers.shared_successors import SharedSuccessors
 from proxy.workers.shared_writes import SharedWrites
 from proxy.workers.siblings import Siblings
 from proxy.writes import LOST_S, WriteLog, Writes
+
+# How often a worker looks which writes that it lost have ended: the others take them for running until then.
+_LOOK_S: Final = 10.0
 
 
 class Role(Protocol):
@@ -93,6 +96,7 @@ class Worker:
         self.is_late = place.is_taken_over
         self._place = place
         self._siblings: Siblings | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     async def start(self, stop: Callable[[], None], own_metrics: Callable[[], bytes]) -> None:
         """See Role."""
@@ -100,6 +104,7 @@ class Worker:
         loop = asyncio.get_running_loop()
         loop.add_reader(self._place.lifeline, stop)
         loop.call_later(LOST_S, self._shared_writes.end_lost)
+        self._end_old_writes()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         self._siblings = Siblings(self._place, own_metrics)
         await self._siblings.start()
@@ -115,8 +120,14 @@ class Worker:
     async def end(self) -> None:
         """See Role."""
         asyncio.get_running_loop().remove_reader(self._place.lifeline)
+        if self._timer is not None:
+            self._timer.cancel()
         if self._siblings is not None:
             await self._siblings.stop()
+
+    def _end_old_writes(self) -> None:
+        self._shared_writes.end_old()
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._end_old_writes)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ then no fence holds any more.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -18,7 +18,7 @@ import lmdb
 
 from proxy.handles import WORD_BYTES, Digests
 from proxy.workers.ledger import Ledger
-from proxy.writes import ENDED_MAX, RUNNING_MAX, Fence, LostWrites, Write, Written
+from proxy.writes import CLOSING_S, ENDED_MAX, LOST_S, RUNNING_MAX, Fence, LostWrites, Write, Written
 from proxy.writing import COLUMN_WORDS, AnyTable, Tables, words_of
 from rewriter import TableName
 
@@ -32,7 +32,7 @@ _BEFORE_ALL: Final = -1
 class SharedWrites:
     """The writes of all workers, in a ledger. Used by several threads at once."""
 
-    def __init__(self, ledger: Ledger, digests: Digests) -> None:
+    def __init__(self, ledger: Ledger, digests: Digests, clock: Callable[[], float] = time.monotonic) -> None:
         self._ledger = ledger
         self._digests = digests
         self._environment = ledger.environment
@@ -41,13 +41,14 @@ class SharedWrites:
         # What ended, each by its number; they count up by one.
         self._ended = self._environment.open_db(b"ended")
         self._places: dict[Write, bytes] = {}
-        self._lost_here = LostWrites(self.end, time.monotonic)
+        self._lost_here = LostWrites(self.end, clock, LOST_S)
+        self._closing_here = LostWrites(self.end, clock, CLOSING_S)
         # Of a worker that was killed. The server cancels most as it loses their connections, but not all.
         self._lost = self._of_predecessor()
 
     def open(self) -> Fence:
         """A fence around what is read from now on."""
-        self._lost_here.end_old()
+        self.end_old()
         try:
             with self._environment.begin() as transaction:
                 return Fence(self, self._ended_count(transaction))
@@ -77,6 +78,15 @@ class SharedWrites:
     def lose(self, write: Write) -> None:
         """Of the end of a write nothing will be heard: it counts as running for LOST_S."""
         self._lost_here.add(write)
+
+    def end_soon(self, write: Write) -> None:
+        """The session of a write is being closed: it counts as running for CLOSING_S."""
+        self._closing_here.add(write)
+
+    def end_old(self) -> None:
+        """End what was lost here long enough ago: the others wait for that, also where nothing is read here."""
+        self._lost_here.end_old()
+        self._closing_here.end_old()
 
     def since(self, ended_before: int) -> Sequence[Written] | None:
         """See WriteLog."""

@@ -13,6 +13,7 @@ from proxy.rulings import End, Ending, Ruling
 from proxy.session import Session
 from proxy.sessions import Opened
 from proxy.shared import Shared
+from proxy.writes import CLOSING_S
 from rewriter import Rule
 
 FINISHED = Ending(End.FINISHED, 1.0)
@@ -66,10 +67,14 @@ def test_a_write_that_has_ended_before_the_keys_are_read_is_no_reason(stage: Sta
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
-def test_a_write_of_a_session_that_has_closed_is_over(stage: Stage) -> None:
+def test_a_write_of_a_session_that_has_been_closed_for_a_while_is_over(stage: Stage) -> None:
     one, other = stage.session(), stage.session("bob")
     _ = played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
     other.closed()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == SQL
+    stage.now = CLOSING_S - 1.0
+    assert sent(one.rewrite(SQL), [KEYS]) == SQL
+    stage.now = CLOSING_S
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 

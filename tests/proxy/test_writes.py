@@ -12,7 +12,7 @@ from shared_state import DIGESTS, Beside, ledger
 from proxy.rulings import End, Ending
 from proxy.workers.ledger import Ledger, ledger_directory
 from proxy.workers.shared_writes import SharedWrites
-from proxy.writes import LOST_S, SessionWrites, WriteLog, Writes
+from proxy.writes import CLOSING_S, LOST_S, SessionWrites, WriteLog, Writes
 from proxy.writing import Tables, tables_written
 from rewriter import TableName
 
@@ -137,13 +137,19 @@ def write_once(writes: WriteLog) -> None:
     tell(ended())
 
 
+@pytest.fixture
+def now() -> list[float]:
+    """What the clock of `writes` says."""
+    return [0.0]
+
+
 @pytest.fixture(params=[OWN, SHARED])
-def writes(request: pytest.FixtureRequest) -> Iterator[WriteLog]:
+def writes(request: pytest.FixtureRequest, now: list[float]) -> Iterator[WriteLog]:
     if request.param == OWN:
-        yield Writes()
+        yield Writes(lambda: now[0])
         return
     with ledger() as opened:
-        yield SharedWrites(opened, DIGESTS)
+        yield SharedWrites(opened, DIGESTS, lambda: now[0])
 
 
 def test_a_fence_holds_while_nothing_is_written(writes: WriteLog) -> None:
@@ -178,19 +184,25 @@ def test_a_reading_statement_is_no_write(writes: WriteLog) -> None:
     assert writes.open().holds([D])
 
 
-def test_a_write_whose_end_was_not_seen_runs_until_its_session_is_closed(writes: WriteLog) -> None:
+def test_a_write_whose_end_was_not_seen_runs_until_its_session_has_been_closed_for_a_while(
+    writes: WriteLog, now: list[float]
+) -> None:
     session = SessionWrites(writes)
     tell = session.begin("INSERT INTO d VALUES (1)")
     assert tell is not None
     tell(ended(End.UNKNOWN))
     assert not writes.open().holds([D])
     session.closed()
+    fence = writes.open()
+    assert not fence.holds([D]), "what was committing as it was cancelled goes on"
+    now[0] = CLOSING_S
     assert writes.open().holds([D])
+    assert not fence.holds([D])
 
 
-def test_a_write_that_the_server_runs_to_its_end_outlives_its_session_for_a_while() -> None:
-    now = [0.0]
-    writes = Writes(lambda: now[0])
+def test_a_write_that_the_server_runs_to_its_end_outlives_its_session_for_longer(
+    writes: WriteLog, now: list[float]
+) -> None:
     session = SessionWrites(writes)
     tell = session.begin("INSERT INTO d VALUES (1)")
     assert tell is not None
@@ -216,10 +228,24 @@ def test_a_lost_write_is_seen_by_all_workers() -> None:
         assert not here.open().holds([D])
 
 
-def test_a_write_that_is_begun_as_its_session_closes_ends_with_it(writes: WriteLog) -> None:
+def test_a_worker_ends_what_it_lost_without_being_asked_for_a_fence() -> None:
+    now = [0.0]
+    with ledger(0) as opened:
+        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS, lambda: now[0])
+        session = SessionWrites(there)
+        assert session.begin("INSERT INTO d VALUES (1)") is not None
+        session.closed()
+        now[0] = CLOSING_S
+        assert not here.open().holds([D])
+        there.end_old()
+        assert here.open().holds([D])
+
+
+def test_a_write_that_is_begun_as_its_session_closes_ends_with_it(writes: WriteLog, now: list[float]) -> None:
     session = SessionWrites(writes)
     session.closed()
     assert session.begin("INSERT INTO d VALUES (1)") is not None
+    now[0] = CLOSING_S
     assert writes.open().holds([D])
 
 
@@ -246,7 +272,9 @@ def test_more_writes_than_are_remembered_count_for_any_table(monkeypatch: pytest
     assert writes.open().holds([D])
 
 
-def test_a_session_of_too_many_writes_counts_for_any_table_until_it_is_closed(writes: WriteLog) -> None:
+def test_a_session_of_too_many_writes_counts_for_any_table_until_it_is_closed(
+    writes: WriteLog, now: list[float]
+) -> None:
     session = SessionWrites(writes)
     tells = [session.begin("INSERT INTO e VALUES (1)") for _ in range(1_000)]
     assert not writes.open().holds([D])
@@ -255,6 +283,7 @@ def test_a_session_of_too_many_writes_counts_for_any_table_until_it_is_closed(wr
         tell(ended())
     assert not writes.open().holds([D]), "of the last ones it is not known which have ended"
     session.closed()
+    now[0] = CLOSING_S
     assert writes.open().holds([D])
 
 
