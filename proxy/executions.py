@@ -56,6 +56,8 @@ class Execution:
     is_rerunning: bool = False
     # Somebody cancelled or closed it, maybe on another connection.
     is_stopped: bool = False
+    # Somebody closed it, or its session. An operation that it gets after that, run again, is nobody's.
+    is_closed: bool = False
     is_over: bool = False
 
     @property
@@ -174,7 +176,9 @@ class Executions:
         found = decode_operation_of_call(message)
         if found is not None:
             successor = self._successors.drop(found[0])
-            self._open.pop(found[0] if successor is None else successor, None)
+            execution = self._open.pop(found[0] if successor is None else successor, None)
+            if execution is not None:
+                execution.is_closed = True
 
     def drop(self, execution: Execution) -> None:
         """Its end has been told. A successor stays: the client still names the operation that it knows."""
@@ -189,6 +193,8 @@ class Executions:
             return []
         told = []
         for identifier in [i for i, execution in self._open.items() if execution.session in ended]:
-            told += self._open.pop(identifier).gone(now)
+            execution = self._open.pop(identifier)
+            execution.is_closed = True
+            told += execution.gone(now)
         self._successors.sessions_ended(ended)
         return told

@@ -86,6 +86,9 @@ def rerun(
         return _fetch_failure(failed, reply.status)
     if first is None or reply is None or reply.operation is None:
         return failure
+    if execution.is_closed:
+        yield _call(CLOSE_OPERATION, reply.operation)
+        return None
     if not executions.succeed(execution, reply.operation):
         yield _call(CLOSE_OPERATION, reply.operation)
         return failure

@@ -459,6 +459,21 @@ def test_a_cancel_from_another_connection_reaches_the_rerun_that_is_on_its_way(p
     assert [ending.end for ending in play.endings] == [End.UNKNOWN]
 
 
+@pytest.mark.parametrize("close", [operation_call("CloseOperation", 1), close_session(1)])
+def test_a_close_from_another_connection_leaves_no_operation_of_the_rerun_behind(play: Play, close: bytes) -> None:
+    in_background(play)
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    other = second_connection(play)
+    play.tell(other.says(close, to_backend=close))
+    play.answers(executed(5, AGAIN), back=own_close(AGAIN))
+    # Whoever asks is told what the server says of an operation that is closed.
+    play.answers(reply("CloseOperation", 1), back=get_status(6))
+    gone = reply("GetOperationStatus", 6, status=3, message="Invalid OperationHandle")
+    play.answers(gone, to_client=gone)
+    play.says(get_status(7), to_backend=get_status(7))
+    assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+
+
 def test_others_are_told_that_a_statement_runs_while_it_is_run_again(play: Play) -> None:
     in_background(play)
     other, late = second_connection(play), second_connection(play)
