@@ -293,6 +293,8 @@ class Relay:
             self._commands += passing(message)
             self._commands.append(self._calls.execute(message, None))
             return
+        # Looked at now: a ruling comes when nobody is there to take the error, and the client would wait for ever.
+        self._calls.replies.expect_room()
         self._held = held
         self._enter(Phase.HELD)
         self._commands.append(StatementHeld(held.call.session, held.statement))

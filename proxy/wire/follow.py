@@ -90,9 +90,13 @@ class Follower(ABC):
 
     def expect(self, call: PendingCall) -> None:
         """A call has been sent after all earlier ones; HiveServer2 answers a connection's calls in order."""
+        self.expect_room()
+        self._pending.append(call)
+
+    def expect_room(self) -> None:
+        """Raise RemoteProtocolError where no further call may be sent."""
         if len(self._pending) >= PENDING_CALLS_MAX:
             raise RemoteProtocolError(f"{PENDING_CALLS_MAX} calls are waiting for their replies")
-        self._pending.append(call)
 
     @abstractmethod
     def passes(self, count: int) -> bool:

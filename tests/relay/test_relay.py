@@ -179,6 +179,14 @@ def test_a_client_that_never_waits_for_replies_is_closed() -> None:
     assert isinstance(close, Close)
 
 
+def test_a_client_that_never_waits_for_replies_is_closed_at_a_statement_too() -> None:
+    dialogue = Dialogue().open_session()
+    for _ in range(PENDING_CALLS_MAX):
+        assert dialogue.client(fetch()) == []
+    (close,) = dialogue.client(execute("SELECT 1"))
+    assert isinstance(close, Close)
+
+
 # --- held statements
 
 
