@@ -22,8 +22,12 @@ _NESTING_MAX = 30
 # The type of a column that a query computes: Spark says what it is when it runs the key query.
 _UNKNOWN_TYPE = ""
 
-# Functions that give one column each. The others could be generators.
-_ONE_COLUMN = (exp.AggFunc, exp.Case, exp.Cast, exp.Coalesce, exp.If)
+# What gives one column where it has no alias. Anything else could be a generator, such as `posexplode` and
+# `stack`, maybe by the name of its database, in parentheses or with a list of aliases.
+_ONE_COLUMN = (
+    *(exp.Literal, exp.Null, exp.Boolean, exp.Unary, exp.Binary, exp.Predicate, exp.Subquery, exp.Window),
+    *(exp.AggFunc, exp.Case, exp.Cast, exp.Coalesce, exp.If),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,8 +231,8 @@ class Scopes:
             return None if operands is None else [Output(operand.name, operand) for operand in operands]
         if isinstance(projection, exp.Column):
             return [Output(projection.name, projection)]
-        # Functions such as `posexplode` and `stack` may give several columns.
-        is_one = not isinstance(projection, exp.Func) or isinstance(projection, _ONE_COLUMN)
+        shown = projection.unnest()
+        is_one = isinstance(shown, _ONE_COLUMN) and not isinstance(shown, exp.Dot)
         return [Output(None, projection)] if is_one else None
 
 
