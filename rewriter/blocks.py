@@ -129,12 +129,15 @@ class Scope:
         return [Operand(leaf, column.name, column.type_name or None) for leaf, found in pairs for column in found]
 
     def certainly_lacks(self, node: exp.Expr) -> bool:
-        """Whether an expression names a column that is none of this block's, so that it must be an outer one."""
+        """Whether an expression names a column that is none of this block's, so that it must be an outer one.
+
+        `a.b` may be a field of a column a too: Spark looks for that in the block before it looks further out.
+        """
         if not isinstance(node, exp.Column) or node.args.get("db") or not isinstance(node.this, exp.Identifier):
             return False
-        if node.table:
-            return node.table.lower() not in self._by_alias and self._by_column is not None
-        return self._by_column is not None and node.name.lower() not in self._by_column
+        if self._by_column is None or (node.table and node.table.lower() in self._by_alias):
+            return False
+        return (node.table or node.name).lower() not in self._by_column
 
     def column_of(self, leaf: Leaf, name: str) -> Operand | None:
         """The column of that name, in any case, if the item is known to have exactly one."""
