@@ -71,11 +71,17 @@ def query_key(index: int) -> str:
 
 def is_plain_exists(query: exp.Expr) -> bool:
     """Whether EXISTS asks for a joined row. An aggregate without groups always has one; LIMIT 0 never has."""
-    plain = isinstance(query, exp.Select) and not any(query.args.get(clause) for clause in _NOT_PLAIN)
-    return plain and query.find(exp.AggFunc, exp.Window) is None
+    if not isinstance(query, exp.Select) or any(query.args.get(clause) for clause in _NOT_PLAIN):
+        return False
+    shown = (node for projection in query.expressions for node in projection.find_all(*_PERHAPS_AGGREGATES))
+    return query.find(exp.AggFunc, exp.Window) is None and all(isinstance(node, _NO_AGGREGATES) for node in shown)
 
 
 _NOT_PLAIN = ("group", "having", "limit", "offset", "qualify", "laterals", "with_")
+
+# Not all aggregates are known as such, `some`, `any` and count_min_sketch for three, and users can have their own.
+_PERHAPS_AGGREGATES = (exp.Func, exp.SubqueryPredicate)
+_NO_AGGREGATES = (exp.Case, exp.Cast, exp.Coalesce, exp.If, exp.Connector)
 
 
 def view_refusal(view: Scopes) -> SkipReason | None:
