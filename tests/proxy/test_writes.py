@@ -62,6 +62,7 @@ def test_a_statement_that_certainly_reads_writes_nothing(sql: str) -> None:
         "WITH x AS (SELECT 1) INSERT INTO d SELECT * FROM x",
         "FROM x INSERT INTO e SELECT a INSERT INTO d SELECT b",
         "-- daily load\nCREATE OR REPLACE TABLE d AS SELECT 1",
+        "-- a carriage return ends a comment\rINSERT INTO d\nSELECT * FROM e",
         "CREATE OR REPLACE VIEW d AS SELECT 1",
         "DROP TABLE IF EXISTS d",
         "ALTER TABLE e RENAME TO d",
