@@ -47,6 +47,14 @@ _ICEBERG_METADATA = frozenset(
 # IndexError, `date_trunc()` a ValueError, and nobody says that these are all.
 _UNPARSED = (SqlglotError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
 
+# Where TABLE begins a query in parentheses, or what is handed to a function.
+_TABLE_ARGUMENTS = frozenset(
+    (kind, TokenType.TABLE) for kind in (TokenType.L_PAREN, TokenType.COMMA, TokenType.FARROW)
+) | {(TokenType.TABLE, TokenType.L_PAREN)}
+
+# What begins no comment within a comment: Spark nests comments but not hints, and sqlglot nests both.
+_HINT = "/*+"
+
 _COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _CHAINED = (*_COMPARISONS, exp.NEQ, exp.NullSafeNEQ)
 _TRUTHS = (*_CHAINED, exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Not)
@@ -233,12 +241,16 @@ def _parse(text: str) -> Statement | SkipReason:
 
 
 def _holds_unusual_words(tokens: list[Token]) -> bool:
-    """Whether there is a query whose extent or whose table is not seen in the tree.
+    """Whether it is not seen in the tree where a query ends or what it reads, or not certain where a comment ends.
 
-    `(TABLE x)` is a query over x, which sqlglot takes for something named TABLE with the alias x.
+    `(TABLE x)` is a query over x, which sqlglot takes for something named TABLE with the alias x. `f(1, TABLE(x))`
+    hands x to a function, and IDENTIFIER('x') is x: to sqlglot these are functions that are called.
     """
     kinds = [token.token_type for token in tokens]
-    return TokenType.PIPE_GT in kinds or (TokenType.L_PAREN, TokenType.TABLE) in pairwise(kinds)
+    if TokenType.PIPE_GT in kinds or not _TABLE_ARGUMENTS.isdisjoint(pairwise(kinds)):
+        return True
+    called = (token.text.lower() for token, after in pairwise(tokens) if after.token_type is TokenType.L_PAREN)
+    return "identifier" in called or any(_HINT in comment for token in tokens for comment in token.comments)
 
 
 def _chains_comparisons(tree: exp.Expr) -> bool:

@@ -146,3 +146,27 @@ def test_a_cte_is_also_read_by_a_name_that_is_its_own_in_upper_case() -> None:
     assert rewritten(once) != once
     twice = f"{once} UNION ALL SELECT id FROM `days\u017f`"
     assert "FROM f)" in rewritten(twice)
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        "UNION ALL SELECT id FROM IDENTIFIER('x')",
+        "UNION ALL SELECT id FROM identifier ('x')",
+        "JOIN f(1, TABLE(x))",
+        "JOIN f(1, TABLE x)",
+        "JOIN f(rows => TABLE(x))",
+    ],
+)
+def test_a_cte_may_be_read_where_the_tree_does_not_name_it(reader: str) -> None:
+    """What the CTE reads would else be narrowed for its one reader that is seen."""
+    cte = "WITH x AS (SELECT id, ds FROM f) SELECT x.id FROM x JOIN d ON x.ds = d.ds AND d.g = 1"
+    assert read(f"{cte} {reader}", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
+    assert "FROM f WHERE" in rewritten(f"{cte} CROSS JOIN d AS `table`")
+
+
+def test_a_hint_within_a_comment_does_not_nest() -> None:
+    """To Spark the comment ends behind the first `*/`, so that the condition is true for all rows."""
+    assert read(f"{JOIN} /* /*+ */ OR true -- */", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
+    assert isinstance(read(f"{JOIN} /* /* */ OR true */", chars_max=1_000), Statement)
+    assert isinstance(read(JOIN.replace("SELECT", "SELECT /*+ BROADCAST(d) */"), chars_max=1_000), Statement)
