@@ -70,6 +70,9 @@ class KnownColumns(Protocol):
     def columns_of(self, leaf: Leaf, nesting: int = 0) -> tuple[Column, ...] | None:
         """The columns of a FROM item in order, their types where they are known; None where they are not."""
 
+    def scope_of(self, select: exp.Expr) -> Scope | None:
+        """The scope of a SELECT, or None where its FROM is not understood."""
+
 
 @dataclass(frozen=True, eq=False)
 class Scope:
@@ -108,7 +111,23 @@ class Scope:
         else:
             found = [o for o in (self._by_column or {}).get(node.name.lower(), []) if at.side_of(o.leaf)]
             certain = len(found) == 1
-        return found[0] if certain and found and found[0].leaf.is_visible_at(at) else None
+        if not (certain and found and found[0].leaf.is_visible_at(at)):
+            return None
+        is_exact = node.name == found[0].name and node.table in {"", found[0].leaf.alias}
+        return found[0] if is_exact or not self._may_be_meant_outside(node) else None
+
+    def _may_be_meant_outside(self, node: exp.Column) -> bool:
+        """Whether an outer query has a name that this block has in another case.
+
+        To a session with spark.sql.caseSensitive that is the one that is meant.
+        """
+        scopes = (self.known.scope_of(select) for select in outer_selects(self.block.select))
+        return any(scope is None or scope.may_spell(node.table or node.name) for scope in scopes)
+
+    def may_spell(self, name: str) -> bool:
+        """Whether a FROM item or a column may have the name just as it is written."""
+        spelled = {column.name for columns in (self._by_column or {}).values() for column in columns}
+        return self._by_column is None or name in spelled | {leaf.alias for leaf in self.block.tree.leaves}
 
     def behind_star(self, star: exp.Expr, nesting: int) -> list[Operand] | None:
         """The columns that `*` or `a.*` stands for, in the order of the FROM; None where that is not certain."""
@@ -159,6 +178,26 @@ class Scope:
             # To a session that tells case apart, NATURAL takes `DS` and `ds` for two columns.
             if len(lefts) == len(rights) == 1 and (join.using or lefts[0].name == rights[0].name):
                 yield lefts[0], rights[0]
+
+
+def outer_selects(query: exp.Expr) -> Iterator[exp.Select]:
+    """The SELECTs around a query whose names it may read, the nearest first.
+
+    Those in whose FROM or WITH it stands are none of them, unless it is LATERAL or in the condition of a join. But
+    Spark lets `EXISTS (SELECT .. FROM f, (SELECT k FROM d WHERE d.g = v) r ..)` read column v of the outer query.
+    """
+    node, sees = query, False
+    while (parent := node.parent) is not None:
+        sees = sees or isinstance(parent, exp.Lateral) or (isinstance(parent, exp.Join) and node.arg_key == "on")
+        if isinstance(parent, exp.Select):
+            if sees or node.arg_key not in _OF_ITSELF:
+                yield parent
+            sees = False
+        node = parent
+
+
+# Where queries stand in a SELECT that read nothing of it.
+_OF_ITSELF = frozenset({"from_", "joins", "with_"})
 
 
 def own_parts(tree: exp.Expr) -> tuple[list[exp.Column], list[exp.Select]]:

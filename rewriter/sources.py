@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from rewriter.blocks import Operand, own_parts
+from rewriter.blocks import Operand, outer_selects, own_parts
 from rewriter.catalog import Catalog, TableFacts, TableKind, TableName, quoted
 from rewriter.jointree import Leaf, name_parts, table_name
 from rewriter.queries import has_certain_rows, is_repeatable_query, is_repeatable_view, located_query
@@ -162,28 +162,9 @@ def _is_closed(scopes: Scopes, query: exp.Expr) -> bool:
     return True
 
 
-def _may_be_correlated(query: exp.Expr) -> bool:
-    """Whether the query stands, at whatever depth of FROM, in a subquery of an expression or in a LATERAL one.
-
-    Spark lets `EXISTS (SELECT .. FROM f, (SELECT k FROM d WHERE d.g = v) r ..)` read column v of the outer query.
-    Asked by itself, the same words may read a session variable v.
-    """
-    node = query
-    while (parent := node.parent) is not None:
-        if isinstance(parent, exp.Lateral) or (isinstance(parent, exp.Join) and node.arg_key == "on"):
-            return True
-        if isinstance(parent, exp.Select) and node.arg_key not in _OF_ITSELF:
-            return True
-        node = parent
-    return False
-
-
-# Where queries stand in a SELECT that read nothing of it.
-_OF_ITSELF = frozenset({"from_", "joins", "with_"})
-
-
 def _query_source(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> Source | SkipReason:
-    if _may_be_correlated(query) and not _is_closed(scopes, query):
+    # Asked by itself, what is read of an outer query may be a session variable of that name.
+    if next(outer_selects(query), None) is not None and not _is_closed(scopes, query):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
     text = _repeatable_text(scopes, query)
     if isinstance(text, SkipReason):

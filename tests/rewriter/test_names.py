@@ -24,3 +24,18 @@ def test_a_field_of_a_column_in_a_subquery_comes_before_a_table_of_the_same_name
     exists = "SELECT f.id FROM f WHERE EXISTS (SELECT 1 FROM {} r WHERE r.{} = f.ds AND r.g = 1)"
     assert reasons(exists.format("nested", "k")) == [SkipReason.NO_EQUALITY]
     assert reasons(exists.format("d", "ds")) == [None]
+
+
+def test_a_name_in_another_case_may_be_an_outer_querys_that_is_spelled_so() -> None:
+    """With spark.sql.caseSensitive, `f.ds = d.ds` compares the outer table."""
+    outer = "SELECT f.id FROM f JOIN d ON f.ds = d.ds AND d.g = 1 WHERE EXISTS (SELECT 1 FROM {})"
+    assert reasons(outer.format("f F JOIN d q ON f.ds = q.ds AND q.g = 2")) == [None, SkipReason.NO_EQUALITY]
+    assert reasons(outer.format("f F JOIN d q ON F.ds = q.ds AND q.g = 2")) == [None, None]
+    assert reasons(outer.format("f x JOIN d q ON X.DS = Q.Ds AND q.g = 2")) == [None, None]
+
+
+def test_a_column_in_another_case_may_be_an_outer_querys_that_is_spelled_so() -> None:
+    sql = "SELECT {0} FROM {1} o WHERE EXISTS (SELECT 1 FROM f JOIN nested r ON DS = r.k AND r.g = 1)"
+    assert reasons(sql.format("id", "(SELECT g AS id, g AS DS FROM d)")) == [SkipReason.NO_EQUALITY]
+    assert reasons(sql.format("id", "(SELECT g AS id FROM d)")) == [None]
+    assert reasons("SELECT DS FROM (SELECT DS FROM f JOIN nested r ON DS = R.K AND r.g = 1) x") == [None]
