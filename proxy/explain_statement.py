@@ -14,7 +14,7 @@ from rewriter.keys import literal
 
 # Comments may stand in front, as clients put them there. None is tried twice (see rewriter.statement).
 _EXPLAIN_REWRITE = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+EXPLAIN\s++REWRITE\s++(?=\S)", re.IGNORECASE | re.DOTALL
+    r"(?:\s|--[^\r\n]*[\r\n]|/\*.*?\*/)*+EXPLAIN\s++REWRITE\s++(?=\S)", re.IGNORECASE | re.DOTALL
 )
 
 

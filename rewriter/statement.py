@@ -19,9 +19,7 @@ _SPARK = Spark()
 
 # A statement's first word stands behind comments and parentheses. What has been passed is not tried again (`*+`):
 # where no word follows, there are as many ways to pair the ends of comments as there are subsets of them.
-_FIRST_WORD = re.compile(
-    r"(?:\s|\(|--[^\r\n]*(?:[\r\n]|$)|/\*.*?\*/)*+([a-z]+)", re.IGNORECASE | re.DOTALL
-)
+_FIRST_WORD = re.compile(r"(?:\s|\(|--[^\r\n]*(?:[\r\n]|$)|/\*.*?\*/)*+([a-z]+)", re.IGNORECASE | re.DOTALL)
 # FROM-first queries are Spark SQL too. INSERT and CREATE may hold a query.
 _QUERY_WORDS = frozenset({"select", "with", "from", "insert", "create"})
 _READING_WORDS = frozenset({"select", "with", "from", "values"})
