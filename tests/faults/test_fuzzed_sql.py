@@ -13,8 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import count, islice
+from pathlib import Path
 from threading import Lock
 
+import pytest
 from fault_stage import Seen, seen
 from grammar import random_query
 from mutants import Mutator
@@ -23,8 +25,9 @@ from seeding import DEEP, seeded, seeds
 from star_tables import Star, random_star
 
 from demo.hive import connect, run
-from demo.proxy_process import ProxyProcess
-from demo.thrift_server import ThriftServer
+from demo.java import Java
+from demo.proxy_process import ProxyProcess, proxy_process
+from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
 
 # The first of those that were chosen, for it is one long run.
 SEED = seeds(quick=1, deep=1)[0]
@@ -42,7 +45,15 @@ SETTINGS = (
     "spark.sql.shuffle.partitions=1",
     "spark.sql.codegen.wholeStage=false",
     "spark.sql.codegen.factoryMode=NO_CODEGEN",
+    "spark.sql.adaptive.enabled=false",
 )
+# Of the deep profile's own server: with Derby, half of the time went by in looking tables up.
+SERVER = {
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.ui.enabled": "false",
+    "spark.broadcast.compress": "false",
+    "spark.shuffle.compress": "false",
+}
 PROGRESS_EVERY = 1_000
 FAILURES_MAX = 5
 
@@ -152,8 +163,26 @@ def try_mutants(pair: Pair, mutator: Mutator, indexes: Sequence[int], outcome: R
         outcome.note(index, difference)
 
 
-def test_mutants_are_answered_as_they_are_directly(spark: ThriftServer, proxy: ProxyProcess) -> None:
-    outcome = Run()
+@pytest.fixture
+def sides(
+    request: pytest.FixtureRequest, java: Java, tmp_path: Path
+) -> Iterator[tuple[ThriftServer, ProxyProcess]]:
+    """A server and the proxy in front of it."""
+    if not DEEP:
+        yield request.getfixturevalue("spark"), request.getfixturevalue("proxy")
+        return
+    settings = ServerSettings(tmp_path / "spark", memory="3g", conf=SERVER)
+    patient = "rewrite.cost_gate=false", "rewrite.key_query_deadline_s=120", "catalog.query_deadline_s=120"
+    options = tuple(word for setting in patient for word in ("--set", setting))
+    with (
+        thrift_server(settings, java, progress=lambda _: None) as spark,
+        proxy_process(spark.endpoint, tmp_path / "proxy", options=options) as proxy,
+    ):
+        yield spark, proxy
+
+
+def test_mutants_are_answered_as_they_are_directly(sides: tuple[ThriftServer, ProxyProcess]) -> None:
+    (spark, proxy), outcome = sides, Run()
     for number, first in enumerate(range(0, MUTANTS, MUTANTS_PER_STAR)):
         star, database = random_star(seeded(SEED, number)), f"fuzzed_{SEED}_{number}"
         mutator = Mutator(seeds_on(star, number))
