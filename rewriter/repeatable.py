@@ -74,10 +74,12 @@ def all_known(
 ) -> bool:
     """Whether every token is a name at one of the offsets `names`, a literal, or a known word or function."""
     followed = [*tokens[1:], None]
-    for token, after in zip(tokens, followed, strict=True):
+    for before, token, after in zip([None, *tokens], tokens, followed, strict=False):
         called = after is not None and after.token_type is TokenType.L_PAREN
         if token.start in names and not called:
             continue
+        if called and before is not None and before.token_type is TokenType.DOT:
+            return False  # a user's own function, by its database's name
         if not _is_known(text, token, words, functions, called=called):
             return False
     return True
