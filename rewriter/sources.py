@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from rewriter.blocks import Operand, outer_selects, own_parts
+from rewriter.blocks import Operand, Scope, outer_selects, own_parts
 from rewriter.catalog import Catalog, TableFacts, TableKind, TableName, quoted
 from rewriter.jointree import Leaf, name_parts, table_name
 from rewriter.queries import has_certain_rows, is_repeatable_query, is_repeatable_view, located_query
@@ -155,11 +155,18 @@ def _is_closed(scopes: Scopes, query: exp.Expr) -> bool:
     for select in query.find_all(exp.Select):
         scope = scopes.scope_of(select)
         columns, _ = own_parts(select)
-        if columns and scope is None:
-            return False
-        if scope is not None and not all(scope.resolve(c, scope.block.tree.joins[-1]) for c in columns):
+        if columns and (scope is None or not _are_own(scope, columns)):
             return False
     return True
+
+
+def _are_own(scope: Scope, columns: Iterable[exp.Column]) -> bool:
+    """Whether the columns of a block are its own. In ON, a name that only a later item has is an outer one."""
+    joins = scope.block.tree.joins
+    conditions = [(join, join.condition) for join in joins if join.condition is not None]
+    named = [(column, join) for join, condition in conditions for column in own_parts(condition)[0]]
+    named += [(column, joins[-1]) for column in columns]
+    return all(scope.resolve(column, join) is not None for column, join in named)
 
 
 def _query_source(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> Source | SkipReason:

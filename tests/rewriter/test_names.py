@@ -39,3 +39,11 @@ def test_a_column_in_another_case_may_be_an_outer_querys_that_is_spelled_so() ->
     assert reasons(sql.format("id", "(SELECT g AS id, g AS DS FROM d)")) == [SkipReason.NO_EQUALITY]
     assert reasons(sql.format("id", "(SELECT g AS id FROM d)")) == [None]
     assert reasons("SELECT DS FROM (SELECT DS FROM f JOIN nested r ON DS = R.K AND r.g = 1) x") == [None]
+
+
+def test_a_name_in_the_on_of_a_subquery_that_only_a_later_table_has_is_an_outer_one() -> None:
+    """Asked by itself, the subquery would read a session variable of that name."""
+    joined = "d o JOIN d q ON {} = q.ds JOIN nested r ON r.k = q.ds WHERE r.g = 1"
+    sql = f"SELECT f.id FROM f WHERE f.ds IN (SELECT o.ds FROM {joined})"
+    assert reasons(sql.format("k")) == [SkipReason.REDUCER_NOT_UNDERSTOOD]
+    assert reasons(sql.format("o.ds")) == [None]
