@@ -31,6 +31,9 @@ _BY_SEED = frozenset("rand randn random randstr shuffle uniform uuid".split())
 # Of `_metadata`, in views too: what the functions of these names say.
 _BLOCKS = frozenset({"file_block_start", "file_block_length"})
 
+# TRANSFORM (..) USING 'cat', which may be a raw string.
+_SCRIPTS = frozenset((TokenType.USING, kind) for kind in (TokenType.STRING, TokenType.RAW_STRING))
+
 # Functions that take what comes first, or one of equals, or approximate by what they met before. Of the last line
 # nobody but their maker knows what they remember; the name of a row's file stands in a variable of the task.
 _BY_ORDER = frozenset(
@@ -55,7 +58,7 @@ def numbers_tasks(statement: Statement) -> bool:
     # A sample is drawn from a seed that it may name, and a script is run by each task for all of its rows.
     words = {token.text.lower() for token in statement.tokens if token.token_type is not TokenType.STRING}
     kinds = (token.token_type for token in statement.tokens)
-    return not words.isdisjoint(_BLOCKS | {"repeatable"}) or (TokenType.USING, TokenType.STRING) in pairwise(kinds)
+    return not words.isdisjoint(_BLOCKS | {"repeatable"}) or not _SCRIPTS.isdisjoint(pairwise(kinds))
 
 
 def shows_order(statement: Statement) -> bool:
