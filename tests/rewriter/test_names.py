@@ -47,3 +47,11 @@ def test_a_name_in_the_on_of_a_subquery_that_only_a_later_table_has_is_an_outer_
     sql = f"SELECT f.id FROM f WHERE f.ds IN (SELECT o.ds FROM {joined})"
     assert reasons(sql.format("k")) == [SkipReason.REDUCER_NOT_UNDERSTOOD]
     assert reasons(sql.format("o.ds")) == [None]
+
+
+def test_a_quoted_name_may_be_a_pattern_for_several_columns() -> None:
+    """With spark.sql.parser.quotedRegexColumnNames, `(a|b)` in a SELECT shows all columns that it matches."""
+    union = "SELECT x.a FROM (SELECT id AS a, ds AS b, ds, 'y' AS c FROM f UNION ALL SELECT {}, 'x', ds FROM f) x"
+    join = "JOIN d ON x.ds = d.ds AND d.g = 1"
+    assert reasons(f"{union.format('`(id|ds)`')} {join}") == [SkipReason.NO_EQUALITY] * 2
+    assert reasons(f"{union.format('`id`')} {join}") == [None, None]
