@@ -41,6 +41,7 @@ _OPERATORS = frozenset(
         TokenType.NOT,
         TokenType.DCOLON,
         TokenType.NUMBER,
+        TokenType.STRING,
     }
 )
 
@@ -73,6 +74,9 @@ def all_known(
     functions: AbstractSet[str],
 ) -> bool:
     """Whether every token is a name at one of the offsets `names`, a literal, or a known word or function."""
+    strings = [token.text for token in tokens if token.token_type is TokenType.STRING]
+    if _may_spell_the_clock(list(filter(None, strings))):
+        return False
     followed = [*tokens[1:], None]
     for before, token, after in zip([None, *tokens], tokens, followed, strict=False):
         called = after is not None and after.token_type is TokenType.L_PAREN
@@ -85,11 +89,19 @@ def all_known(
     return True
 
 
+def _may_spell_the_clock(strings: Sequence[str]) -> bool:
+    """Whether any of the strings, or those from it on together, begin with a word that Spark reads as the clock.
+
+    Spark puts `'to' 'day'` and concat('to', 'day') together before it casts them.
+    """
+    letters_max = max(map(len, CLOCK_WORDS), default=0)
+    together = ("".join(strings[start : start + letters_max]) for start in range(len(strings)))
+    return any(text.strip().lower().startswith(tuple(CLOCK_WORDS)) for text in together)
+
+
 def _is_known(
     text: str, token: Token, words: AbstractSet[str], functions: AbstractSet[str], *, called: bool
 ) -> bool:
-    if token.token_type is TokenType.STRING:
-        return not any(token.text.strip().lower().startswith(word) for word in CLOCK_WORDS)
     if token.token_type in _OPERATORS:
         return True
     if token.token_type is TokenType.IDENTIFIER:
