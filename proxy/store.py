@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from time import time
 
 import lmdb
@@ -36,6 +37,10 @@ _READERS_MAX = 1_000
 
 # Each list that is kept or dropped has the headers of all looked at, a microsecond each.
 _LISTS_MAX = 10_000
+
+# The part of the room that lists may take. To drop one takes pages before it gives any back, and a list that is
+# replaced stands there twice: a store that is full to the last page can be read and never changed again.
+_ROOM_TAKEN_MAX = 0.5
 
 # The layout of what is stored. A store that an older version left behind is passed by.
 _LISTS, _ENTRIES = b"lists.1", b"entries.1"
@@ -121,6 +126,9 @@ class PartitionStore:
         self._lists = environment.open_db(_LISTS)
         self._entries = environment.open_db(_ENTRIES)
         self._entry_bytes_max = environment.max_key_size() - _GENERATION_BYTES
+        self._pages_max = int(settings.store_bytes_max * _ROOM_TAKEN_MAX) // environment.stat()["psize"]
+        # One drops at a time, and says whether what is found can be trusted.
+        self._lock = Lock()
         self._is_trusted = True
 
     def put(self, key: ListKey, columns: Sequence[str], type_names: Sequence[str], specs: Sequence[str]) -> bool:
@@ -196,16 +204,27 @@ class PartitionStore:
         with transaction.cursor(self._entries) as cursor:
             # Behind all others, since transactions count upwards: pages are filled one after the other.
             cursor.putmulti(((generation + entry, b"") for entry in entries), append=True)
+        if self._pages_taken(transaction) > self._pages_max:
+            raise lmdb.MapFullError("it would fill the store")
         return True
 
+    def _pages_taken(self, transaction: lmdb.Transaction[bytes]) -> int:
+        stats = [transaction.stat(database) for database in (self._lists, self._entries)]
+        return sum(stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats)
+
     def _drop(self, is_dropped: Callable[[bytes, _Header], bool]) -> None:
-        try:
-            with self._environment.begin(write=True) as transaction:
-                self._drop_in(transaction, is_dropped)
-        except lmdb.Error as error:
-            # What could not be forgotten must not be found.
-            self._is_trusted = False
-            _log.warning("partition lists are no longer used, since one could not be dropped: %s", error)
+        """What could not be dropped must not be found: then nothing is, until all lists can be dropped."""
+        with self._lock:
+            wanted = is_dropped if self._is_trusted else lambda *_: True
+            try:
+                with self._environment.begin(write=True) as transaction:
+                    self._drop_in(transaction, wanted)
+            except lmdb.Error as error:
+                if self._is_trusted:
+                    _log.warning("partition lists are not used for now, since one could not be dropped: %s", error)
+                self._is_trusted = False
+            else:
+                self._is_trusted = True
 
     def _drop_in(self, transaction: lmdb.Transaction[bytes], is_dropped: Callable[[bytes, _Header], bool]) -> None:
         with transaction.cursor(self._lists) as lists, transaction.cursor(self._entries) as entries:

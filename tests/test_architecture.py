@@ -75,6 +75,7 @@ LOCKED = {
     "proxy.packings",
     "proxy.quarantine",
     "proxy.snapshots",
+    "proxy.store",
     "proxy.writes",
 }
 

@@ -161,6 +161,39 @@ def test_a_list_that_does_not_fit_is_not_kept_and_others_go_on(caplog: pytest.Lo
         assert list(found.matching(EVERYTHING)) == DAYS
 
 
+def other_lists(store: PartitionStore, count: int) -> list[bool]:
+    specs = [f"k={value}" for value in range(300)]
+    return [store.put(ListKey(("bob",), (f"t{number}",)), ("k",), ("int",), specs) for number in range(count)]
+
+
+def test_a_store_without_room_for_more_lists_has_room_to_drop_them(opened: Opened) -> None:
+    with open_store(CatalogSection(store_bytes_max=256 * 1024), opened.clock) as store:
+        assert store.put(ANN, COLUMNS, TYPES, DAYS)
+        assert not all(other_lists(store, 100))
+        store.forget({"t0", "t1"})
+        assert store.get(ListKey(("bob",), ("t0",))) is None
+        found = store.get(ANN)
+        assert found is not None, "what is left is still used"
+        assert list(found.matching(EVERYTHING)) == DAYS
+        assert other_lists(store, 1) == [True]
+
+
+def test_lists_are_used_again_once_all_of_them_could_be_dropped(opened: Opened) -> None:
+    with open_store(CatalogSection(store_bytes_max=256 * 1024), opened.clock) as store:
+        assert store.put(ANN, COLUMNS, TYPES, DAYS)
+        # Somebody who reads keeps what is replaced meanwhile.
+        reading = store.get(ANN)
+        assert reading is not None
+        while store.put(ANN, COLUMNS, TYPES, DAYS):
+            store.forget({"other"})
+        store.forget({"sales"})
+        assert store.get(ANN) is None
+        del reading
+        store.forget({"other"})
+        assert store.put(ANN, COLUMNS, TYPES, DAYS)
+        assert store.get(ANN) is not None
+
+
 def test_what_expired_makes_room(opened: Opened) -> None:
     with open_store(CatalogSection(store_bytes_max=512 * 1024, partitions_ttl_s=60), opened.clock) as store:
         for table in range(50):
