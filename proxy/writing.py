@@ -71,9 +71,12 @@ def words_of(name: TableName) -> list[list[str]]:
     """The words of each name by which what it denotes may be written: one, where that needs no quotes.
 
     What Iceberg tells of a table, and a branch of one, has the table's name in front of its own; who writes the
-    table need not say more than that (`ALTER TABLE db.t REPLACE BRANCH b`).
+    table need not say more than that (`ALTER TABLE db.t REPLACE BRANCH b`). What is read by its path may have any
+    name: a name without a word is in every write.
     """
     *before, last = name.parts
+    if "/" in last:
+        return [[]]
     owned = before[-1:] if _OF_A_TABLE.fullmatch(last) else []
     return [_WORD.findall(part.lower()) for part in (last, *owned)]
 

@@ -128,6 +128,11 @@ def test_what_is_told_of_a_table_is_written_with_the_table(part: str) -> None:
     assert not may_write("INSERT INTO db.d VALUES (1)", name("db", "e"))
 
 
+def test_what_is_read_by_its_path_may_be_written_by_any_name() -> None:
+    assert may_write("INSERT INTO d VALUES (1)", name("delta", "/warehouse/x/d"))
+    assert not may_write("SELECT 1", name("delta", "/warehouse/x/d"))
+
+
 def ended(end: End = End.FINISHED) -> Ending:
     return Ending(end, 1.0)
 
