@@ -19,14 +19,16 @@ PREFIX: Final = "starpruner."
 # How HiveServer2 clients pass what stands behind the `?` of a JDBC URL.
 _IN_OPEN_SESSION: Final = ("set:hiveconf:", "")
 
+# Comments, as tools put them in front of what their users write.
+_BEFORE: Final = r"(?:\s|--[^\r\n]*[\r\n]|/\*.*?\*/)*+"
 # `SET name`, `SET name = value` and `RESET name`, as Spark reads them. A value runs to the end of the text, where
 # a semicolon is cut off. Whoever writes the text chooses its length, so nothing in it is tried twice.
 _SET: Final = re.compile(
-    r"\s*+(?:--[^\n]*+\n\s*+)*+(?P<verb>SET|RESET)\s++`?starpruner\.(?P<name>[\w.]++)`?"
+    rf"{_BEFORE}(?P<verb>SET|RESET)\s++`?starpruner\.(?P<name>[\w.]++)`?"
     r"\s*+(?:=(?P<value>.*)|;?\s*+)",
     re.IGNORECASE | re.DOTALL,
 )
-_RESET_ALL: Final = re.compile(r"\s*+RESET\s*+;?\s*+", re.IGNORECASE)
+_RESET_ALL: Final = re.compile(rf"{_BEFORE}RESET\s*+;?\s*+", re.IGNORECASE | re.DOTALL)
 _QUOTES: Final = "'\"`"
 # What a wrong value is quoted with at most.
 _QUOTED_CHARS_MAX: Final = 100

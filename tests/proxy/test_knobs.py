@@ -48,6 +48,7 @@ def opened(configuration: dict[str, str] | None = None) -> Session:
         "set starpruner.enabled = FALSE;",
         " -- off\nSET `starpruner.enabled`='false'",
         "SET starpruner.enabled=\nfalse\n",
+        "/* of a tool */ -- and more\rSET starpruner.enabled=false",
     ],
 )
 def test_a_session_that_switches_itself_off_asks_nothing_until_it_switches_itself_on(sql: str) -> None:
@@ -68,6 +69,7 @@ def test_a_session_that_switches_itself_off_asks_nothing_until_it_switches_itsel
         f"RESET{' ' * 50_000}x",
         f"SET{' ' * 50_000}x",
         f"{'--' + chr(10) + '  ' * 50_000}x",
+        f"{'/**/' * 500}x",
     ],
 )
 def test_a_long_statement_that_is_almost_about_a_setting_is_read_in_one_go(sql: str) -> None:
@@ -77,7 +79,9 @@ def test_a_long_statement_that_is_almost_about_a_setting_is_read_in_one_go(sql: 
     assert found is None or found.error
 
 
-@pytest.mark.parametrize("sql", ["RESET", "reset;", "RESET starpruner.enabled", "RESET `starpruner.enabled`;"])
+@pytest.mark.parametrize(
+    "sql", ["RESET", "/* a */ reset;", "RESET starpruner.enabled", "RESET `starpruner.enabled`;"]
+)
 def test_reset_brings_back_what_is_configured(sql: str) -> None:
     session = opened({"set:hiveconf:starpruner.enabled": "false"})
     assert not asks(session, SQL)
