@@ -129,6 +129,8 @@ class Decider:
         if self._has_file_index and not may_have_a_join(sql) and self.may_narrow(sql, terms.state):
             _ = yield from self._asking.indexed(timings)
         statement = yield from self._read(sql, terms.state, self._shared.config.rewrite)
+        if not isinstance(statement, SkipReason) and terms.has_search_path:
+            statement = SkipReason.SEARCH_PATH
         if isinstance(statement, SkipReason):
             return Decision(sql, skip=statement, timings=timings)
         subject = Subject(terms.scope, shape(statement))

@@ -27,6 +27,8 @@ class Terms:
     scope: str
     # The state of the session, for what sessions of one state know in common; None where it is like no other's.
     state: bytes | None = None
+    # Whether names may mean others than those that are described (`SessionState.has_search_path`).
+    has_search_path: bool = False
     run_key_queries: bool = True
     # Whether the user asks what would be done: then what is left alone is looked into all the same.
     is_explained: bool = False

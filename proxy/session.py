@@ -73,7 +73,7 @@ class Session:
             return self.untouched(sql)
         if self._decider.may_narrow(sql, self._state.digest) and self._in_shadow(knobs):
             return replace(self.untouched(sql), beside=self._shadow(sql, knobs))
-        decision = yield from self._decider.decide(sql, Terms(knobs, self._scope, self._state.digest))
+        decision = yield from self._decider.decide(sql, self._terms(knobs))
         self._note(decision)
         # Only now: the keys of a statement that writes are not out of date by its own doing.
         return self._ruling(decision, knobs, self._begin(sql))
@@ -88,9 +88,7 @@ class Session:
 
     def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
         """Decide as `rewrite` does, and tell everything; without key queries nothing is inserted."""
-        terms = Terms(
-            self._knobs, self._scope, self._state.digest, run_key_queries=run_key_queries, is_explained=True
-        )
+        terms = replace(self._terms(self._knobs), run_key_queries=run_key_queries, is_explained=True)
         return (yield from self._decider.explain(sql, terms))
 
     def closed(self) -> None:
@@ -105,6 +103,9 @@ class Session:
     def _scope(self) -> str:
         digest = self._state.digest
         return self._private_scope if digest is None else digest.hex()
+
+    def _terms(self, knobs: Knobs) -> Terms:
+        return Terms(knobs, self._scope, self._state.digest, has_search_path=self._state.has_search_path)
 
     def _begin(self, sql: str) -> tuple[Callable[[Ending], None], ...]:
         """A statement is about to be released. Returns whom to tell of its end."""
@@ -162,7 +163,8 @@ class Session:
         # What is sound is compared, whether it pays or not. Other statements of the session go on meanwhile, so
         # what it knows of its tables is left to them.
         sound = msgspec.structs.replace(knobs, cost_gate=False)
-        decision = yield from Decider(shared).decide(sql, Terms(sound, self._scope))
+        terms = replace(self._terms(sound), state=None)
+        decision = yield from Decider(shared).decide(sql, terms)
         subject, rewrite = decision.subject, decision.rewrite
         if not (decision.is_narrowed and decision.only_reads) or rewrite is None or subject is None:
             return

@@ -24,6 +24,10 @@ _FOLDED: Final = frozenset({"set", "use", "reset"})
 # What gives a session something of its own under a name, a temporary view or a variable; and text that Spark
 # replaces before it reads it.
 _OWN: Final = re.compile(r"\b(?:temp|temporary|var|variable)\b|\$\{", re.IGNORECASE)
+# What sets the path along which names without a database are searched, from Spark 4.2 on. Anything may that is not
+# known to do something else: a script, EXECUTE IMMEDIATE, the declaration of what that executes.
+_SEARCH_PATH: Final = re.compile(r"(?<![\w.])path\b(?!\.)|\bspark\.sql\.(?:path|defaultpath)\b", re.IGNORECASE)
+_NO_SEARCH_PATH: Final = frozenset("use create add call cache uncache refresh clear".split())
 
 
 class SessionState:
@@ -37,6 +41,7 @@ class SessionState:
         self._digest = _folded(b"", *owner, "", *settings)
         # Set and never unset, by whichever thread.
         self._is_private = False
+        self._has_search_path = any(map(_SEARCH_PATH.search, configuration))
         # The statements that are changing the state now.
         self._changing: set[object] = set()
 
@@ -50,12 +55,21 @@ class SessionState:
         """Whether what names and settings mean may change from one moment to the next."""
         return bool(self._changing)
 
+    @property
+    def has_search_path(self) -> bool:
+        """Whether a bare name may stand for another table than the one that DESCRIBE tells of.
+
+        To Spark 4.3, DESCRIBE d is about the current database's d, whichever one a query reads by the path.
+        """
+        return self._has_search_path
+
     def begin(self, sql: str) -> Callable[[Ending], None] | None:
         """A statement is about to be released. Returns whom to tell of its end, if that matters."""
         word = first_word(sql)
         is_clear, is_own = not begins_unclearly(sql), _OWN.search(sql) is not None
         if word in _LEAVING and is_clear and not (word == "create" and is_own):
             return None
+        self._has_search_path |= word not in _NO_SEARCH_PATH and _SEARCH_PATH.search(sql) is not None
         # Of two that change the state at once, nobody knows which came first.
         self._is_private |= word not in _FOLDED or not is_clear or is_own or self.is_changing
         change = object()

@@ -24,6 +24,10 @@ class SkipReason(Enum):
     QUOTING_SETTINGS = (
         "The session changes what quotes or backslashes mean, so literals cannot be read with certainty."
     )
+    SEARCH_PATH = (
+        "The session searches names along a path (SET PATH), and DESCRIBE does not: what is described may be"
+        " another table than what is read."
+    )
     NUMBERED_BY_TASK = (
         "The statement, or a view in it, numbers rows by Spark's tasks, draws from a seed or runs a script:"
         " that answers otherwise where other files are read."

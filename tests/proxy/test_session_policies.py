@@ -39,6 +39,43 @@ def stage() -> Stage:
     return Stage()
 
 
+# --- the search path
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SET PATH = spark_catalog.b, system.builtin",
+        "set /* a.b */ path=DEFAULT_PATH",
+        "SET spark.sql.path.enabled=true",
+        "SET spark.sql.defaultPath=spark_catalog.b",
+        "EXECUTE IMMEDIATE 'SET PATH = spark_catalog.b'",
+        "BEGIN SET PATH = spark_catalog.b; END",
+    ],
+)
+def test_a_session_that_searches_names_along_a_path_is_left_alone(stage: Stage, sql: str) -> None:
+    session = stage.session()
+    played(session.rewrite(sql), []).ended(FINISHED)
+    assert sent(session.rewrite(SQL), []) == SQL
+    explained = view(played(session.explain(SQL, run_key_queries=True), []))
+    assert explained.skip_reason == "SEARCH_PATH"
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_a_session_that_is_opened_with_a_path_is_left_alone(stage: Stage) -> None:
+    opened = Opened({"set:hiveconf:spark.sql.defaultPath": "spark_catalog.b"}, "ann")
+    assert sent(Session(stage.shared, opened).rewrite(SQL), []) == SQL
+
+
+@pytest.mark.parametrize(
+    "sql", ["SET hive.exec.path=/x", "USE path", "CREATE TEMP VIEW v USING parquet OPTIONS (path '/x')"]
+)
+def test_another_path_is_none_to_search_names_along(stage: Stage, sql: str) -> None:
+    session = stage.session()
+    played(session.rewrite(sql), []).ended(FINISHED)
+    assert sent(session.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
 # --- the write fence
 
 
