@@ -49,7 +49,7 @@ class Session:
         opened = opened or Opened(owner=uuid4().hex)
         self._shared = shared
         self._decider = Decider(shared)
-        self._state = SessionState((opened.owner,), opened.configuration)
+        self._state = SessionState((opened.owner,), opened.configuration, shared.clock)
         self._writes = SessionWrites(shared.writes)
         # Whose statements are told apart where the state of the session is like that of no other.
         self._private_scope = uuid4().hex

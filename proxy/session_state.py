@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import sha256
+from math import inf
 from typing import Final
 
 from proxy.rulings import End, Ending
+from proxy.writes import CLOSING_S
 from proxy.writing import begins_unclearly
 from rewriter.statement import first_word
 
@@ -28,6 +31,7 @@ _OWN: Final = re.compile(r"\b(?:temp|temporary|var|variable)\b|\$\{", re.IGNOREC
 # known to do something else: a script, EXECUTE IMMEDIATE, the declaration of what that executes.
 _SEARCH_PATH: Final = re.compile(r"(?<![\w.])path\b(?!\.)|\bspark\.sql\.(?:path|defaultpath)\b", re.IGNORECASE)
 _NO_SEARCH_PATH: Final = frozenset("use create add call cache uncache refresh clear".split())
+_UNSEEN: Final = frozenset({End.UNKNOWN, End.LOST})
 
 
 class SessionState:
@@ -36,14 +40,21 @@ class SessionState:
     The same question in two sessions of the same digest has the same answer as long as no table is written.
     """
 
-    def __init__(self, owner: tuple[str, ...], configuration: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        owner: tuple[str, ...],
+        configuration: Mapping[str, str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         settings = (text for pair in sorted(configuration.items()) for text in pair)
         self._digest = _folded(b"", *owner, "", *settings)
         # Set and never unset, by whichever thread.
         self._is_private = False
         self._has_search_path = any(map(_SEARCH_PATH.search, configuration))
-        # The statements that are changing the state now.
+        # The statements that are changing the state now, and until when one may be whose end was not seen.
         self._changing: set[object] = set()
+        self._unseen_until = -inf
 
     @property
     def digest(self) -> bytes | None:
@@ -53,7 +64,7 @@ class SessionState:
     @property
     def is_changing(self) -> bool:
         """Whether what names and settings mean may change from one moment to the next."""
-        return bool(self._changing)
+        return bool(self._changing) or self._clock() < self._unseen_until
 
     @property
     def has_search_path(self) -> bool:
@@ -77,8 +88,10 @@ class SessionState:
         return partial(self._ended, change, sql)
 
     def _ended(self, change: object, sql: str, ending: Ending) -> None:
-        """A statement that failed may have done a part of what it says, as one may whose end was not seen."""
+        """One that failed may have done a part of what it says, and one whose end was not seen may do it yet."""
         self._is_private |= ending.end is not End.FINISHED
+        if ending.end in _UNSEEN:
+            self._unseen_until = self._clock() + CLOSING_S
         self._digest = _folded(self._digest, sql)
         self._changing.discard(change)
 
