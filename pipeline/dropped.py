@@ -12,14 +12,20 @@ from pipeline.spark import Progress
 from pipeline.storage import Storage
 
 
-def check_same_partition(storage: Storage, locations: Locations, exchange: Exchange) -> None:
-    """Raises PipelineError if the partition was dropped and made anew: which rows went with it, no file tells."""
+def was_made_anew(storage: Storage, locations: Locations, exchange: Exchange) -> bool:
+    """Whether the partition was dropped with all of its files, and another one of its name was made.
+
+    Raises PipelineError where some of the files are still there: which rows went with it, no file tells.
+    """
     born_ms = locations.born_ms(exchange.directory)
-    if born_ms in {None, exchange.born_ms}:
-        return
-    if exchange.stage == OVER or (exchange.stage == LEFT and not foreign_files(storage, exchange)):
-        return
+    if born_ms in {None, exchange.born_ms} or exchange.stage == OVER:
+        return False
+    has_foreign = bool(foreign_files(storage, exchange))
+    if exchange.stage == LEFT and not has_foreign:
+        return False
     old = [file.name for file in storage.stored(exchange.directory) if exchange.is_ours_at_home(file)]
+    if not old and not has_foreign:
+        return True
     raise PipelineError(
         f"{storage.absolute(exchange.directory)}: the partition was dropped and made anew while its files were "
         f"exchanged for compaction. Of the one that was dropped, {len(old)} files are still there, which readers "

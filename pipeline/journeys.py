@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipeline.dropped import abandon, check_same_partition, discard
+from pipeline.dropped import abandon, discard, was_made_anew
 from pipeline.errors import PipelineError
 from pipeline.exchange import arrive, bring_home, carry_late_files, come_home
 from pipeline.exchange_record import AWAY, COMING_HOME, LEFT, OVER, Exchange, advance, exchanges
@@ -73,8 +73,7 @@ class Journeys:
     def _visit(self, exchange: Exchange) -> Exchange | None:
         """Goes on with one as far as it can go now; None if there is nothing left of it."""
         place = self.locations.place(exchange.directory)
-        check_same_partition(self.storage, self.locations, exchange)
-        if exchange.stage == OVER:
+        if exchange.stage == OVER or was_made_anew(self.storage, self.locations, exchange):
             discard(self.storage, self.locations, exchange, self.progress)
             return None
         if exchange.stage == LEFT:

@@ -75,6 +75,24 @@ def test_files_of_a_partition_that_was_dropped_and_made_anew_are_left_for_a_pers
         assert world.seen() == Counter((7,))
 
 
+def test_a_partition_that_is_made_anew_after_all_its_files_went_with_the_old_one_has_its_rows_alone() -> None:
+    kills = 0
+    for killed in changes():
+        world = World()
+        world.killed_at(killed)
+        if world.catalog.places[HOME] == HOME:
+            # So DROP PARTITION deletes there, and nothing at the second place.
+            for path in [path for path in world.disk.content if path.startswith(f"{HOME}/")]:
+                del world.disk.content[path]
+            world.catalog.born = {HOME: 2}
+            world.disk.write(f"{HOME}/theirs", (7,))
+            world.end()
+            assert world.seen() == Counter((7,)), killed
+            assert world.is_home_and_clean()
+            kills += 1
+    assert kills
+
+
 def test_a_partition_that_is_made_anew_when_it_is_home_is_no_concern_of_ours() -> None:
     world = World()
     world.compact()

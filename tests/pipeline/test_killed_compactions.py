@@ -170,13 +170,18 @@ def test_a_partition_that_is_renamed_after_a_kill_keeps_its_rows(
 def test_a_managed_partition_that_is_made_anew_after_a_kill_is_not_guessed(
     spark: SparkSession, kills: Kills
 ) -> None:
-    for _, table in kills("managed, partitioned"):
+    refused = 0
+    for change, table in kills("managed, partitioned"):
         was_away = is_away(spark, table)
         spark.sql(f"ALTER TABLE {table} DROP PARTITION (p = 1)")
         spark.sql(f"INSERT INTO {table} VALUES (7, 1)")
-        if was_away:
-            with pytest.raises(PipelineError, match="was dropped and made anew"):
-                compacted(spark, table)
-        else:
+        try:
             compacted(spark, table)
-            assert answers(spark, f"TABLE {table}") == Counter([(7, 1)])
+        except PipelineError as error:
+            # DROP deletes what is at the second place: at home there may be files of before.
+            assert was_away, change
+            assert "was dropped and made anew" in str(error)
+            refused += 1
+        else:
+            assert answers(spark, f"TABLE {table}") == Counter([(7, 1)]), change
+    assert refused
