@@ -35,8 +35,9 @@ def located_query(statement: Statement, query: exp.Expr) -> Statement | None:
         end = closing(statement.tokens, opening)
         if end is None:
             return None
-        text = statement.text[statement.tokens[opening].end + 1 : statement.tokens[end].start]
-        found = parsed_statement(text.strip())
+        # From word to word: a comment behind the last one would hide what a key query says next.
+        inside = statement.tokens[opening + 1 : end]
+        found = parsed_statement(statement.text[inside[0].start : inside[-1].end + 1])
         if found is not None and found.tree == query:
             return found
     return None

@@ -11,6 +11,19 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`d
 WITH d AS (SELECT ds, dow FROM dates WHERE year = 2026)
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN d ON s.ds = d.ds WHERE d.dow = 5
 
+-- case: comments before and behind the words of a small side
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM (SELECT ds FROM dates WHERE dow = 5) AS `d` LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT ds FROM dates WHERE year = 2026) AS reducer(key1) LIMIT 5001
+-- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], [null, "string"]]
+WITH d AS (
+  -- of every month
+  SELECT ds FROM dates WHERE dow = 5 -- Fridays only
+)
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN d ON s.ds = d.ds WHERE s.ds IN (
+  SELECT ds FROM dates WHERE year = 2026 -- this year
+)
+
 -- case: an aggregate as the small side
 -- key query: SELECT `m`.`last` AS key, typeof(`m`.`last`) AS type FROM (SELECT max(ds) AS last FROM dates WHERE month = '2026-01') AS `m` LIMIT 5001
 -- answer: [["2026-01-03", "string"]]
