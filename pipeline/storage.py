@@ -51,7 +51,7 @@ class Storage:
 
     def absolute(self, path: str) -> str:
         """The path for Spark's readers and writers."""
-        # The parts one by one: `Path` would read a colon in a relative path as the end of a scheme.
+        # All as one text: `Path` would read a colon in a relative path as the end of a scheme.
         return f"{self._root_text.rstrip('/')}/{path}" if path else self._root_text
 
     def uri(self, path: str) -> str:

@@ -11,11 +11,10 @@ from proxy.explain import text, view
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ruling
 from rewriter.keys import literal
+from rewriter.statement import COMMENT_OR_SPACE
 
-# Comments may stand in front, as clients put them there. None is tried twice (see rewriter.statement).
-_EXPLAIN_REWRITE = re.compile(
-    r"(?:\s|--[^\r\n]*[\r\n]|/\*.*?\*/)*+EXPLAIN\s++REWRITE\s++(?=\S)", re.IGNORECASE | re.DOTALL
-)
+# Comments may stand in front, as clients put them there.
+_EXPLAIN_REWRITE = re.compile(rf"(?:{COMMENT_OR_SPACE})*+EXPLAIN\s++REWRITE\s++(?=\S)", re.IGNORECASE | re.DOTALL)
 
 
 class Deciding(Protocol):

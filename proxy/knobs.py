@@ -14,13 +14,14 @@ from typing import Final, Literal
 import msgspec
 
 from proxy.config import Config, Consistency, Mode, Staleness
+from rewriter.statement import COMMENT_OR_SPACE
 
 PREFIX: Final = "starpruner."
 # How HiveServer2 clients pass what stands behind the `?` of a JDBC URL.
 _IN_OPEN_SESSION: Final = ("set:hiveconf:", "")
 
 # Comments, as tools put them in front of what their users write.
-_BEFORE: Final = r"(?:\s|--[^\r\n]*[\r\n]|/\*.*?\*/)*+"
+_BEFORE: Final = rf"(?:{COMMENT_OR_SPACE})*+"
 # `SET name`, `SET name = value` and `RESET name`, as Spark reads them. A value runs to the end of the text, where
 # a semicolon is cut off. Whoever writes the text chooses its length, so nothing in it is tried twice.
 _SET: Final = re.compile(

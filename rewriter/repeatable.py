@@ -94,9 +94,11 @@ def _may_spell_the_clock(strings: Sequence[str]) -> bool:
 
     Spark puts `'to' 'day'` and concat('to', 'day') together before it casts them.
     """
-    letters_max = max(map(len, CLOCK_WORDS), default=0)
-    together = ("".join(strings[start : start + letters_max]) for start in range(len(strings)))
-    return any(text.strip().lower().startswith(tuple(CLOCK_WORDS)) for text in together)
+    words = tuple(CLOCK_WORDS)
+    # Each letter of a word may stand in a string of its own.
+    strings_max = max(map(len, words), default=0)
+    together = ("".join(strings[start : start + strings_max]) for start in range(len(strings)))
+    return any(text.strip().lower().startswith(words) for text in together)
 
 
 def _is_known(

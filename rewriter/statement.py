@@ -17,9 +17,12 @@ from rewriter.skip import SkipReason
 
 _SPARK = Spark()
 
-# A statement's first word stands behind comments and parentheses. What has been passed is not tried again (`*+`):
-# where no word follows, there are as many ways to pair the ends of comments as there are subsets of them.
-_FIRST_WORD = re.compile(r"(?:\s|\(|--[^\r\n]*(?:[\r\n]|$)|/\*.*?\*/)*+([a-z]+)", re.IGNORECASE | re.DOTALL)
+# A comment or a space, with DOTALL. Several are to be passed possessively (`*+`), so that none is tried again:
+# where what is looked for does not follow, there are as many ways to pair the ends of comments as subsets of them.
+COMMENT_OR_SPACE = r"\s|--[^\r\n]*(?:[\r\n]|$)|/\*.*?\*/"
+
+# A statement's first word stands behind comments and parentheses.
+_FIRST_WORD = re.compile(rf"(?:\(|{COMMENT_OR_SPACE})*+([a-z]+)", re.IGNORECASE | re.DOTALL)
 # FROM-first queries are Spark SQL too. INSERT and CREATE may hold a query.
 _QUERY_WORDS = frozenset({"select", "with", "from", "insert", "create"})
 _READING_WORDS = frozenset({"select", "with", "from", "values"})

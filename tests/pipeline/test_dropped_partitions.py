@@ -12,11 +12,16 @@ from pipeline.exchange_record import PLACES
 
 def killed_away(*, is_managed: bool) -> Iterator[tuple[int, World]]:
     """Worlds whose partition is at its second place, each with the change before which the command was killed."""
+    return killed_where(is_managed=is_managed, is_home=False)
+
+
+def killed_where(*, is_managed: bool, is_home: bool) -> Iterator[tuple[int, World]]:
+    """Worlds whose partition is, to the catalog, in its own directory or at its second place."""
     for killed in changes():
         world = World()
         world.catalog.is_managed = is_managed
         world.killed_at(killed)
-        if world.catalog.places[HOME] != HOME:
+        if (world.catalog.places[HOME] == HOME) is is_home:
             yield killed, world
 
 
@@ -58,8 +63,7 @@ def test_a_second_place_that_has_become_another_partitions_is_kept_after_its_tim
 def test_files_of_a_partition_that_was_dropped_and_made_anew_are_left_for_a_person_to_choose() -> None:
     for _, world in killed_away(is_managed=True):
         # DROP PARTITION deletes where the catalog says it is, and INSERT makes it anew in its own directory.
-        for path in [path for path in world.disk.content if path.startswith(f"{world.exchange.place}/")]:
-            del world.disk.content[path]
+        world.disk.delete(world.exchange.place)
         world.catalog.places, world.catalog.born = {HOME: HOME}, {HOME: 2}
         world.disk.write(f"{HOME}/theirs", (7,))
         before = dict(world.disk.content)
@@ -77,19 +81,15 @@ def test_files_of_a_partition_that_was_dropped_and_made_anew_are_left_for_a_pers
 
 def test_a_partition_that_is_made_anew_after_all_its_files_went_with_the_old_one_has_its_rows_alone() -> None:
     kills = 0
-    for killed in changes():
-        world = World()
-        world.killed_at(killed)
-        if world.catalog.places[HOME] == HOME:
-            # So DROP PARTITION deletes there, and nothing at the second place.
-            for path in [path for path in world.disk.content if path.startswith(f"{HOME}/")]:
-                del world.disk.content[path]
-            world.catalog.born = {HOME: 2}
-            world.disk.write(f"{HOME}/theirs", (7,))
-            world.end()
-            assert world.seen() == Counter((7,)), killed
-            assert world.is_home_and_clean()
-            kills += 1
+    for killed, world in killed_where(is_managed=True, is_home=True):
+        # So DROP PARTITION deletes there, and nothing at the second place.
+        world.disk.delete(HOME)
+        world.catalog.born = {HOME: 2}
+        world.disk.write(f"{HOME}/theirs", (7,))
+        world.end()
+        assert world.seen() == Counter((7,)), killed
+        assert world.is_home_and_clean()
+        kills += 1
     assert kills
 
 
