@@ -19,6 +19,7 @@ from proxy.known import Known
 from proxy.packings import packings, worth_asking
 from proxy.partition_lists import PartitionLists
 from proxy.queries import Query, QueryResult, Rows
+from proxy.server_settings import settings_query, uncertainty
 from proxy.shared import Shared
 from proxy.snapshots import Scanned
 from proxy.store import ListKey
@@ -122,17 +123,31 @@ class Asking:
     def quoting_is_default(self) -> Queries[bool]:
         """Whether the session's quotes and backslashes mean what they mean by default."""
         known = self._known
-        if known.default_quoting is None:
+        if known.quoting_until <= self._clock():
             values = []
             for setting in _QUOTING_SETTINGS:
                 deadline_s = self._catalog.query_deadline_s
                 answer = yield Query(f"SET {setting}", rows_max=1, bytes_max=65_536, deadline_s=deadline_s)
                 values.append(answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None)
             known.default_quoting = all(value == "false" for value in values)
+            known.quoting_until = self._clock() + self._catalog.facts_ttl_s
         return known.default_quoting
+
+    def _uncertainty(self, timings: Timings) -> Queries[SkipReason | None]:
+        """Why names may mean other tables than those that are described, if the server's settings make them."""
+        known = self._known
+        if known.uncertainty_until <= self._clock():
+            answer = yield settings_query(self._catalog)
+            timings.catalog_s += answer.seconds
+            known.uncertainty = uncertainty(answer)
+            known.uncertainty_until = self._clock() + self._catalog.facts_ttl_s
+        return known.uncertainty
 
     def plan(self, statement: Statement, limits: Limits, timings: Timings) -> Queries[Plan | SkipReason]:
         """Plan a statement, with whatever has to be known of its tables."""
+        uncertain = yield from self._uncertainty(timings)
+        if uncertain is not None:
+            return uncertain
         asked: set[TableName] = set()
         facts = self._known.facts
         for _ in range(_PLANNING_ROUNDS_MAX):

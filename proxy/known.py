@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from math import inf
 from threading import Lock
 from typing import Final
 
@@ -18,6 +19,7 @@ from proxy.in_vain import InVain
 from proxy.packings import KnownPackings
 from proxy.queries import Query, QueryResult, Rows
 from proxy.writes import WriteLog, Writes
+from rewriter import SkipReason
 
 # A warehouse has some dozens of users at a time, each with a few tools and databases.
 STATES_MAX: Final = 200
@@ -40,8 +42,12 @@ class Known:
     unanswered: InVain
     # How files are packed into splits.
     packings: KnownPackings
-    # Whether quotes and backslashes mean what they mean by default; None until it was asked.
-    default_quoting: bool | None = None
+    # Whether quotes and backslashes mean what they mean by default, and until when that is believed.
+    default_quoting: bool = False
+    quoting_until: float = -inf
+    # Why names may mean others than what is described, by the server's settings, and until when that is believed.
+    uncertainty: SkipReason | None = None
+    uncertainty_until: float = -inf
     # Whom the backend takes the session for; empty where it does not say, None until it was asked.
     owner: tuple[str, ...] | None = None
     # What the file index has; None until it was asked.
@@ -51,7 +57,8 @@ class Known:
         """Names and settings may mean something else from here on."""
         self.facts.clear()
         self.packings.forget()
-        self.default_quoting = None
+        self.quoting_until = -inf
+        self.uncertainty_until = -inf
 
 
 def owner_of(known: Known) -> Generator[Query, QueryResult, tuple[str, ...]]:

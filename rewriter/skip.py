@@ -28,6 +28,11 @@ class SkipReason(Enum):
         "The session searches names along a path (SET PATH), and DESCRIBE does not: what is described may be"
         " another table than what is read."
     )
+    SHARED_SESSION = (
+        "The server has one session for all clients (spark.sql.hive.thriftServer.singleSession): what names and"
+        " settings mean may be changed by another one at any moment."
+    )
+    SETTINGS_UNKNOWN = "The server did not tell its settings, which may change what names mean."
     NUMBERED_BY_TASK = (
         "The statement, or a view in it, numbers rows by Spark's tasks, draws from a seed or runs a script:"
         " that answers otherwise where other files are read."

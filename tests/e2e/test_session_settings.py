@@ -13,7 +13,8 @@ from pyhive import hive
 from demo.hive import connect, run
 from demo.java import Java
 from demo.proxy_process import ProxyProcess, proxy_process
-from demo.thrift_server import ThriftServer
+from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
+from rewriter import SkipReason
 
 pytestmark = pytest.mark.usefixtures("sample")
 
@@ -74,3 +75,32 @@ def test_a_configuration_that_is_read_anew_counts_for_a_session_that_is_open(
         log = proxy.child.log.read_text()
     assert "what changed in [proxy] counts after a restart only" in log
     assert "rewrite.consistency" in log
+
+
+# The session's server has a session for each client, so that this one takes a server of its own.
+@pytest.mark.spark
+def test_a_server_with_one_session_for_all_clients_is_left_alone(java: Java, tmp_path: Path) -> None:
+    conf = {"spark.sql.hive.thriftServer.singleSession": "true", "spark.sql.catalogImplementation": "in-memory"}
+    settings = ServerSettings(tmp_path / "spark", conf=conf)
+    join = "SELECT f.ds FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
+    with (
+        thrift_server(settings, java, progress=lambda _: None) as server,
+        proxy_process(server.endpoint, tmp_path, options=("--set", "rewrite.cost_gate=false")) as proxy,
+        closing(connect(proxy.endpoint)) as one,
+        closing(connect(proxy.endpoint)) as another,
+    ):
+        for sql in (
+            "CREATE DATABASE other",
+            "CREATE TABLE f (id INT, ds STRING) USING parquet PARTITIONED BY (ds)",
+            "INSERT INTO f VALUES (1, 'a'), (2, 'b')",
+            "CREATE TABLE d (ds STRING, g INT) USING parquet",
+            "INSERT INTO d VALUES ('a', 1)",
+            "CREATE TABLE other.d AS SELECT 'b' AS ds, 1 AS g",
+        ):
+            run(one, sql)
+        assert run(one, join) == [("a",)]
+        told = "\n".join(str(line) for (line,) in run(one, f"EXPLAIN REWRITE {join}"))
+        assert SkipReason.SHARED_SESSION.sentence in told
+        # What the one uses counts for the other.
+        run(one, "USE other")
+        assert run(another, join.replace("f JOIN", "default.f AS f JOIN")) == [("b",)]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, described, rows, scan
-from test_session import OWNER, Script, failed, played, sent
+from test_session import OWNER, Script, begun, failed, played, sent
 from test_session_policies import Stage
 
 from proxy.config import RewriteSection
@@ -130,7 +130,7 @@ def test_nothing_is_asked_while_a_statement_is_under_way_that_may_change_any_tab
 def test_columns_that_change_while_keys_are_read_leave_a_statement_alone(stage: Stage) -> None:
     *before, (last, listed) = [*DESCRIBE, *PINNED, *LISTED]
     queries = stage.session().rewrite(SQL)
-    query = next(queries)
+    query = begun(queries)
     for _, answer in before:
         query = queries.send(answer)
     assert query.sql == last

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
-from test_session import DESCRIBE, KEY_QUERY, KEYS, NARROWED, SQL, failed, played, rows, sent
+from test_session import DESCRIBE, KEY_QUERY, KEYS, NARROWED, SETTINGS, SQL, begun, failed, played, rows, sent
 
 from proxy.config import CatalogSection, Config, RewriteSection, ShadowSection
 from proxy.explain import text, view
@@ -14,9 +14,11 @@ from proxy.session import Session
 from proxy.sessions import Opened
 from proxy.shared import Shared
 from proxy.writes import CLOSING_S
-from rewriter import Rule
+from rewriter import Rule, SkipReason
 
 FINISHED = Ending(End.FINISHED, 1.0)
+ONE_SESSION, PATH = "spark.sql.hive.thriftServer.singleSession", "spark.sql.defaultPath"
+QUOTING = "ansi.doubleQuotedIdentifiers", "parser.escapedStringLiterals"
 
 
 @dataclass
@@ -76,6 +78,58 @@ def test_another_path_is_none_to_search_names_along(stage: Stage, sql: str) -> N
     assert sent(session.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
+# --- the server's own settings
+
+
+@pytest.mark.parametrize(
+    ("found", "skip"),
+    [
+        (rows((ONE_SESSION, "true")), SkipReason.SHARED_SESSION),
+        (rows((ONE_SESSION, "*********(redacted)")), SkipReason.SHARED_SESSION),
+        (rows((PATH, "spark_catalog.b"), (ONE_SESSION, "false")), SkipReason.SEARCH_PATH),
+        (failed(FailureKind.REJECTED), SkipReason.SETTINGS_UNKNOWN),
+        (failed(FailureKind.TOO_MANY_ROWS), SkipReason.SETTINGS_UNKNOWN),
+    ],
+)
+def test_a_server_whose_settings_make_names_uncertain_is_left_alone(
+    stage: Stage, found: QueryResult, skip: SkipReason
+) -> None:
+    one = stage.session()
+    assert sent(one.rewrite(SQL), [("SET", found)]) == SQL
+    assert view(played(one.explain(SQL, run_key_queries=True), [])).skip_reason == skip.name
+    assert sent(stage.session("bob").rewrite(SQL), [SETTINGS, *DESCRIBE, KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize("harmless", [(ONE_SESSION, "FALSE"), (PATH, ""), ("spark.sql.pathological", "x")])
+def test_a_server_that_has_set_nothing_else_than_what_holds_anyway_is_narrowed(
+    stage: Stage, harmless: tuple[str, str | None]
+) -> None:
+    assert sent(stage.session().rewrite(SQL), [("SET", rows(harmless)), *DESCRIBE, KEYS]) == NARROWED
+
+
+def test_the_settings_are_asked_for_anew_after_a_while_and_after_a_statement_that_may_change_them(
+    stage: Stage,
+) -> None:
+    one = stage.session()
+    for script in ([SETTINGS, *DESCRIBE, KEYS], [KEYS]):
+        assert sent(one.rewrite(SQL), script) == NARROWED
+    stage.now += CatalogSection().facts_ttl_s
+    assert sent(one.rewrite(SQL), [SETTINGS, *DESCRIBE, KEYS]) == NARROWED
+    played(one.rewrite("SET x=1"), []).ended(FINISHED)
+    assert sent(one.rewrite(SQL), [SETTINGS, *DESCRIBE, KEYS]) == NARROWED
+    stage.now += CatalogSection().facts_ttl_s
+    assert sent(one.rewrite(SQL), [("SET", rows((ONE_SESSION, "true")))]) == SQL
+
+
+def test_how_quotes_are_read_is_asked_for_anew_after_a_while(stage: Stage) -> None:
+    one, sql = stage.session(), SQL + ' AND f.id <> "1"'
+    asked = [(f"SET spark.sql.{name}", rows(("..", "false"))) for name in QUOTING]
+    assert sent(one.rewrite(sql), [(asked[0][0], failed(FailureKind.BUSY)), asked[1]]) == sql
+    assert sent(one.rewrite(sql), []) == sql
+    stage.now += CatalogSection().facts_ttl_s
+    assert sent(one.rewrite(sql), [*asked, *DESCRIBE, KEYS]) != sql
+
+
 # --- the write fence
 
 
@@ -85,7 +139,7 @@ def test_a_small_side_that_is_written_while_its_keys_are_read_leaves_the_stateme
 ) -> None:
     one, other = stage.session(), stage.session("bob")
     queries = one.rewrite(SQL)
-    next(queries)
+    begun(queries)
     for _, answer in DESCRIBE:
         asked = queries.send(answer)
     assert asked.sql == KEY_QUERY
@@ -222,7 +276,7 @@ def test_a_table_that_one_session_may_have_changed_is_described_anew_for_all(sta
 def test_what_a_session_is_told_while_another_one_changes_a_table_is_not_believed(stage: Stage) -> None:
     one, other = stage.session(), stage.session()
     queries = one.rewrite(SQL)
-    next(queries)
+    begun(queries)
     played(other.rewrite("ALTER TABLE d ADD COLUMN extra INT"), []).ended(FINISHED)
     queries.send(DESCRIBE[0][1])
     with pytest.raises(StopIteration) as end:
@@ -262,7 +316,7 @@ LISTED = ("SHOW PARTITIONS `f`", rows(("ds=a",), ("ds=b",)))
 def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything_is_asked(stage: Stage) -> None:
     one = stage.session()
     # Of 0.8 s narrowed, 0.3 s go to the key query. The third time its fact's partitions are counted.
-    for script in ([*DESCRIBE, KEYS], [KEYS], [OWNER, LISTED, KEYS]):
+    for script in ([SETTINGS, *DESCRIBE, KEYS], [KEYS], [OWNER, LISTED, KEYS]):
         ruling = _slowly(stage, one, script)
         assert ruling.text == NARROWED
         ruling.ended(Ending(End.FINISHED, 0.5))
@@ -352,7 +406,7 @@ def test_with_strict_consistency_the_statement_checks_its_keys_and_is_run_again_
 def test_a_statement_keeps_the_consistency_that_it_was_decided_by_while_the_configuration_is_read_anew() -> None:
     stage = Stage(rewrite=RewriteSection(consistency="strict"))
     queries = stage.session().rewrite(SQL)
-    next(queries)
+    begun(queries)
     stage.shared.reload(Config())
     for _, answer in DESCRIBE:
         queries.send(answer)
@@ -367,7 +421,7 @@ def test_in_shadow_mode_the_original_is_sent_before_anything_is_asked(stage: Sta
     played(one.rewrite("SET starpruner.mode=shadow"), []).ended(FINISHED)
     ruling = played(one.rewrite(SQL), [])
     assert ruling.text == SQL
-    assert beside(ruling) == [*(sql for sql, _ in DESCRIBE), KEY_QUERY, f"DESCRIBE QUERY {SQL}"]
+    assert beside(ruling) == [*(sql for sql, _ in (SETTINGS, *DESCRIBE)), KEY_QUERY, f"DESCRIBE QUERY {SQL}"]
     assert played(one.rewrite("SELECT 1"), []).beside is None
 
 
@@ -389,7 +443,7 @@ def test_a_part_of_the_statements_can_be_sampled_for_shadow_mode() -> None:
 def beside(ruling: Ruling) -> list[str]:
     """What is asked beside a statement, up to the comparison."""
     assert ruling.beside is not None
-    answers, asked = dict([*DESCRIBE, KEYS]), []
+    answers, asked = dict([SETTINGS, *DESCRIBE, KEYS]), []
     try:
         asked.append(next(ruling.beside).sql)
         while asked[-1] in answers:
