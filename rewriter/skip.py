@@ -18,8 +18,9 @@ class SkipReason(Enum):
     SEVERAL_STATEMENTS = "The text holds more than one statement."
     SUBSTITUTION = "The text holds ${..}, which Spark substitutes before it parses."
     UNUSUAL_TEXT = (
-        "The text uses pipe syntax, TABLE as a query or an argument, IDENTIFIER(..), comparisons of comparisons"
-        " without parentheses, a hint in a comment, or a comment continued by a backslash, which is not certain."
+        "The text uses pipe syntax, TABLE as a query or an argument, IDENTIFIER(..), UNION FROM, comparisons of"
+        " comparisons without parentheses, a hint in a comment, or a comment continued by a backslash, which is"
+        " not certain."
     )
     QUOTING_SETTINGS = (
         "The session changes what quotes or backslashes mean, so literals cannot be read with certainty."

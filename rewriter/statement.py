@@ -53,6 +53,10 @@ _TABLE_ARGUMENTS = frozenset(
     (kind, TokenType.TABLE) for kind in (TokenType.L_PAREN, TokenType.COMMA, TokenType.FARROW)
 ) | {(TokenType.TABLE, TokenType.L_PAREN)}
 
+# What the queries of a set operation are put together by, and what may stand behind it.
+_SET_OPERATIONS = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
+_SET_QUANTIFIERS = frozenset({TokenType.ALL, TokenType.DISTINCT})
+
 # What begins no comment within a comment: Spark nests comments but not hints, and sqlglot nests both.
 _HINT = "/*+"
 
@@ -245,9 +249,13 @@ def _holds_unusual_words(tokens: list[Token]) -> bool:
     """Whether it is not seen in the tree where a query ends or what it reads, or not certain where a comment ends.
 
     `(TABLE x)` is a query over x, which sqlglot takes for something named TABLE with the alias x. `f(1, TABLE(x))`
-    hands x to a function, and IDENTIFIER('x') is x: to sqlglot these are functions that are called.
+    hands x to a function, and IDENTIFIER('x') is x: to sqlglot these are functions that are called. In
+    `.. UNION FROM t SELECT k LIMIT 1` it is the second query that is limited, to sqlglot the union.
     """
     kinds = [token.token_type for token in tokens]
+    unquantified = [kind for kind in kinds if kind not in _SET_QUANTIFIERS]
+    if any(before in _SET_OPERATIONS and kind is TokenType.FROM for before, kind in pairwise(unquantified)):
+        return True
     if TokenType.PIPE_GT in kinds or not _TABLE_ARGUMENTS.isdisjoint(pairwise(kinds)):
         return True
     called = (token.text.lower() for token, after in pairwise(tokens) if after.token_type is TokenType.L_PAREN)

@@ -165,6 +165,14 @@ def test_a_cte_may_be_read_where_the_tree_does_not_name_it(reader: str) -> None:
     assert "FROM f WHERE" in rewritten(f"{cte} CROSS JOIN d AS `table`")
 
 
+@pytest.mark.parametrize("operation", ["UNION", "UNION ALL", "EXCEPT DISTINCT", "MINUS", "INTERSECT ALL"])
+def test_what_a_query_ends_in_that_begins_with_from_is_its_own(operation: str) -> None:
+    """To Spark the second query is limited, to sqlglot what both come to."""
+    assert read(f"{JOIN} {operation} FROM f SELECT id LIMIT 1", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
+    assert isinstance(read(f"{JOIN} {operation} SELECT id FROM f LIMIT 1", chars_max=1_000), Statement)
+    assert isinstance(read(f"{JOIN} AND f.id IS NOT DISTINCT FROM d.g", chars_max=1_000), Statement)
+
+
 def test_a_hint_within_a_comment_does_not_nest() -> None:
     """To Spark the comment ends behind the first `*/`, so that the condition is true for all rows."""
     assert read(f"{JOIN} /* /*+ */ OR true -- */", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
