@@ -48,10 +48,9 @@ _ICEBERG_METADATA = frozenset(
 # IndexError, `date_trunc()` a ValueError, and nobody says that these are all.
 _UNPARSED = (SqlglotError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
 
-# Where TABLE begins a query in parentheses, or what is handed to a function.
-_TABLE_ARGUMENTS = frozenset(
-    (kind, TokenType.TABLE) for kind in (TokenType.L_PAREN, TokenType.COMMA, TokenType.FARROW)
-) | {(TokenType.TABLE, TokenType.L_PAREN)}
+# What TABLE stands behind where it says what is created or written, or is the name of a column. Anywhere else it
+# begins a query, in parentheses, behind a WITH or in a UNION, or what is handed to a function.
+_BEFORE_TABLE = frozenset({"create", "replace", "external", "into", "overwrite", "."})
 
 # What the queries of a set operation are put together by, and what may stand behind it.
 _SET_OPERATIONS = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
@@ -248,18 +247,24 @@ def _parse(text: str) -> Statement | SkipReason:
 def _holds_unusual_words(tokens: list[Token]) -> bool:
     """Whether it is not seen in the tree where a query ends or what it reads, or not certain where a comment ends.
 
-    `(TABLE x)` is a query over x, which sqlglot takes for something named TABLE with the alias x. `f(1, TABLE(x))`
+    `TABLE x` is a query over x, which sqlglot takes for something named TABLE with the alias x. `f(1, TABLE(x))`
     hands x to a function, and IDENTIFIER('x') is x: to sqlglot these are functions that are called. In
     `.. UNION FROM t SELECT k LIMIT 1` it is the second query that is limited, to sqlglot the union.
     """
     kinds = [token.token_type for token in tokens]
-    unquantified = [kind for kind in kinds if kind not in _SET_QUANTIFIERS]
+    unquantified = (kind for kind in kinds if kind not in _SET_QUANTIFIERS)
     if any(before in _SET_OPERATIONS and kind is TokenType.FROM for before, kind in pairwise(unquantified)):
         return True
-    if TokenType.PIPE_GT in kinds or not _TABLE_ARGUMENTS.isdisjoint(pairwise(kinds)):
+    if TokenType.PIPE_GT in kinds or any(map(_reads_table, pairwise(tokens))):
         return True
     called = (token.text.lower() for token, after in pairwise(tokens) if after.token_type is TokenType.L_PAREN)
     return "identifier" in called or any(_HINT in comment for token in tokens for comment in token.comments)
+
+
+def _reads_table(pair: tuple[Token, Token]) -> bool:
+    """Whether the second token is TABLE and names what is read."""
+    before, token = pair
+    return token.token_type is TokenType.TABLE and before.text.lower() not in _BEFORE_TABLE
 
 
 def _chains_comparisons(tree: exp.Expr) -> bool:

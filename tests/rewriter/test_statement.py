@@ -173,6 +173,22 @@ def test_what_a_query_ends_in_that_begins_with_from_is_its_own(operation: str) -
     assert isinstance(read(f"{JOIN} AND f.id IS NOT DISTINCT FROM d.g", chars_max=1_000), Statement)
 
 
+@pytest.mark.parametrize("before", ["", "INSERT INTO t ", "CREATE TABLE t USING parquet AS "])
+def test_a_cte_may_be_read_by_table_right_behind_the_with(before: str) -> None:
+    """To sqlglot `TABLE x` is a column by the name of TABLE there, with an alias."""
+    cte = "WITH x AS (SELECT f.id, d.g FROM f JOIN d ON f.ds = d.ds)"
+    assert read(f"{before}{cte} TABLE x UNION ALL SELECT * FROM x WHERE g = 1", chars_max=1_000) is (
+        SkipReason.UNUSUAL_TEXT
+    )
+
+
+@pytest.mark.parametrize(
+    "before", ["INSERT INTO TABLE t", "INSERT OVERWRITE TABLE t", "CREATE OR REPLACE TABLE t AS"]
+)
+def test_table_is_a_usual_word_where_it_says_what_is_written(before: str) -> None:
+    assert isinstance(read(f"{before} {JOIN}", chars_max=1_000), Statement)
+
+
 def test_a_hint_within_a_comment_does_not_nest() -> None:
     """To Spark the comment ends behind the first `*/`, so that the condition is true for all rows."""
     assert read(f"{JOIN} /* /*+ */ OR true -- */", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
