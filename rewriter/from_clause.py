@@ -13,6 +13,9 @@ _NESTING_MAX = 30
 
 _JOIN_ARGS = frozenset({"this", "on", "using", "kind", "side", "method"})
 
+# What a query in parentheses may hold beside them, where it is no more than a query.
+_QUERY_ARGS = frozenset({"this", "with_", "order", "limit", "offset"})
+
 _KINDS = {
     ("", ""): JoinKind.INNER,
     ("", "INNER"): JoinKind.INNER,
@@ -96,6 +99,8 @@ class JoinTreeBuilder:
             return self._source(source.this, nesting + 1)
         if isinstance(source, exp.Table) and source.args.get("joins"):
             return self._joined_table(source, nesting)
+        if _holds_items(source):
+            raise UnsupportedFromError
         self._add_leaf(source)
         return None
 
@@ -122,6 +127,21 @@ def named_leaves(select: exp.Select, statement: Statement) -> tuple[Leaf, ...]:
         for position, source in enumerate(sources)
         if is_named(source)
     )
+
+
+def _holds_items(source: exp.Expr) -> bool:
+    """Whether items that the FROM can name stand within a subquery, or hang on it.
+
+    `((SELECT ..) a JOIN b ON ..)` is to sqlglot a query in parentheses, as `((SELECT ..) LIMIT 3)` is one.
+    """
+    if source.args.get("joins"):
+        return True
+    inner = source.this if isinstance(source, exp.Subquery) else None
+    while isinstance(inner, exp.Subquery):
+        if not holds_only(inner, _QUERY_ARGS):
+            return True
+        inner = inner.this
+    return False
 
 
 def _kind(join: exp.Join) -> JoinKind:
