@@ -13,6 +13,8 @@ _NESTING_MAX = 30
 
 _JOIN_ARGS = frozenset({"this", "on", "using", "kind", "side", "method"})
 
+_DERIVED_TABLE_ARGS = frozenset({"this", "alias"})
+
 # What a query in parentheses may hold beside them, where it is no more than a query.
 _QUERY_ARGS = frozenset({"this", "with_", "order", "limit", "offset"})
 
@@ -134,9 +136,11 @@ def _holds_items(source: exp.Expr) -> bool:
 
     `((SELECT ..) a JOIN b ON ..)` is to sqlglot a query in parentheses, as `((SELECT ..) LIMIT 3)` is one.
     """
-    if source.args.get("joins"):
+    if not isinstance(source, exp.Subquery):
+        return False
+    if not holds_only(source, _DERIVED_TABLE_ARGS):
         return True
-    inner = source.this if isinstance(source, exp.Subquery) else None
+    inner = source.this
     while isinstance(inner, exp.Subquery):
         if not holds_only(inner, _QUERY_ARGS):
             return True
