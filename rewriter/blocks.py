@@ -100,6 +100,11 @@ class Scope:
                 found[column.name.lower()].append(Operand(leaf, column.name, column.type_name or None))
         return found
 
+    @property
+    def knows_columns(self) -> bool:
+        """Whether no column that we do not know could be meant."""
+        return self._by_column is not None
+
     def resolve(self, node: exp.Expr, at: Join) -> Operand | None:
         """The column that an expression names in the condition of a join; None where that is not certain."""
         if not isinstance(node, exp.Column) or node.args.get("db") or not isinstance(node.this, exp.Identifier):

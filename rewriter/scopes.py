@@ -94,8 +94,12 @@ class Scopes:
     def bare_functions(self) -> frozenset[str]:
         """The session functions that may stand without parentheses: those whose name no column can have.
 
-        A table of which nothing is known may have any.
+        A table of which nothing is known may have any. So may what a generator gives, or the star of a struct:
+        their names stand in types and in strings.
         """
+        scopes = (self.scope_of(block.select) for block in self.blocks)
+        if any(scope is None or not scope.knows_columns for scope in scopes):
+            return frozenset()
         if any(self.catalog.get(table_name(table)) is None for table in self._named_tables):
             return frozenset()
         names = {column.name.lower() for facts in self.catalog.values() if facts for column in facts.columns}
