@@ -6,7 +6,7 @@ slice, parsed by itself, must be the very tree that it stands for. What cannot b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import Token, TokenType, exp
@@ -222,7 +222,7 @@ def _is_parenthesised(tokens: tuple[Token, ...], start: int, stop: int) -> bool:
     return closing(tokens, start) == stop - 1
 
 
-def closing(tokens: tuple[Token, ...], opening: int) -> int | None:
+def closing(tokens: Sequence[Token], opening: int) -> int | None:
     """The parenthesis that closes the one at `opening`."""
     depth = 0
     for index in range(opening, len(tokens)):

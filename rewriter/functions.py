@@ -82,5 +82,15 @@ LITERAL_FUNCTIONS = frozenset(
     "current_date current_timestamp current_time localtimestamp current_user session_user user".split()
 )
 
+# Functions that make another text of literals than is seen in them. Those that change its case, or put texts one
+# behind the other, make nothing new.
+TEXT_MAKERS = frozenset(
+    """
+    btrim char chr concat_ws date_format format_string left lpad ltrim overlay regexp_extract regexp_replace
+    regexp_substr repeat replace reverse right rpad rtrim split_part substr substring substring_index to_char
+    translate trim unbase64 unhex
+    """.split()
+)
+
 # Strings that Spark reads as the clock when they are cast to a date or a timestamp (SpecialDatetimeValues).
 CLOCK_WORDS = frozenset({"now", "today", "yesterday", "tomorrow"})

@@ -7,13 +7,14 @@ from collections.abc import Set as AbstractSet
 
 from sqlglot import Token, TokenType, exp
 
-from rewriter.conditions import Conjunct
+from rewriter.conditions import Conjunct, closing
 from rewriter.functions import (
     CLOCK_WORDS,
     FILTER_FUNCTIONS,
     FILTER_WORDS,
     QUERY_FUNCTIONS,
     QUERY_WORDS,
+    TEXT_MAKERS,
     WORDS_BEFORE_PARENTHESIS,
 )
 from rewriter.statement import Statement
@@ -75,7 +76,7 @@ def all_known(
 ) -> bool:
     """Whether every token is a name at one of the offsets `names`, a literal, or a known word or function."""
     strings = [token.text for token in tokens if token.token_type is TokenType.STRING]
-    if _may_spell_the_clock(list(filter(None, strings))):
+    if _may_spell_the_clock(list(filter(None, strings))) or _makes_text_of_literals(tokens, names):
         return False
     followed = [*tokens[1:], None]
     for before, token, after in zip([None, *tokens], tokens, followed, strict=False):
@@ -98,7 +99,21 @@ def _may_spell_the_clock(strings: Sequence[str]) -> bool:
     # Each letter of a word may stand in a string of its own.
     strings_max = max(map(len, words), default=0)
     together = ("".join(strings[start : start + strings_max]) for start in range(len(strings)))
-    return any(text.strip().lower().startswith(words) for text in together)
+    return any(text.strip(_BLANKS).lower().startswith(words) for text in together)
+
+
+# What Java trims.
+_BLANKS = "".join(map(chr, range(ord(" ") + 1)))
+
+
+def _makes_text_of_literals(tokens: Sequence[Token], names: AbstractSet[int]) -> bool:
+    """Whether a function makes a text that reads no column: Spark looks for the clock in what comes of it."""
+    for opening, token in enumerate(tokens):
+        if token.token_type is TokenType.L_PAREN and opening and tokens[opening - 1].text.lower() in TEXT_MAKERS:
+            end = closing(tokens, opening)
+            if not any(inner.start in names for inner in tokens[opening:end]):
+                return True
+    return False
 
 
 def _is_known(
