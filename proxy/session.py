@@ -29,6 +29,7 @@ from proxy.shared import Shared
 from proxy.snapshots import SNAPSHOT_GONE
 from proxy.ward import Cause
 from proxy.writes import SessionWrites
+from proxy.writing import begins_unclearly
 from rewriter.keys import literal
 from rewriter.statement import first_word
 from rewriter.strict import KEYS_CHANGED
@@ -64,7 +65,7 @@ class Session:
         turn = turned(sql, self._own)
         if turn is not None:
             return self._turn(sql, turn)
-        if first_word(sql) not in _READING_WORDS:
+        if first_word(sql) not in _READING_WORDS or begins_unclearly(sql):
             self._decider.forget(sql, self._state.digest)
         # Once for the statement: the configuration may be read anew while its keys are asked for.
         knobs = self._knobs

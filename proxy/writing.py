@@ -24,6 +24,8 @@ COLUMN_WORDS: Final = frozenset("drop replace column columns change rename view 
 # What changes tables that it does not name: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY, IDENTIFIER(..).
 _UNNAMED: Final = frozenset("database databases schema schemas directory identifier execute".split())
 _WRITING: Final = re.compile(r"\b(?:insert|update|delete|merge)\b|\$\{", re.IGNORECASE)
+# EXPLAIN EXECUTE IMMEDIATE executes: Spark does so to know the plan. Text that Spark replaces may say it too.
+_EXECUTING: Final = re.compile(r"\bexecute\b|\$\{", re.IGNORECASE)
 
 _WORD: Final = re.compile(r"\w+")
 # A table by the path of its files: parquet.`/a/path`.
@@ -97,9 +99,14 @@ def tables_written(sql: str) -> Tables | None:
 
 
 def begins_unclearly(sql: str) -> bool:
-    """Whether comments before the first word may end elsewhere for Spark: it nests them, `first_word` does not."""
+    """Whether a statement may do something else than its first word says.
+
+    Comments before the word may end elsewhere for Spark: it nests them, `first_word` does not. And what is
+    explained may be executed for that.
+    """
     before = before_first_word(sql)
-    return before.count("/*") > 1 or "\\\n" in before or "\\\r" in before
+    is_executed = first_word(sql) == "explain" and _EXECUTING.search(sql) is not None
+    return is_executed or before.count("/*") > 1 or "\\\n" in before or "\\\r" in before
 
 
 def _written_behind(query: str) -> Tables | None:

@@ -52,6 +52,7 @@ def stage() -> Stage:
         "SET spark.sql.path.enabled=true",
         "SET spark.sql.defaultPath=spark_catalog.b",
         "EXECUTE IMMEDIATE 'SET PATH = spark_catalog.b'",
+        "EXPLAIN EXECUTE IMMEDIATE 'SET PATH = spark_catalog.b'",
         "BEGIN SET PATH = spark_catalog.b; END",
     ],
 )
@@ -263,6 +264,18 @@ def test_a_session_with_something_of_its_own_shares_nothing(stage: Stage) -> Non
     one, other = stage.session(), stage.session()
     played(one.rewrite("CREATE TEMP VIEW d AS SELECT 'x' AS ds, 1 AS g"), []).ended(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(other.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize("change", ["EXPLAIN EXECUTE IMMEDIATE 'USE other'", "/* /* */ SELECT */ USE other"])
+def test_what_changes_a_session_behind_another_first_word_is_told_anew(stage: Stage, change: str) -> None:
+    one, other = stage.session(), stage.session()
+    for _ in range(2):
+        changing = played(one.rewrite(change), [])
+        assert sent(one.rewrite(SQL), []) == SQL
+        changing.ended(FINISHED)
+        assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+        assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
     assert sent(other.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 

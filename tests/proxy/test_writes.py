@@ -85,6 +85,9 @@ def test_a_statement_that_writes_says_so_of_what_it_names_and_not_of_others(sql:
     [
         "CALL system.rollback('x')",
         "EXECUTE IMMEDIATE 'INSERT INTO ' || 'd VALUES (1)'",
+        "EXPLAIN EXECUTE IMMEDIATE 'INSERT INTO d VALUES (1)'",
+        "explain /* the */ extended\n execute immediate x",
+        "EXPLAIN ${statement}",
         "BEGIN INSERT INTO e VALUES (1); END",
         "REFRESH '/warehouse/x'",
         "CLEAR CACHE",
