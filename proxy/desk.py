@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Executor
+from dataclasses import replace
 
 from proxy.deciding import pass_on, rule, rule_at_once, tell
 from proxy.drive import Ask, answer_in_slot, answer_query
@@ -62,7 +63,14 @@ class Desk:
 
     def _if_still_offered(self, handle: SessionHandle, statement: str, ruling: Ruling) -> Ruling:
         """The ruling, unless another process has let something of the session pass in the meantime."""
-        return ruling if self._sessions.is_offered(handle) else Ruling(statement, ended=ruling.ended)
+        if not self._sessions.is_offered(handle):
+            return Ruling(statement, ended=ruling.ended)
+        if not ruling.may_rerun:
+            return ruling
+        # Until it fails another process may let something pass as well.
+        return replace(
+            ruling, means_the_same=lambda: ruling.means_the_same() and self._sessions.is_offered(handle)
+        )
 
 
 def _now() -> float:

@@ -72,7 +72,7 @@ class Execution:
 
     def may_be_rerun(self, now: float, message: str, within_s: float) -> bool:
         """Whether a failure with this message, seen now, is kept from the client, and the statement run again."""
-        if not self.may_fail_yet:
+        if not (self.may_fail_yet and self.ruling.means_the_same()):
             return False
         rerun_on = self.ruling.rerun_on
         return now - self.sent_at <= within_s or (rerun_on != "" and rerun_on in message)

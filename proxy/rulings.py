@@ -35,6 +35,11 @@ def nobody(_: Ending) -> None:
     """Who is told where nobody wants to know."""
 
 
+def always() -> bool:
+    """What holds whatever happens."""
+    return True
+
+
 @dataclass(frozen=True)
 class Ruling:
     """The text to send in a statement's place, which may be its own."""
@@ -45,6 +50,9 @@ class Ruling:
     # A failure whose message holds these words says that `text` was out of date, not that anything is wrong:
     # then the statement is run as it came, however long the first run took.
     rerun_on: str = ""
+    # Whether the statement as it came means now what it meant as `text` was sent: names and settings are the
+    # session's, which another statement may have changed. Only then may it be run in the place of `text`.
+    means_the_same: Callable[[], bool] = always
     # Told once how it ended, from the event loop: to be quick, and not to raise.
     ended: Callable[[Ending], None] = nobody
     # What is asked in the same session meanwhile, on a connection of our own and only where there is room for it.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import uuid4
 
 import msgspec
@@ -74,7 +75,11 @@ class Session:
             return self.untouched(sql)
         if self._decider.may_narrow(sql, self._state.digest) and self._in_shadow(knobs):
             return replace(self.untouched(sql), beside=self._shadow(sql, knobs))
+        changes = self._state.changes
         decision = yield from self._decider.decide(sql, self._terms(knobs))
+        if self._state.changes != changes:
+            # By what has passed on another connection, about which nobody is asked.
+            return self.untouched(sql)
         self._note(decision)
         # Only now: the keys of a statement that writes are not out of date by its own doing.
         return self._ruling(decision, knobs, self._begin(sql))
@@ -122,8 +127,17 @@ class Session:
         if is_strict and len(sql.encode()) + _CALL_BYTES > RERUN_CALL_BYTES_MAX:
             # Too long to be kept until it has ended; and with strict consistency it may have to be run again.
             return Ruling(sql, ended=_Told(told))
-        rerun_on = KEYS_CHANGED if is_strict else ""
-        return Ruling(decision.text, may_rerun=decision.only_reads, rerun_on=rerun_on, ended=_Told((*told, ended)))
+        return Ruling(
+            decision.text,
+            may_rerun=decision.only_reads,
+            rerun_on=KEYS_CHANGED if is_strict else "",
+            means_the_same=partial(self._is_as_after, self._state.changes),
+            ended=_Told((*told, ended)),
+        )
+
+    def _is_as_after(self, changes: int) -> bool:
+        """Whether nothing has changed the session since so many changes."""
+        return self._state.changes == changes
 
     def _note(self, decision: Decision) -> None:
         self._shared.metrics.decided(decision.rewrite, decision.skip, decision.timings.total_s)

@@ -55,6 +55,8 @@ class SessionState:
         # The statements that are changing the state now, and until when one may be whose end was not seen.
         self._changing: set[object] = set()
         self._unseen_until = -inf
+        # How many statements so far may have changed it.
+        self.changes = 0
 
     @property
     def digest(self) -> bytes | None:
@@ -81,6 +83,7 @@ class SessionState:
         if word in _LEAVING and is_clear and not (word == "create" and is_own):
             return None
         self._has_search_path |= word not in _NO_SEARCH_PATH and _SEARCH_PATH.search(sql) is not None
+        self.changes += 1
         # Of two that change the state at once, nobody knows which came first.
         self._is_private |= word not in _FOLDED or not is_clear or is_own or self.is_changing
         change = object()

@@ -235,6 +235,33 @@ def test_a_statement_that_comes_while_another_one_changes_the_session_goes_on_as
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
+@pytest.mark.parametrize("change", ["USE other", "SET x=1", "CREATE TEMP VIEW d AS SELECT 1", "NO SUCH STATEMENT"])
+def test_a_statement_means_the_same_until_another_one_changes_its_session(stage: Stage, change: str) -> None:
+    one = stage.session()
+    ruling = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    for sql in ("SELECT 1", "INSERT INTO e VALUES (1)"):
+        played(one.rewrite(sql), []).ended(FINISHED)
+    assert ruling.means_the_same()
+    changing = played(one.rewrite(change), [])
+    assert not ruling.means_the_same(), "from before it goes to the server"
+    changing.ended(FINISHED)
+    assert not ruling.means_the_same()
+
+
+def test_a_statement_whose_session_is_changed_past_it_while_its_keys_are_read_goes_on_as_it_came(
+    stage: Stage,
+) -> None:
+    one = stage.session()
+    queries = one.rewrite(SQL)
+    begun(queries)
+    for _, answer in DESCRIBE:
+        queries.send(answer)
+    one.untouched("USE other").ended(Ending(End.UNKNOWN, 0.0))
+    with pytest.raises(StopIteration) as end:
+        queries.send(KEYS[1])
+    assert end.value.value.text == SQL
+
+
 @pytest.mark.parametrize("change", ["USE other", "CREATE TEMP VIEW v AS SELECT 1"])
 def test_a_change_whose_end_is_not_seen_is_over_after_a_while(stage: Stage, change: str) -> None:
     one = stage.session()

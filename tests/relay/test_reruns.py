@@ -28,7 +28,7 @@ from proxy.intake import WAITING_BYTES_MAX
 from proxy.operation import Call
 from proxy.phases import Phase
 from proxy.relay import RERUN_WITHIN_S
-from proxy.rulings import End, Ending, Ruling
+from proxy.rulings import End, Ending, Ruling, always
 from proxy.successors import OwnSuccessors
 from proxy.wire.frames import frame
 from proxy.wire.hs2 import OperationHandle, OperationState, encode_fetch_failure, encode_still_running
@@ -84,11 +84,18 @@ class Play:
         assert (self.dialogue.client_got(), self.dialogue.backend_got()) == (to_client, back)
         return commands
 
-    def executes(
-        self, call: bytes, sent: bytes, text: str = "SELECT 2", *, may_rerun: bool = True, rerun_on: str = ""
+    def executes(  # noqa: PLR0913 - what is ruled
+        self,
+        call: bytes,
+        sent: bytes,
+        text: str = "SELECT 2",
+        *,
+        may_rerun: bool = True,
+        rerun_on: str = "",
+        means_the_same: Callable[[], bool] = always,
     ) -> None:
         self.dialogue.client(call)
-        ruling = Ruling(text, may_rerun, rerun_on, self.endings.append)
+        ruling = Ruling(text, may_rerun, rerun_on, means_the_same, self.endings.append)
         self.dialogue.now = 10.0
         self.dialogue.carry_out(self.dialogue.relay.release(ruling))
         assert self.dialogue.backend_got() == sent
@@ -338,6 +345,21 @@ def test_a_failure_that_comes_late_is_shown_unless_it_says_that_the_text_was_out
 def test_only_another_text_that_may_be_is_run_again(play: Play, text: str, may_rerun: bool) -> None:  # noqa: FBT001
     play.executes(execute_and_wait("SELECT 1", 5), execute_and_wait(text, 5), text, may_rerun=may_rerun)
     play.answers(refused(5), to_client=refused(5))
+    assert play.endings == [Ending(End.FAILED, 2.5, OURS)]
+
+
+def test_a_statement_is_not_run_again_in_a_session_that_has_changed_since(play: Play) -> None:
+    """Without us it would have read what its names meant when it was sent."""
+    means_the_same = True
+    play.executes(
+        *(execute("SELECT 1", 5), execute("SELECT 2", 5)),
+        rerun_on=OURS,
+        means_the_same=lambda: means_the_same,
+    )
+    play.answers(executed(5), to_client=executed(5))
+    means_the_same = False
+    play.says(get_status(6), to_backend=get_status(6))
+    play.answers(status_is(ERROR, 6, OURS), to_client=status_is(ERROR, 6, OURS))
     assert play.endings == [Ending(End.FAILED, 2.5, OURS)]
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from relay_dialogue import SESSION, close_session, execute, executed
+from relay_dialogue import SESSION, close_session, execute, executed, get_status, status_is
 from stand_in import Rewriter, Stage, eventually, stage
 
 from proxy.ground import Ground
@@ -10,6 +10,7 @@ from proxy.handles import Digests, HandleKind, Handles, Holding, OwnHandles
 from proxy.rulings import End
 from proxy.sessions import SETTLING_S
 from proxy.wire.handles import HandleId, identifier_in
+from proxy.wire.hs2 import OperationState
 
 
 class Elsewhere(OwnHandles):
@@ -63,6 +64,23 @@ async def test_a_session_that_begins_to_roam_while_its_statement_is_decided_abou
         client.close()
         await on.all_gone()
     assert [ending.end for ending in rewriter.endings] == [End.UNKNOWN], "who ruled is told all the same"
+
+
+async def test_a_statement_whose_session_roams_is_not_run_again() -> None:
+    """What another process has let pass may have changed the session."""
+    handles = Elsewhere()
+    async with stage(Rewriter("SELECT 2", may_rerun=True), ground=Ground(handles)) as on:
+        client, backend = await on.open_session()
+        client.send(execute("SELECT 1", 2))
+        await backend.expect(execute("SELECT 2", 2))
+        backend.send(executed(2))
+        await client.expect(executed(2))
+        handles.roaming.add(session_id())
+        client.send(get_status(3))
+        await backend.expect(get_status(3))
+        backend.send(status_is(OperationState.ERROR, 3, "no"))
+        await client.expect(status_is(OperationState.ERROR, 3, "no"))
+        client.close()
 
 
 async def test_the_first_statement_of_another_processs_session_waits_and_goes_as_it_came() -> None:
