@@ -90,11 +90,15 @@ class Asking:
         So may the tables among these words, of which the file index may be one. Those that it tells of need not be
         asked for again (`proxy.file_lists`).
         """
-        self._own.forget()
-        self._own.indexed = None
+        self.forget_own()
         self._known.forget()
         if self._shared.files.is_named_by(words):
             self._known.indexed = None
+
+    def forget_own(self) -> None:
+        """The same for what this session alone was told."""
+        self._own.forget()
+        self._own.indexed = None
 
     def described(self, name: TableName) -> Described:
         """What is known of a table that a plan names."""

@@ -56,6 +56,10 @@ class Decider:
         self._asking.forget(words)
         self._shared.gate.cold(words)
 
+    def forget_own(self) -> None:
+        """The session has changed, and what it was told while its state was like that of no other may be wrong."""
+        self._asking.forget_own()
+
     def may_narrow(self, sql: str, state: bytes | None) -> bool:
         """A cheap look whether there is something to be found in a statement: most have nothing.
 

@@ -53,6 +53,8 @@ class Session:
         self._decider = Decider(shared)
         self._state = SessionState((opened.owner,), opened.configuration, shared.clock)
         self._writes = SessionWrites(shared.writes)
+        # After how many changes of its state the session was told what it alone knows.
+        self._told_after = 0
         # Whose statements are told apart where the state of the session is like that of no other.
         self._private_scope = uuid4().hex
         # What the client has set for itself, by the knobs' names.
@@ -73,6 +75,7 @@ class Session:
         # While another statement changes the session, keys could be asked for before and the statement run after.
         if not knobs.enabled or self._state.is_changing:
             return self.untouched(sql)
+        self._catch_up()
         if self._decider.may_narrow(sql, self._state.digest) and self._in_shadow(knobs):
             return replace(self.untouched(sql), beside=self._shadow(sql, knobs))
         changes = self._state.changes
@@ -94,12 +97,20 @@ class Session:
 
     def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
         """Decide as `rewrite` does, and tell everything; without key queries nothing is inserted."""
+        self._catch_up()
         terms = replace(self._terms(self._knobs), run_key_queries=run_key_queries, is_explained=True)
         return (yield from self._decider.explain(sql, terms))
 
     def closed(self) -> None:
         """The session has ended."""
         self._writes.closed()
+
+    def _catch_up(self) -> None:
+        """Forget what was told before the last change and during it: of some nobody was asked."""
+        if self._told_after != self._state.changes:
+            self._decider.forget_own()
+            # While it lasts, what is told may be of before it.
+            self._told_after = -1 if self._state.is_changing else self._state.changes
 
     @property
     def _knobs(self) -> Knobs:

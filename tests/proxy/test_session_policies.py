@@ -262,6 +262,31 @@ def test_a_statement_whose_session_is_changed_past_it_while_its_keys_are_read_go
     assert end.value.value.text == SQL
 
 
+def private(stage: Stage) -> Session:
+    """A session that shares nothing, and knows its tables for an hour."""
+    stage.shared.reload(Config(catalog=CatalogSection(facts_ttl_s=3600)))
+    one = stage.session()
+    played(one.rewrite("CREATE TEMP VIEW v AS SELECT 1"), []).ended(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+    return one
+
+
+def test_a_session_that_another_statement_has_changed_past_it_is_told_anew(stage: Stage) -> None:
+    one = private(stage)
+    one.untouched("USE other").ended(Ending(End.UNKNOWN, 0.0))
+    stage.now = CLOSING_S
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_what_is_told_for_an_explanation_while_the_session_changes_is_not_believed(stage: Stage) -> None:
+    one = private(stage)
+    changing = played(one.rewrite("USE other"), [])
+    _ = played(one.explain(SQL, run_key_queries=False), [*DESCRIBE, OWNER, UNLISTED])
+    changing.ended(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
 @pytest.mark.parametrize("change", ["USE other", "CREATE TEMP VIEW v AS SELECT 1"])
 def test_a_change_whose_end_is_not_seen_is_over_after_a_while(stage: Stage, change: str) -> None:
     one = stage.session()
