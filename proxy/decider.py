@@ -65,6 +65,8 @@ class Decider:
 
         Without a join there may be a filter that skips files, of a table that the file index has.
         """
+        if len(sql) > self._shared.config.rewrite.statement_chars_max:
+            return False
         if may_have_a_join(sql):
             return True
         if not self._has_file_index or not may_be_narrowed(sql, has_file_index=True):
@@ -130,7 +132,7 @@ class Decider:
         return tuple(one for one in current if one.kind is Kind.RULE or (one.kind, one.name) in own)
 
     def _decide(self, sql: str, terms: Terms, timings: Timings) -> Queries[Decision]:
-        if self._has_file_index and not may_have_a_join(sql) and self.may_narrow(sql, terms.state):
+        if self._has_file_index and self.may_narrow(sql, terms.state) and not may_have_a_join(sql):
             _ = yield from self._asking.indexed(timings)
         statement = yield from self._read(sql, terms.state, self._shared.config.rewrite)
         if not isinstance(statement, SkipReason) and terms.has_search_path:

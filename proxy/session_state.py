@@ -32,6 +32,9 @@ _OWN: Final = re.compile(r"\b(?:temp|temporary|var|variable)\b|\$\{", re.IGNOREC
 _SEARCH_PATH: Final = re.compile(r"(?<![\w.])path\b(?!\.)|\bspark\.sql\.(?:path|defaultpath)\b", re.IGNORECASE)
 _NO_SEARCH_PATH: Final = frozenset("use create add call cache uncache refresh clear".split())
 _UNSEEN: Final = frozenset({End.UNKNOWN, End.LOST})
+# Text that is looked through for these, which takes milliseconds in which the whole process waits. What is longer
+# may hold any of them.
+_CHARS_MAX: Final = 250_000
 
 
 class SessionState:
@@ -78,11 +81,11 @@ class SessionState:
 
     def begin(self, sql: str) -> Callable[[Ending], None] | None:
         """A statement is about to be released. Returns whom to tell of its end, if that matters."""
-        word = first_word(sql)
-        is_clear, is_own = not begins_unclearly(sql), _OWN.search(sql) is not None
-        if word in _LEAVING and is_clear and not (word == "create" and is_own):
+        word, is_clear = first_word(sql), not begins_unclearly(sql)
+        if word in _LEAVING and is_clear and not (word == "create" and _may_hold(_OWN, sql)):
             return None
-        self._has_search_path |= word not in _NO_SEARCH_PATH and _SEARCH_PATH.search(sql) is not None
+        is_own = _may_hold(_OWN, sql)
+        self._has_search_path |= word not in _NO_SEARCH_PATH and _may_hold(_SEARCH_PATH, sql)
         self.changes += 1
         # Of two that change the state at once, nobody knows which came first.
         self._is_private |= word not in _FOLDED or not is_clear or is_own or self.is_changing
@@ -97,6 +100,10 @@ class SessionState:
             self._unseen_until = self._clock() + CLOSING_S
         self._digest = _folded(self._digest, sql)
         self._changing.discard(change)
+
+
+def _may_hold(pattern: re.Pattern[str], sql: str) -> bool:
+    return len(sql) > _CHARS_MAX or pattern.search(sql) is not None
 
 
 def _folded(before: bytes, *texts: str) -> bytes:

@@ -183,10 +183,10 @@ def read(text: str, *, chars_max: int, has_file_index: bool = False) -> Statemen
     """
     if first_word(text) not in _QUERY_WORDS:
         return SkipReason.NOT_A_QUERY
-    if not may_be_narrowed(text, has_file_index=has_file_index):
-        return SkipReason.NO_JOIN_IN_TEXT
     if len(text) > chars_max:
         return SkipReason.TOO_LARGE
+    if not may_be_narrowed(text, has_file_index=has_file_index):
+        return SkipReason.NO_JOIN_IN_TEXT
     if "${" in text:
         return SkipReason.SUBSTITUTION
     if _BACKSLASH_NEWLINE.search(text):

@@ -1,5 +1,7 @@
 """When a session does not narrow, what it asks for anew, and what it learns from a statement's end."""
 
+import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -219,6 +221,39 @@ def test_remembered_keys_do_not_outlive_a_write_to_their_table() -> None:
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), []).ended(FINISHED)
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+# --- statements of many megabytes
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"INSERT INTO e VALUES {'(123456, 0), ' * 250_000}",
+        f"SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE f.id IN ({'123456789, ' * 300_000}0)",
+        f"WITH w AS (SELECT 1) SELECT * FROM w WHERE a IN ({'123456789 ' * 300_000})",
+        f"SET x={'123456789 ' * 300_000}",
+    ],
+    ids=lambda sql: sql[:6],
+)
+def test_a_very_long_statement_is_not_looked_through(stage: Stage, sql: str) -> None:
+    """No other connection is served meanwhile: a pattern that is searched takes all of the process."""
+    started = time.process_time()
+    assert re.search(r"\bno\b|\bsuch\b", sql, re.IGNORECASE) is None
+    one_search_s, started = time.process_time() - started, time.process_time()
+    assert sent(stage.session().rewrite(sql), []) is sql
+    assert time.process_time() - started < one_search_s / 2
+
+
+@pytest.mark.parametrize("sql", ["CREATE TEMP VIEW v AS SELECT ", "SET x="])
+def test_a_session_that_a_very_long_statement_may_have_changed_shares_nothing(stage: Stage, sql: str) -> None:
+    one = stage.session()
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    played(one.rewrite(sql + "1 " * 250_000), []).ended(FINISHED)
+    is_set = sql.startswith("SET")
+    asked: list[tuple[str, QueryResult]] = [] if is_set else [*DESCRIBE, KEYS, OWNER, UNLISTED]
+    found = view(played(one.explain(SQL, run_key_queries=True), asked))
+    assert found.skip_reason == ("SEARCH_PATH" if is_set else None)
 
 
 # --- statements of a session that changes meanwhile
