@@ -28,6 +28,7 @@ from proxy.wire.errors import RemoteProtocolError
 from proxy.wire.framing import Framing
 from proxy.wire.hs2 import (
     CLOSE_SESSION,
+    OPEN_SESSION,
     SessionHandle,
     encode_close_session,
     encode_exception,
@@ -126,6 +127,9 @@ class BinaryClient:
         self._framing = Framing(client=settings.login is None)
         self._messages = self._framing.reader(settings.request_bytes_max)
         self._client: SignedIn | None = None
+        # The last session that the client asked for. It is opened to the end where the client leaves: nobody else
+        # would close it.
+        self._opening: asyncio.Task[Answered] | None = None
         self.awaits_reply = False
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
@@ -150,11 +154,11 @@ class BinaryClient:
         """End what the client has left open."""
         if self._client is None:
             return
-        sessions = tuple(self._client.sessions)
         with suppress(TimeoutError):
             async with asyncio.timeout(FAREWELL_S):
+                await self._end_opening()
                 await self._client.close_sessions()
-        self._courier.forget(sessions)
+        self._courier.forget(tuple(self._client.sessions))
 
     # --- the negotiation
 
@@ -220,9 +224,27 @@ class BinaryClient:
             await self._answer(message, client, writer)
             self.awaits_reply = False
 
+    async def _end_opening(self) -> None:
+        opening = self._opening
+        if opening is None:
+            return
+        try:
+            _ = await asyncio.wait([opening])
+        finally:
+            opening.cancel()
+        if not opening.cancelled() and opening.exception() is None:
+            opening.result().drop()
+
+    async def _carry(self, message: Message, client: SignedIn) -> Answered:
+        carrying = self._courier.carry(message, client)
+        if message.header.name != OPEN_SESSION:
+            return await carrying
+        self._opening = asyncio.get_running_loop().create_task(carrying)
+        return await asyncio.shield(self._opening)
+
     async def _answer(self, message: Message, client: SignedIn, writer: asyncio.StreamWriter) -> None:
         try:
-            answered = await self._courier.carry(message, client)
+            answered = await self._carry(message, client)
         except BackendError as error:
             self._write_failure(writer, message, str(error))
             return

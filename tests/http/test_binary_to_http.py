@@ -218,6 +218,31 @@ async def test_a_client_that_leaves_takes_its_call_with_it_and_its_session_is_cl
         await eventually(lambda: on.proxy.connection_count == 0)
 
 
+async def test_a_session_that_is_opened_as_its_client_leaves_is_closed() -> None:
+    """Over HTTP a session outlives the call that asked for it."""
+    async with binary_stage() as on:
+        client = await log_in(on)
+        client.send(open_session())
+        asked = await on.backend.next()
+        client.close()
+        # It is heard of by then.
+        await asyncio.sleep(0.2)
+        asked.answer(ok(message(session_opened())))
+        await on.backend.answer(message(close_session()), message(reply("CloseSession")))
+        await eventually(lambda: on.proxy.connection_count == 0)
+
+
+async def test_a_client_that_leaves_while_no_session_can_be_opened_for_it_leaves_nothing_behind() -> None:
+    async with binary_stage() as on:
+        client = await log_in(on)
+        client.send(open_session())
+        asked = await on.backend.next()
+        client.close()
+        await asyncio.sleep(0.2)
+        asked.peer.writer.transport.abort()
+        await eventually(lambda: on.proxy.connection_count == 0)
+
+
 async def test_calls_sent_at_once_are_answered_in_their_order() -> None:
     async with binary_stage() as on:
         client = await open_one(on)
