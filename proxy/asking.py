@@ -15,7 +15,7 @@ from proxy.file_index import Overview
 from proxy.iceberg_files import columns_asked
 from proxy.iceberg_layout import FileCounts, file_counts
 from proxy.key_questions import KeyAnswers, KeyQuestions, Memory
-from proxy.known import Known
+from proxy.known import UNANSWERED_S, Known
 from proxy.packings import packings, worth_asking
 from proxy.partition_lists import PartitionLists
 from proxy.queries import Query, QueryResult, Rows
@@ -134,7 +134,7 @@ class Asking:
                 answer = yield Query(f"SET {setting}", rows_max=1, bytes_max=65_536, deadline_s=deadline_s)
                 values.append(answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None)
             known.default_quoting = all(value == "false" for value in values)
-            known.quoting_until = self._clock() + self._catalog.facts_ttl_s
+            known.quoting_until = self._clock() + self._believed_s(is_answered=None not in values)
         return known.default_quoting
 
     def _uncertainty(self, timings: Timings) -> Queries[SkipReason | None]:
@@ -144,8 +144,14 @@ class Asking:
             answer = yield settings_query(self._catalog)
             timings.catalog_s += answer.seconds
             known.uncertainty = uncertainty(answer)
-            known.uncertainty_until = self._clock() + self._catalog.facts_ttl_s
+            is_answered = known.uncertainty is not SkipReason.SETTINGS_UNKNOWN
+            known.uncertainty_until = self._clock() + self._believed_s(is_answered=is_answered)
         return known.uncertainty
+
+    def _believed_s(self, *, is_answered: bool) -> float:
+        """How long what was said of settings counts. A server that was too busy to say may have recovered soon."""
+        believed_s = self._catalog.facts_ttl_s
+        return believed_s if is_answered else min(believed_s, UNANSWERED_S)
 
     def plan(self, statement: Statement, limits: Limits, timings: Timings) -> Queries[Plan | SkipReason]:
         """Plan a statement, with whatever has to be known of its tables."""

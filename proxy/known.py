@@ -26,9 +26,9 @@ STATES_MAX: Final = 200
 
 # Until a key query is tried again whose answer was too long: tables change.
 _LONG_S: Final = 600.0
-# Until it is asked again which snapshot a name reads, of which there was no answer in time. A busy server may have
-# recovered by then, and meanwhile not each statement waits for as long as it may.
-_UNANSWERED_S: Final = 60.0
+# Until it is asked again what there was no answer to in time: which snapshot a name reads, what is set. A busy
+# server may have recovered by then, and meanwhile not each statement waits for as long as it may.
+UNANSWERED_S: Final = 60.0
 
 
 @dataclass
@@ -90,7 +90,7 @@ class Knowledge:
     def of_nobody_else(self) -> Known:
         """For a session whose state is like that of no other."""
         facts, clock = FactsCache(self.settings, self._clock, self._writes), self._clock
-        return Known(facts, InVain(clock, _LONG_S), InVain(clock, _UNANSWERED_S), KnownPackings(clock))
+        return Known(facts, InVain(clock, _LONG_S), InVain(clock, UNANSWERED_S), KnownPackings(clock))
 
     def of(self, state: bytes) -> Known:
         """For the sessions of a state."""

@@ -10,6 +10,7 @@ from test_session import DESCRIBE, KEY_QUERY, KEYS, NARROWED, SETTINGS, SQL, beg
 
 from proxy.config import CatalogSection, Config, RewriteSection, ShadowSection
 from proxy.explain import text, view
+from proxy.known import UNANSWERED_S
 from proxy.queries import FailureKind, QueryResult
 from proxy.rulings import End, Ending, Ruling
 from proxy.session import Session
@@ -131,6 +132,18 @@ def test_how_quotes_are_read_is_asked_for_anew_after_a_while(stage: Stage) -> No
     assert sent(one.rewrite(sql), []) == sql
     stage.now += CatalogSection().facts_ttl_s
     assert sent(one.rewrite(sql), [*asked, *DESCRIBE, KEYS]) != sql
+
+
+@pytest.mark.parametrize("facts_ttl_s", [30, 3600])
+def test_a_server_that_could_not_say_is_asked_again_after_a_minute_at_most(stage: Stage, facts_ttl_s: int) -> None:
+    stage.shared.reload(Config(catalog=CatalogSection(facts_ttl_s=facts_ttl_s)))
+    one, quoted = stage.session(), SQL + ' AND f.id <> "1"'
+    asked = [(f"SET spark.sql.{name}", rows(("..", "false"))) for name in QUOTING]
+    busy = failed(FailureKind.DEADLINE)
+    assert sent(one.rewrite(SQL), [("SET", busy)]) == SQL
+    assert sent(one.rewrite(quoted), [(name, busy) for name, _ in asked]) == quoted
+    stage.now += min(facts_ttl_s, UNANSWERED_S)
+    assert sent(one.rewrite(quoted), [*asked, SETTINGS, *DESCRIBE, KEYS]) != quoted
 
 
 # --- the write fence
