@@ -22,6 +22,8 @@ _LEAVING: Final = frozenset(
     insert create drop alter truncate update delete merge msck load analyze comment
     """.split()
 )
+# What of these may take a temporary view away, so that its name is that of a table again.
+_OF_VIEWS: Final = frozenset({"drop", "alter"})
 # What begins a statement whose text says all that it does to a session of a known state.
 _FOLDED: Final = frozenset({"set", "use", "reset"})
 # What gives a session something of its own under a name, a temporary view or a variable; and text that Spark
@@ -83,6 +85,7 @@ class SessionState:
         """A statement is about to be released. Returns whom to tell of its end, if that matters."""
         word, is_clear = first_word(sql), not begins_unclearly(sql)
         if word in _LEAVING and is_clear and not (word == "create" and _may_hold(_OWN, sql)):
+            self.changes += self._is_private and word in _OF_VIEWS
             return None
         is_own = _may_hold(_OWN, sql)
         self._has_search_path |= word not in _NO_SEARCH_PATH and _may_hold(_SEARCH_PATH, sql)

@@ -296,6 +296,16 @@ def test_a_statement_means_the_same_until_another_one_changes_its_session(stage:
     assert not ruling.means_the_same()
 
 
+@pytest.mark.parametrize("change", ["DROP VIEW d", "ALTER VIEW d RENAME TO e"])
+def test_a_statement_means_something_else_once_a_view_of_the_session_is_gone(stage: Stage, change: str) -> None:
+    one, other = stage.session(), stage.session("bob")
+    played(one.rewrite("CREATE TEMP VIEW d AS SELECT 'x' AS ds, 1 AS g"), []).ended(FINISHED)
+    rulings = [played(session.rewrite(SQL), [*DESCRIBE, KEYS]) for session in (one, other)]
+    played(one.rewrite(change), []).ended(FINISHED)
+    played(other.rewrite("DROP TABLE e"), []).ended(FINISHED)
+    assert [ruling.means_the_same() for ruling in rulings] == [False, True]
+
+
 def test_a_statement_whose_session_is_changed_past_it_while_its_keys_are_read_goes_on_as_it_came(
     stage: Stage,
 ) -> None:
