@@ -112,7 +112,7 @@ class _Run:
     ) -> Generator[Call, Reply, tuple[tuple[Column, ...], tuple[tuple[Value, ...], ...]]]:
         yield from self._wait(operation)
         columns = yield from self._columns(operation)
-        rows = yield from self._rows(operation)
+        rows = yield from self._rows(operation, len(columns))
         return columns, rows
 
     def close(self, operation: OperationHandle) -> Generator[Call, Reply, None]:
@@ -142,14 +142,22 @@ class _Run:
         _check(reply.status)
         return tuple(Column(column.name, column.type_name) for column in reply.columns)
 
-    def _rows(self, operation: OperationHandle) -> Generator[Call, Reply, tuple[tuple[Value, ...], ...]]:
-        """Until an empty batch: a short one may come before the end, and hasMoreRows is always false."""
+    def _rows(
+        self, operation: OperationHandle, width: int
+    ) -> Generator[Call, Reply, tuple[tuple[Value, ...], ...]]:
+        """Until an empty batch: a short one may come before the end, and hasMoreRows is always false.
+
+        The empty one has its columns too: one without any is no end that a server tells.
+        """
         rows: list[tuple[Value, ...]] = []
         while True:
             wanted = min(FETCH_ROWS, self._query.rows_max + 1 - len(rows))
             message = encode_fetch(self._next(), operation, wanted)
             reply = yield from self._call(FETCH_RESULTS, message, self._bytes_left, decode_fetch_reply)
             _check(reply.status)
+            if len(reply.columns) != width:
+                kind, found = FailureKind.UNREADABLE, len(reply.columns)
+                raise _FailedError(kind, f"a batch has {found} columns where the answer has {width}")
             if not reply.row_count:
                 return tuple(rows)
             rows += zip(*reply.columns, strict=True)

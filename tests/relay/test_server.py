@@ -310,6 +310,28 @@ async def test_a_result_past_its_bounds_is_thrown_away(rows_max: int, bytes_max:
     assert result.kind is kind
 
 
+NO_COLUMNS = Writer().struct(3).raw(3, Kind.LIST, struct.pack(">Bi", Kind.STRUCT, 0)).stop()
+
+
+@pytest.mark.parametrize("before", [[], [batch(1, 2)]])
+async def test_a_batch_without_the_columns_of_the_answer_is_not_its_end(before: list[Writer]) -> None:
+    rewriter = Rewriter(queries=(QUERY,))
+    async with stage(rewriter) as on:
+        client, backend = await on.open_session()
+        client.send(execute("SELECT 1", 2))
+        await answer_one(backend, "ExecuteStatement", Writer().raw(2, Kind.STRUCT, OPERATION))
+        await answer_one(backend, "GetOperationStatus", Writer().i32(2, FINISHED))
+        await answer_one(backend, "GetResultSetMetadata", schema("one", 3))
+        for some in (*before, NO_COLUMNS):
+            await answer_one(backend, "FetchResults", some)
+        await answer_one(backend, "CloseOperation")
+        await backend.expect(execute("SELECT 1", 2))
+        client.close()
+    (result,) = rewriter.results
+    assert isinstance(result, QueryFailed)
+    assert result.kind is FailureKind.UNREADABLE
+
+
 OUR_OPERATION = Writer().raw(2, Kind.STRUCT, OPERATION)
 
 
