@@ -71,7 +71,7 @@ async def open_one(on: Stage) -> Peer:
 async def leave(on: Stage, client: Peer) -> None:
     """The client goes, and its session is closed for it."""
     client.close()
-    asked = await on.backend.next()
+    asked: Asked = await on.backend.next()
     assert read_header(asked.body).name == "CloseSession"
     asked.answer(ok(message(reply("CloseSession"))))
 
@@ -218,15 +218,21 @@ async def test_a_client_that_leaves_takes_its_call_with_it_and_its_session_is_cl
         await eventually(lambda: on.proxy.connection_count == 0)
 
 
+async def left_while_opening(on: Stage) -> Asked:
+    """The call for a session whose client has left since."""
+    client = await log_in(on)
+    client.send(open_session())
+    asked: Asked = await on.backend.next()
+    client.close()
+    # It is heard of by then.
+    await asyncio.sleep(0.2)
+    return asked
+
+
 async def test_a_session_that_is_opened_as_its_client_leaves_is_closed() -> None:
     """Over HTTP a session outlives the call that asked for it."""
     async with binary_stage() as on:
-        client = await log_in(on)
-        client.send(open_session())
-        asked = await on.backend.next()
-        client.close()
-        # It is heard of by then.
-        await asyncio.sleep(0.2)
+        asked = await left_while_opening(on)
         asked.answer(ok(message(session_opened())))
         await on.backend.answer(message(close_session()), message(reply("CloseSession")))
         await eventually(lambda: on.proxy.connection_count == 0)
@@ -234,11 +240,7 @@ async def test_a_session_that_is_opened_as_its_client_leaves_is_closed() -> None
 
 async def test_a_client_that_leaves_while_no_session_can_be_opened_for_it_leaves_nothing_behind() -> None:
     async with binary_stage() as on:
-        client = await log_in(on)
-        client.send(open_session())
-        asked = await on.backend.next()
-        client.close()
-        await asyncio.sleep(0.2)
+        asked = await left_while_opening(on)
         asked.peer.writer.transport.abort()
         await eventually(lambda: on.proxy.connection_count == 0)
 

@@ -21,7 +21,11 @@ from rewriter import Rule, SkipReason
 
 FINISHED = Ending(End.FINISHED, 1.0)
 ONE_SESSION, PATH = "spark.sql.hive.thriftServer.singleSession", "spark.sql.defaultPath"
-QUOTING = "ansi.doubleQuotedIdentifiers", "parser.escapedStringLiterals"
+# How a session with default quoting answers.
+QUOTING = [
+    (f"SET spark.sql.{name}", rows(("..", "false")))
+    for name in ("ansi.doubleQuotedIdentifiers", "parser.escapedStringLiterals")
+]
 
 
 @dataclass
@@ -127,23 +131,21 @@ def test_the_settings_are_asked_for_anew_after_a_while_and_after_a_statement_tha
 
 def test_how_quotes_are_read_is_asked_for_anew_after_a_while(stage: Stage) -> None:
     one, sql = stage.session(), SQL + ' AND f.id <> "1"'
-    asked = [(f"SET spark.sql.{name}", rows(("..", "false"))) for name in QUOTING]
-    assert sent(one.rewrite(sql), [(asked[0][0], failed(FailureKind.BUSY)), asked[1]]) == sql
+    assert sent(one.rewrite(sql), [(QUOTING[0][0], failed(FailureKind.BUSY)), QUOTING[1]]) == sql
     assert sent(one.rewrite(sql), []) == sql
     stage.now += CatalogSection().facts_ttl_s
-    assert sent(one.rewrite(sql), [*asked, *DESCRIBE, KEYS]) != sql
+    assert sent(one.rewrite(sql), [*QUOTING, *DESCRIBE, KEYS]) != sql
 
 
 @pytest.mark.parametrize("facts_ttl_s", [30, 3600])
 def test_a_server_that_could_not_say_is_asked_again_after_a_minute_at_most(stage: Stage, facts_ttl_s: int) -> None:
     stage.shared.reload(Config(catalog=CatalogSection(facts_ttl_s=facts_ttl_s)))
     one, quoted = stage.session(), SQL + ' AND f.id <> "1"'
-    asked = [(f"SET spark.sql.{name}", rows(("..", "false"))) for name in QUOTING]
     busy = failed(FailureKind.DEADLINE)
     assert sent(one.rewrite(SQL), [("SET", busy)]) == SQL
-    assert sent(one.rewrite(quoted), [(name, busy) for name, _ in asked]) == quoted
+    assert sent(one.rewrite(quoted), [(name, busy) for name, _ in QUOTING]) == quoted
     stage.now += min(facts_ttl_s, UNANSWERED_S)
-    assert sent(one.rewrite(quoted), [*asked, SETTINGS, *DESCRIBE, KEYS]) != quoted
+    assert sent(one.rewrite(quoted), [*QUOTING, SETTINGS, *DESCRIBE, KEYS]) != quoted
 
 
 # --- the write fence

@@ -206,6 +206,13 @@ def batch(*numbers: int) -> Writer:
     return Writer().struct(3).raw(3, Kind.LIST, struct.pack(">Bi", Kind.STRUCT, 1) + column).stop()
 
 
+async def answer_up_to_rows(backend: Peer) -> None:
+    """Answer the proxy's own query as one of a column of integers, until its rows are asked for."""
+    await answer_one(backend, "ExecuteStatement", Writer().raw(2, Kind.STRUCT, OPERATION))
+    await answer_one(backend, "GetOperationStatus", Writer().i32(2, FINISHED))
+    await answer_one(backend, "GetResultSetMetadata", schema("one", 3))
+
+
 async def answer_one(backend: Peer, name: str, fields: Writer | None = None, status: int = 0) -> bytes:
     """Answer the proxy's own next call, which has to be of that name."""
     raw = await backend.read_frame()
@@ -298,9 +305,7 @@ async def test_a_result_past_its_bounds_is_thrown_away(rows_max: int, bytes_max:
     async with stage(rewriter) as on:
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2))
-        await answer_one(backend, "ExecuteStatement", Writer().raw(2, Kind.STRUCT, OPERATION))
-        await answer_one(backend, "GetOperationStatus", Writer().i32(2, FINISHED))
-        await answer_one(backend, "GetResultSetMetadata", schema("one", 3))
+        await answer_up_to_rows(backend)
         await answer_one(backend, "FetchResults", batch(1, 2, 3))
         await answer_one(backend, "CloseOperation")
         await backend.expect(execute("SELECT 1", 2))
@@ -319,9 +324,7 @@ async def test_a_batch_without_the_columns_of_the_answer_is_not_its_end(before: 
     async with stage(rewriter) as on:
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2))
-        await answer_one(backend, "ExecuteStatement", Writer().raw(2, Kind.STRUCT, OPERATION))
-        await answer_one(backend, "GetOperationStatus", Writer().i32(2, FINISHED))
-        await answer_one(backend, "GetResultSetMetadata", schema("one", 3))
+        await answer_up_to_rows(backend)
         for some in (*before, NO_COLUMNS):
             await answer_one(backend, "FetchResults", some)
         await answer_one(backend, "CloseOperation")
