@@ -70,7 +70,7 @@ def _printed(process: subprocess.Popen[str], endpoint: Endpoint) -> tuple[str, s
 def _comparable(printed: str, endpoint: Endpoint) -> str:
     # Beeline says where it connects to, in its prompt as in as many dots, and how long a statement took.
     here = re.sub(r"(\. )+\.>", "...>", printed.replace(str(endpoint), "HOST:PORT"))
-    return comparable_message(re.sub(r"\(\d+[.,]\d+ seconds\)", "(SECONDS)", here))
+    return comparable_message(re.sub(r"\(\d[\d.,]* seconds\)", "(SECONDS)", here))
 
 
 def _on_both(
