@@ -7,7 +7,7 @@ import pytest
 from http_stage import basic, message, request
 from knowing_servers import HttpServer, Servers, call, log_in, servers, session_in
 from relay_dialogue import execute, open_session
-from stand_in import eventually
+from stand_in import PATIENCE_S, eventually
 
 from proxy.backends.breaker import FAILURES_MAX
 from proxy.backends.pool import PoolSettings
@@ -244,7 +244,7 @@ async def test_a_login_that_is_wrong_is_refused_by_whichever_backend_is_asked() 
     async with servers(HTTP, SASL) as on:
         peer = await on.connect()
         peer.send(plain_start("user", "wrong"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             assert (await peer.reader.readexactly(5))[0] == SaslStatus.BAD
         assert sum(view.failures for view in on.backends.views()) == 0
 

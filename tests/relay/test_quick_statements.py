@@ -57,7 +57,7 @@ async def test_a_quick_statement_waits_for_one_of_its_session_that_is_being_deci
 
 
 def test_a_quick_statement_that_asks_something_all_the_same_is_left_to_a_thread() -> None:
-    query = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=5.0)
+    query = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=60.0)
     rewriter = Rewriter("select 2", (query,))
     assert rule_at_once(OpenSession(rewriter), "select 1", "connection 1") is None
     assert rewriter.results == []

@@ -20,7 +20,7 @@ from relay_dialogue import (
     session_opened,
     status_is,
 )
-from stand_in import Peer, Rewriter, eventually, stage
+from stand_in import PATIENCE_S, Peer, Rewriter, eventually, stage
 
 from proxy.queries import Column, FailureKind, Query, QueryFailed, Rows
 from proxy.rulings import End, Ruling
@@ -32,7 +32,8 @@ from proxy.wire.thrift import read_header
 from proxy.wire.writer import Writer
 
 FINISHED = OperationState.FINISHED
-QUERY = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=1.5)
+# With a fraction of a second, which the server is not told of.
+QUERY = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=PATIENCE_S + 0.5)
 
 
 # --- ends
@@ -301,7 +302,7 @@ async def test_a_query_that_does_not_finish_is_closed(
     [(2, 10_000, FailureKind.TOO_MANY_ROWS), (10, 20, FailureKind.TOO_MANY_BYTES)],
 )
 async def test_a_result_past_its_bounds_is_thrown_away(rows_max: int, bytes_max: int, kind: FailureKind) -> None:
-    rewriter = Rewriter(queries=(Query("SELECT 1", rows_max, bytes_max, 5.0),))
+    rewriter = Rewriter(queries=(Query("SELECT 1", rows_max, bytes_max, PATIENCE_S),))
     async with stage(rewriter) as on:
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2))
@@ -521,7 +522,8 @@ COSTLY = replace(QUERY, needs_slot=True)
 
 
 async def test_a_costly_query_waits_for_a_slot_and_others_do_not() -> None:
-    first, second = Rewriter(queries=(COSTLY,)), Rewriter(queries=(COSTLY, QUERY))
+    hurried = replace(COSTLY, deadline_s=0.5)
+    first, second = Rewriter(queries=(COSTLY,)), Rewriter(queries=(hurried, QUERY))
     rewriters = iter((first, second))
     async with stage(open_port=lambda _: next(rewriters), key_queries_at_once_max=1) as on:
         one, one_backend = await on.open_session()
@@ -538,7 +540,7 @@ async def test_a_costly_query_waits_for_a_slot_and_others_do_not() -> None:
     busy, answered = second.results
     assert isinstance(busy, QueryFailed)
     assert (busy.kind, isinstance(answered, Rows)) == (FailureKind.BUSY, True)
-    assert busy.seconds >= COSTLY.deadline_s
+    assert busy.seconds >= hurried.deadline_s
 
 
 async def test_a_slot_is_free_again_when_its_query_has_ended_or_its_client_has_gone() -> None:
@@ -565,13 +567,13 @@ async def test_draining_waits_for_the_statement_in_flight_and_refuses_new_client
         client.send(fetch(2))
         await backend.expect(fetch(2))
         port = on.proxy.port
-        draining = asyncio.create_task(on.proxy.drain(5.0))
+        draining = asyncio.create_task(on.proxy.drain(2 * PATIENCE_S))
         await asyncio.sleep(0.2)
         assert not draining.done()
         with pytest.raises(OSError, match="Connect call failed"):
             await asyncio.open_connection("127.0.0.1", port)
         backend.send(reply("FetchResults", 2))
-        await asyncio.wait_for(draining, 2.0)
+        await asyncio.wait_for(draining, PATIENCE_S)
         await client.expect(reply("FetchResults", 2))
         client.close()
 
@@ -581,7 +583,7 @@ async def test_draining_ends_when_its_time_is_up() -> None:
         client, backend = await on.open_session()
         client.send(fetch(2))
         await backend.expect(fetch(2))
-        await asyncio.wait_for(on.proxy.drain(0.1), 2.0)
+        await asyncio.wait_for(on.proxy.drain(0.1), PATIENCE_S)
         await on.proxy.close()
         assert await client.rest() == b""
         assert await backend.rest() == b""
