@@ -5,8 +5,8 @@ import logging
 import socket
 
 import pytest
-from relay_dialogue import execute, fetch, get_status, status_is
-from stand_in import Rewriter, stage
+from relay_dialogue import ACCEPTED, LOGIN, execute, fetch, get_status, open_session, session_opened, status_is
+from stand_in import Peer, Rewriter, Stage, stage
 
 from proxy.patience import Keepalive, Limits
 from proxy.sockets import prepare
@@ -16,20 +16,30 @@ FINISHED = OperationState.FINISHED
 CALLS = 600
 
 
+async def says_at_once(on: Stage, calls: bytes) -> tuple[Peer, Peer]:
+    """A client that logs in and makes these calls in one breath: until they are answered it is never idle."""
+    client = await on.connect()
+    client.send(LOGIN + calls)
+    backend = await on.backend()
+    await backend.expect(LOGIN)
+    backend.send(ACCEPTED)
+    await backend.expect(calls)
+    return client, backend
+
+
 async def test_an_idle_client_is_ended_with_a_reason_and_its_neighbour_is_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with stage(patience=Limits(idle_s=0.2)) as on:
-        client, backend = await on.open_session()
-        busy, busy_backend = await on.open_session()
-        busy.send(fetch(2))
-        await busy_backend.expect(fetch(2))
-        assert await client.rest() == b""
+    async with stage(patience=Limits(idle_s=1.0)) as on:
+        busy, _ = await says_at_once(on, open_session() + fetch(2))
+        client, backend = await says_at_once(on, open_session())
+        backend.send(session_opened())
+        assert await client.rest() == ACCEPTED + session_opened()
         assert await backend.rest() == b""
         assert on.proxy.connection_count == 1, "one that waits for a reply is not idle"
         busy.close()
-    assert any("idle for 0.2 s" in message for message in caplog.messages)
+    assert any("idle for 1 s" in message for message in caplog.messages)
 
 
 async def test_a_client_that_stops_within_a_request_is_ended() -> None:
