@@ -22,7 +22,7 @@ from relay_dialogue import (
     session_opened,
     status_is,
 )
-from stand_in import Peer, Rewriter, eventually
+from stand_in import PATIENCE_S, Peer, Rewriter, eventually
 
 from proxy.http import links
 from proxy.proxy_users import ProxyUsers
@@ -36,7 +36,7 @@ from proxy.wire.thrift import read_header
 from proxy.wire.writer import Writer
 
 RUNNING = OperationState.RUNNING
-QUERY = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=5.0)
+QUERY = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=PATIENCE_S)
 
 
 @asynccontextmanager
@@ -172,16 +172,26 @@ async def test_a_reply_that_is_cut_off_is_cut_off_for_the_client() -> None:
             await post
 
 
-async def test_a_client_that_leaves_in_the_middle_of_a_reply_leaves_its_session_as_it_is() -> None:
+async def test_a_client_that_leaves_in_the_middle_of_a_reply_leaves_its_session_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given_back: list[links.Link] = []
+    give_back = links.Links.give_back
+
+    def noted(self: links.Links, link: links.Link) -> None:
+        give_back(self, link)
+        given_back.append(link)
+
     async with links_stage() as on:
         link = await open_one(on)
         post = on.start(message(fetch(2)))
         await link.expect(fetch(2))
         post.cancel()
         await eventually(lambda: on.proxy.connection_count == 0)
+        monkeypatch.setattr(links.Links, "give_back", noted)
         link.send(HEADER.pack(1_000_000) + bytes(1_000_000))
         # The rest is read past, and then the connection is good for the next call.
-        await asyncio.sleep(0.1)
+        await eventually(lambda: len(given_back) == 1)
         await exchange(on, link, get_status(3), status_is(RUNNING, 3))
 
 

@@ -48,7 +48,7 @@ from proxy.wire.thrift import read_header
 from proxy.wire.writer import Writer
 
 FINISHED, RUNNING, ERROR = OperationState.FINISHED, OperationState.RUNNING, OperationState.ERROR
-QUERY = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=5.0)
+QUERY = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=PATIENCE_S)
 NEGOTIATE = {"Authorization": "Negotiate YIIabc"}
 
 
@@ -422,13 +422,14 @@ async def test_a_reply_that_is_cut_off_is_cut_off_for_the_client(
     cut: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with stage() as on:
-        post = on.start(message(fetch(2)))
+        posting = asyncio.create_task(on._session.post(on.url + PATH, data=message(fetch(2)), headers=basic()))  # noqa: SLF001
         asked = await on.backend.next()
         asked.answer(cut)
-        await asyncio.sleep(0.05)
-        asked.peer.writer.transport.abort()
-        with pytest.raises(aiohttp.ClientError):
-            await post
+        # Once it has begun to come, it can be no other answer any more.
+        async with asyncio.timeout(PATIENCE_S), await posting as got:
+            asked.peer.writer.transport.abort()
+            with pytest.raises(aiohttp.ClientError):
+                await got.read()
     assert "broke off its answer" in caplog.text
 
 
@@ -457,7 +458,7 @@ async def test_a_query_of_ours_is_ended_though_its_client_has_left() -> None:
         post = on.start(message(execute("SELECT 1", 2)))
         ours = await on.backend.next()
         post.cancel()
-        await asyncio.sleep(0.05)
+        await eventually(lambda: on.proxy.connection_count == 0)
         named = Writer().raw(2, Kind.STRUCT, OPERATION)
         ours.answer(ok(message(reply("ExecuteStatement", read_header(ours.body).seqid, named))))
         for name in ("CancelOperation", "CloseOperation"):

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from http_stage import HttpBackend, basic, message, ok, response
 from relay_dialogue import reply, session_opened
-from stand_in import HOST
+from stand_in import HOST, eventually
 
 from proxy.backend_link import BackendError
 from proxy.client import BackendClient
@@ -41,8 +41,7 @@ async def test_a_session_is_opened_and_closed_in_the_name_that_was_given() -> No
         asked.answer(ok(message(reply("CloseSession"))))
         await closing
         # Its connection goes with it.
-        await asyncio.sleep(0.05)
-        assert all(peer.reader.at_eof() for peer in played.peers)
+        await eventually(lambda: all(peer.reader.at_eof() for peer in played.peers))
 
 
 @pytest.mark.parametrize(
