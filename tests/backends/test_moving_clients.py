@@ -11,7 +11,7 @@ from http_stage import Tls
 from knowing_servers import BinaryServer, Servers, call, log_in, servers, session_in
 from relay_dialogue import execute, open_session
 from several import Mood
-from stand_in import HOST, Peer, eventually
+from stand_in import HOST, PATIENCE_S, Peer, eventually
 
 from proxy.backends.pool import PoolSettings
 from proxy.transports import Transport, UpstreamTls
@@ -56,8 +56,12 @@ class Two:
 
 
 @pytest.fixture
-async def two() -> AsyncIterator[Two]:
-    async with servers(Transport.SASL, Transport.SASL, limits=APART, handshake_timeout_s=0.5) as on:
+async def two(request: pytest.FixtureRequest) -> AsyncIterator[Two]:
+    """Before backends that are waited for as long as the test says: where nothing hangs, longer than it takes."""
+    handshake_timeout_s: float = getattr(request, "param", PATIENCE_S)
+    async with servers(
+        Transport.SASL, Transport.SASL, limits=APART, handshake_timeout_s=handshake_timeout_s
+    ) as on:
         found = Two(on)
         await found.connect()
         yield found
@@ -117,12 +121,13 @@ async def test_another_user_is_moved_nowhere(two: Two) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mood", "said"),
+    ("two", "mood", "said"),
     [
-        (Mood.HANGS, "did not answer a login within 0.5 s"),
-        (Mood.CLOSES, "asked for a login, closed the connection without a word"),
-        (Mood.REFUSES_LOGINS, "refused the login that the client came with"),
+        (0.5, Mood.HANGS, "did not answer a login within 0.5 s"),
+        (PATIENCE_S, Mood.CLOSES, "asked for a login, closed the connection without a word"),
+        (PATIENCE_S, Mood.REFUSES_LOGINS, "refused the login that the client came with"),
     ],
+    indirect=["two"],
 )
 async def test_where_the_other_backend_does_not_let_it_in_the_connection_stays_and_is_told(
     two: Two, mood: Mood, said: str, caplog: pytest.LogCaptureFixture

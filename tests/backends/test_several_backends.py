@@ -199,7 +199,7 @@ async def test_what_a_session_learns_belongs_to_its_user_on_its_backend() -> Non
 
 
 async def test_a_connection_that_outlives_its_client_keeps_its_room() -> None:
-    async with several(1, farewell_s=0.3) as on:
+    async with several(1, farewell_s=PATIENCE_S) as on:
         on.servers[0].mood = Mood.STALLS
         on.rewriter.queries = (Query("SELECT 1", rows_max=1, bytes_max=100, deadline_s=PATIENCE_S),)
         client = await on.log_in()
@@ -209,6 +209,7 @@ async def test_a_connection_that_outlives_its_client_keeps_its_room() -> None:
         await client.peer.closed()
         await eventually(lambda: on.proxy.connection_count == 0)
         assert (on.proxy.farewell_count, on.loads) == (1, [1])
+        await on.servers[0].die()
         await eventually(lambda: on.proxy.farewell_count == 0)
         assert on.loads == [0]
 
