@@ -1,14 +1,20 @@
 """PyHive connections, and answers that can be compared."""
 
+import random
 import socket
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from pyhive import hive
 
 Row = tuple[Any, ...]
+
+# Below those that systems give to whoever does not mind which: 32768 and up on Linux, 49152 elsewhere.
+_PORTS = range(20_000, 30_000)
+_PORTS_TRIED_MAX = 100
 
 CONNECT_SECONDS_MAX = 2  # To a server on this machine; it either listens or it does not.
 
@@ -98,9 +104,10 @@ def free_port() -> int:
     """A port that nobody listens on now.
 
     Spark cannot be told to choose one and say which, so another process may take it before Spark does; Spark
-    then fails to start, with a message in its log.
+    then fails to start, with a message in its log. No process gets one of these without asking for it.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    for port in random.sample(_PORTS, _PORTS_TRIED_MAX):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError(f"none of {_PORTS_TRIED_MAX} ports from {_PORTS.start} to {_PORTS.stop - 1} is free")
