@@ -11,7 +11,7 @@ from html import unescape
 from typing import Final
 from urllib.request import urlopen
 
-SETTLE_SECONDS_MAX: Final = 20
+SETTLE_SECONDS_MAX: Final = 60
 _POLL_SECONDS: Final = 0.1
 _ANSWER_SECONDS_MAX: Final = 30
 

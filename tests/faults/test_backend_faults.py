@@ -23,7 +23,7 @@ from demo.thrift_server import ThriftServer
 DEEP = bool(os.environ.get("STARPRUNER_DEEP"))
 
 # Far more than any of this takes, far less than a user would wait.
-PROMPTLY_S = 15
+PROMPTLY_S = 30
 # INITIALIZED, RUNNING and PENDING.
 RUNNING_STATES = (0, 1, 7)
 # In the quick run, one of so many calls of a conversation.

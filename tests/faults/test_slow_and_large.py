@@ -32,6 +32,14 @@ def stage(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield stage
 
 
+@pytest.fixture(scope="module")
+def patient_stage(stage: Stage, spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """The same tables, and queries of the proxy's own that come to their end on a busy machine too."""
+    assert stage.server is spark
+    with fault_stage(spark, tmp_path_factory.mktemp("large"), "--set", "rewrite.quarantine_s=0.001") as patient:
+        yield patient
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind(stage: Stage) -> Iterator[None]:
     with stage.nothing_left_behind():
@@ -67,13 +75,13 @@ def peak_bytes(stage: Stage) -> int:
     ],
     ids=["rows", "an error"],
 )
-def test_an_answer_of_a_hundred_megabytes_is_not_held(stage: Stage, name: str, act: Act) -> None:
-    expected = stage.directly(JOIN)
+def test_an_answer_of_a_hundred_megabytes_is_not_held(patient_stage: Stage, name: str, act: Act) -> None:
+    expected = patient_stage.directly(JOIN)
     large = Fault(act, name, KEY_QUERY, times=1)
-    with stage.proxied() as session:
+    with patient_stage.proxied() as session:
         assert seen(session, JOIN) == expected
-        before = peak_bytes(stage)
-        with stage.middle.faulty(large):
+        before = peak_bytes(patient_stage)
+        with patient_stage.middle.faulty(large):
             assert seen(session, JOIN) == expected
     assert large.done
-    assert peak_bytes(stage) - before < GROWTH_BYTES_MAX
+    assert peak_bytes(patient_stage) - before < GROWTH_BYTES_MAX
