@@ -34,7 +34,7 @@ final class JdbcSteps {
     /** A result of which more would only make a difference hard to read; the rest is counted and hashed. */
     private static final int ROWS_SHOWN = 100;
     /** Long enough that a statement is at work when it is cancelled, short enough to be waited for. */
-    private static final int SLEEP_BEFORE_CANCEL_MS = 1_500;
+    private static final int SLEEP_BEFORE_CANCEL_MS = 3_000;
     private static final String TEN_SECONDS =
         "SELECT id, reflect('java.lang.Thread', 'sleep', 1000L) FROM range(0, 10, 1, 1)";
 

@@ -1,11 +1,13 @@
 """Sessions of the demo and the benchmarks."""
 
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from server_statements import SETTLE_POLL_SECONDS, StatementPage
 
 from demo.hive import connect, run
 from demo.thrift_server import ThriftServer
@@ -16,12 +18,24 @@ SLEEPING = f"SELECT java_method('java.lang.Thread', 'sleep', {1_000 * SECONDS}L)
 
 
 @pytest.fixture
-def ctrl_c_soon() -> Iterator[None]:
+def ctrl_c_soon(spark: ThriftServer) -> Iterator[None]:
     """What Ctrl-C does, once the server has begun with what was asked."""
+    page, is_over = StatementPage(spark.ui_url), threading.Event()
+    earlier = len(page.states(SLEEPING))
+    tester = threading.get_ident()
+
+    def interrupt() -> None:
+        while not is_over.wait(SETTLE_POLL_SECONDS):
+            if len(page.states(SLEEPING)) > earlier:
+                signal.pthread_kill(tester, signal.SIGALRM)
+                return
+
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
     yield
-    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    is_over.set()
+    interrupting.join()
     signal.signal(signal.SIGALRM, before)
 
 

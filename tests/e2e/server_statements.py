@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.request import urlopen
 
 # The page follows the server's events a moment later.
-SETTLE_SECONDS_MAX = 20
+SETTLE_SECONDS_MAX = 60
 SETTLE_POLL_SECONDS = 0.2
 # The first question to its REST API takes a busy machine a while.
 ANSWER_SECONDS_MAX = 60
@@ -36,8 +36,11 @@ class StatementPage:
         return _before_long(lambda: self.states(words) == states)
 
     def runs(self, words: str) -> bool:
-        """Whether the one statement that holds the words is at work before long; its steps are not all shown."""
-        return _before_long(lambda: self.states(words) in (["STARTED"], ["COMPILED"]))
+        """Whether the one statement that holds the words is at work before long; its steps are not all shown.
+
+        With a job: of one that is cancelled before its job begins, the page goes on saying that it has started.
+        """
+        return _before_long(lambda: self.states(words) in (["STARTED"], ["COMPILED"]) and self._running_jobs() > 0)
 
     def becomes_idle(self) -> bool:
         """Whether Spark has no job under way before long."""
