@@ -50,6 +50,9 @@ def _script() -> str:
 
 def _start(java: Java, endpoint: Endpoint, home: Path, *options: str) -> subprocess.Popen[str]:
     command = beeline_command(java, endpoint.jdbc_url, "-n", "tester", *options)
+    # Two at once would make the file of one history, and say so where the other comes first.
+    home = home / str(endpoint.port)
+    home.mkdir(exist_ok=True)
     command[1:1] = [f"-Duser.home={home}", "-Dstdout.encoding=UTF-8", "-Dfile.encoding=UTF-8"]
     return subprocess.Popen(
         command,
