@@ -83,6 +83,14 @@ def breakable_session(
         connection._transport.close()  # noqa: SLF001 - it offers no other way
 
 
+@contextmanager
+def nobody_listening() -> Iterator[Endpoint]:
+    """An address that refuses connections, and that nobody else can listen on meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield Endpoint(*held.getsockname())
+
+
 @dataclass
 class Forwarder:
     """A backend that can be cut off: forwards connections until told to drop them."""

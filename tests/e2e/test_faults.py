@@ -10,17 +10,18 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from clients import Forwarder, breakable_session, run_beeline
+from clients import Forwarder, breakable_session, nobody_listening, run_beeline
+from server_statements import StatementPage
 from thrift.transport.TTransport import TTransportException
 
 from demo.child import Child
-from demo.hive import Endpoint, Row, connect, free_port, run
+from demo.hive import Row, connect, run
 from demo.java import Java
 from demo.proxy_process import ProxyProcess, proxy_process
 from demo.thrift_server import ThriftServer
 
 # Far more than any of this takes, far less than a user would wait.
-PROMPTLY_S = 10
+PROMPTLY_S = 30
 
 SASL_START = 1
 SASL_OK = 2
@@ -89,8 +90,7 @@ def test_a_backend_that_dies_mid_fetch_ends_the_clients_connection_and_leaves_a_
 
 
 def test_a_backend_that_is_down_is_a_clear_error_in_pyhive_and_beeline(java: Java, tmp_path: Path) -> None:
-    backend = Endpoint("127.0.0.1", free_port())
-    with proxy_process(backend, tmp_path) as proxy:
+    with nobody_listening() as backend, proxy_process(backend, tmp_path) as proxy:
         with pytest.raises(TTransportException) as caught:
             connect(proxy.endpoint)
         assert str(backend) in str(caught.value)
@@ -140,13 +140,16 @@ def test_each_client_has_one_backend_connection_that_ends_with_it(own_proxy: Pro
 
 
 def test_sigterm_lets_a_running_statement_finish_and_exits_with_0(spark: ThriftServer, tmp_path: Path) -> None:
+    page = StatementPage(spark.ui_url)
+    # Its first answer takes a busy machine longer than the statement.
+    before = page.states(THREE_SECONDS)
     with proxy_process(spark.endpoint, tmp_path) as proxy:
         rows: list[Row] = []
         with breakable_session(proxy.endpoint) as connection:
             client = threading.Thread(target=lambda: rows.extend(run(connection, THREE_SECONDS)))
             client.start()
-            # It takes three: by now it runs.
-            time.sleep(1)
+            # It takes three: what the server has heard of is under way.
+            assert _until(lambda: len(page.states(THREE_SECONDS)) > len(before))
             proxy.child.process.send_signal(signal.SIGTERM)
             client.join(PROMPTLY_S)
             assert [row[0] for row in rows] == [0, 1, 2]
