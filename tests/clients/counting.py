@@ -6,7 +6,7 @@ from urllib.request import urlopen
 from demo.proxy_process import ProxyProcess
 
 _NARROWED = re.compile(r'^starpruner_statements_total\{outcome="narrowed"\} (\S+)$', re.MULTILINE)
-ANSWER_SECONDS_MAX = 20
+ANSWER_SECONDS_MAX = 60
 
 
 def narrowed_count(proxy: ProxyProcess) -> float:

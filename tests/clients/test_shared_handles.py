@@ -14,7 +14,7 @@ from demo.thrift_server import ThriftServer
 pytestmark = pytest.mark.usefixtures("small_star")
 
 # Far more than it takes.
-PROMPTLY_S = 20
+PROMPTLY_S = 60
 
 V10 = TProtocolVersion.HIVE_CLI_SERVICE_PROTOCOL_V10
 STAR_JOIN = """SELECT v.* FROM small_star.visits v JOIN small_star.days d ON v.ds = d.ds

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from demo.child import LOG_TAIL_LINES, Child
 
-PROMPTLY_S = 10
+PROMPTLY_S = 30
 
 PARENT = """
 import sys, time

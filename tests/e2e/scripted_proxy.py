@@ -16,7 +16,7 @@ from proxy.server import Proxy, ServerSettings
 from proxy.transports import UPSTREAM, Listener, Transport, Upstream
 from rewriter import may_have_a_join
 
-START_SECONDS_MAX = 10
+START_SECONDS_MAX = 60
 
 
 @dataclass

@@ -14,7 +14,7 @@ TWO_WORKERS = ("--set", "proxy.workers=2")
 # The kernel deals connections out at random: that one of two workers gets none of these is out of the question.
 TRIES_MAX = 64
 # The line is written before the connection is served.
-LOG_SECONDS_MAX = 5
+LOG_SECONDS_MAX = 30
 
 
 @contextmanager

@@ -42,7 +42,7 @@ SEEN_ALIKE = [
 ]
 
 SLEEP = "SELECT id, reflect('java.lang.Thread', 'sleep', 1000L) FROM range(0, 60, 1, 1)"
-PROMPTLY_S = 20.0
+PROMPTLY_S = 45.0
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ READ_ANEW = "the configuration was read anew"
 CONNECTIONS_MAX = 6
 TWO_WORKERS = ("--set", f"proxy.workers={WORKERS}", "--set", "proxy.drain_s=1")
 # Longer than anything here takes on a busy machine.
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @contextmanager
