@@ -255,9 +255,13 @@ def test_a_very_long_statement_is_not_looked_through(stage: Stage, sql: str) -> 
     """No other connection is served meanwhile: a pattern that is searched takes all of the process."""
     started = time.process_time()
     assert re.search(r"\bno\b|\bsuch\b", sql, re.IGNORECASE) is None
-    one_search_s, started = time.process_time() - started, time.process_time()
-    assert sent(stage.session().rewrite(sql), []) is sql
-    assert time.process_time() - started < one_search_s / 2
+    one_search_s, rewrites_s = time.process_time() - started, []
+    # One of them may be charged with garbage that others have left.
+    for _ in range(3):
+        started = time.process_time()
+        assert sent(stage.session().rewrite(sql), []) is sql
+        rewrites_s.append(time.process_time() - started)
+    assert min(rewrites_s) < one_search_s / 2
 
 
 @pytest.mark.parametrize("sql", ["CREATE TEMP VIEW v AS SELECT ", "SET x="])
