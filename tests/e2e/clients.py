@@ -98,6 +98,8 @@ class Forwarder:
     target: Endpoint
     listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0)))
     connections: list[socket.socket] = field(default_factory=list)
+    is_cut: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -110,12 +112,22 @@ class Forwarder:
             except OSError:
                 return
             server = socket.create_connection((self.target.host, self.target.port))
-            self.connections += [client, server]
+            with self.lock:
+                self.connections += [client, server]
+                if self.is_cut:
+                    # It was accepted before, and has been on its way since.
+                    self._end()
+                    return
             for source, sink in ((client, server), (server, client)):
                 threading.Thread(target=_pump, args=(source, sink), daemon=True).start()
 
     def cut(self) -> None:
         """What the death of the backend's process does: its sockets close and nobody listens any more."""
+        with self.lock:
+            self.is_cut = True
+            self._end()
+
+    def _end(self) -> None:
         for connection in (self.listener, *self.connections):
             # A blocked accept or recv ends only when the socket is shut down, not when it is closed.
             _shut_down(connection)
