@@ -7,7 +7,7 @@ import time
 import pytest
 from knowing_servers import HttpServer
 from several import Clock, Mood, StandIn, several
-from stand_in import HOST, eventually
+from stand_in import HOST, PATIENCE_S, eventually
 
 from proxy.address import Address
 from proxy.backends.members import Member, Source
@@ -17,7 +17,8 @@ from proxy.backends.probes import Asking, ProbeSettings, Rounds
 from proxy.backends.upkeep import Upkeep
 from proxy.transports import Transport, Upstream
 
-HEALTH_USER = ProbeSettings("health", "secret word", timeout_s=1.0, query_timeout_s=1.0)
+HEALTH_USER = ProbeSettings("health", "secret word", timeout_s=PATIENCE_S, query_timeout_s=PATIENCE_S)
+HURRIED = ProbeSettings("health", "secret word", timeout_s=1.0)
 NAMED = Source(Address("spark.internal", 10_000), is_looked_up=True)
 
 
@@ -113,7 +114,7 @@ async def test_over_http_probes_log_in_too() -> None:
 async def test_a_probe_counts_as_a_connection_and_is_left_out_where_there_is_no_room() -> None:
     server = await server_in(Mood.HANGS)
     backends = Backends([server.member], Clock(), PoolSettings(connections_max=1))
-    first = asyncio.create_task(asked(backends).ask_all())
+    first = asyncio.create_task(asked(backends, HURRIED).ask_all())
     await eventually(lambda: backends.views()[0].connections == 1)
     assert backends.lease("user") is None
     await asked(backends).ask_all()
