@@ -14,6 +14,9 @@ SETTLE_POLL_SECONDS = 0.05
 # The first question takes a busy machine a while.
 ANSWER_SECONDS_MAX = 60
 
+# How many of Spark's events its UI has still to hear of.
+_EVENTS_WAITING = ".LiveListenerBus.queue.appStatus.size"
+
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 # What a node of a plan counts, by Spark's own names for it; what never ran counts nothing.
@@ -46,6 +49,7 @@ class SparkUi:
 
     def last_execution(self) -> int:
         """The number of the newest SQL execution, -1 before the first."""
+        self._wait_until_all_is_heard()
         return max((execution["id"] for execution in self._executions(details=False)), default=-1)
 
     def scans_of(self, table: str, *, after: int) -> ScanMetrics:
@@ -67,6 +71,16 @@ class SparkUi:
         raise MetricsError(
             f"{self.url} shows no completed {nodes!r} after execution {after} within {SETTLE_SECONDS_MAX} s"
         )
+
+    def _wait_until_all_is_heard(self) -> None:
+        """What was run before may not be in the UI yet, and would be taken for what comes after."""
+        deadline = time.monotonic() + SETTLE_SECONDS_MAX
+        while time.monotonic() < deadline:
+            gauges = _get(f"{self.url}/metrics/json/")["gauges"]
+            if not any(gauge["value"] for name, gauge in gauges.items() if name.endswith(_EVENTS_WAITING)):
+                return
+            time.sleep(SETTLE_POLL_SECONDS)
+        raise MetricsError(f"{self.url} has not heard of all that was run within {SETTLE_SECONDS_MAX} s")
 
     def input_bytes(self) -> int:
         """What the tasks that have ended read, all together, as Spark counts it."""
