@@ -15,7 +15,7 @@ from proxy.file_index import Overview
 from proxy.iceberg_files import columns_asked
 from proxy.iceberg_layout import FileCounts, file_counts
 from proxy.key_questions import KeyAnswers, KeyQuestions, Memory
-from proxy.known import UNANSWERED_S, Known
+from proxy.known import UNANSWERED_S, Believed, Known
 from proxy.packings import packings, worth_asking
 from proxy.partition_lists import PartitionLists
 from proxy.queries import Query, QueryResult, Rows
@@ -127,31 +127,33 @@ class Asking:
     def quoting_is_default(self) -> Queries[bool]:
         """Whether the session's quotes and backslashes mean what they mean by default."""
         known = self._known
-        if known.quoting_until <= self._clock():
+        believed = known.default_quoting
+        if believed is None or believed.until <= self._clock():
             values = []
             for setting in _QUOTING_SETTINGS:
                 deadline_s = self._catalog.query_deadline_s
                 answer = yield Query(f"SET {setting}", rows_max=1, bytes_max=65_536, deadline_s=deadline_s)
                 values.append(answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None)
-            known.default_quoting = all(value == "false" for value in values)
-            known.quoting_until = self._clock() + self._believed_s(is_answered=None not in values)
-        return known.default_quoting
+            is_default = all(value == "false" for value in values)
+            believed = known.default_quoting = self._believed(is_default, is_answered=None not in values)
+        return believed.value
 
     def _uncertainty(self, timings: Timings) -> Queries[SkipReason | None]:
         """Why names may mean other tables than those that are described, if the server's settings make them."""
         known = self._known
-        if known.uncertainty_until <= self._clock():
+        believed = known.uncertainty
+        if believed is None or believed.until <= self._clock():
             answer = yield settings_query(self._catalog)
             timings.catalog_s += answer.seconds
-            known.uncertainty = uncertainty(answer)
-            is_answered = known.uncertainty is not SkipReason.SETTINGS_UNKNOWN
-            known.uncertainty_until = self._clock() + self._believed_s(is_answered=is_answered)
-        return known.uncertainty
+            reason = uncertainty(answer)
+            is_answered = reason is not SkipReason.SETTINGS_UNKNOWN
+            believed = known.uncertainty = self._believed(reason, is_answered=is_answered)
+        return believed.value
 
-    def _believed_s(self, *, is_answered: bool) -> float:
-        """How long what was said of settings counts. A server that was too busy to say may have recovered soon."""
-        believed_s = self._catalog.facts_ttl_s
-        return believed_s if is_answered else min(believed_s, UNANSWERED_S)
+    def _believed(self, said: T, *, is_answered: bool) -> Believed[T]:
+        """For how long what was said of settings counts. A server too busy to say may have recovered soon."""
+        counts_s = self._catalog.facts_ttl_s
+        return Believed(said, self._clock() + (counts_s if is_answered else min(counts_s, UNANSWERED_S)))
 
     def plan(self, statement: Statement, limits: Limits, timings: Timings) -> Queries[Plan | SkipReason]:
         """Plan a statement, with whatever has to be known of its tables."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from math import inf
 from threading import Lock
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from proxy.catalog import FactsCache
 from proxy.config import CatalogSection
@@ -21,6 +20,8 @@ from proxy.queries import Query, QueryResult, Rows
 from proxy.writes import WriteLog, Writes
 from rewriter import SkipReason
 
+T = TypeVar("T")
+
 # A warehouse has some dozens of users at a time, each with a few tools and databases.
 STATES_MAX: Final = 200
 
@@ -29,6 +30,14 @@ _LONG_S: Final = 600.0
 # Until it is asked again what there was no answer to in time: which snapshot a name reads, what is set. A busy
 # server may have recovered by then, and meanwhile not each statement waits for as long as it may.
 UNANSWERED_S: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Believed(Generic[T]):
+    """What was said of settings, which counts for a while. `until` is in seconds of the sessions' clock."""
+
+    value: T
+    until: float
 
 
 @dataclass
@@ -42,12 +51,10 @@ class Known:
     unanswered: InVain
     # How files are packed into splits.
     packings: KnownPackings
-    # Whether quotes and backslashes mean what they mean by default, and until when that is believed.
-    default_quoting: bool = False
-    quoting_until: float = -inf
-    # Why names may mean others than what is described, by the server's settings, and until when that is believed.
-    uncertainty: SkipReason | None = None
-    uncertainty_until: float = -inf
+    # Whether quotes and backslashes mean what they mean by default.
+    default_quoting: Believed[bool] | None = None
+    # Why names may mean others than what is described, by the server's settings.
+    uncertainty: Believed[SkipReason | None] | None = None
     # Whom the backend takes the session for; empty where it does not say, None until it was asked.
     owner: tuple[str, ...] | None = None
     # What the file index has; None until it was asked.
@@ -57,8 +64,8 @@ class Known:
         """Names and settings may mean something else from here on."""
         self.facts.clear()
         self.packings.forget()
-        self.quoting_until = -inf
-        self.uncertainty_until = -inf
+        self.default_quoting = None
+        self.uncertainty = None
 
 
 def owner_of(known: Known) -> Generator[Query, QueryResult, tuple[str, ...]]:
