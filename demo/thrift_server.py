@@ -36,6 +36,7 @@ class ServerSettings:
     cores: int = field(default_factory=lambda: os.cpu_count() or 1)
     # Planning over some thousand partitions needs a few hundred megabytes; small machines have little more.
     memory: str = "1g"
+    java_options: str = ""
     conf: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -104,7 +105,7 @@ def _submit_arguments(settings: ServerSettings, endpoint: Endpoint, ui_port: int
         "org.apache.spark.deploy.SparkSubmit",
         *("--master", f"local[{settings.cores}]"),
         *("--driver-memory", settings.memory),
-        *("--driver-java-options", f"-Djava.io.tmpdir={directory / 'tmp'}"),
+        *("--driver-java-options", f"-Djava.io.tmpdir={directory / 'tmp'} {settings.java_options}"),
         *(word for name, setting in conf.items() for word in ("--conf", f"{name}={setting}")),
         *("--class", MAIN_CLASS, "spark-internal"),
         *(word for name, setting in hiveconf.items() for word in ("--hiveconf", f"{name}={setting}")),

@@ -12,6 +12,7 @@ from maven import ClientMissingError, is_required
 from pipeline_server import FILE_INDEX, PipelineServer, pipeline_server
 from pyhive import hive
 from pyspark.sql import SparkSession
+from quick_java import QUICK_JAVA
 
 from demo.hive import connect, run
 from demo.java import Java, find_java
@@ -26,9 +27,6 @@ hypothesis.settings.load_profile("untimed")
 
 # Two months in four regions: 244 partitions, loaded in a few seconds.
 SAMPLE = Sample(days=61)
-
-# Where tables are tiny, compiling Java well takes longer than running it.
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 _SERVERS = {"spark", "pipeline_spark", "iceberg_server"}
 
@@ -58,7 +56,7 @@ def java() -> Java:
 def spark(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThriftServer]:
     """The server for the whole session, reachable at `spark.endpoint`."""
     # Two cores everywhere, so that a plan does not depend on the machine.
-    settings = ServerSettings(tmp_path_factory.mktemp("spark"), cores=2)
+    settings = ServerSettings(tmp_path_factory.mktemp("spark"), cores=2, java_options=QUICK_JAVA)
     with thrift_server(settings, java, progress=lambda _: None) as server:
         yield server
 

@@ -12,7 +12,7 @@ from demo.queries import SAMPLE_QUERIES
 from demo.sample import REGIONS
 
 DEMO_SECONDS_MAX = 300
-DAYS = 31
+DAYS = 14
 
 QUERY_KEYS = {
     "name",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from clients import run_beeline
 from pyhive import hive
+from quick_java import QUICK_JAVA
 
 from demo.hive import connect, run
 from demo.java import Java
@@ -81,7 +82,7 @@ def test_a_configuration_that_is_read_anew_counts_for_a_session_that_is_open(
 @pytest.mark.spark
 def test_a_server_with_one_session_for_all_clients_is_left_alone(java: Java, tmp_path: Path) -> None:
     conf = {"spark.sql.hive.thriftServer.singleSession": "true", "spark.sql.catalogImplementation": "in-memory"}
-    settings = ServerSettings(tmp_path / "spark", conf=conf)
+    settings = ServerSettings(tmp_path / "spark", java_options=QUICK_JAVA, conf=conf)
     join = "SELECT f.ds FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
     # What the server says of itself is heard on a busy machine too.
     patient = ("rewrite.key_query_deadline_s=60", "catalog.query_deadline_s=60", "rewrite.cost_gate=false")

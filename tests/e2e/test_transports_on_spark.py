@@ -16,6 +16,7 @@ from clients import run_beeline
 from pyhive import hive
 from pyhive.exc import OperationalError
 from pyhive.sasl_compat import PureSASLClient
+from quick_java import QUICK_JAVA
 from thrift.transport import TSocket, TTransport
 
 from demo.hive import Endpoint, run
@@ -154,7 +155,7 @@ def other_server(
         else:
             conf = _server_tls(java, folder)
             section = f'[backend]\ntls = true\ntls_ca = "{folder}/spark.pem"\ntls_server_name = "localhost"\n'
-        settings = ServerSettings(tmp_path_factory.mktemp("spark"), cores=2, conf=conf)
+        settings = ServerSettings(tmp_path_factory.mktemp("spark"), cores=2, java_options=QUICK_JAVA, conf=conf)
         server = stack.enter_context(thrift_server(settings, java, lambda _: None, answers=Endpoint.listens))
         yield stack.enter_context(listening(server.endpoint, folder, section))
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyhive import hive
+from quick_java import QUICK_JAVA
 from thrift.Thrift import TException
 from thrift.transport.THttpClient import THttpClient
 
@@ -61,7 +62,7 @@ def spark_over_http(directory: Path, java: Java) -> Iterator[ThriftServer]:
     port = free_port()
     over_http = {"transport.mode": "http", "thrift.http.port": str(port)}
     conf = {f"spark.hadoop.hive.server2.{name}": value for name, value in over_http.items()}
-    settings = ServerSettings(directory, port=port, cores=2, conf=conf)
+    settings = ServerSettings(directory, port=port, cores=2, java_options=QUICK_JAVA, conf=conf)
     with thrift_server(settings, java, progress=lambda _: None, answers=_answers) as server:
         yield server
 

@@ -13,6 +13,7 @@ import pytest
 from partitioned_tables import FactTable, KeyShape, fact_tables, make_tables
 from postgresql import PostgresqlMissingError, postgresql
 from pyhive import hive
+from quick_java import QUICK_JAVA
 
 from demo.hive import Row, connect, run, same_answer
 from demo.java import Java
@@ -68,7 +69,8 @@ def server(
             database = running.enter_context(postgresql(_downloads(request.config)))
         except PostgresqlMissingError as error:
             pytest.skip(str(error))
-        settings = ServerSettings(tmp_path_factory.mktemp("postgresql"), cores=2, conf=database.spark_conf)
+        directory = tmp_path_factory.mktemp("postgresql")
+        settings = ServerSettings(directory, cores=2, java_options=QUICK_JAVA, conf=database.spark_conf)
         yield running.enter_context(thrift_server(settings, java, progress=lambda _: None))
 
 
