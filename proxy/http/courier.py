@@ -6,11 +6,11 @@ import asyncio
 import logging
 import math
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from proxy.admission import Admission, Refusal
 from proxy.backend_link import BackendError
@@ -86,6 +86,8 @@ class Courier:
         self.last_activity = -math.inf
         # Operations of ours that are being ended although nobody waits for them any more.
         self._farewells: set[asyncio.Task[None]] = set()
+        # Statements that are being run again, of which the clients may have left.
+        self._reruns: set[asyncio.Task[Answered]] = set()
 
     @property
     def has_open_operations(self) -> bool:
@@ -112,7 +114,7 @@ class Courier:
         spoiled = _admitted(memory, message)
         if spoiled is not None:
             log.warning("%s: %s names what belongs to another user", _NAME, message.header.name)
-            return await _drive(exchange.pass_unread(spoiled), upstream)
+            return await self._drive(exchange.pass_unread(spoiled), upstream)
         held = hold(message)
         if held is None:
             return await self._pass_on(message, exchange, upstream)
@@ -121,7 +123,7 @@ class Courier:
         sent = held.with_text(ruling.text, self._common.settings.request_bytes_max)
         execution = held.execution(ruling, sent, _now())
         self._run_beside(ruling, session, upstream)
-        return await _drive(exchange.execute(sent, execution), upstream)
+        return await self._drive(exchange.execute(sent, execution), upstream)
 
     async def _pass_on(self, message: Message, exchange: Exchange, upstream: Upstream) -> Answered:
         if message.header.name == OPEN_SESSION:
@@ -130,7 +132,30 @@ class Courier:
                 log.warning("%s: no session is opened: %s", _NAME, admitted.sentence)
                 return Answered(encode_open_session_refusal(message.header.seqid, admitted.sentence), None)
             message = admitted
-        return await _drive(exchange.pass_on(message), upstream)
+        return await self._drive(exchange.pass_on(message), upstream)
+
+    async def _drive(self, steps: Steps, upstream: Upstream) -> Answered:
+        """Make the calls. A statement that is run again is so to the end, also where its client has left.
+
+        The session goes on without the connection: what the second run opens would be nobody's, and who asks again
+        would hear of the first one.
+        """
+        driving = _Driving(steps, upstream)
+        first = driving.next_call()
+        assert first is not None  # noqa: S101 - every call of a client comes to one of ours at least
+        await driving.make(first)
+        again = driving.next_call()
+        return driving.answered if again is None else await self._to_the_end(driving.rest(again))
+
+    async def _to_the_end(self, calls: Coroutine[Any, Any, Answered]) -> Answered:
+        running = asyncio.get_running_loop().create_task(calls)
+        self._reruns.add(running)
+        running.add_done_callback(self._reruns.discard)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            running.add_done_callback(_drop_answer)
+            raise
 
     def forget(self, sessions: Iterable[SessionHandle]) -> None:
         """These sessions have ended, or will not be heard of again."""
@@ -145,8 +170,11 @@ class Courier:
 
     async def close(self) -> None:
         """Let the backend know that queries of ours have nobody left to wait for them."""
-        if self._farewells:
-            await asyncio.wait(self._farewells, timeout=self._common.settings.farewell_s)
+        last = {*self._farewells, *self._reruns}
+        if last:
+            await asyncio.wait(last, timeout=self._common.settings.farewell_s)
+        for running in self._reruns:
+            running.cancel()
 
     # --- statements
 
@@ -293,25 +321,60 @@ async def _first_reached(route: Route, client: Client, act: Callable[[Upstream],
     raise UnsentError(route.reason)
 
 
-async def _drive(steps: Steps, upstream: Upstream) -> Answered:
-    """Make the calls. The last reply that was read stands for the one that the client gets."""
-    incoming: Incoming | None = None
-    reply: Reply = None
-    try:
-        while True:
-            try:
-                # None starts a generator; its type knows no way to say so.
-                call = steps.send(reply)
-            except StopIteration as end:
-                assert incoming is not None  # noqa: S101 - every call of a client comes to one of ours at least
-                return Answered(end.value, incoming)
-            if incoming is not None:
-                incoming.drop()
-            incoming = await upstream.send(call)
-            reply = await incoming.whole(call.reply_bytes_max)
-    except BaseException:
-        if incoming is not None:
-            incoming.drop()
-        raise
-    finally:
-        steps.close()
+class _Driving:
+    """The calls that are made in the place of one of a client's, one after the other."""
+
+    def __init__(self, steps: Steps, upstream: Upstream) -> None:
+        self._steps = steps
+        self._upstream = upstream
+        self._incoming: Incoming | None = None
+        self._reply: Reply = None
+        self._body: bytes | None = None
+
+    @property
+    def answered(self) -> Answered:
+        """What the client gets: the last reply that was read stands for the one that it gets."""
+        return Answered(self._body, self._incoming)
+
+    def next_call(self) -> Call | None:
+        """The call to make; None once it is known what the client gets."""
+        try:
+            # None starts a generator; its type knows no way to say so.
+            return self._steps.send(self._reply)
+        except StopIteration as end:
+            self._body = end.value
+            return None
+        except BaseException:
+            self._give_up()
+            raise
+
+    async def make(self, call: Call) -> None:
+        """Make a call and read its reply. Raises BackendError."""
+        self._drop()
+        try:
+            self._incoming = await self._upstream.send(call)
+            self._reply = await self._incoming.whole(call.reply_bytes_max)
+        except BaseException:
+            self._give_up()
+            raise
+
+    async def rest(self, call: Call | None) -> Answered:
+        """Make this call and all that follow. Raises BackendError."""
+        while call is not None:
+            await self.make(call)
+            call = self.next_call()
+        return self.answered
+
+    def _give_up(self) -> None:
+        self._drop()
+        self._steps.close()
+
+    def _drop(self) -> None:
+        if self._incoming is not None:
+            self._incoming.drop()
+
+
+def _drop_answer(running: asyncio.Task[Answered]) -> None:
+    """Nobody waits for it any more."""
+    if not running.cancelled() and running.exception() is None:
+        running.result().drop()

@@ -380,6 +380,32 @@ async def test_of_two_statuses_that_tell_a_failure_one_runs_it_again_and_the_oth
         await asyncio.wait({first, second}, timeout=PATIENCE_S)
 
 
+async def test_a_statement_that_is_run_again_as_its_client_leaves_is_there_for_who_asks_again() -> None:
+    rewriter = Rewriter("SELECT 2", may_rerun=True)
+    async with stage(rewriter) as on:
+        await open_one(on)
+        post = on.start(message(execute("SELECT 1", 2)))
+        await on.backend.answer(message(execute("SELECT 2", 2)), message(executed(2)))
+        await post
+        status = on.start(message(get_status(3)))
+        await on.backend.answer(message(get_status(3)), message(status_is(ERROR, 3, "ours")))
+        rerun = await on.backend.next()
+        assert rerun.body == message(execute("SELECT 1", 2))
+        status.cancel()
+        await eventually(lambda: on.proxy.connection_count == 0)
+        # Who gave up waiting asks again while it is run again, and after that: its failure is nobody's to hear.
+        status = on.start(message(get_status(4)))
+        await on.backend.answer(message(get_status(4)), message(status_is(ERROR, 4, "ours")))
+        assert await body_of(status) == message(status_is(RUNNING, 4))
+        rerun.answer(ok(message(executed(2, AGAIN))))
+        await on.backend.answer(message(operation_call("CloseOperation", 1)), message(reply("CloseOperation", 1)))
+        await on.backend.answer(message(get_status(3, AGAIN)), message(status_is(RUNNING, 3)))
+        rows = on.start(message(fetch(5)))
+        await on.backend.answer(message(fetch(5, AGAIN)), message(reply("FetchResults", 5)))
+        assert await body_of(rows) == message(reply("FetchResults", 5))
+    assert [ending.end for ending in rewriter.endings] == [End.RESCUED]
+
+
 # --- what goes wrong
 
 
