@@ -353,7 +353,7 @@ class Connection:
             self._execute(self._relay.release(ruling))
             self._run_beside(ruling, handle)
         else:
-            tell(ruling, Ending(End.UNKNOWN, 0.0), self._name)
+            tell(ruling, Ending(End.UNSENT, 0.0), self._name)
 
     def _run_beside(self, ruling: Ruling, handle: SessionHandle) -> None:
         credentials = self._relay.credentials

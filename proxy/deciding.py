@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Executor
+from contextlib import suppress
 from typing import Final
 
 from proxy.drive import drive
@@ -65,9 +67,16 @@ async def rule(
     connection: str,
 ) -> Ruling:
     """What the session rules; that the statement goes on as it came, where it fails to."""
+    loop = asyncio.get_running_loop()
+
+    def unclaimed(ruling: Ruling) -> None:
+        # Where the loop has ended, so have the sessions.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell, ruling, Ending(End.UNSENT, 0.0), connection)
+
     try:
         async with session.turn:
-            ruling = await drive(session.port.rewrite(statement), answer, pool)
+            ruling = await drive(session.port.rewrite(statement), answer, pool, unclaimed)
         ruling.text.encode()
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, the statement goes on as it came
         _log_failed_rewrite(connection, error)

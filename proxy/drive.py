@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from proxy.operation import Call, Reply, run_query
@@ -49,16 +50,32 @@ async def drive(
     generator: Generator[Query, QueryResult, Returned],
     answer: Callable[[Query], Awaitable[QueryResult]],
     pool: Executor,
+    unclaimed: Callable[[Returned], None] = lambda _: None,
 ) -> Returned:
-    """Run a generator to its end, each step in the pool. Cancelled, drops it, which closes it."""
-    loop = asyncio.get_running_loop()
+    """Run a generator to its end, each step in the pool. Cancelled, drops it, which closes it.
+
+    A step that is at work by then goes on: what it returns is handed to `unclaimed`, in the step's thread.
+    """
     steps = _Steps(generator)
     result: QueryResult | None = None
     while True:
-        step = await loop.run_in_executor(pool, steps.advance, result)
+        working = pool.submit(steps.advance, result)
+        try:
+            step = await asyncio.wrap_future(working)
+        except asyncio.CancelledError:
+            working.add_done_callback(partial(_hand_over, unclaimed))
+            raise
         if isinstance(step, _Returned):
             return step.value
         result = await answer(step)
+
+
+def _hand_over(unclaimed: Callable[[Returned], None], worked: Future[Yielded | _Returned[Returned]]) -> None:
+    if worked.cancelled() or worked.exception() is not None:
+        return
+    step = worked.result()
+    if isinstance(step, _Returned):
+        unclaimed(step.value)
 
 
 async def answer_in_slot(

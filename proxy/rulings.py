@@ -16,6 +16,7 @@ class End(Enum):
     FAILED = "failed"  # and was not run again: the client has this error
     RESCUED = "failed as it was sent, and finished as it came"
     FAILED_TWICE = "failed as it was sent, and as it came: the client has its own error"
+    UNSENT = "its client left before it was sent"
     UNKNOWN = "cancelled or closed before its end, or its connection was"
     LOST = "its connection was while the server ran it within the call: there it goes on, and nobody is told"
 

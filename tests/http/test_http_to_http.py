@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+from collections.abc import Generator
 from contextlib import suppress
+from threading import Event
 
 import aiohttp
 import pytest
@@ -38,8 +40,8 @@ from relay_dialogue import (
 from stand_in import PATIENCE_S, Rewriter, eventually
 
 from proxy.proxy_users import ProxyUsers
-from proxy.queries import Query, QueryFailed
-from proxy.rulings import End
+from proxy.queries import Query, QueryFailed, QueryResult
+from proxy.rulings import End, Ruling
 from proxy.sessions import Opened
 from proxy.wire.hs2 import OperationState, encode_open_session
 from proxy.wire.kinds import Kind
@@ -494,6 +496,27 @@ async def test_a_query_of_ours_is_ended_though_its_client_has_left() -> None:
             asked.answer(ok(message(reply(name))))
         # The statement itself has never been sent.
         assert on.backend.asked.empty()
+
+
+async def test_a_statement_that_is_ruled_on_as_its_client_leaves_has_ended_unsent() -> None:
+    class Slow(Rewriter):
+        def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
+            begun.set()
+            assert may_end.wait(PATIENCE_S)
+            return (yield from super().rewrite(sql))
+
+    begun, may_end, rewriter = Event(), Event(), Slow("SELECT 2")
+    async with stage(rewriter) as on:
+        await open_one(on)
+        post = on.start(message(execute("SET a = 1", 2)))
+        await eventually(begun.is_set)
+        post.cancel()
+        await eventually(lambda: on.proxy.connection_count == 0)
+        may_end.set()
+        # The session lives on, and is to know that nothing is under way in it.
+        await eventually(lambda: len(rewriter.endings) > 0)
+        assert on.backend.asked.empty()
+    assert [ending.end for ending in rewriter.endings] == [End.UNSENT]
 
 
 async def test_a_slow_reader_holds_the_backend_back() -> None:

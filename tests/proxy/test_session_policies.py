@@ -360,6 +360,13 @@ def test_a_change_whose_end_is_not_seen_is_over_after_a_while(stage: Stage, chan
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
+@pytest.mark.parametrize("sql", ["USE other", "CREATE TEMP VIEW v AS SELECT 1", "INSERT INTO d VALUES ('b', 1)"])
+def test_a_statement_that_was_never_sent_keeps_nothing_from_being_narrowed(stage: Stage, sql: str) -> None:
+    one = stage.session()
+    played(one.rewrite(sql), []).ended(Ending(End.UNSENT, 0.0))
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
 # --- what sessions of one state know in common
 
 
