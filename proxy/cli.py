@@ -208,7 +208,7 @@ async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config]
     await chosen.start(stop.set, shared.metrics.exposition)
     if chosen.is_late:
         _reload(proxy, shared, care, read)
-    admin = application(config, shared, backends, chosen.exposition, is_stopping=stop.is_set)
+    admin = application(config, shared, backends, chosen.exposition, slots=proxy.slots, is_stopping=stop.is_set)
     runner = web.AppRunner(admin, handle_signals=False, access_log=None)
     await runner.setup()
     try:

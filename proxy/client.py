@@ -12,7 +12,7 @@ from typing import Final, Self, TypeVar
 from proxy.address import Address
 from proxy.backend_link import BackendError
 from proxy.dial import Dialer
-from proxy.drive import answer_query, drive
+from proxy.drive import answer_in_slot, answer_query, drive
 from proxy.http.link import link_to
 from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.queries import Query, QueryResult
@@ -98,13 +98,18 @@ class BackendClient:
         finally:
             self._hang_up()
 
-    async def drive(self, generator: Generator[Query, QueryResult, Returned]) -> Returned:
-        """Run a generator to its end, answering its queries in this session."""
+    async def drive(
+        self, generator: Generator[Query, QueryResult, Returned], slots: asyncio.Semaphore | None = None
+    ) -> Returned:
+        """Run a generator to its end, answering its queries in this session: those that need a slot in one."""
 
         async def answer(query: Query) -> QueryResult:
             return await answer_query(query, self.session, self._link.ask, self._pool)
 
-        return await drive(generator, answer, self._pool)
+        async def answer_in_turn(query: Query) -> QueryResult:
+            return await (answer(query) if slots is None else answer_in_slot(query, slots, answer))
+
+        return await drive(generator, answer_in_turn, self._pool)
 
     def _hang_up(self) -> None:
         self._link.hang_up()

@@ -68,6 +68,8 @@ class Proxy:
             for listener in settings.listeners
             if listener.tls is not None
         }
+        # Held by the queries of ours that need one, whoever asks: see Query.needs_slot.
+        self.slots = asyncio.Semaphore(settings.key_queries_at_once_max)
         dialer = Dialer(settings.upstream, settings.connect_timeout_s)
         sessions = Sessions(open_session, ground.handles)
         pool = ThreadPoolExecutor(settings.rewrite_threads, thread_name_prefix="rewrite")
@@ -77,7 +79,7 @@ class Proxy:
             Executions(successors=ground.successors),
             pool,
             ground.handles,
-            Desk(sessions, pool, asyncio.Semaphore(settings.key_queries_at_once_max)),
+            Desk(sessions, pool, self.slots),
             Beside(BesideSettings(dialer, at_once_max=settings.shadows_at_once_max), pool),
             dialer,
             backends or Backends([Member(settings.backend)], time.monotonic),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
@@ -16,16 +18,19 @@ from proxy.config import Config
 from proxy.metrics import CONTENT_TYPE
 from proxy.shared import Shared
 
+log = logging.getLogger(__name__)
 
-def application(
+
+def application(  # noqa: PLR0913 - what the routes tell of
     config: Config,
     shared: Shared,
     backends: Backends,
     exposition: Callable[[], Awaitable[bytes]],
     *,
+    slots: asyncio.Semaphore | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> web.Application:
-    """The admin port's routes; `exposition` is what /metrics says."""
+    """The admin port's routes; `exposition` is what /metrics says, `slots` are those of `Query.needs_slot`."""
 
     async def explain(request: web.Request) -> web.Response:
         try:
@@ -34,9 +39,15 @@ def application(
         except ValueError as error:
             return _error(HTTPStatus.BAD_REQUEST, f"The request is not understood: {error}.")
         try:
-            explained = await ask(config, asked, caller.login, caller.password, shared, backends=backends)
+            explained = await ask(
+                config, asked, caller.login, caller.password, shared, backends=backends, slots=slots
+            )
         except BackendError as error:
             return _error(HTTPStatus.BAD_GATEWAY, str(error))
+        except Exception as error:  # noqa: BLE001 - nobody else may put it into a log
+            # Not its own words: they may quote the statement.
+            log.error("an explanation failed with %s", type(error).__name__)  # noqa: TRY400
+            return _error(HTTPStatus.INTERNAL_SERVER_ERROR, "Starpruner has failed; its log says more.")
         return web.Response(body=msgspec.json.encode(explained), content_type="application/json")
 
     async def expose(_: web.Request) -> web.Response:

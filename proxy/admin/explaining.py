@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
 from proxy.backends.pool import Backends
@@ -26,9 +28,19 @@ class ExplainRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def ask(  # noqa: PLR0913 - what is asked, by whom, and of whom
-    config: Config, request: ExplainRequest, user: str, password: str, shared: Shared, *, backends: Backends
+    config: Config,
+    request: ExplainRequest,
+    user: str,
+    password: str,
+    shared: Shared,
+    *,
+    backends: Backends,
+    slots: asyncio.Semaphore | None = None,
 ) -> ExplainView:
-    """Explain a statement as the user would get it. Raises BackendError."""
+    """Explain a statement as the user would get it. Raises BackendError.
+
+    `slots` bound how many key queries run at once, those of clients' statements included.
+    """
     search = backends.search(user)
     lease = search.next()
     if lease is None:
@@ -37,7 +49,8 @@ async def ask(  # noqa: PLR0913 - what is asked, by whom, and of whom
     dialer = Dialer(config.backend.to_upstream(), config.proxy.connect_timeout_s)
     try:
         async with BackendClient(Login(lease.address, user, password, request.database, dialer)) as client:
-            decision = await client.drive(session.explain(request.sql, run_key_queries=request.run_key_queries))
+            explaining = session.explain(request.sql, run_key_queries=request.run_key_queries)
+            decision = await client.drive(explaining, slots)
     finally:
         lease.release()
     return view(decision)

@@ -1,5 +1,6 @@
 """What the admin port says of the backends, and what can be done to them there."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from http import HTTPStatus
@@ -10,9 +11,11 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from proxy.address import Address
 from proxy.admin.app import application
+from proxy.admin.explaining import ExplainRequest
 from proxy.backends.breaker import FAILURES_MAX
 from proxy.backends.members import Member
 from proxy.backends.pool import Backends
+from proxy.client import BackendError
 from proxy.config import Config, ProxySection
 from proxy.metrics import Metrics
 from proxy.shared import Shared
@@ -158,3 +161,40 @@ async def test_one_of_several_workers_drains_no_backend(backends: Backends) -> N
         assert answer.status == HTTPStatus.CONFLICT
         assert "send SIGHUP" in (await answer.json())["error"]
     assert not any(view.draining for view in backends.views())
+
+
+@pytest.mark.filterwarnings("ignore:BasicAuth is deprecated")
+async def test_an_explanation_takes_its_turn_among_the_key_queries_of_the_process(
+    backends: Backends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[object] = []
+
+    async def ask(*_: object, slots: asyncio.Semaphore, **__: object) -> None:
+        taken.append(slots)
+        raise BackendError("it is down")
+
+    async def exposition() -> bytes:
+        return b""
+
+    monkeypatch.setattr("proxy.admin.app.ask", ask)
+    slots = asyncio.Semaphore(1)
+    app = application(Config(), Shared.of(Config()), backends, exposition, slots=slots)
+    async with TestClient(TestServer(app)) as client:
+        answer = await client.post("/explain", json={"sql": "SELECT 1"})
+        assert answer.status == HTTPStatus.BAD_GATEWAY
+    assert taken == [slots]
+
+
+@pytest.mark.filterwarnings("ignore:BasicAuth is deprecated")
+async def test_an_explanation_that_fails_by_our_doing_puts_no_statement_into_the_log(
+    admin: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def ask(_: Config, request: ExplainRequest, *__: object, **___: object) -> None:
+        raise RuntimeError(request.sql)
+
+    monkeypatch.setattr("proxy.admin.app.ask", ask)
+    answer = await admin.post("/explain", json={"sql": "SELECT 'private'"})
+    assert answer.status == HTTPStatus.INTERNAL_SERVER_ERROR
+    assert "Starpruner has failed" in (await answer.json())["error"]
+    assert "RuntimeError" in caplog.text
+    assert "private" not in caplog.text

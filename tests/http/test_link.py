@@ -1,7 +1,7 @@
 """The proxy's own calls to a backend over HTTP."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -11,6 +11,7 @@ from stand_in import HOST, eventually
 
 from proxy.backend_link import BackendError
 from proxy.client import BackendClient
+from proxy.queries import FailureKind, Query, QueryFailed, QueryResult
 from proxy.transports import Transport, Upstream
 from proxy.wire.thrift import read_header
 
@@ -42,6 +43,17 @@ async def test_a_session_is_opened_and_closed_in_the_name_that_was_given() -> No
         await closing
         # Its connection goes with it.
         await eventually(lambda: all(peer.reader.at_eof() for peer in played.peers))
+
+
+async def test_a_costly_query_waits_for_a_slot_and_is_not_sent_without_one() -> None:
+    def costly() -> Generator[Query, QueryResult, QueryResult]:
+        return (yield Query("SELECT 1", rows_max=1, bytes_max=1_000, deadline_s=0.1, needs_slot=True))
+
+    async with backend() as (played, client):
+        answer = await client.drive(costly(), asyncio.Semaphore(0))
+        assert isinstance(answer, QueryFailed)
+        assert answer.kind is FailureKind.BUSY
+        assert played.asked.empty()
 
 
 @pytest.mark.parametrize(
