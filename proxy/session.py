@@ -197,6 +197,9 @@ class Session:
 
         def told(comparison: Comparison) -> None:
             shared.metrics.shadow_compared(comparison.verdict)
+            if comparison.verdict is Verdict.REFUSED:
+                # As where it is sent to answer: the filter is too long, and nothing else is to blame.
+                shared.metastore.refused()
             if comparison.blames_us:
                 cause = Cause.DIFFERENT if comparison.verdict is Verdict.DIFFERENT else Cause.FAILED
                 shared.quarantine.blame(rewrite.rules, rewrite.tables, subject.name, cause)

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from proxy.answer_order import doubts, unbounded
 from proxy.checksum import Checksum, Columns
+from proxy.metastore import FILTER_REFUSED
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.snapshots import SCAN_ROWS_MAX, Scanned, read_scan, scan_sql
 from rewriter import Keys, Question, Rewrite, TableName
@@ -37,6 +38,7 @@ class Verdict(Enum):
     EQUAL = "equal"
     DIFFERENT = "different, and nothing but the rewrite explains it"
     FAILED = "the rewritten statement fails where the original answers"
+    REFUSED = "the metastore refuses the rewritten statement's filter, and that of the original not"
     UNSTABLE = "different, but the data, chance or the order of rows may be why"
     UNCOMPARABLE = "one of the answers could not be had"
 
@@ -157,6 +159,8 @@ class _Comparing:
         """The checksum, or None where the server rejects the statement."""
         answer = yield self._query(self._columns.query(rewritten), 1)
         if isinstance(answer, QueryFailed) and answer.kind is FailureKind.REJECTED:
+            if FILTER_REFUSED in answer.message:
+                raise _EndedError(Verdict.REFUSED, "a shorter filter may pass")
             return None
         return self._checksum(answer, "the rewritten text's answer")
 

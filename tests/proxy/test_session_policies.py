@@ -2,8 +2,10 @@
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import cast
 
 import pytest
 from test_session import DESCRIBE, KEY_QUERY, KEYS, NARROWED, SETTINGS, SQL, begun, failed, played, rows, sent
@@ -11,7 +13,8 @@ from test_session import DESCRIBE, KEY_QUERY, KEYS, NARROWED, SETTINGS, SQL, beg
 from proxy.config import CatalogSection, Config, RewriteSection, ShadowSection
 from proxy.explain import text, view
 from proxy.known import UNANSWERED_S
-from proxy.queries import FailureKind, QueryResult
+from proxy.metastore import FILTER_REFUSED
+from proxy.queries import FailureKind, Query, QueryFailed, QueryResult
 from proxy.rulings import End, Ending, Ruling
 from proxy.session import Session
 from proxy.sessions import Opened
@@ -559,6 +562,23 @@ def test_in_shadow_mode_the_original_is_sent_before_anything_is_asked(stage: Sta
     assert ruling.text == SQL
     assert beside(ruling) == [*(sql for sql, _ in (SETTINGS, *DESCRIBE)), KEY_QUERY, f"DESCRIBE QUERY {SQL}"]
     assert played(one.rewrite("SELECT 1"), []).beside is None
+
+
+def test_a_shadow_whose_filter_the_metastore_refuses_makes_filters_shorter_and_puts_nothing_aside() -> None:
+    stage = Stage(rewrite=RewriteSection(mode="shadow"))
+    ruling = played(stage.session().rewrite(SQL), [])
+    assert ruling.beside is not None
+    columns, checksum = rows(("id", "int", None)), rows((1, "7"))
+    refused = QueryFailed(FailureKind.REJECTED, f"[{FILTER_REFUSED}] of a long filter", 0.1)
+    told = dict([SETTINGS, *DESCRIBE, KEYS, (f"DESCRIBE QUERY {SQL}", columns)])
+    steps = cast("Generator[Query, QueryResult, None]", ruling.beside)
+    query = next(steps)
+    with suppress(StopIteration):
+        while True:
+            is_rewritten = "`ds` IN ('a')" in query.sql
+            query = steps.send(told.get(query.sql, refused if is_rewritten else checksum))
+    assert stage.shared.metastore.halvings == 1
+    assert stage.shared.quarantine.current() == ()
 
 
 def test_a_statement_that_writes_is_no_shadow() -> None:

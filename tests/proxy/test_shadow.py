@@ -6,6 +6,7 @@ import pytest
 from iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, scan
 
 from proxy.differences import Differences, watch
+from proxy.metastore import FILTER_REFUSED
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows, Value
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict, compare
 from proxy.snapshots import Scanned
@@ -28,6 +29,7 @@ def failed(kind: FailureKind = FailureKind.REJECTED) -> QueryFailed:
     return QueryFailed(kind, "a message with 'values' in it", 0.0)
 
 
+REFUSED = QueryFailed(FailureKind.REJECTED, f"[{FILTER_REFUSED}] k IN ('values')", 0.0)
 INTEGER = rows(("a", "int", None))
 FIVE, FOUR, SIX = rows((5, "55")), rows((4, "44")), rows((6, "66"))
 SAME_KEYS = rows((1, "int"))
@@ -50,6 +52,7 @@ DIALOGUES: dict[str, tuple[list[QueryResult], Verdict]] = {
         [INTEGER, FIVE, FOUR, FIVE, FOUR, SAME_KEYS, rows(("GlobalLimit 5",))],
         Verdict.UNSTABLE,
     ),
+    "the metastore refuses the filter": ([INTEGER, FIVE, REFUSED], Verdict.REFUSED),
     "no columns": ([failed()], Verdict.UNCOMPARABLE),
     "no answer": ([INTEGER, failed()], Verdict.UNCOMPARABLE),
     "no rewritten answer in time": ([INTEGER, FIVE, failed(FailureKind.DEADLINE)], Verdict.UNCOMPARABLE),
