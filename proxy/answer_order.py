@@ -33,6 +33,8 @@ _CHOSEN: Final = re.compile(
     r"|\b(?:LIMIT|OFFSET|TABLESAMPLE|TRANSFORM)\b|(?-i:\b(?:GlobalLimit|LocalLimit|Sample|ScriptTransformation)\b)"
     # Of rows with equal sort keys, a frame of rows holds those that come first.
     r"|\bROWS\s+(?:BETWEEN|UNBOUNDED|CURRENT|\d)|(?-i:\bRowFrame\b)"
+    # Of texts that a collation holds for equal, a group shows the one that came first.
+    r"|\bcollate\b"
     r"|\b\w*UD[AT]?F\w*\b",
     re.IGNORECASE,
 )

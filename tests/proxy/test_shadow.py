@@ -53,6 +53,10 @@ DIALOGUES: dict[str, tuple[list[QueryResult], Verdict]] = {
         Verdict.UNSTABLE,
     ),
     "the metastore refuses the filter": ([INTEGER, FIVE, REFUSED], Verdict.REFUSED),
+    "a group shows one of equal texts": (
+        [INTEGER, FIVE, FOUR, FIVE, FOUR, SAME_KEYS, rows(("ReadSchema: struct<s:string collate UTF8_LCASE>",))],
+        Verdict.UNSTABLE,
+    ),
     "no columns": ([failed()], Verdict.UNCOMPARABLE),
     "no answer": ([INTEGER, failed()], Verdict.UNCOMPARABLE),
     "no rewritten answer in time": ([INTEGER, FIVE, failed(FailureKind.DEADLINE)], Verdict.UNCOMPARABLE),
