@@ -25,12 +25,14 @@ _BEFORE: Final = rf"(?:{COMMENT_OR_SPACE})*+"
 # `SET name`, `SET name = value` and `RESET name`, as Spark reads them. A value runs to the end of the text, where
 # a semicolon is cut off. Whoever writes the text chooses its length, so nothing in it is tried twice.
 _SET: Final = re.compile(
-    rf"{_BEFORE}(?P<verb>SET|RESET)\s++`?starpruner\.(?P<name>[\w.]++)`?"
+    rf"{_BEFORE}(?P<verb>SET|RESET)(?:\s++|(?:{COMMENT_OR_SPACE})++(?=`))`?starpruner\.(?P<name>[\w.]++)`?"
     r"\s*+(?:=(?P<value>.*)|;?\s*+)",
     re.IGNORECASE | re.DOTALL,
 )
 _RESET_ALL: Final = re.compile(rf"{_BEFORE}RESET\s*+;?\s*+", re.IGNORECASE | re.DOTALL)
 _QUOTES: Final = "'\"`"
+# A value in backticks, behind which comments may stand; of any other they are a part.
+_IN_BACKTICKS: Final = re.compile(rf"(`[^`]*+`)(?:{COMMENT_OR_SPACE}|;)*+", re.DOTALL)
 # What a wrong value is quoted with at most.
 _QUOTED_CHARS_MAX: Final = 100
 
@@ -96,7 +98,8 @@ def turned(sql: str, own: Mapping[str, str]) -> Turned | None:
         return Turned("reset", name, {key: kept for key, kept in own.items() if key != name})
     if value is None:
         return Turned("show", name, own)
-    value = _unquoted(value.strip().removesuffix(";").rstrip())
+    quoted = _IN_BACKTICKS.fullmatch(value.strip())
+    value = _unquoted(quoted[1] if quoted is not None else value.strip().removesuffix(";").rstrip())
     error = _error(name, value)
     return Turned("set", name, own if error else {**own, name: value}, error)
 

@@ -49,6 +49,9 @@ def opened(configuration: dict[str, str] | None = None) -> Session:
         " -- off\nSET `starpruner.enabled`='false'",
         "SET starpruner.enabled=\nfalse\n",
         "/* of a tool */ -- and more\rSET starpruner.enabled=false",
+        # With names and values in backticks, Spark takes comments anywhere.
+        "SET /* a */ `starpruner.enabled` = `false` -- off",
+        "SET -- a\n`starpruner.enabled`=`false`; /* off */ ;",
     ],
 )
 def test_a_session_that_switches_itself_off_asks_nothing_until_it_switches_itself_on(sql: str) -> None:
@@ -68,6 +71,8 @@ def test_a_session_that_switches_itself_off_asks_nothing_until_it_switches_itsel
         f"SET starpruner.enabled ={' ;' * 50_000}x",
         f"RESET{' ' * 50_000}x",
         f"SET{' ' * 50_000}x",
+        f"SET{'/**/ ' * 10_000}x",
+        f"SET starpruner.enabled=`{'`/**/' * 10_000}x",
         f"{'--' + chr(10) + '  ' * 50_000}x",
         f"{'/**/' * 500}x",
     ],
