@@ -118,7 +118,9 @@ def _error(name: str, value: str) -> str:
 
 def _unknown(name: str) -> str:
     names = ", ".join(PREFIX + known for known in Knobs.__struct_fields__)
-    return f"{PREFIX}{name[:_QUOTED_CHARS_MAX]} is no setting of a session; these are: {names}"
+    # Of a URL it may hold anything, and goes into the log: one line stays one.
+    shown = name[:_QUOTED_CHARS_MAX].encode("unicode_escape").decode()
+    return f"{PREFIX}{shown} is no setting of a session; these are: {names}"
 
 
 def _unquoted(value: str) -> str:

@@ -154,6 +154,12 @@ def test_what_is_wrong_in_the_url_is_said_and_the_rest_counts() -> None:
     assert "starpruner.mode" in errors[0]
 
 
+def test_what_is_wrong_in_the_url_is_said_in_one_line() -> None:
+    _, errors = of_session({"starpruner.x\n2026-01-01 ERROR proxy: not so\x1b[2J": "\n", "starpruner.mode": "\n"})
+    assert len(errors) == 2
+    assert all(error.isprintable() for error in errors)
+
+
 def test_a_configuration_that_is_read_anew_counts_for_sessions_that_are_open() -> None:
     shared = Shared.of(Config(), lambda: 0.0)
     session = Session(shared)
