@@ -80,6 +80,8 @@ def read_description(result: QueryResult) -> TableFacts | None:
     transforms = sections.pop(iceberg_tables.TRANSFORMS_HEADING, ()) if is_iceberg else ()
     if not columns or any(heading not in _KNOWN_HEADINGS for heading in sections):
         return None
+    if details.get("View Schema Mode") in _EVOLVING:
+        return None
     # A temporary view has no details, or says VIEW: neither is a table.
     is_table = details.get("Type") in {"MANAGED", "EXTERNAL"}
     facts = TableFacts(
@@ -155,6 +157,9 @@ _BUCKET_COLUMN = re.compile(r"`\w+`")
 _BUCKET_COUNT = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 # Spark 4.2 and later keep with a view the SQL path, if it has one, by which names without a database are searched.
 _SEARCH_PATH = "SQL Path"
+# A view of such a mode shows the columns, or the types, that its query has now. DESCRIBE tells those that it had
+# when it was last read.
+_EVOLVING = frozenset({"EVOLUTION", "TYPE EVOLUTION"})
 # Two plain names. Spark quotes any other, which is then not understood.
 _NAMESPACE = re.compile(r"(\w+)\.(\w+)")
 

@@ -122,6 +122,12 @@ def test_a_view_whose_names_may_mean_something_else_has_no_text(answer: Rows) ->
     assert (described.kind, described.view) == (TableKind.VIEW, None)
 
 
+@pytest.mark.parametrize("mode", ["EVOLUTION", "TYPE EVOLUTION"])
+def test_a_view_that_follows_its_tables_is_not_known_by_the_columns_that_it_had(mode: str) -> None:
+    assert read_description(view_rows(("View Schema Mode", mode))) is None
+    assert read_description(view_rows(("View Schema Mode", "COMPENSATION"))) == read_description(view_rows())
+
+
 def view_json(**further: object) -> Rows:
     described = {
         "type": "VIEW",
