@@ -217,6 +217,7 @@ class Decider:
             rules_off=off.rules.union(settings.rules_off, () if splits.enabled else (Rule.SPLITS,)),
             tables_off=off.tables.union(tables_off),
             strict=terms.knobs.consistency == "strict",
+            has_variables=terms.has_variables,
             file_hint_chars_max=self._shared.config.files.hint_chars_max,
             has_file_index=self._has_file_index,
             splits=GroupLimits(splits.max_small_splits_grouped, splits.saved_min),

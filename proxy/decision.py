@@ -29,6 +29,8 @@ class Terms:
     state: bytes | None = None
     # Whether names may mean others than those that are described (`SessionState.has_search_path`).
     has_search_path: bool = False
+    # Whether it may have variables (`SessionState.has_variables`).
+    has_variables: bool = False
     run_key_queries: bool = True
     # Whether the user asks what would be done: then what is left alone is looked into all the same.
     is_explained: bool = False

@@ -122,7 +122,14 @@ class Session:
         return self._private_scope if digest is None else digest.hex()
 
     def _terms(self, knobs: Knobs) -> Terms:
-        return Terms(knobs, self._scope, self._state.digest, has_search_path=self._state.has_search_path)
+        state = self._state
+        return Terms(
+            knobs,
+            self._scope,
+            state.digest,
+            has_search_path=state.has_search_path,
+            has_variables=state.has_variables,
+        )
 
     def _begin(self, sql: str) -> tuple[Callable[[Ending], None], ...]:
         """A statement is about to be released. Returns whom to tell of its end."""

@@ -33,6 +33,9 @@ _OWN: Final = re.compile(r"\b(?:temp|temporary|var|variable)\b|\$\{", re.IGNOREC
 # known to do something else: a script, EXECUTE IMMEDIATE, the declaration of what that executes.
 _SEARCH_PATH: Final = re.compile(r"(?<![\w.])path\b(?!\.)|\bspark\.sql\.(?:path|defaultpath)\b", re.IGNORECASE)
 _NO_SEARCH_PATH: Final = frozenset("use create add call cache uncache refresh clear".split())
+# What declares no variable, beside what leaves the session as it was. Anything else may: DECLARE, a script,
+# EXECUTE IMMEDIATE.
+_NO_VARIABLES: Final = _NO_SEARCH_PATH | {"set", "reset"}
 _UNSEEN: Final = frozenset({End.UNKNOWN, End.LOST})
 # Text that is looked through for these, which takes milliseconds in which the whole process waits. What is longer
 # may hold any of them.
@@ -57,6 +60,7 @@ class SessionState:
         # Set and never unset, by whichever thread.
         self._is_private = False
         self._has_search_path = any(map(_SEARCH_PATH.search, configuration))
+        self._has_variables = False
         # The statements that are changing the state now, and until when one may be whose end was not seen.
         self._changing: set[object] = set()
         self._unseen_until = -inf
@@ -81,6 +85,11 @@ class SessionState:
         """
         return self._has_search_path
 
+    @property
+    def has_variables(self) -> bool:
+        """Whether a name that is no column's may be that of a variable."""
+        return self._has_variables
+
     def begin(self, sql: str) -> Callable[[Ending], None] | None:
         """A statement is about to be released. Returns whom to tell of its end, if that matters."""
         word, is_clear = first_word(sql), not begins_unclearly(sql)
@@ -89,6 +98,7 @@ class SessionState:
             return None
         is_own = _may_hold(_OWN, sql)
         self._has_search_path |= word not in _NO_SEARCH_PATH and _may_hold(_SEARCH_PATH, sql)
+        self._has_variables |= word not in _NO_VARIABLES or not is_clear
         self.changes += 1
         # Of two that change the state at once, nobody knows which came first.
         self._is_private |= word not in _FOLDED or not is_clear or is_own or self.is_changing

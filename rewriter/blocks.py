@@ -67,6 +67,10 @@ class Operand:
 class KnownColumns(Protocol):
     """What is known of the columns of a statement's FROM items. See `rewriter.scopes`."""
 
+    @property
+    def has_variables(self) -> bool:
+        """Whether a name that is no column's may be that of a variable of the session."""
+
     def columns_of(self, leaf: Leaf, nesting: int = 0) -> tuple[Column, ...] | None:
         """The columns of a FROM item in order, their types where they are known; None where they are not."""
 
@@ -122,10 +126,12 @@ class Scope:
         return found[0] if is_exact or not self._may_be_meant_outside(node) else None
 
     def _may_be_meant_outside(self, node: exp.Column) -> bool:
-        """Whether an outer query has a name that this block has in another case.
+        """Whether an outer query, or the session, has a name that this block has in another case.
 
         To a session with spark.sql.caseSensitive that is the one that is meant.
         """
+        if self.known.has_variables:
+            return True
         scopes = (self.known.scope_of(select) for select in outer_selects(self.block.select))
         return any(scope is None or scope.may_spell(node.table or node.name) for scope in scopes)
 

@@ -33,4 +33,6 @@ class Limits:
     tables_off: frozenset[TableName] = frozenset()
     # Whether the statement itself is to look if the keys have changed since they were read (`rewriter.strict`).
     strict: bool = False
+    # Whether the session may have variables: where case is told apart, `DS` is one of them and no column `ds`.
+    has_variables: bool = False
     splits: GroupLimits = field(default_factory=GroupLimits)

@@ -137,13 +137,13 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
     plan again.
     """
     catalog = allowed(statement, catalog, limits)
-    scopes = Scopes(statement, catalog)
+    scopes = Scopes(statement, catalog, has_variables=limits.has_variables)
     may_narrow = scopes.may_narrow or (limits.has_file_index and scopes.has_conditions)
     seen = see_through(scopes.tables if may_narrow else frozenset(), catalog)
     if seen.missing:
         return Plan(statement, (), seen.missing)
     if seen.catalog is not catalog and Rule.VIEWS not in limits.rules_off:
-        scopes = Scopes(statement, seen.catalog)
+        scopes = Scopes(statement, seen.catalog, has_variables=limits.has_variables)
     if any(map(numbers_tasks, (statement, *seen.queries))):
         return Plan(statement, refused(scopes, SkipReason.NUMBERED_BY_TASK))
     if statement.target in {name.parts[-1].lower() for name in seen.names}:

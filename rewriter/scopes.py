@@ -57,9 +57,10 @@ class _Cte:
 class Scopes:
     """The names of one statement, given what is known of the tables."""
 
-    def __init__(self, statement: Statement, catalog: Catalog) -> None:
+    def __init__(self, statement: Statement, catalog: Catalog, *, has_variables: bool = False) -> None:
         self.statement = statement
         self.catalog = catalog
+        self.has_variables = has_variables
         self._columns: dict[Leaf, tuple[Column, ...] | None] = {}
         self._outputs: dict[int, tuple[Output, ...] | None] = {}
 

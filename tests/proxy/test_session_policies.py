@@ -89,6 +89,32 @@ def test_another_path_is_none_to_search_names_along(stage: Stage, sql: str) -> N
     assert sent(session.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
+# --- variables
+
+
+@pytest.mark.parametrize(
+    ("sql", "declares"),
+    [
+        ("DECLARE G INT DEFAULT 2", True),
+        ("/* /* */ */ DECLARE OR REPLACE VARIABLE G INT", True),
+        ("EXECUTE IMMEDIATE 'DECLARE G INT'", True),
+        ("BEGIN EXECUTE IMMEDIATE 'DECLARE G INT'; END", True),
+        ("SET spark.sql.caseSensitive=true", False),
+        ("USE other", False),
+        ("CREATE TEMPORARY VIEW v AS SELECT 1", False),
+    ],
+)
+def test_a_name_in_another_case_is_no_column_where_there_may_be_variables(
+    stage: Stage, sql: str, *, declares: bool
+) -> None:
+    session = stage.session()
+    played(session.rewrite(sql), []).ended(FINISHED)
+    other_case = SQL.replace("d.g", "G")
+    narrowed = NARROWED.replace("d.g", "G")
+    asked = [*DESCRIBE] if declares else [*DESCRIBE, (KEY_QUERY.replace("d.g", "G"), KEYS[1])]
+    assert sent(session.rewrite(other_case), asked) == (other_case if declares else narrowed)
+
+
 # --- the server's own settings
 
 

@@ -9,15 +9,15 @@ CATALOG = {TableName(("f",)): FACT, TableName(("d",)): DIMENSION, TableName(("ne
 LIMITS = Limits()
 
 
-def planned(sql: str) -> Plan:
+def planned(sql: str, limits: Limits = LIMITS) -> Plan:
     statement = read(sql, chars_max=1_000)
     assert isinstance(statement, Statement)
-    return plan(statement, CATALOG, LIMITS)
+    return plan(statement, CATALOG, limits)
 
 
-def reasons(sql: str) -> list[SkipReason | None]:
+def reasons(sql: str, limits: Limits = LIMITS) -> list[SkipReason | None]:
     """Why each reference to the fact is left alone; None for one that is not."""
-    return [scan.skip for scan in planned(sql).scans if scan.reference.name == TableName(("f",))]
+    return [scan.skip for scan in planned(sql, limits).scans if scan.reference.name == TableName(("f",))]
 
 
 def test_a_field_of_a_column_in_a_subquery_comes_before_a_table_of_the_same_name_outside() -> None:
@@ -39,6 +39,16 @@ def test_a_column_in_another_case_may_be_an_outer_querys_that_is_spelled_so() ->
     assert reasons(sql.format("id", "(SELECT g AS id, g AS DS FROM d)")) == [SkipReason.NO_EQUALITY]
     assert reasons(sql.format("id", "(SELECT g AS id FROM d)")) == [None]
     assert reasons("SELECT DS FROM (SELECT DS FROM f JOIN nested r ON DS = R.K AND r.g = 1) x") == [None]
+
+
+def test_a_name_in_another_case_may_be_a_variable_of_the_session() -> None:
+    """With spark.sql.caseSensitive, a variable K is meant by `K`, and the column k is not."""
+    sql = "SELECT f.id FROM f JOIN nested r ON f.ds = {} WHERE {} = 1"
+    variables = Limits(has_variables=True)
+    for names in (("K", "r.g"), ("k", "G"), ("R.k", "r.g")):
+        assert reasons(sql.format(*names)) == [None]
+        assert reasons(sql.format(*names), variables) != [None]
+    assert reasons(sql.format("k", "g"), variables) == [None]
 
 
 def test_a_name_in_the_on_of_a_subquery_that_only_a_later_table_has_is_an_outer_one() -> None:
