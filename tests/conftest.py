@@ -56,7 +56,7 @@ def java() -> Java:
 def spark(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThriftServer]:
     """The server for the whole session, reachable at `spark.endpoint`."""
     # Two cores everywhere, so that a plan does not depend on the machine.
-    settings = ServerSettings(tmp_path_factory.mktemp("spark"), cores=2, java_options=QUICK_JAVA)
+    settings = ServerSettings(tmp_path_factory.mktemp("spark"), cores=2)
     with thrift_server(settings, java, progress=lambda _: None) as server:
         yield server
 
