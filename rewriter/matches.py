@@ -21,6 +21,7 @@ from rewriter.rules import CONDITION_HOLDS, JoinKind
 from rewriter.scopes import Scopes
 from rewriter.skip import SkipReason
 from rewriter.sources import is_plain_exists, query_key
+from rewriter.statement import is_plain_name
 
 _EQUALITIES = (exp.EQ, exp.NullSafeEQ)
 
@@ -231,6 +232,9 @@ class Matcher:
         leaf = self._filters.only_reader(side, join)
         if leaf is None or leaf.is_padded_below(join):
             # Over nulls that pad it, an expression may give a key that no row of the item gives.
+            return None
+        if not all(is_plain_name(column.name) for column in side.find_all(exp.Column)):
+            # In ON it names a column. In the SELECT of a key query it may be a pattern for others.
             return None
         for conjunct in self._filters.located(join):
             if conjunct.tree is not term:

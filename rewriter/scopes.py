@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,15 +14,13 @@ from rewriter.catalog import Catalog, Column, TableName
 from rewriter.functions import BARE_FUNCTIONS
 from rewriter.jointree import Leaf, table_name
 from rewriter.skip import SkipReason
-from rewriter.statement import Statement
+from rewriter.statement import Statement, is_plain_name
 
 # Derived tables inside one another. The limit bounds the recursion.
 _NESTING_MAX = 30
 
 # The type of a column that a query computes: Spark says what it is when it runs the key query.
 _UNKNOWN_TYPE = ""
-
-_PLAIN_NAME = re.compile(r"\w+")
 
 # What gives one column where it has no alias. Anything else could be a generator, such as `posexplode` and
 # `stack`, maybe by the name of its database, in parentheses or with a list of aliases.
@@ -238,17 +235,10 @@ class Scopes:
             operands = scope.behind_star(projection, nesting) if scope is not None else None
             return None if operands is None else [Output(operand.name, operand) for operand in operands]
         if isinstance(projection, exp.Column):
-            return [Output(projection.name, projection)] if self._is_one(select, projection) else None
+            return [Output(projection.name, projection)] if is_plain_name(projection.name) else None
         shown = projection.unnest()
         is_one = isinstance(shown, _ONE_COLUMN) and not isinstance(shown, exp.Dot)
         return [Output(None, projection)] if is_one else None
-
-    def _is_one(self, select: exp.Select, column: exp.Column) -> bool:
-        """Whether a name is no pattern for several columns, as spark.sql.parser.quotedRegexColumnNames allows."""
-        if _PLAIN_NAME.fullmatch(column.name):
-            return True
-        scope = self.scope_of(select)
-        return scope is not None and scope.resolve(column, scope.block.tree.joins[-1]) is not None
 
 
 def _folded(name: str) -> str:

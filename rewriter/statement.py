@@ -59,6 +59,9 @@ _SET_QUANTIFIERS = frozenset({TokenType.ALL, TokenType.DISTINCT})
 # What begins no comment within a comment: Spark nests comments but not hints, and sqlglot nests both.
 _HINT = "/*+"
 
+# What the pattern of a name matches nothing else than itself by.
+_PLAIN_NAME = re.compile(r"[^\\^$.|?*+()\[\]{}]+")
+
 _COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _CHAINED = (*_COMPARISONS, exp.NEQ, exp.NullSafeNEQ)
 _TRUTHS = (*_CHAINED, exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Not)
@@ -277,9 +280,21 @@ def _chains_comparisons(tree: exp.Expr) -> bool:
     return any(isinstance(side, _TRUTHS) for side in compared)
 
 
+def is_plain_name(name: str) -> bool:
+    """Whether a name that is shown is none by a pattern, as spark.sql.parser.quotedRegexColumnNames allows."""
+    return _PLAIN_NAME.fullmatch(name) is not None
+
+
+def _shows_patterns(tree: exp.Expr) -> bool:
+    """Whether a name in a query that a SELECT shows may be a pattern: there it is one in conditions too."""
+    shown = (projection for select in tree.find_all(exp.Select) for projection in select.expressions)
+    queries = (query for projection in shown for query in projection.find_all(exp.Query))
+    return any(not is_plain_name(column.name) for query in queries for column in query.find_all(exp.Column))
+
+
 def _refusal(tree: exp.Expr) -> SkipReason | None:
     """Why a statement of its kind is left alone."""
-    if _chains_comparisons(tree):
+    if _chains_comparisons(tree) or _shows_patterns(tree):
         return SkipReason.UNUSUAL_TEXT
     if isinstance(tree, exp.Query):
         return None

@@ -1,23 +1,29 @@
 """What names denote where Spark could take them for something else: structs, and names that differ in case."""
 
-from rewriter import Column, Limits, Plan, SkipReason, Statement, TableFacts, TableName, plan, read
+from rewriter import Catalog, Column, Limits, Plan, SkipReason, Statement, TableFacts, TableName, plan, read
 
 FACT = TableFacts((Column("id", "int"), Column("ds", "string")), ("ds",))
 DIMENSION = TableFacts((Column("ds", "string"), Column("g", "int")))
 NESTED = TableFacts((Column("k", "string"), Column("f", "struct<ds:string>"), Column("g", "int")))
-CATALOG = {TableName(("f",)): FACT, TableName(("d",)): DIMENSION, TableName(("nested",)): NESTED}
+PATTERNS = TableFacts((Column("k+", "string"), Column("kk", "string"), Column("g", "int")))
+CATALOG = {
+    TableName(("f",)): FACT,
+    TableName(("d",)): DIMENSION,
+    TableName(("nested",)): NESTED,
+    TableName(("patterns",)): PATTERNS,
+}
 LIMITS = Limits()
 
 
-def planned(sql: str, limits: Limits = LIMITS) -> Plan:
+def planned(sql: str, limits: Limits = LIMITS, catalog: Catalog = CATALOG) -> Plan:
     statement = read(sql, chars_max=1_000)
     assert isinstance(statement, Statement)
-    return plan(statement, CATALOG, limits)
+    return plan(statement, catalog, limits)
 
 
-def reasons(sql: str, limits: Limits = LIMITS) -> list[SkipReason | None]:
+def reasons(sql: str, limits: Limits = LIMITS, catalog: Catalog = CATALOG) -> list[SkipReason | None]:
     """Why each reference to the fact is left alone; None for one that is not."""
-    return [scan.skip for scan in planned(sql, limits).scans if scan.reference.name == TableName(("f",))]
+    return [scan.skip for scan in planned(sql, limits, catalog).scans if scan.reference.name == TableName(("f",))]
 
 
 def test_a_field_of_a_column_in_a_subquery_comes_before_a_table_of_the_same_name_outside() -> None:
@@ -65,3 +71,28 @@ def test_a_quoted_name_may_be_a_pattern_for_several_columns() -> None:
     join = "JOIN d ON x.ds = d.ds AND d.g = 1"
     assert reasons(f"{union.format('`(id|ds)`')} {join}") == [SkipReason.NO_EQUALITY] * 2
     assert reasons(f"{union.format('`id`')} {join}") == [None, None]
+
+
+def test_a_column_whose_name_is_a_pattern_may_be_shown_as_others() -> None:
+    """`k+` is no pattern for itself, and may stand for several: what is behind it is then further on."""
+    wide = TableFacts((*FACT.columns, Column("k+", "int"), Column("a b", "int")), ("ds",))
+    catalog = CATALOG | {TableName(("f",)): wide}
+    union = "SELECT 1 AS a, ds FROM f UNION ALL SELECT {}, ds FROM f"
+    sql = f"SELECT x.a FROM ({union}) x JOIN d ON x.ds = d.ds AND d.g = 1"
+    assert reasons(sql.format("`k+`"), catalog=catalog) == [SkipReason.NO_EQUALITY] * 2
+    assert reasons(sql.format("`a b`"), catalog=catalog) == [None, None]
+
+
+def test_a_name_in_an_expression_that_is_asked_for_may_be_a_pattern_for_other_columns() -> None:
+    """The key query would show by `k+` what the column kk holds, and the statement's own ON compares `k+`."""
+    sql = "SELECT f.id FROM f JOIN patterns p ON f.ds = {} WHERE p.g = 1"
+    assert reasons(sql.format("lower(p.`k+`)")) == [SkipReason.NO_EQUALITY]
+    assert reasons(sql.format("lower(p.`kk`)")) == [None]
+    assert reasons(sql.format("p.`k+`")) == [None]
+
+
+def test_a_name_in_a_query_that_a_select_shows_may_be_a_pattern() -> None:
+    """There it is one in a WHERE too, and in the key query it would not be."""
+    sql = "SELECT (SELECT max(f.id) FROM f JOIN patterns p ON f.ds = p.kk WHERE lower(p.`{}`) = 'a') AS m"
+    assert read(sql.format("k+"), chars_max=1_000) is SkipReason.UNUSUAL_TEXT
+    assert reasons(sql.format("kk")) == [None]
