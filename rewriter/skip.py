@@ -35,8 +35,8 @@ class SkipReason(Enum):
     )
     SETTINGS_UNKNOWN = "The server did not tell its settings, which may change what names mean."
     NUMBERED_BY_TASK = (
-        "The statement, or a view in it, numbers rows by Spark's tasks, draws from a seed or runs a script:"
-        " that answers otherwise where other files are read."
+        "The statement, or a view in it, numbers rows by Spark's tasks, draws from a seed, runs a script, or calls"
+        " a user's own function without arguments: that may answer otherwise where other files are read."
     )
     NOT_VERIFIED = "The rewritten text did not prove equal to the original plus the narrowed scans."
     TABLES_UNSETTLED = "The tables changed while they were being looked up."

@@ -28,6 +28,19 @@ _BY_TASK = frozenset(
 # the arguments would be the seed is not looked into.
 _BY_SEED = frozenset("rand randn random randstr shuffle uniform uuid".split())
 
+# Spark's own that can be called without arguments, and words that empty parentheses stand behind.
+# Any other function without arguments is a user's: one that numbers rows, such as Hive's row_sequence(), has none.
+_WITHOUT_ARGUMENTS = (_BY_TASK | _BY_SEED).union(
+    """
+    array arrays_zip collations concat count cume_dist curdate current_catalog current_database current_date
+    current_path current_schema current_time current_timestamp current_timezone current_user dense_rank e
+    grouping_id input_file_name localtime localtimestamp make_dt_interval make_interval make_ym_interval map
+    map_concat mode named_struct now percent_rank pi python_worker_logs rank row_number session_user sql_keywords
+    struct unix_timestamp user version
+    by cube in over rollup sets
+    """.split()
+)
+
 # Of `_metadata`, in views too: what the functions of these names say.
 _BLOCKS = frozenset({"file_block_start", "file_block_length"})
 
@@ -55,6 +68,8 @@ def numbers_tasks(statement: Statement) -> bool:
     calls = set(_calls(statement))
     if any(name in _BY_TASK or (name in _BY_SEED and has_arguments) for name, has_arguments in calls):
         return True
+    if any(not has_arguments and _may_be_a_users(name) for name, has_arguments in calls):
+        return True
     # A sample is drawn from a seed that it may name, and a script is run by each task for all of its rows.
     words = {token.text.lower() for token in statement.tokens if token.token_type is not TokenType.STRING}
     kinds = (token.token_type for token in statement.tokens)
@@ -67,6 +82,11 @@ def shows_order(statement: Statement) -> bool:
         return True
     is_sampled = any(token.token_type is TokenType.TABLE_SAMPLE for token in statement.tokens)
     return is_sampled or any(_takes_any(query) for query in statement.tree.find_all(exp.Query))
+
+
+def _may_be_a_users(name: str) -> bool:
+    """Whether what is called without arguments is no function of Spark's. A parenthesis or a comma is no name."""
+    return any(map(str.isalnum, name)) and name not in _WITHOUT_ARGUMENTS
 
 
 def _takes_any(query: exp.Expr) -> bool:

@@ -491,6 +491,11 @@ _TASKS = (
         f"{_REFUSED}[tasks: chance from a seed]",
     ),
     Mutation(
+        "nothing is narrowed where a user's own function may number rows",
+        becomes("rewriter.tasks._may_be_a_users", lambda _: False),
+        f"{_REFUSED}[tasks: a function of a user's own without arguments, which may number rows]",
+    ),
+    Mutation(
         "what a view shows of tasks is shown by the statement",
         becomes("rewriter.views.Seen.queries", value=()),
         f"{_REFUSED}[tasks: numbers of rows in a view]",
