@@ -340,13 +340,18 @@ async def test_a_statement_that_fails_at_once_is_run_as_it_came() -> None:
     assert [ending.end for ending in rewriter.endings] == [End.RESCUED]
 
 
+async def open_and_execute(on: Stage) -> None:
+    """A session in which `SELECT 1` runs as the rewriter has it."""
+    await open_one(on)
+    post = on.start(message(execute("SELECT 1", 2)))
+    await on.backend.answer(message(execute("SELECT 2", 2)), message(executed(2)))
+    await post
+
+
 async def test_a_failure_that_a_status_tells_is_kept_back_and_the_handle_of_the_rerun_put_in_its_place() -> None:
     rewriter = Rewriter("SELECT 2", may_rerun=True)
     async with stage(rewriter) as on:
-        await open_one(on)
-        post = on.start(message(execute("SELECT 1", 2)))
-        await on.backend.answer(message(execute("SELECT 2", 2)), message(executed(2)))
-        await post
+        await open_and_execute(on)
         status = on.start(message(get_status(3)))
         await on.backend.answer(message(get_status(3)), message(status_is(ERROR, 3, "ours")))
         await on.backend.answer(message(execute("SELECT 1", 2)), message(executed(2, AGAIN)))
@@ -364,10 +369,7 @@ async def test_a_failure_that_a_status_tells_is_kept_back_and_the_handle_of_the_
 
 async def test_of_two_statuses_that_tell_a_failure_one_runs_it_again_and_the_other_says_that_it_runs() -> None:
     async with stage(Rewriter("SELECT 2", may_rerun=True)) as on:
-        await open_one(on)
-        post = on.start(message(execute("SELECT 1", 2)))
-        await on.backend.answer(message(execute("SELECT 2", 2)), message(executed(2)))
-        await post
+        await open_and_execute(on)
         first, second = on.start(message(get_status(3))), on.start(message(get_status(4)))
         asked = [await on.backend.next(), await on.backend.next()]
         asked[0].answer(ok(message(status_is(ERROR, read_header(asked[0].body).seqid, "ours"))))
@@ -385,10 +387,7 @@ async def test_of_two_statuses_that_tell_a_failure_one_runs_it_again_and_the_oth
 async def test_a_statement_that_is_run_again_as_its_client_leaves_is_there_for_who_asks_again() -> None:
     rewriter = Rewriter("SELECT 2", may_rerun=True)
     async with stage(rewriter) as on:
-        await open_one(on)
-        post = on.start(message(execute("SELECT 1", 2)))
-        await on.backend.answer(message(execute("SELECT 2", 2)), message(executed(2)))
-        await post
+        await open_and_execute(on)
         status = on.start(message(get_status(3)))
         await on.backend.answer(message(get_status(3)), message(status_is(ERROR, 3, "ours")))
         rerun = await on.backend.next()
