@@ -287,9 +287,21 @@ def is_plain_name(name: str) -> bool:
 
 def _shows_patterns(tree: exp.Expr) -> bool:
     """Whether a name in a query that a SELECT shows may be a pattern: there it is one in conditions too."""
-    shown = (projection for select in tree.find_all(exp.Select) for projection in select.expressions)
-    queries = (query for projection in shown for query in projection.find_all(exp.Query))
-    return any(not is_plain_name(column.name) for query in queries for column in query.find_all(exp.Column))
+    return any(
+        not is_plain_name(column.name) and _is_shown_by_query(column) for column in tree.find_all(exp.Column)
+    )
+
+
+def _is_shown_by_query(column: exp.Column) -> bool:
+    """Whether a query holds it that stands in what a SELECT shows; from the inside, for few names."""
+    node: exp.Expr = column
+    is_in_query = False
+    while node.parent is not None:
+        is_in_query |= isinstance(node, exp.Query)
+        if is_in_query and isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
+            return True
+        node = node.parent
+    return False
 
 
 def _refusal(tree: exp.Expr) -> SkipReason | None:
