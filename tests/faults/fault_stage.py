@@ -95,7 +95,8 @@ def fault_stage(server: ThriftServer, directory: Path, *options: str) -> Iterato
     """A proxy of its own, with the options, in front of a middle of its own."""
     with closing(Middle(server.endpoint)) as middle:
         threading.Thread(target=middle.serve, daemon=True).start()
-        # Faults are to be seen in rewritten statements, whether these pay or not, and on a busy machine too.
+        # Faults are to be seen in rewritten statements, whether these pay or not, and on a busy machine too: only
+        # tests of slow queries have a deadline that one may come past.
         patient = ("rewrite.key_query_deadline_s=60", "catalog.query_deadline_s=60", "rewrite.cost_gate=false")
         every = (*(word for setting in patient for word in ("--set", setting)), *options)
         with proxy_process(middle.endpoint, directory, options=every) as proxy:

@@ -36,11 +36,9 @@ STATEMENT_CHARS_MATCHED = 20
 @pytest.fixture(scope="module")
 def stage(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     make_tables(spark)
-    # A busy machine makes a query slow: only the slow ones of these tests may come past their deadline.
-    patient = ("--set", "rewrite.key_query_deadline_s=60", "--set", "catalog.query_deadline_s=60")
     # What fails in one test is not to be left alone in the next.
     forgiving = ("--set", "rewrite.quarantine_s=0.001")
-    with fault_stage(spark, tmp_path_factory.mktemp("faults"), *patient, *forgiving) as stage:
+    with fault_stage(spark, tmp_path_factory.mktemp("faults"), *forgiving) as stage:
         yield stage
 
 

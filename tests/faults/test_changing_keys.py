@@ -28,9 +28,7 @@ BEFORE_THE_STATEMENT = ("ExecuteStatement", NARROWED)
 @pytest.fixture(scope="module")
 def stage(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     make_tables(spark)
-    patient = ("rewrite.key_query_deadline_s=60", "catalog.query_deadline_s=60", "rewrite.quarantine_s=0.001")
-    settings = [word for option in patient for word in ("--set", option)]
-    with fault_stage(spark, tmp_path_factory.mktemp("keys"), *settings) as stage:
+    with fault_stage(spark, tmp_path_factory.mktemp("keys"), "--set", "rewrite.quarantine_s=0.001") as stage:
         with stage.direct() as session:
             for sql in LATE:
                 run(session, sql)

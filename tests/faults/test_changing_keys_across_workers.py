@@ -16,9 +16,7 @@ from demo.thrift_server import ThriftServer
 @pytest.fixture(scope="module")
 def stage(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     make_tables(spark)
-    patient = ("rewrite.key_query_deadline_s=60", "catalog.query_deadline_s=60")
-    settings = [word for option in patient for word in ("--set", option)]
-    with fault_stage(spark, tmp_path_factory.mktemp("workers"), *TWO_WORKERS, *settings) as stage:
+    with fault_stage(spark, tmp_path_factory.mktemp("workers"), *TWO_WORKERS) as stage:
         with stage.direct() as session:
             for sql in LATE:
                 run(session, sql.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"))

@@ -80,8 +80,7 @@ STAR_JOIN = JOIN.replace("f.ds, f.v", "*")
 
 @pytest.fixture(scope="module")
 def stage(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    patient = ("--set", "rewrite.key_query_deadline_s=60", "--set", "catalog.query_deadline_s=60")
-    with fault_stage(spark, tmp_path_factory.mktemp("changing"), *patient) as stage:
+    with fault_stage(spark, tmp_path_factory.mktemp("changing")) as stage:
         yield stage
 
 
