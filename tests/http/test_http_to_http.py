@@ -11,6 +11,7 @@ import pytest
 from http_stage import (
     CHUNKED_HEAD,
     PATH,
+    Post,
     Stage,
     basic,
     body_of,
@@ -348,12 +349,18 @@ async def open_and_execute(on: Stage) -> None:
     await post
 
 
+async def ask_of_a_failure(on: Stage) -> Post:
+    """The status of that statement, of which the backend tells that it has failed."""
+    await open_and_execute(on)
+    status = on.start(message(get_status(3)))
+    await on.backend.answer(message(get_status(3)), message(status_is(ERROR, 3, "ours")))
+    return status
+
+
 async def test_a_failure_that_a_status_tells_is_kept_back_and_the_handle_of_the_rerun_put_in_its_place() -> None:
     rewriter = Rewriter("SELECT 2", may_rerun=True)
     async with stage(rewriter) as on:
-        await open_and_execute(on)
-        status = on.start(message(get_status(3)))
-        await on.backend.answer(message(get_status(3)), message(status_is(ERROR, 3, "ours")))
+        status = await ask_of_a_failure(on)
         await on.backend.answer(message(execute("SELECT 1", 2)), message(executed(2, AGAIN)))
         # Another connection asks meanwhile: it hears of no failure either.
         closing = await on.backend.next()
@@ -387,9 +394,7 @@ async def test_of_two_statuses_that_tell_a_failure_one_runs_it_again_and_the_oth
 async def test_a_statement_that_is_run_again_as_its_client_leaves_is_there_for_who_asks_again() -> None:
     rewriter = Rewriter("SELECT 2", may_rerun=True)
     async with stage(rewriter) as on:
-        await open_and_execute(on)
-        status = on.start(message(get_status(3)))
-        await on.backend.answer(message(get_status(3)), message(status_is(ERROR, 3, "ours")))
+        status = await ask_of_a_failure(on)
         rerun = await on.backend.next()
         assert rerun.body == message(execute("SELECT 1", 2))
         status.cancel()
