@@ -67,10 +67,13 @@ class Desk:
             return Ruling(statement, ended=ruling.ended)
         if not ruling.may_rerun:
             return ruling
-        # Until it fails another process may let something pass as well.
-        return replace(
-            ruling, means_the_same=lambda: ruling.means_the_same() and self._sessions.is_offered(handle)
+        # Until its answer is there another process may let something pass as well.
+        premises = ruling.premises
+        stays_here = replace(
+            premises,
+            is_session_unchanged=lambda: premises.is_session_unchanged() and self._sessions.is_offered(handle),
         )
+        return replace(ruling, premises=stays_here)
 
 
 def _now() -> float:

@@ -22,7 +22,7 @@ from proxy.executions import RERUN_CALL_BYTES_MAX
 from proxy.knobs import Knobs, Turned, of_session, turned
 from proxy.metastore import FILTER_REFUSED
 from proxy.quarantine import Suspects, learn
-from proxy.rulings import Ending, Ruling
+from proxy.rulings import Ending, Premises, Ruling
 from proxy.session_state import SessionState
 from proxy.sessions import Opened
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict
@@ -85,7 +85,7 @@ class Session:
             return self.untouched(sql)
         self._note(decision)
         # Only now: the keys of a statement that writes are not out of date by its own doing.
-        return self._ruling(decision, knobs, self._begin(sql))
+        return self._ruling(decision, knobs, self._premises(decision, knobs, changes), self._begin(sql))
 
     def is_quick(self, sql: str) -> bool:
         """Whether to rule on a statement takes no more than a look at it."""
@@ -136,7 +136,9 @@ class Session:
         told = (begin(sql) for begin in (self._state.begin, self._writes.begin))
         return tuple(listener for listener in told if listener is not None)
 
-    def _ruling(self, decision: Decision, knobs: Knobs, told: tuple[Callable[[Ending], None], ...]) -> Ruling:
+    def _ruling(
+        self, decision: Decision, knobs: Knobs, premises: Premises, told: tuple[Callable[[Ending], None], ...]
+    ) -> Ruling:
         sql, rewrite = decision.original, decision.rewrite
         ended = self._learning(decision)
         if not decision.is_narrowed or rewrite is None:
@@ -149,9 +151,18 @@ class Session:
             decision.text,
             may_rerun=decision.only_reads,
             rerun_on=KEYS_CHANGED if is_strict else "",
-            means_the_same=partial(self._is_as_after, self._state.changes),
+            premises=premises,
             ended=_Told((*told, ended)),
         )
+
+    def _premises(self, decision: Decision, knobs: Knobs, changes: int) -> Premises:
+        """For which state of the session and its tables the text is right. The decision itself is not kept."""
+        is_session_unchanged = partial(self._is_as_after, changes)
+        read_set = decision.read_set
+        if read_set is None:
+            return Premises(is_session_unchanged)
+        rests_on = read_set.with_checked_keys() if knobs.consistency == "strict" else read_set
+        return Premises(is_session_unchanged, rests_on.is_unchanged)
 
     def _is_as_after(self, changes: int) -> bool:
         """Whether nothing has changed the session since so many changes."""

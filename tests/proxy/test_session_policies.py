@@ -324,11 +324,11 @@ def test_a_statement_means_the_same_until_another_one_changes_its_session(stage:
     ruling = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
     for sql in ("SELECT 1", "INSERT INTO e VALUES (1)"):
         played(one.rewrite(sql), []).ended(FINISHED)
-    assert ruling.means_the_same()
+    assert ruling.premises.is_session_unchanged()
     changing = played(one.rewrite(change), [])
-    assert not ruling.means_the_same(), "from before it goes to the server"
+    assert not ruling.premises.is_session_unchanged(), "from before it goes to the server"
     changing.ended(FINISHED)
-    assert not ruling.means_the_same()
+    assert not ruling.premises.is_session_unchanged()
 
 
 @pytest.mark.parametrize("change", ["DROP VIEW d", "ALTER VIEW d RENAME TO e"])
@@ -338,7 +338,7 @@ def test_a_statement_means_something_else_once_a_view_of_the_session_is_gone(sta
     rulings = [played(session.rewrite(SQL), [*DESCRIBE, KEYS]) for session in (one, other)]
     played(one.rewrite(change), []).ended(FINISHED)
     played(other.rewrite("DROP TABLE e"), []).ended(FINISHED)
-    assert [ruling.means_the_same() for ruling in rulings] == [False, True]
+    assert [ruling.premises.is_session_unchanged() for ruling in rulings] == [False, True]
 
 
 def test_a_statement_whose_session_is_changed_past_it_while_its_keys_are_read_goes_on_as_it_came(
