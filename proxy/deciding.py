@@ -66,7 +66,7 @@ async def rule(
     pool: Executor,
     connection: str,
 ) -> Ruling:
-    """What the session rules; that the statement goes on as it came, where it fails to."""
+    """What the session rules; that the statement goes on as it came, where it fails to. Called in its turn."""
     loop = asyncio.get_running_loop()
 
     def unclaimed(ruling: Ruling) -> None:
@@ -75,8 +75,7 @@ async def rule(
             loop.call_soon_threadsafe(tell, ruling, Ending(End.UNSENT, 0.0), connection)
 
     try:
-        async with session.turn:
-            ruling = await drive(session.port.rewrite(statement), answer, pool, unclaimed)
+        ruling = await drive(session.port.rewrite(statement), answer, pool, unclaimed)
         ruling.text.encode()
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, the statement goes on as it came
         _log_failed_rewrite(connection, error)

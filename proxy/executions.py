@@ -189,6 +189,8 @@ class Executions:
             return execution.gone(now)
         given_up = self._give_up_oldest(now) if len(self._open) >= self._executions_max else []
         execution.operation = operation
+        if execution.ruling.write is not None:
+            execution.ruling.write.operation = operation
         self._open[identifier] = execution
         return given_up
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from proxy.queries import Query, QueryResult
+from proxy.wire.hs2 import OperationHandle
 
 
 class End(Enum):
@@ -56,6 +57,18 @@ class Premises:
     are_tables_unchanged: Callable[[], bool] = always
 
 
+@dataclass(eq=False)
+class WriteUnderWay:
+    """A statement that writes and was rewritten, from its release to its end: it cannot be run a second time.
+
+    Until then nothing may change the session in which Spark analyses it.
+    """
+
+    # The operation on the backend, once that has named it.
+    operation: OperationHandle | None = field(default=None, repr=False)
+    is_over: bool = False
+
+
 @dataclass(frozen=True)
 class Ruling:
     """The text to send in a statement's place, which may be its own."""
@@ -68,6 +81,8 @@ class Ruling:
     rerun_on: str = ""
     # Where they no longer hold, the answer to `text` reaches nobody and the statement is run as it came.
     premises: Premises = Premises()
+    # Where `text` writes and is not the statement's own.
+    write: WriteUnderWay | None = None
     # Told once how it ended, from the event loop: to be quick, and not to raise.
     ended: Callable[[Ending], None] = nobody
     # What is asked in the same session meanwhile, on a connection of our own and only where there is room for it.

@@ -7,7 +7,7 @@ what to send. Whoever holds the connection drives it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from uuid import uuid4
@@ -22,7 +22,7 @@ from proxy.executions import RERUN_CALL_BYTES_MAX
 from proxy.knobs import Knobs, Turned, of_session, turned
 from proxy.metastore import FILTER_REFUSED
 from proxy.quarantine import Suspects, learn
-from proxy.rulings import Ending, Premises, Ruling
+from proxy.rulings import End, Ending, Premises, Ruling, WriteUnderWay
 from proxy.session_state import SessionState
 from proxy.sessions import Opened
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict
@@ -40,6 +40,11 @@ _log = logging.getLogger(__name__)
 # Statements that leave the meaning of names and settings as it was. After any other, facts are asked again.
 _READING_WORDS = frozenset({"select", "with", "from", "values", "show", "describe", "desc", "explain"})
 
+_WRITE_OVERTAKEN = (
+    "a statement that writes read %s by keys, and a table that the keys came from was written while it ran: it may"
+    " lack rows of keys that were added then"
+)
+
 # What a call holds beside the statement: a handle, settings and the fields' own bytes.
 _CALL_BYTES = 1024
 
@@ -53,6 +58,8 @@ class Session:
         self._decider = Decider(shared)
         self._state = SessionState((opened.owner,), opened.configuration, shared.clock)
         self._writes = SessionWrites(shared.writes)
+        # Rewritten statements that write, until their ends have been told.
+        self._rewritten_writes: set[WriteUnderWay] = set()
         # After how many changes of its state the session was told what it alone knows.
         self._told_after = 0
         # Whose statements are told apart where the state of the session is like that of no other.
@@ -94,6 +101,16 @@ class Session:
     def untouched(self, sql: str) -> Ruling:
         """Let a statement go on as it came, which may write, or change the session."""
         return Ruling(sql, ended=_Told(self._begin(sql)))
+
+    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
+        """Rewritten statements that have to end before this one, which may change the session, is released."""
+        if not self._rewritten_writes or not self._state.may_be_changed_by(sql):
+            return ()
+        turn = turned(sql, self._own)
+        if turn is not None and turn.verb != "reset":
+            # It is a setting of ours.
+            return ()
+        return tuple(write for write in self._rewritten_writes if not write.is_over)
 
     def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
         """Decide as `rewrite` does, and tell everything; without key queries nothing is inserted."""
@@ -147,13 +164,30 @@ class Session:
         if is_strict and len(sql.encode()) + _CALL_BYTES > RERUN_CALL_BYTES_MAX:
             # Too long to be kept until it has ended; and with strict consistency it may have to be run again.
             return Ruling(sql, ended=_Told(told))
+        if not decision.only_reads:
+            return self._write(decision, premises, (*told, ended))
         return Ruling(
             decision.text,
-            may_rerun=decision.only_reads,
+            may_rerun=True,
             rerun_on=KEYS_CHANGED if is_strict else "",
             premises=premises,
             ended=_Told((*told, ended)),
         )
+
+    def _write(self, decision: Decision, premises: Premises, told: tuple[Callable[[Ending], None], ...]) -> Ruling:
+        """The ruling on a statement that writes: changes of the session wait for its end."""
+        write = WriteUnderWay()
+        facts = ", ".join(sorted(map(str, decision.rewrite.tables))) if decision.rewrite is not None else ""
+
+        def over(ending: Ending) -> None:
+            write.is_over = True
+            self._rewritten_writes.discard(write)
+            if ending.end is End.FINISHED and not premises.are_tables_unchanged():
+                self._shared.metrics.write_overtaken()
+                _log.warning(_WRITE_OVERTAKEN, facts)
+
+        self._rewritten_writes.add(write)
+        return Ruling(decision.text, write=write, ended=_Told((*told, over)))
 
     def _premises(self, decision: Decision, knobs: Knobs, changes: int) -> Premises:
         """For which state of the session and its tables the text is right. The decision itself is not kept."""

@@ -270,6 +270,7 @@ class Stage:
 
     def _answer(self, call: Message, kind: int) -> bytes:  # noqa: PLR0911 - a reply for each call
         name, seqid = call.header.name, call.header.seqid
+        self._note_end(call)
         if call.raw == OUR_CALL.message:
             return reply(name, seqid, Writer().binary(9, OURS))
         if kind % 8 == 7:
@@ -283,10 +284,6 @@ class Stage:
                 state = self._state_of(_number_of(call), kind)
                 finished = _finished(_number_of(call)).decode()
                 return status_is(state, seqid, finished if state is OperationState.FINISHED else "words")
-            case "CloseOperation":
-                self.without_rows.add(_number_of(call))
-            case "CloseSession":
-                self.without_rows.update(range(self.operations + 1))
             case "FetchResults" if not asks_for_rows(call):
                 return reply(name, seqid, Writer().binary(9, b"log"))
             case "FetchResults" if _number_of(call) in self.without_rows:
@@ -296,6 +293,13 @@ class Stage:
             case "GetResultSetMetadata":
                 return metadata_is("Result" if kind % 2 else "k", "string", seqid)
         return reply(name, seqid)
+
+    def _note_end(self, call: Message) -> None:
+        """Closed operations have no rows, and closed sessions no operations."""
+        if call.header.name == "CloseOperation":
+            self.without_rows.add(_number_of(call))
+        elif call.header.name == "CloseSession":
+            self.without_rows.update(range(self.operations + 1))
 
     def _state_of(self, number: int, kind: int) -> OperationState:
         """Any, until it is one in which an operation stays."""

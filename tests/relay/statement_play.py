@@ -84,7 +84,7 @@ class Play:
         premises: Premises = PREMISES,
     ) -> None:
         self.dialogue.client(call)
-        ruling = Ruling(text, may_rerun, rerun_on, premises, self.endings.append)
+        ruling = Ruling(text, may_rerun, rerun_on, premises, ended=self.endings.append)
         self.dialogue.now = 10.0
         self.dialogue.carry_out(self.dialogue.relay.release(ruling))
         assert self.dialogue.backend_got() == sent
