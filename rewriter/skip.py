@@ -26,8 +26,8 @@ class SkipReason(Enum):
         "The session changes what quotes or backslashes mean, so literals cannot be read with certainty."
     )
     SEARCH_PATH = (
-        "The session searches names along a path (SET PATH), and DESCRIBE does not: what is described may be"
-        " another table than what is read."
+        "The session searches names along a path (SET PATH), which DESCRIBE does not, or its own functions before"
+        " Spark's: another table may be described than is read, and another function called than is named."
     )
     SHARED_SESSION = (
         "The server has one session for all clients (spark.sql.hive.thriftServer.singleSession): what names and"
