@@ -52,6 +52,8 @@ class KeyQuery:
     # The query without DISTINCT: its answer reads alike, where it is not too long. Spark answers it without a
     # shuffle, in about 60 % of the time, and most dimensions have each key once.
     repeating: str = field(default="", compare=False)
+    # Whether what it asks stands for one value: a second row, be it an equal one, is an error to Spark.
+    is_scalar: bool = False
 
     @property
     def is_fixed(self) -> bool:
@@ -60,13 +62,15 @@ class KeyQuery:
 
     @property
     def answer_rows_max(self) -> int:
-        """The rows of an answer that can be used."""
-        return self.rows_max + bool(self.assumes)
+        """The rows of an answer that can be used, or tell why it cannot be."""
+        return self.rows_max + self.is_scalar + bool(self.assumes)
 
     def read(self, rows: Sequence[Row]) -> KeySet | SkipReason:
         """The keys in an answer, or why there are none that can be used."""
         width = len(self.columns)
         found = [row for row in rows if row[1] is not None]
+        if self.is_scalar and len(found) > self.rows_max:
+            return SkipReason.SCALAR_SUBQUERY_ROWS
         if any(not self._has_known_types(row) for row in found):
             return SkipReason.KEY_TYPE_CHANGED
         if len(found) > self.rows_max:
@@ -120,13 +124,17 @@ def key_query(  # noqa: PLR0913 - the parts of a query
     filters: Sequence[str] = (),
     rows_max: int,
     tables: frozenset[TableName] = frozenset(),
+    is_scalar: bool = False,
 ) -> KeyQuery:
     """Compose a key query from the client's text of the small side and of the filters that read it alone.
+
+    A scalar subquery is asked for its rows as they are, and for no more than tell whether it is an error.
 
     >>> day = KeyColumn("string")
     >>> key_query(source="dates d", keys=["d.`ds`"], columns=[day], filters=["d.y = 2026"], rows_max=9).sql
     'SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.y = 2026) LIMIT 10'
     """
+    rows_max = 1 if is_scalar else rows_max
     where = f" WHERE {' AND '.join(f'({text})' for text in filters)}" if filters else ""
     unbounded = unbounded_query(source, keys, where)
     assumes = session_functions(unbounded)
@@ -137,11 +145,12 @@ def key_query(  # noqa: PLR0913 - the parts of a query
     ]
     asked = f"{', '.join(shown)} FROM {source}{where} LIMIT {rows_max + 1}"
     nothing = ", ".join([*("NULL, NULL" for _ in keys), *assumed])
-    sql, repeating = (
+    distinct, repeating = (
         f"({select} {asked}) UNION ALL SELECT {nothing}" if assumes else f"{select} {asked}"
         for select in ("SELECT DISTINCT", "SELECT")
     )
-    return KeyQuery(sql, tuple(columns), rows_max, assumes, tables, unbounded, repeating)
+    sql, repeating = (repeating, "") if is_scalar else (distinct, repeating)
+    return KeyQuery(sql, tuple(columns), rows_max, assumes, tables, unbounded, repeating, is_scalar)
 
 
 def _shown(keys: Sequence[str], columns: Sequence[KeyColumn]) -> list[str]:

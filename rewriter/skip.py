@@ -91,6 +91,7 @@ class SkipReason(Enum):
     # The key query and what came of it.
     KEYS_NOT_ASKED = "The key query was not run."
     TOO_MANY_KEY_QUERIES = "The statement has more reducers than rewrite.key_queries_max."
+    SCALAR_SUBQUERY_ROWS = "A subquery behind = gave more than one row, which is for Spark to report as an error."
     TOO_MANY_KEYS = "The key query found more keys than rewrite.key_rows_max."
     KEY_QUERY_DEADLINE = "The key query took longer than rewrite.key_query_deadline_s."
     KEY_QUERY_FAILED = "The key query failed."

@@ -256,6 +256,19 @@ _KEYS = (
         failed_key_query_found_no_keys,
         "rewriter/test_golden.py::test_without_its_keys_the_statement_stays_as_it_is[joins: join on]",
     ),
+    Mutation(
+        "a scalar subquery is asked for its rows as they are",
+        becomes("rewriter.matches.Match.is_scalar", value=False),
+        _golden(
+            "subqueries: a scalar subquery of two rows, if equal ones:"
+            " an error that DISTINCT or no keys at all would hide"
+        ),
+    ),
+    Mutation(
+        "other keys hide no error of a scalar subquery",
+        answers("rewriter.rewrite._is_for_spark_to_report", answer=False),
+        _golden("subqueries: a scalar subquery of two rows beside a join without keys"),
+    ),
 )
 _VIEWS = (
     Mutation(

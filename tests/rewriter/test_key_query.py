@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rewriter import KeyRanges, KeySet, SkipReason, UnreadableKeyError
 from rewriter.keyquery import KeyColumn, KeyQuery, key_query
-from rewriter.keys import answered, asked_as, literal
+from rewriter.keys import Key, answered, asked_as, literal
 from rewriter.rangequery import range_query
 
 DAY = KeyColumn("date")
@@ -18,8 +18,8 @@ def days_since_1970(text: str) -> int:
     return (date.fromisoformat(text) - date(1970, 1, 1)).days
 
 
-def of_days() -> KeyQuery:
-    return key_query(source="d", keys=["d.k"], columns=[DAY], rows_max=9)
+def of_days(*, is_scalar: bool = False) -> KeyQuery:
+    return key_query(source="d", keys=["d.k"], columns=[DAY], rows_max=9, is_scalar=is_scalar)
 
 
 def test_days_are_asked_for_by_their_number_and_all_else_as_it_is() -> None:
@@ -71,3 +71,30 @@ def test_any_other_day_has_one(day: str) -> None:
 
 def test_a_key_of_another_type_is_not_used() -> None:
     assert of_days().read([("2026-01-01", "string")]) is SkipReason.KEY_TYPE_CHANGED
+
+
+def test_a_scalar_subquery_is_asked_for_its_rows_as_they_are_and_for_two_of_them() -> None:
+    asked = of_days(is_scalar=True)
+    assert asked.sql == "SELECT unix_date(d.k) AS key, typeof(d.k) AS type FROM d LIMIT 2"
+    assert (asked.repeating, asked.answer_rows_max) == ("", 2)
+
+
+@pytest.mark.parametrize("rows", [[0, 0], [0, 1], [0, None], [None, None]])
+def test_a_second_row_of_a_scalar_subquery_is_none_of_its_keys(rows: list[Key | None]) -> None:
+    answer = [(row, "date") for row in rows]
+    assert of_days(is_scalar=True).read(answer) is SkipReason.SCALAR_SUBQUERY_ROWS
+
+
+def test_one_row_of_a_scalar_subquery_is_its_key_and_no_row_or_null_is_none() -> None:
+    found = [of_days(is_scalar=True).read(rows) for rows in ([(0, "date")], [], [(None, "date")])]
+    assert found == [KeySet(("date",), (("1970-01-01",),)), KeySet(("date",), ()), KeySet(("date",), ())]
+
+
+def test_a_scalar_subquery_that_reads_the_session_has_a_row_more_in_its_answer() -> None:
+    asked = key_query(
+        source="d", keys=["d.k"], columns=[DAY], filters=["d.u = current_user()"], rows_max=9, is_scalar=True
+    )
+    assert asked.answer_rows_max == 3
+    assert asked.read([(0, "date", "me"), (None, None, "me")]) == KeySet(
+        ("date",), (("1970-01-01",),), (("current_user()", "'me'"),)
+    )
