@@ -29,9 +29,12 @@ _FOLDED: Final = frozenset({"set", "use", "reset"})
 # What gives a session something of its own under a name, a temporary view or a variable; and text that Spark
 # replaces before it reads it.
 _OWN: Final = re.compile(r"\b(?:temp|temporary|var|variable)\b|\$\{", re.IGNORECASE)
-# What sets the path along which names without a database are searched, from Spark 4.2 on. Anything may that is not
-# known to do something else: a script, EXECUTE IMMEDIATE, the declaration of what that executes.
-_SEARCH_PATH: Final = re.compile(r"(?<![\w.])path\b(?!\.)|\bspark\.sql\.(?:path|defaultpath)\b", re.IGNORECASE)
+# What sets the path along which names without a database are searched, from Spark 4.2 on, or puts a session's own
+# functions before Spark's, from 4.3 on. Anything may that is not known to do something else: a script, EXECUTE
+# IMMEDIATE, the declaration of what that executes.
+_SEARCH_PATH: Final = re.compile(
+    r"(?<![\w.])path\b(?!\.)|\bspark\.sql\.(?:path|defaultpath|functionresolution)\b", re.IGNORECASE
+)
 _NO_SEARCH_PATH: Final = frozenset("use create add call cache uncache refresh clear".split())
 # What declares no variable, beside what leaves the session as it was. Anything else may: DECLARE, a script,
 # EXECUTE IMMEDIATE.
@@ -81,7 +84,8 @@ class SessionState:
     def has_search_path(self) -> bool:
         """Whether a bare name may stand for another table than the one that DESCRIBE tells of.
 
-        To Spark 4.3, DESCRIBE d is about the current database's d, whichever one a query reads by the path.
+        To Spark 4.3, DESCRIBE d is about the current database's d, whichever one a query reads by the path. A name
+        of one of Spark's functions may stand for another function in the same way.
         """
         return self._has_search_path
 

@@ -26,8 +26,8 @@ class SkipReason(Enum):
         "The session changes what quotes or backslashes mean, so literals cannot be read with certainty."
     )
     SEARCH_PATH = (
-        "The session searches names along a path (SET PATH), and DESCRIBE does not: what is described may be"
-        " another table than what is read."
+        "The session searches names along a path (SET PATH), which DESCRIBE does not, or its own functions before"
+        " Spark's: another table may be described than is read, and another function called than is named."
     )
     SHARED_SESSION = (
         "The server has one session for all clients (spark.sql.hive.thriftServer.singleSession): what names and"
@@ -91,6 +91,7 @@ class SkipReason(Enum):
     # The key query and what came of it.
     KEYS_NOT_ASKED = "The key query was not run."
     TOO_MANY_KEY_QUERIES = "The statement has more reducers than rewrite.key_queries_max."
+    SCALAR_SUBQUERY_ROWS = "A subquery behind = gave more than one row, which is for Spark to report as an error."
     TOO_MANY_KEYS = "The key query found more keys than rewrite.key_rows_max."
     KEY_QUERY_DEADLINE = "The key query took longer than rewrite.key_query_deadline_s."
     KEY_QUERY_FAILED = "The key query failed."
