@@ -15,8 +15,8 @@ from typing import Final
 from rewriter import TEMPORARY_NAMESPACES, TableName
 
 _PART: Final = r"(?:\w++|`(?:[^`]|``)++`)"
-# Behind a comment the name might go on.
-_NAME: Final = rf"(?P<name>{_PART}(?:\s*+\.\s*+{_PART})*+)(?!\s*+(?:\.|--|/\*))\s*+"
+# Behind a comment it might go on: none is passed, here or before what has to follow.
+_NAME: Final = rf"(?P<name>{_PART}(?:\s*+\.\s*+{_PART})*+)\s*+"
 _ALIAS: Final = rf"(?:(?:AS\s++)?+{_PART}\s++)??"
 _EVOLVING: Final = r"(?:WITH\s++SCHEMA\s++EVOLUTION\s++)?+"
 _UNLESS_EXISTS: Final = r"(?:IF\s++NOT\s++EXISTS\s++)?+"

@@ -71,6 +71,7 @@ LOCKED = {
     "proxy.kept",
     "proxy.key_cache",
     "proxy.known",
+    "proxy.late",
     "proxy.metastore",
     "proxy.packings",
     "proxy.quarantine",
