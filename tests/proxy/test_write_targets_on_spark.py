@@ -124,7 +124,7 @@ def _has(relation: Any, name: str) -> bool:
     return any(method.getName() == name for method in relation.getClass().getMethods())
 
 
-@pytest.mark.parametrize("seed", seeds(quick=2, deep=200))
+@pytest.mark.parametrize("seed", seeds(quick=1, deep=100))
 def test_what_spark_writes_is_among_what_a_statement_is_taken_to_write(
     local_spark: SparkSession, seed: int
 ) -> None:
