@@ -6,7 +6,7 @@ returns what came of it. Whoever holds the connection drives it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -19,6 +19,7 @@ from proxy.iceberg_layout import FileCounts
 from proxy.key_questions import KeyAnswers
 from proxy.listings import SessionListings
 from proxy.narrowable import facts_of, has_own_filters_alone, narrowable, spares_too_little
+from proxy.read_set import ReadSet
 from proxy.shared import Shared
 from proxy.timings import Timings
 from proxy.ward import Kind, PutAside
@@ -210,14 +211,13 @@ class Decider:
         grouped = planned.wants_packings(answers) if for_splits else ()
         packings = yield from self._asking.packings(grouped, files, timings)
         result = apply(planned, answers, limits, self._asking.costs(listed), files, packings=packings)
-        if skip is None and (not fence.holds(_tables_read(answers)) or _may_be_torn(planned, known.reads, fence)):
-            skip = SkipReason.SMALL_SIDE_WRITTEN
-        if skip is None and fence.changed_columns(planned.names):
-            skip = SkipReason.TABLES_UNSETTLED
+        asked = frozenset(_tables_read(answers))
+        read_set = ReadSet(fence, asked, frozenset(known.reads), planned.names)
+        skip = skip or read_set.skip()
         if skip is None and terms.knobs.cost_gate and has_own_filters_alone(planned) and spares_too_little(result):
             skip = result.skip or SkipReason.FEW_FILES
         skip = skip or result.skip or _hindrance(planned, answers, result)
-        return replace(known, skip=skip, rewrite=result, partitions=_indexes(listed))
+        return replace(known, skip=skip, rewrite=result, partitions=_indexes(listed), read_set=read_set)
 
     def _left_alone(self, subject: Subject, terms: Terms) -> tuple[SkipReason | None, Opinion | None]:
         """Why a statement is left alone before anything is asked of the backend, and what the cost gate says."""
@@ -274,17 +274,6 @@ def _hindrance(planned: Plan, answers: KeyAnswers, result: Rewrite) -> SkipReaso
     if SkipReason.SMALL_SIDE_WRITTEN in answers.values():
         return SkipReason.SMALL_SIDE_WRITTEN
     return SkipReason.DESCRIPTION_LATE if planned.late else None
-
-
-def _may_be_torn(planned: Plan, reads: Collection[TableName], fence: Fence) -> bool:
-    """Whether the statement may see a write of one table, and not an earlier one of a table at a named snapshot.
-
-    Snapshots are asked for one after the other, and what is read as it is comes last, after the keys. A write of
-    one table alone is either seen or not, as if the statement had started later or sooner.
-    """
-    if fence.holds(reads):
-        return False
-    return len({name.unversioned for name in fence.written(planned.names)}) > 1
 
 
 def _refusal(sql: str, terms: Terms) -> SkipReason | None:

@@ -11,6 +11,7 @@ from proxy.key_questions import Memory
 from proxy.knobs import Knobs
 from proxy.listings import SessionListings
 from proxy.narrowable import has_own_filters_alone
+from proxy.read_set import ReadSet
 from proxy.snapshots import Scanned
 from proxy.timings import Timings
 from proxy.ward import PutAside
@@ -49,6 +50,8 @@ class Decision:
     skip: SkipReason | None = None
     plan: Plan | None = None
     rewrite: Rewrite | None = None
+    # What the rewrite rests on; None where there is none.
+    read_set: ReadSet | None = None
     # The partitions of facts that have reducers, where they could be listed. Only explain asks for all of them.
     partitions: Mapping[TableName, PartitionIndex] = field(default_factory=dict)
     timings: Timings = field(default_factory=Timings)

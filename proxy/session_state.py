@@ -90,10 +90,15 @@ class SessionState:
         """Whether a name that is no column's may be that of a variable."""
         return self._has_variables
 
+    def may_be_changed_by(self, sql: str) -> bool:
+        """Whether names or settings may mean something else once a statement has run."""
+        word = first_word(sql)
+        return self._is_private and word in _OF_VIEWS if _leaves(sql, word) else True
+
     def begin(self, sql: str) -> Callable[[Ending], None] | None:
         """A statement is about to be released. Returns whom to tell of its end, if that matters."""
         word, is_clear = first_word(sql), not begins_unclearly(sql)
-        if word in _LEAVING and is_clear and not (word == "create" and _may_hold(_OWN, sql)):
+        if _leaves(sql, word):
             self.changes += self._is_private and word in _OF_VIEWS
             return None
         is_own = _may_hold(_OWN, sql)
@@ -113,6 +118,12 @@ class SessionState:
             self._unseen_until = self._clock() + CLOSING_S
         self._digest = _folded(self._digest, sql)
         self._changing.discard(change)
+
+
+def _leaves(sql: str, word: str) -> bool:
+    """Whether a statement leaves the session as it was, but for temporary views that it may drop."""
+    gives_its_own = word == "create" and _may_hold(_OWN, sql)
+    return word in _LEAVING and not gives_its_own and not begins_unclearly(sql)
 
 
 def _may_hold(pattern: re.Pattern[str], sql: str) -> bool:

@@ -27,6 +27,7 @@ SHELL = {
     "proxy.moving",
     "proxy.deciding",
     "proxy.desk",
+    "proxy.session_order",
     "proxy.sessions",
     "proxy.sockets",
     "proxy.tls",

@@ -321,6 +321,89 @@ def test_a_statement_that_inserts_what_it_selects_is_narrowed(stage: Stage) -> N
     )
 
 
+# --- what is looked at again before an answer is let out
+
+
+REPLACES = ("DROP TABLE f", "CREATE OR REPLACE TABLE f AS SELECT 1")
+
+
+@pytest.mark.parametrize(
+    "write",
+    ["INSERT INTO d VALUES ('b', 1)", "CREATE OR REPLACE VIEW d AS SELECT 1", *REPLACES, "CALL anything()"],
+)
+def test_a_text_rests_on_the_tables_until_another_session_begins_to_write_them(stage: Stage, write: str) -> None:
+    one, other = stage.session(), stage.session("bob")
+    ruling = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    for sql in ("INSERT INTO f VALUES (1, 'b')", "SELECT * FROM d"):
+        played(other.rewrite(sql), []).ended(FINISHED)
+    assert ruling.premises.are_tables_unchanged()
+    writing = played(other.rewrite(write), [])
+    assert not ruling.premises.are_tables_unchanged(), "from before it goes to the server"
+    writing.ended(FINISHED)
+    assert not ruling.premises.are_tables_unchanged()
+
+
+def test_a_text_that_checks_its_keys_rests_on_the_columns_alone(stage: Stage) -> None:
+    one, other = stage.session(), stage.session("bob")
+    played(one.rewrite("SET starpruner.consistency=strict"), []).ended(FINISHED)
+    ruling = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), []).ended(FINISHED)
+    assert ruling.premises.are_tables_unchanged()
+    played(other.rewrite("ALTER TABLE d ADD COLUMNS (x INT)"), []).ended(FINISHED)
+    assert not ruling.premises.are_tables_unchanged()
+
+
+# --- a statement that writes cannot be run twice
+
+
+INSERT = f"INSERT INTO other {SQL}"
+CHANGES = ["USE other", "SET x=1", "RESET", "CREATE TEMP VIEW d AS SELECT 1", "CACHE TABLE d", "NO SUCH STATEMENT"]
+OTHERS = ["SELECT 1", SQL, "INSERT INTO d VALUES ('b', 1)", "DROP VIEW d", "SET starpruner.enabled=false"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_the_session_waits_for_a_rewritten_statement_that_writes(stage: Stage, change: str) -> None:
+    one, other = stage.session(), stage.session("bob")
+    writing = played(one.rewrite(INSERT), [*DESCRIBE, KEYS])
+    assert one.writes_before(change) == (writing.write,)
+    assert other.writes_before(change) == ()
+    assert [sql for sql in OTHERS if one.writes_before(sql)] == []
+    writing.ended(FINISHED)
+    assert one.writes_before(change) == ()
+
+
+def test_a_temporary_view_is_not_dropped_before_either(stage: Stage) -> None:
+    one = stage.session()
+    played(one.rewrite("CREATE TEMP VIEW e AS SELECT 1"), []).ended(FINISHED)
+    writing = played(one.rewrite(INSERT), [*DESCRIBE, KEYS])
+    assert one.writes_before("DROP VIEW e") == (writing.write,)
+
+
+def test_nothing_waits_for_a_write_that_goes_as_it_came_or_has_ended_for_the_server(stage: Stage) -> None:
+    one = stage.session()
+    _ = played(one.rewrite("INSERT INTO other SELECT 1"), [])
+    assert one.writes_before("USE other") == ()
+    ruling = played(one.rewrite(INSERT), [*DESCRIBE, KEYS])
+    assert ruling.write is not None
+    ruling.write.is_over = True
+    assert one.writes_before("USE other") == ()
+
+
+@pytest.mark.parametrize(
+    ("write", "count"), [("INSERT INTO d VALUES ('b', 1)", 1.0), ("INSERT INTO e VALUES (1)", 0.0)]
+)
+def test_a_statement_that_wrote_while_its_small_side_was_written_is_told_of(
+    stage: Stage, caplog: pytest.LogCaptureFixture, write: str, count: float
+) -> None:
+    one, other = stage.session(), stage.session("bob")
+    writing = played(one.rewrite(INSERT), [*DESCRIBE, KEYS])
+    played(other.rewrite(write), []).ended(FINISHED)
+    writing.ended(FINISHED)
+    told = [record for record in caplog.records if "may lack rows" in record.message]
+    assert len(told) == count
+    assert f"starpruner_overtaken_writes_total {count}" in stage.shared.metrics.exposition().decode()
+
+
 # --- remembered keys
 
 
@@ -416,11 +499,11 @@ def test_a_statement_means_the_same_until_another_one_changes_its_session(stage:
     ruling = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
     for sql in ("SELECT 1", "INSERT INTO e VALUES (1)"):
         played(one.rewrite(sql), []).ended(FINISHED)
-    assert ruling.means_the_same()
+    assert ruling.premises.is_session_unchanged()
     changing = played(one.rewrite(change), [])
-    assert not ruling.means_the_same(), "from before it goes to the server"
+    assert not ruling.premises.is_session_unchanged(), "from before it goes to the server"
     changing.ended(FINISHED)
-    assert not ruling.means_the_same()
+    assert not ruling.premises.is_session_unchanged()
 
 
 @pytest.mark.parametrize("change", ["DROP VIEW d", "ALTER VIEW d RENAME TO e"])
@@ -430,7 +513,7 @@ def test_a_statement_means_something_else_once_a_view_of_the_session_is_gone(sta
     rulings = [played(session.rewrite(SQL), [*DESCRIBE, KEYS]) for session in (one, other)]
     played(one.rewrite(change), []).ended(FINISHED)
     played(other.rewrite("DROP TABLE e"), []).ended(FINISHED)
-    assert [ruling.means_the_same() for ruling in rulings] == [False, True]
+    assert [ruling.premises.is_session_unchanged() for ruling in rulings] == [False, True]
 
 
 def test_a_statement_whose_session_is_changed_past_it_while_its_keys_are_read_goes_on_as_it_came(
