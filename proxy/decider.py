@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from proxy.asking import Asking, Listed, Queries
 from proxy.config import RewriteSection
 from proxy.decision import Decision, Terms
+from proxy.executions import RERUN_CALL_BYTES_MAX
 from proxy.gate import Opinion, Subject
 from proxy.iceberg_layout import FileCounts
 from proxy.key_questions import KeyAnswers
@@ -22,9 +24,12 @@ from proxy.shared import Shared
 from proxy.timings import Timings
 from proxy.ward import Kind, PutAside
 from proxy.writes import Fence
+from proxy.writing import Targets, tables_written, words_in
 from rewriter import (
     Limits,
+    Plan,
     Question,
+    Rewrite,
     Rule,
     SkipReason,
     Statement,
@@ -39,6 +44,9 @@ from rewriter.shape import shape
 from rewriter.splits import GroupLimits
 from rewriter.statement import depends_on_quoting
 
+# What a call holds beside the statement: a handle, settings and the fields' own bytes.
+_CALL_BYTES: Final = 1024
+
 
 class Decider:
     """What one client session knows of its tables and settings, and what it decides by that."""
@@ -50,11 +58,32 @@ class Decider:
         self.listings = SessionListings(shared.clock)
 
     def forget(self, sql: str, state: bytes | None) -> None:
-        """A statement passes that may change what names and settings mean, and which partitions there are."""
+        """A statement passes that may change what names and settings mean, and which partitions there are.
+
+        One that says what it writes changes that alone: what it reads is as it was.
+        """
         self._asking.enter(state)
-        words = self._shared.lists.forget_named_in(sql)
-        self._asking.forget(words)
-        self._shared.gate.cold(words)
+        tables = tables_written(sql)
+        if isinstance(tables, Targets):
+            names = tables.names
+            self._asking.forget_written(tables)
+        else:
+            names = words_in(sql)
+            self._asking.forget(names)
+        self._shared.lists.forget(names)
+        self._shared.gate.cold(names)
+
+    def look_up_written(self, sql: str, state: bytes | None) -> Queries[None]:
+        """See whether what a statement writes is a table, where it could as well be a view of one."""
+        tables = tables_written(sql)
+        if isinstance(tables, Targets) and tables.maybe_views:
+            self._asking.enter(state)
+            yield from self._asking.look_up(tables.maybe_views)
+
+    def is_table(self, name: TableName, state: bytes | None) -> bool:
+        """Whether a name is known to be that of a table, and of no view."""
+        self._asking.enter(state)
+        return self._asking.is_table(name)
 
     def forget_own(self) -> None:
         """The session has changed, and what it was told while its state was like that of no other may be wrong."""
@@ -135,8 +164,8 @@ class Decider:
         if self._has_file_index and self.may_narrow(sql, terms.state) and not may_have_a_join(sql):
             _ = yield from self._asking.indexed(timings)
         statement = yield from self._read(sql, terms.state, self._shared.config.rewrite)
-        if not isinstance(statement, SkipReason) and terms.has_search_path:
-            statement = SkipReason.SEARCH_PATH
+        if not isinstance(statement, SkipReason):
+            statement = _refusal(sql, terms) or statement
         if isinstance(statement, SkipReason):
             return Decision(sql, skip=statement, timings=timings)
         subject = Subject(terms.scope, shape(statement))
@@ -182,14 +211,13 @@ class Decider:
         grouped = planned.wants_packings(answers) if for_splits else ()
         packings = yield from self._asking.packings(grouped, files, timings)
         result = apply(planned, answers, limits, self._asking.costs(listed), files, packings=packings)
-        asked = frozenset(name for question in answers for name in question.tables)
+        asked = frozenset(_tables_read(answers))
         read_set = ReadSet(fence, asked, frozenset(known.reads), planned.names)
         skip = skip or read_set.skip()
         if skip is None and terms.knobs.cost_gate and has_own_filters_alone(planned) and spares_too_little(result):
             skip = result.skip or SkipReason.FEW_FILES
-        return replace(
-            known, skip=skip or result.skip, rewrite=result, partitions=_indexes(listed), read_set=read_set
-        )
+        skip = skip or result.skip or _hindrance(planned, answers, result)
+        return replace(known, skip=skip, rewrite=result, partitions=_indexes(listed), read_set=read_set)
 
     def _left_alone(self, subject: Subject, terms: Terms) -> tuple[SkipReason | None, Opinion | None]:
         """Why a statement is left alone before anything is asked of the backend, and what the cost gate says."""
@@ -231,6 +259,31 @@ class Decider:
             if not default:
                 return SkipReason.QUOTING_SETTINGS
         return read(sql, chars_max=settings.statement_chars_max, has_file_index=has_index)
+
+
+def _tables_read(answers: KeyAnswers) -> set[TableName]:
+    """The tables that keys were read from."""
+    asked = (question for question, keys in answers.items() if keys is not SkipReason.SMALL_SIDE_WRITTEN)
+    return {name for question in asked for name in question.tables}
+
+
+def _hindrance(planned: Plan, answers: KeyAnswers, result: Rewrite) -> SkipReason | None:
+    """Why a statement in which nothing is narrowed may be the next time: the scans have other reasons, or none."""
+    if result.text != planned.statement.original:
+        return None
+    if SkipReason.SMALL_SIDE_WRITTEN in answers.values():
+        return SkipReason.SMALL_SIDE_WRITTEN
+    return SkipReason.DESCRIPTION_LATE if planned.late else None
+
+
+def _refusal(sql: str, terms: Terms) -> SkipReason | None:
+    """Why a statement is left alone on these terms, whatever it says."""
+    if terms.has_search_path:
+        return SkipReason.SEARCH_PATH
+    # Its call is kept until it has ended, to be made again if the keys have changed.
+    call_bytes = len(sql.encode(errors="surrogatepass")) + _CALL_BYTES
+    is_strict = terms.knobs.consistency == "strict"
+    return SkipReason.STRICT_TOO_LARGE if is_strict and call_bytes > RERUN_CALL_BYTES_MAX else None
 
 
 def _indexes(listed: Mapping[TableName, Listed]) -> dict[TableName, PartitionIndex]:

@@ -7,7 +7,8 @@ from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from proxy.decision import Decision
-from proxy.explain import text, view
+from proxy.explain import view
+from proxy.explain_text import text
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ruling, WriteUnderWay
 from rewriter.keys import literal

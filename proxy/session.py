@@ -18,7 +18,6 @@ from proxy.asking import Queries
 from proxy.decider import Decider
 from proxy.decision import Decision, Terms
 from proxy.differences import watch
-from proxy.executions import RERUN_CALL_BYTES_MAX
 from proxy.knobs import Knobs, Turned, of_session, turned
 from proxy.metastore import FILTER_REFUSED
 from proxy.quarantine import Suspects, learn
@@ -31,6 +30,7 @@ from proxy.snapshots import SNAPSHOT_GONE
 from proxy.ward import Cause
 from proxy.writes import SessionWrites
 from proxy.writing import begins_unclearly
+from rewriter import SkipReason, TableName
 from rewriter.keys import literal
 from rewriter.statement import first_word
 from rewriter.strict import KEYS_CHANGED
@@ -44,9 +44,6 @@ _WRITE_OVERTAKEN = (
     "a statement that writes read %s by keys, and a table that the keys came from was written while it ran: it may"
     " lack rows of keys that were added then"
 )
-
-# What a call holds beside the statement: a handle, settings and the fields' own bytes.
-_CALL_BYTES = 1024
 
 
 class Session:
@@ -80,12 +77,17 @@ class Session:
         # Once for the statement: the configuration may be read anew while its keys are asked for.
         knobs = self._knobs
         # While another statement changes the session, keys could be asked for before and the statement run after.
-        if not knobs.enabled or self._state.is_changing:
+        if self._state.is_changing:
             return self.untouched(sql)
         self._catch_up()
+        changes = self._state.changes
+        if self._shared.config.rewrite.enabled and not self._state.has_search_path:
+            # For other sessions, also where this one is to be left alone.
+            yield from self._decider.look_up_written(sql, self._state.digest)
+        if not knobs.enabled:
+            return self.untouched(sql)
         if self._decider.may_narrow(sql, self._state.digest) and self._in_shadow(knobs):
             return replace(self.untouched(sql), beside=self._shadow(sql, knobs))
-        changes = self._state.changes
         decision = yield from self._decider.decide(sql, self._terms(knobs))
         if self._state.changes != changes:
             # By what has passed on another connection, about which nobody is asked.
@@ -115,8 +117,10 @@ class Session:
     def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
         """Decide as `rewrite` does, and tell everything; without key queries nothing is inserted."""
         self._catch_up()
-        terms = replace(self._terms(self._knobs), run_key_queries=run_key_queries, is_explained=True)
-        return (yield from self._decider.explain(sql, terms))
+        knobs = self._knobs
+        terms = replace(self._terms(knobs), run_key_queries=run_key_queries, is_explained=True)
+        decision = yield from self._decider.explain(sql, terms)
+        return replace(decision, skip=_switched_off(knobs) or decision.skip)
 
     def closed(self) -> None:
         """The session has ended."""
@@ -150,8 +154,12 @@ class Session:
 
     def _begin(self, sql: str) -> tuple[Callable[[Ending], None], ...]:
         """A statement is about to be released. Returns whom to tell of its end."""
-        told = (begin(sql) for begin in (self._state.begin, self._writes.begin))
+        told = self._state.begin(sql), self._writes.begin(sql, self._is_table)
         return tuple(listener for listener in told if listener is not None)
+
+    def _is_table(self, name: TableName) -> bool:
+        """Whether a name is known to be that of a table, and of no view."""
+        return not self._state.is_changing and self._decider.is_table(name, self._state.digest)
 
     def _ruling(
         self, decision: Decision, knobs: Knobs, premises: Premises, told: tuple[Callable[[Ending], None], ...]
@@ -160,16 +168,12 @@ class Session:
         ended = self._learning(decision)
         if not decision.is_narrowed or rewrite is None:
             return Ruling(sql, ended=_Told((*told, ended)))
-        is_strict = knobs.consistency == "strict"
-        if is_strict and len(sql.encode()) + _CALL_BYTES > RERUN_CALL_BYTES_MAX:
-            # Too long to be kept until it has ended; and with strict consistency it may have to be run again.
-            return Ruling(sql, ended=_Told(told))
         if not decision.only_reads:
             return self._write(decision, premises, (*told, ended))
         return Ruling(
             decision.text,
             may_rerun=True,
-            rerun_on=KEYS_CHANGED if is_strict else "",
+            rerun_on=KEYS_CHANGED if knobs.consistency == "strict" else "",
             premises=premises,
             ended=_Told((*told, ended)),
         )
@@ -293,6 +297,13 @@ def _suspects(decision: Decision) -> Suspects | None:
     if not decision.is_narrowed or rewrite is None or subject is None:
         return None
     return Suspects(rewrite.rules, rewrite.tables, subject.name)
+
+
+def _switched_off(knobs: Knobs) -> SkipReason | None:
+    """Why a session's statements go on as they came, whatever could be done."""
+    if not knobs.enabled:
+        return SkipReason.SWITCHED_OFF
+    return SkipReason.IN_SHADOW if knobs.mode == "shadow" else None
 
 
 def _shown(value: object) -> str:

@@ -40,6 +40,8 @@ class Plan:
     names: frozenset[TableName] = frozenset()
     # Whether the splits of its scans are to stay as they are.
     keeps_splits: bool = False
+    # The tables that count as unknown since they were not described in time.
+    late: frozenset[TableName] = frozenset()
 
     @property
     def pinnable(self) -> frozenset[TableName]:

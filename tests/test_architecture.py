@@ -72,6 +72,7 @@ LOCKED = {
     "proxy.kept",
     "proxy.key_cache",
     "proxy.known",
+    "proxy.late",
     "proxy.metastore",
     "proxy.packings",
     "proxy.quarantine",
