@@ -280,10 +280,9 @@ def _refusal(sql: str, terms: Terms) -> SkipReason | None:
     """Why a statement is left alone on these terms, whatever it says."""
     if terms.has_search_path:
         return SkipReason.SEARCH_PATH
-    # Its call is kept until it has ended, to be made again if the keys have changed.
+    # Its call is kept until its answer is there, to be made again if that is out of date.
     call_bytes = len(sql.encode(errors="surrogatepass")) + _CALL_BYTES
-    is_strict = terms.knobs.consistency == "strict"
-    return SkipReason.STRICT_TOO_LARGE if is_strict and call_bytes > RERUN_CALL_BYTES_MAX else None
+    return SkipReason.TOO_LARGE_TO_REPEAT if call_bytes > RERUN_CALL_BYTES_MAX else None
 
 
 def _indexes(listed: Mapping[TableName, Listed]) -> dict[TableName, PartitionIndex]:

@@ -12,8 +12,8 @@ class SkipReason(Enum):
     NOT_A_QUERY = "Only SELECT, INSERT .. SELECT and CREATE TABLE .. AS SELECT are rewritten."
     WRITES_WHAT_IT_READS = "The statement writes a table that it also reads."
     STRICT_WRITES = "With strict consistency a statement that writes is left alone: it could not be run again."
-    STRICT_TOO_LARGE = (
-        "With strict consistency a statement is left alone that is too long to be kept: it could not be run again."
+    TOO_LARGE_TO_REPEAT = (
+        "The statement is too long to be kept until its answer is there: it could not be run again."
     )
     SWITCHED_OFF = "Rewriting is switched off: starpruner.enabled is false in this session, or for all of them."
     IN_SHADOW = "In shadow mode statements run as they came, and the rewritten ones beside them."

@@ -1,5 +1,7 @@
 """Explain shows what happens to a statement; of one that is left alone, what could be done is shown as such."""
 
+from typing import Literal
+
 import pytest
 from test_session import (
     DESCRIBE,
@@ -113,17 +115,18 @@ def test_a_statement_that_is_put_aside_is_shown_as_it_runs(stage: Stage) -> None
     assert_is_left_alone(explained(one, [KEYS]), SkipReason.QUARANTINED)
 
 
-# --- strict consistency
+# --- statements that could not be run again
 
 
 def too_long(sql: str) -> str:
     return sql.replace("d.g = 1", f"d.g = 1 -- {'x' * RERUN_CALL_BYTES_MAX}\n")
 
 
-def test_with_strict_consistency_what_is_too_long_to_be_kept_is_neither_asked_for_nor_counted_as_narrowed(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize("consistency", ["window", "strict"])
+def test_a_statement_too_long_to_be_kept_is_neither_asked_for_nor_counted_as_narrowed(
+    caplog: pytest.LogCaptureFixture, consistency: Literal["window", "strict"]
 ) -> None:
-    stage = Stage(rewrite=RewriteSection(consistency="strict", statement_chars_max=10 * RERUN_CALL_BYTES_MAX))
+    stage = Stage(rewrite=RewriteSection(consistency=consistency, statement_chars_max=10 * RERUN_CALL_BYTES_MAX))
     sql = too_long(SQL)
     with caplog.at_level("INFO"):
         ruling = played(stage.session().rewrite(sql), [])
@@ -131,15 +134,10 @@ def test_with_strict_consistency_what_is_too_long_to_be_kept_is_neither_asked_fo
     ruling.ended(FINISHED)
     counted = stage.shared.metrics.exposition().decode()
     assert 'starpruner_statements_total{outcome="left"} 1.0' in counted
-    assert 'starpruner_skips_total{reason="strict_too_large"} 1.0' in counted
+    assert 'starpruner_skips_total{reason="too_large_to_repeat"} 1.0' in counted
     assert 'starpruner_statements_total{outcome="narrowed"}' not in counted
     assert 'sent="original"' in counted
     assert 'sent="rewritten"' not in counted
     assert not any("narrowed 1" in message for message in caplog.messages)
     found = view(played(stage.session().explain(sql, run_key_queries=True), []))
-    assert found.skip_reason == "STRICT_TOO_LARGE"
-
-
-def test_by_default_a_statement_may_be_too_long_to_be_run_again() -> None:
-    stage = Stage(rewrite=RewriteSection(statement_chars_max=10 * RERUN_CALL_BYTES_MAX))
-    assert sent(stage.session().rewrite(too_long(SQL)), [*DESCRIBE, KEYS]) == too_long(NARROWED)
+    assert found.skip_reason == "TOO_LARGE_TO_REPEAT"
