@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from random import Random
 from typing import Final
@@ -26,9 +26,14 @@ WANTED_KEYS: Final = 6
 VERSIONS: Final = 12
 DATABASES: Final = 3
 DATABASE: Final = "changing"
+SESSIONS: Final = 4
 
 # How long a statement may wait for its end before the test gives up on it: far more than on a busy machine.
 PATIENCE_S: Final = 300.0
+
+# A session that has listed the files of Parquet does not look for others, and one that lists those of text may
+# come upon one that a writer is about to remove: so it is without us.
+_FILES_ARE_GONE: Final = (("overwritten", "FAILED_READ_FILE"), ("growing", ".hive-staging"))
 
 Keys = frozenset[str]
 # Of each register the versions that come to the same.
@@ -65,7 +70,8 @@ def tables() -> list[str]:
     made += [f"CREATE TABLE d{version} USING parquet AS {_rows(version)}" for version in range(VERSIONS)]
     made += ["CREATE VIEW inside AS SELECT * FROM d0", "CREATE VIEW outside AS SELECT * FROM d0"]
     made += [f"CREATE TABLE overwritten USING parquet AS {_rows(0)}"]
-    made += ["CREATE TABLE growing (k STRING, g INT) STORED AS TEXTFILE", _grown(1)]
+    made += _grown("growing_0", 0)
+    made += [f"CREATE TABLE written_{number} (k STRING) USING parquet" for number in range(SESSIONS)]
     for number in range(DATABASES):
         name = f"{DATABASE}_{number}"
         made += [f"DROP DATABASE IF EXISTS {name} CASCADE", f"CREATE DATABASE {name}"]
@@ -74,8 +80,11 @@ def tables() -> list[str]:
     return made
 
 
-def _grown(size: int) -> str:
-    return f"INSERT INTO growing VALUES ('{KEYS[size - 1]}', 1)"
+def _grown(table: str, size: int) -> list[str]:
+    """The statements by which a table gets that size, from one less. Text is listed anew for each statement."""
+    if size:
+        return [f"INSERT INTO {table} VALUES ('{KEYS[size - 1]}', 1)"]
+    return [f"DROP TABLE IF EXISTS {table}", f"CREATE TABLE {table} (k STRING, g INT) STORED AS TEXTFILE"]
 
 
 @dataclass
@@ -85,7 +94,8 @@ class World:
     inside: Register = field(default_factory=lambda: Register("inside", 0))
     outside: Register = field(default_factory=lambda: Register("outside", 0))
     overwritten: Register = field(default_factory=lambda: Register("overwritten", 0))
-    growing: Register = field(default_factory=lambda: Register("growing", 1))
+    # How many keys it has; once it has all, another table begins to grow.
+    growing: Register = field(default_factory=lambda: Register("growing_0", 0))
     stop: threading.Event = field(default_factory=threading.Event)
     wrong: list[str] = field(default_factory=list)
     # How statements ended.
@@ -111,14 +121,22 @@ def change_tables(world: World, endpoint: Endpoint, random: Random, names: Seque
             if name == "growing":
                 version = register.latest + 1
                 if version > len(KEYS):
+                    _grow_another(world, session)
                     continue
-                sql = _grown(version)
+                sql, *_ = _grown(register.name, version)
             elif name == "overwritten":
                 sql = f"INSERT OVERWRITE overwritten SELECT * FROM d{version}"
             else:
                 sql = f"ALTER VIEW {name} AS SELECT * FROM {DATABASE}.d{version}"
             register.change(version, lambda sql=sql: run(session, sql))
             world.count(f"changes of {name}")
+
+
+def _grow_another(world: World, session: hive.Connection) -> None:
+    number = int(world.growing.name.rpartition("_")[2]) + 1
+    for sql in _grown(f"growing_{number}", 0):
+        run(session, sql)
+    world.growing = Register(f"growing_{number}", 0)
 
 
 # --- one session
@@ -131,12 +149,17 @@ class Question:
     sql: str
     # What an answer of these keys may have been read from: one or the other of these.
     readings: Callable[[Keys], list[Reading]]
+    # The table that the statement writes, where it is no query: the keys are in there then.
+    target: str = ""
+    # What Spark shows without rows while it is overwritten: it deletes the old files first.
+    empty_while: Register | None = None
 
 
 class ChangingSession:
     """A session that asks in the background, and changes while it is answered."""
 
-    def __init__(self, world: World, endpoint: Endpoint, random: Random, consistency: str) -> None:
+    def __init__(self, number: int, world: World, endpoint: Endpoint, random: Random, consistency: str) -> None:
+        self._target = f"{DATABASE}.written_{number}"
         self.world = world
         self._random = random
         self._consistency = consistency
@@ -165,7 +188,7 @@ class ChangingSession:
                 changing._sessionHandle = own  # noqa: SLF001
 
     def _keep_changing(self, connection: hive.Connection) -> None:
-        while not self.world.stop.wait(self._random.choice((0.0, 0.05, 0.3))):
+        while not self.world.stop.wait(self._random.choice((0.0, 0.1, 0.5, 2.0))):
             self._change(connection)
 
     def _change(self, connection: hive.Connection) -> None:
@@ -189,8 +212,13 @@ class ChangingSession:
         since = time.monotonic()
         outcome = self._answer(connection, question.sql, meanwhile)
         until = time.monotonic()
+        if question.target and not isinstance(outcome, str):
+            outcome = frozenset(key for (key,) in run(connection, f"SELECT k FROM {question.target}"))
         if isinstance(outcome, str):
             self._judge_error(question, outcome, since, until)
+            return
+        if not outcome and question.empty_while and len(question.empty_while.possible(since, until)) > 1:
+            self.world.count("answers amid an overwrite")
             return
         self.world.count("answers")
         readings = question.readings(outcome)
@@ -204,8 +232,7 @@ class ChangingSession:
             self.world.count("errors of ANSI")
             if "CAST" not in question.sql or not is_serial({self.ansi: [1]}, since, until):
                 self.world.fail(f"{question.sql}\nfailed: {message}")
-        elif "overwritten" in question.sql and "FAILED_READ_FILE" in message:
-            # A session that has listed the files does not look for others: so it is without us.
+        elif any(table in question.sql and words in message for table, words in _FILES_ARE_GONE):
             self.world.count("errors of files that are gone")
         elif "40001" in message:
             self.world.count("answers dropped")
@@ -226,7 +253,7 @@ class ChangingSession:
                 failure = _wait(cursor)
                 if failure is not None:
                     return failure
-            return frozenset(row[0] for row in cursor.fetchall())
+            return frozenset(row[0] for row in cursor.fetchall()) if cursor.description else frozenset()
         except exc.OperationalError as error:
             return _words(error)
         finally:
@@ -240,11 +267,16 @@ class ChangingSession:
             *(self._of("dim", self.database, range(DATABASES)),) * 2,
             self._of(f"{DATABASE}.inside", self.world.inside),
             self._of_outside(),
-            self._of(f"{DATABASE}.overwritten", self.world.overwritten),
+            self._of_overwritten(),
             self._of_two(),
             self._of_a_cast(),
             self._of_growing(),
+            *(self._written(self._of("shown", self.shown)),) * 2,
         ]
+
+    def _written(self, question: Question) -> Question:
+        """The same, whose answer is written into a table of the session's own."""
+        return replace(question, sql=f"INSERT OVERWRITE {self._target} {question.sql}", target=self._target)
 
     def _of(self, small_side: str, register: Register, versions: Sequence[Value] = range(VERSIONS)) -> Question:
         return Question(_join(small_side), lambda keys: [{register: [v for v in versions if WANTED[v] == keys]}])
@@ -262,6 +294,10 @@ class ChangingSession:
             ]
 
         return Question(_join(f"{DATABASE}.outside"), readings)
+
+    def _of_overwritten(self) -> Question:
+        register = self.world.overwritten
+        return replace(self._of(f"{DATABASE}.overwritten", register), empty_while=register)
 
     def _of_two(self) -> Question:
         """Two small sides on one key, which both have to want."""
@@ -283,10 +319,10 @@ class ChangingSession:
         return Question(sql, lambda keys: [{self.ansi: [0] if keys == frozenset(KEYS) else []}])
 
     def _of_growing(self) -> Question:
-        sizes = range(len(KEYS) + 1)
+        sizes, register = range(len(KEYS) + 1), self.world.growing
         return Question(
-            _join(f"{DATABASE}.growing"),
-            lambda keys: [{self.world.growing: [n for n in sizes if keys == frozenset(KEYS[:n])]}],
+            _join(f"{DATABASE}.{register.name}"),
+            lambda keys: [{register: [n for n in sizes if keys == frozenset(KEYS[:n])]}],
         )
 
 

@@ -13,7 +13,7 @@ from contextlib import closing
 from functools import partial
 
 import pytest
-from changing_world import ChangingSession, World, change_tables, tables
+from changing_world import SESSIONS, ChangingSession, World, change_tables, tables
 from seeding import DEEP, seeded
 from workers import TWO_WORKERS
 
@@ -61,9 +61,9 @@ def test_no_answer_is_one_that_no_serial_order_allows(
         guarded(world, lambda: change_tables(world, busy_proxy.endpoint, seeded(seed, 100), shared)),
         guarded(world, lambda: change_tables(world, spark.endpoint, seeded(seed, 101), alone)),
     ]
-    for number, consistency in enumerate(("window", "window", "strict", "strict")):
-        session = ChangingSession(world, busy_proxy.endpoint, seeded(seed, number), consistency)
-        threads.append(guarded(world, partial(session.run, own_connection=number % 2 == 1)))
+    for number, consistency in enumerate(("window", "strict") * (SESSIONS // 2)):
+        session = ChangingSession(number, world, busy_proxy.endpoint, seeded(seed, number), consistency)
+        threads.append(guarded(world, partial(session.run, own_connection=number < SESSIONS // 2)))
     for thread in threads:
         thread.start()
     end = time.monotonic() + SECONDS
