@@ -37,6 +37,7 @@ from switches import (
     statements_of_any_kind,
     terms_taken_apart,
     unknown_bounds_are_those_of_another_file,
+    unsent_counts_as_sent,
     writers_of_what_they_read,
 )
 
@@ -339,6 +340,29 @@ _STRICT = (
         f"{_STRICT_TESTS}a_check_that_could_break_up_what_is_around_it_is_not_taken",
     ),
 )
+_METASTORE = (
+    Mutation(
+        "a key that a metastore's filter cannot say is not sent",
+        answers("rewriter.predicate.can_say", answer=True),
+        _taken("metastore: a key that ends in a backslash, beside a filter on another partition column"),
+    ),
+    Mutation(
+        "a column that a metastore's filter cannot name is not sent",
+        answers("rewriter.rewrite.can_name", answer=True),
+        _taken("metastore: a partition column whose name begins with an underscore"),
+    ),
+    Mutation(
+        "nor is what Spark infers for such a column of another table",
+        becomes("rewriter.views.Seen.partition_columns", frozenset()),
+        _taken("metastore: another table's column of such a name, for which Spark infers the same"),
+    ),
+    Mutation(
+        "nor what it infers from a data column",
+        unsent_counts_as_sent,
+        "rewriter/test_metastore_filter.py::"
+        "test_of_a_data_column_nothing_is_said_that_spark_could_infer_for_such_a_column[buckets]",
+    ),
+)
 _VERSION_TESTS = "rewriter/test_versions.py::test_"
 _VERSIONS = (
     Mutation(
@@ -541,6 +565,7 @@ MUTATIONS = (
     *_TEXT,
     *_WRITES,
     *_STRICT,
+    *_METASTORE,
     *_VERSIONS,
     *_OWN_FILTERS,
     *_FILES,

@@ -89,6 +89,21 @@ INSERT INTO keys VALUES
   (1, '$' || '{x}', 7, 7Y, 7S, 7L, DATE'2031-01-01', true, 7.00BD, 7.00BD, 7.0D, 'q', NULL),
   (2, '2', 2, 2Y, 2S, 2L, DATE'2026-01-02', false, 2.50BD, 2.50BD, 2.0D, 'b', NULL);
 
+-- Partition columns that no filter of Hive's metastore can name, and keys that none can say: a text in which a backslash
+-- would hide the quote behind it, one with both quotes, and a day that only one of two calendars has.
+CREATE TABLE odd (id INT, `_ds` STRING, `in` INT) USING parquet PARTITIONED BY (`_ds`, `in`);
+INSERT INTO odd VALUES
+  (1, '2026-01-01', 1), (2, '2026-01-01', 2), (3, '2026-01-02', 1), (4, '2026-02-01', 4), (5, NULL, 5), (6, '2026-01-03', NULL);
+CREATE VIEW odd_renamed AS SELECT id, `_ds` AS day FROM odd;
+CREATE TABLE by_path (id INT, path STRING, kind STRING) USING parquet PARTITIONED BY (path, kind);
+INSERT INTO by_path VALUES
+  (1, 'x\\', 'dir'), (2, 'a', 'dir'), (3, 'x\\', 'file'), (4, 'a"b''c', 'dir'), (5, NULL, 'dir'), (6, 'b', 'file');
+CREATE TABLE by_day (id INT, day DATE) USING parquet PARTITIONED BY (day);
+INSERT INTO by_day VALUES (1, DATE'1582-10-04'), (2, DATE'1582-10-10'), (3, DATE'1582-10-15'), (4, DATE'2026-01-01');
+CREATE TABLE paths (path STRING, day DATE, number INT, g INT) USING parquet;
+INSERT INTO paths VALUES
+  ('x\\', DATE'1582-10-10', 1, 1), ('a', DATE'1582-10-04', 2, 1), ('a"b''c', DATE'2026-01-01', NULL, 2), (NULL, NULL, NULL, 1);
+
 CREATE VIEW dates_view AS SELECT * FROM dates WHERE year = 2026;
 CREATE VIEW dates_plain AS SELECT * FROM dates;
 CREATE VIEW dates_renamed (day, weekday) AS SELECT ds, dow FROM dates_plain WHERE month = '2026-01';
