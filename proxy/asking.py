@@ -6,6 +6,7 @@ Each question is a generator: it yields queries for the client's own session, an
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -15,7 +16,8 @@ from proxy.file_index import Overview
 from proxy.iceberg_files import columns_asked
 from proxy.iceberg_layout import FileCounts, file_counts
 from proxy.key_questions import KeyAnswers, KeyQuestions, Memory
-from proxy.known import UNANSWERED_S, Believed, Known
+from proxy.known import Believed, Known
+from proxy.late import UNANSWERED_S
 from proxy.packings import packings, worth_asking
 from proxy.partition_lists import PartitionLists
 from proxy.queries import Query, QueryResult, Rows
@@ -25,12 +27,14 @@ from proxy.snapshots import Scanned
 from proxy.store import ListKey
 from proxy.timings import Timings
 from proxy.writes import Fence
+from proxy.writing import Targets
 from rewriter import (
     VIEW_NESTING_MAX,
     Limits,
     Plan,
     SkipReason,
     Statement,
+    TableKind,
     TableName,
     Unpinned,
     known_at,
@@ -94,6 +98,13 @@ class Asking:
         self._known.forget()
         if self._shared.files.is_named_by(words):
             self._known.indexed = None
+
+    def forget_written(self, tables: Targets) -> None:
+        """These tables may be others from here on, for all sessions of this state."""
+        for known in (self._own, self._known):
+            known.forget_written(tables)
+            if self._shared.files.is_named_by(tables.names):
+                known.indexed = None
 
     def forget_own(self) -> None:
         """The same for what this session alone was told."""
@@ -161,25 +172,48 @@ class Asking:
         if uncertain is not None:
             return uncertain
         asked: set[TableName] = set()
+        late: set[TableName] = set()
         facts = self._known.facts
         for _ in range(_PLANNING_ROUNDS_MAX):
-            planned = plan(statement, facts.current(), limits)
+            known = facts.current()
+            late -= known.keys()
+            planned = plan(statement, {**known, **dict.fromkeys(late)}, limits)
             if not planned.missing:
-                return planned
+                return _with_late(planned, frozenset(late)) if late else planned
             if planned.missing <= asked:
                 break  # they change under us, or are more than the session may keep
             if facts.moment().fence.changed_columns(planned.missing):
                 break  # somebody is changing one of them, and what is said of it now is not remembered
-            for name in sorted(planned.missing, key=str):
-                asked_at = facts.moment()
-                described = yield from self._describe(name, timings)
-                facts.add(described, asked_at)
+            late |= yield from self._look_up(planned.missing, timings)
             asked |= planned.missing
         return SkipReason.TABLES_UNSETTLED
 
-    def _describe(self, name: TableName, timings: Timings) -> Queries[Described]:
-        asking = describe(name, self._known, self._shared.files, self._catalog)
-        return (yield from timings.of_catalog(asking))
+    def _look_up(self, names: AbstractSet[TableName], timings: Timings) -> Queries[set[TableName]]:
+        """Ask for tables, and remember what is said of them. Returns those of which nothing was said in time.
+
+        Once one is late, the others are not waited for: a statement waits for one deadline at most.
+        """
+        facts, left_alone = self._known.facts, self._known.late
+        late = {name for name in names if left_alone.is_left_alone(name)}
+        for name in sorted(names - late, key=str):
+            asked_at = facts.moment()
+            asking = describe(name, self._known, self._shared.files, self._catalog)
+            described = yield from timings.of_catalog(asking)
+            if described.is_late:
+                left_alone.missed(name)
+                return late | (names - facts.current().keys())
+            left_alone.came(name)
+            facts.add(described, asked_at)
+        return late
+
+    def look_up(self, names: Iterable[TableName]) -> Queries[None]:
+        """Ask for tables that nothing is known of now."""
+        _ = yield from self._look_up(set(names) - self._known.facts.current().keys(), Timings())
+
+    def is_table(self, name: TableName) -> bool:
+        """Whether a name is known to be that of a table, and of no view."""
+        facts = self._known.facts.current().get(name)
+        return facts is not None and facts.kind is TableKind.TABLE
 
     def pinned(self, planned: Plan, limits: Limits, timings: Timings) -> Queries[Pinned]:
         """The plan of the statement with the snapshots of its small sides; as it was where none can be named."""
@@ -278,3 +312,14 @@ class Asking:
     def costs(self, listed: Mapping[TableName, Listed]) -> dict[TableName, Mapping[str, PartitionCosts]]:
         """Where the partitions of the lists lie."""
         return {name: self._lists.costs(one.key, one.index) for name, one in listed.items()}
+
+
+def _with_late(planned: Plan, late: frozenset[TableName]) -> Plan:
+    """The plan, where it took tables for unknown since nothing was said of them in time."""
+    scans = (
+        replace(scan, skip=SkipReason.DESCRIPTION_LATE)
+        if scan.skip is SkipReason.UNKNOWN_TABLE and scan.reference.name in late
+        else scan
+        for scan in planned.scans
+    )
+    return replace(planned, scans=tuple(scans), late=late)

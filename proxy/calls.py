@@ -4,36 +4,28 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 from proxy.commands import Command, SendBackend, SendClient
 from proxy.executions import Execution, Executions
+from proxy.fallback import Answer, Fallback, FallbackPolicy, Reply, close_orphan
 from proxy.guard import Guard
-from proxy.observer import Observer, Watched, failure_of
+from proxy.observer import Observer, Watched
 from proxy.operation import Call
 from proxy.own_operation import OwnOperation
 from proxy.wire.follow import PENDING_CALLS_MAX, Handling, PendingCall, ReplyEnd
 from proxy.wire.framing import FRAMED, Framing
-from proxy.wire.hs2 import FETCH_RESULTS, GET_OPERATION_STATUS, asks_for_rows, encode_still_running
+from proxy.wire.hs2 import FETCH_RESULTS, GET_OPERATION_STATUS, GET_RESULT_SET_METADATA, asks_for_rows
 from proxy.wire.kinds import MessageType
 from proxy.wire.messages import Message
 from proxy.wire.replies import expect_reply
 
+# Calls about an operation whose replies may tell of its answer.
+ASKING_CALLS: Final = frozenset({GET_OPERATION_STATUS, GET_RESULT_SET_METADATA, FETCH_RESULTS})
+
 # Replies that are read are small: handles, a state, an error with its stack trace. But Spark says the text of a
 # statement three times in an error, and what may be run again is up to 256 KB long and 128 KB more once rewritten.
 WATCHED_REPLY_BYTES_MAX: Final = 2 * 1024 * 1024
-
-
-@dataclass(frozen=True)
-class FirstFailure:
-    """A rewritten statement has failed, and its client does not know it yet."""
-
-    execution: Execution
-    message: str = field(repr=False)
-    # The client's call whose reply says so; None where that is the statement's own.
-    call: Message | None
-    reply: bytes = field(repr=False)
 
 
 class Calls:
@@ -52,8 +44,7 @@ class Calls:
         self.framing = framing
         self.own = OwnOperation()
         self._executions = executions
-        self._clock = clock
-        self._rerun_within_s = rerun_within_s
+        self._policy = FallbackPolicy(executions, clock, rerun_within_s)
         # Beside each call that the follower waits for and that is the client's to have read.
         self._watched: deque[Watched] = deque()
 
@@ -74,13 +65,13 @@ class Calls:
         return self._expect(Handling.KEEP if keeps else Handling.WATCH, message, Watched(None, execution))
 
     def ask_about(self, message: Message) -> SendBackend:
-        """Make a call of the client for an operation's state or rows."""
+        """Make a call of the client for an operation's state, columns or rows."""
         actual, execution = self._executions.resolve(message)
-        if message.header.name == FETCH_RESULTS and not _tells_an_end(message, execution):
+        if not tells_of_answer(message, execution):
             return self.relay(actual)
         if execution is None:
             return self._expect(Handling.WATCH, actual, Watched(message))
-        keeps = execution.may_fail_yet or execution.is_rerunning
+        keeps = execution.is_judged
         watched = Watched(message, execution, execution.operation)
         return self._expect(Handling.KEEP if keeps else Handling.WATCH, actual, watched)
 
@@ -96,7 +87,7 @@ class Calls:
         room = self.replies.pending_count + len(calls) <= PENDING_CALLS_MAX
         return [self.ask(call) for call in calls] if room else []
 
-    def read(self, end: ReplyEnd, *, may_rerun: bool) -> list[Command] | FirstFailure:
+    def read(self, end: ReplyEnd, *, is_last: bool) -> list[Command] | Fallback:
         """The reply to a watched call has ended. Raises RemoteProtocolError or IncompleteError."""
         watched, name = self._watched.popleft(), end.call.name
         if end.raw is None:
@@ -106,14 +97,30 @@ class Calls:
         header = expect_reply(end.raw, name, end.call.seqid)
         if header.type is not MessageType.REPLY:
             return forward + self.observer.note_unread(watched, name)
-        execution = watched.execution
-        failure = failure_of(end.raw, header) if end.call.handling is Handling.KEEP else None
-        if failure is not None and execution is not None:
-            if name == GET_OPERATION_STATUS and watched.is_superseded:
-                return [SendClient(self.framing.to_client(encode_still_running(header.seqid)))]
-            if may_rerun and self._may_be_rerun(execution, failure):
-                return FirstFailure(execution, failure, watched.message, end.raw)
+        if end.call.handling is Handling.KEEP and watched.execution is not None:
+            reply = Reply(end.raw, header, watched.message, is_superseded=watched.is_superseded, is_last=is_last)
+            judgement = self._policy.judge(watched.execution, reply)
+            if isinstance(judgement, Answer):
+                return self._answer(watched.execution, judgement)
+            if judgement is not None:
+                return judgement
         return forward + self.observer.note_reply(watched, end.raw, header, end.calls_since)
+
+    def close_orphan(self, found: Answer | Fallback) -> list[Command]:
+        """Close the operation that a judgement leaves behind."""
+        return [] if found.orphan is None else [self.ask(close_orphan(found.orphan))]
+
+    def may_pass_overlong(self) -> bool:
+        """Whether the reply that begins now, too long to be kept, may pass: it has the rows of an answer."""
+        if not self._watched:
+            # The connection has ended, or nothing is read any more.
+            return True
+        watched = self._watched[0]
+        return watched.execution is None or not (watched.is_superseded or watched.execution.is_overtaken())
+
+    def _answer(self, execution: Execution, judged: Answer) -> list[Command]:
+        told = self.observer.note_refused(execution) if execution.is_withheld else []
+        return [SendClient(self.framing.to_client(judged.reply)), *self.close_orphan(judged), *told]
 
     def unforwarded(self, end: ReplyEnd) -> bytes:
         """What the client has not been sent of a reply that was watched."""
@@ -130,10 +137,6 @@ class Calls:
                 told += self.observer.note_unread(watched, "")
         return told
 
-    def _may_be_rerun(self, execution: Execution, failure: str) -> bool:
-        room = self._executions.has_room_for_a_rerun()
-        return room and execution.may_be_rerun(self._clock(), failure, self._rerun_within_s)
-
     def _expect(self, handling: Handling, sent: Message, watched: Watched) -> SendBackend:
         header = sent.header
         self.replies.expect(PendingCall(handling, header.name, header.seqid, WATCHED_REPLY_BYTES_MAX))
@@ -144,5 +147,12 @@ class Calls:
         return SendBackend(self.framing.to_backend(message))
 
 
-def _tells_an_end(fetch: Message, execution: Execution | None) -> bool:
-    return execution is not None and execution.ends_with_rows and asks_for_rows(fetch)
+def tells_of_answer(call: Message, execution: Execution | None) -> bool:
+    """Whether the reply to a call for an operation's state, columns or rows has to be read."""
+    match call.header.name:
+        case name if name == FETCH_RESULTS:
+            is_looked_at = execution is not None and (execution.ends_with_rows or execution.is_judged)
+            return is_looked_at and asks_for_rows(call)
+        case name if name == GET_RESULT_SET_METADATA:
+            return execution is not None and execution.is_judged
+    return True

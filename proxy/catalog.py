@@ -16,6 +16,7 @@ from proxy import iceberg_tables
 from proxy.config import CatalogSection
 from proxy.queries import Query, QueryResult, Rows
 from proxy.writes import Fence, WriteLog
+from proxy.writing import Tables
 from rewriter import Column, TableFacts, TableKind, TableName, ViewText
 
 _BYTES_MAX = 16 * 1024 * 1024  # DESCRIBE of the widest tables, or 200,000 partition names of 80 bytes
@@ -203,6 +204,8 @@ class Described:
     name: TableName
     facts: TableFacts | None
     identity: tuple[str, ...] = ()
+    # Whether it was not said in time.
+    is_late: bool = False
 
 
 def read_identity(result: QueryResult) -> tuple[str, ...]:
@@ -276,6 +279,11 @@ class FactsCache:
             if len(self._entries) >= self.settings.tables_max:
                 del self._entries[next(iter(self._entries))]
             self._entries[described.name] = (self.clock() + self.settings.facts_ttl_s, described)
+
+    def forget_written(self, tables: Tables) -> None:
+        """Forget what a statement writes: its size, its current snapshot. What the names mean stays."""
+        with self._lock:
+            self._entries = {name: entry for name, entry in self._entries.items() if not tables.hold(name)}
 
     def clear(self) -> None:
         """Forget everything: a session ran a statement that may have changed what names mean."""

@@ -23,8 +23,9 @@ from proxy.backends.assembly import known_backends, registration, upkeep
 from proxy.backends.upkeep import Upkeep
 from proxy.client import BackendError
 from proxy.config import Config, ConfigError, address, load
-from proxy.explain import ExplainView, text
+from proxy.explain import ExplainView
 from proxy.explain_statement import ExplainingSession
+from proxy.explain_text import text
 from proxy.open_files import make_room
 from proxy.patience import Keepalive, Limits
 from proxy.proxy_users import ProxyUsers

@@ -6,25 +6,30 @@ returns what came of it. Whoever holds the connection drives it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from proxy.asking import Asking, Listed, Queries
 from proxy.config import RewriteSection
 from proxy.decision import Decision, Terms
+from proxy.executions import RERUN_CALL_BYTES_MAX
 from proxy.gate import Opinion, Subject
 from proxy.iceberg_layout import FileCounts
 from proxy.key_questions import KeyAnswers
 from proxy.listings import SessionListings
 from proxy.narrowable import facts_of, has_own_filters_alone, narrowable, spares_too_little
+from proxy.read_set import ReadSet
 from proxy.shared import Shared
 from proxy.timings import Timings
 from proxy.ward import Kind, PutAside
 from proxy.writes import Fence
+from proxy.writing import Targets, tables_written, words_in
 from rewriter import (
     Limits,
     Plan,
     Question,
+    Rewrite,
     Rule,
     SkipReason,
     Statement,
@@ -39,6 +44,9 @@ from rewriter.shape import shape
 from rewriter.splits import GroupLimits
 from rewriter.statement import depends_on_quoting
 
+# What a call holds beside the statement: a handle, settings and the fields' own bytes.
+_CALL_BYTES: Final = 1024
+
 
 class Decider:
     """What one client session knows of its tables and settings, and what it decides by that."""
@@ -50,11 +58,32 @@ class Decider:
         self.listings = SessionListings(shared.clock)
 
     def forget(self, sql: str, state: bytes | None) -> None:
-        """A statement passes that may change what names and settings mean, and which partitions there are."""
+        """A statement passes that may change what names and settings mean, and which partitions there are.
+
+        One that says what it writes changes that alone: what it reads is as it was.
+        """
         self._asking.enter(state)
-        words = self._shared.lists.forget_named_in(sql)
-        self._asking.forget(words)
-        self._shared.gate.cold(words)
+        tables = tables_written(sql)
+        if isinstance(tables, Targets):
+            names = tables.names
+            self._asking.forget_written(tables)
+        else:
+            names = words_in(sql)
+            self._asking.forget(names)
+        self._shared.lists.forget(names)
+        self._shared.gate.cold(names)
+
+    def look_up_written(self, sql: str, state: bytes | None) -> Queries[None]:
+        """See whether what a statement writes is a table, where it could as well be a view of one."""
+        tables = tables_written(sql)
+        if isinstance(tables, Targets) and tables.maybe_views:
+            self._asking.enter(state)
+            yield from self._asking.look_up(tables.maybe_views)
+
+    def is_table(self, name: TableName, state: bytes | None) -> bool:
+        """Whether a name is known to be that of a table, and of no view."""
+        self._asking.enter(state)
+        return self._asking.is_table(name)
 
     def forget_own(self) -> None:
         """The session has changed, and what it was told while its state was like that of no other may be wrong."""
@@ -135,8 +164,8 @@ class Decider:
         if self._has_file_index and self.may_narrow(sql, terms.state) and not may_have_a_join(sql):
             _ = yield from self._asking.indexed(timings)
         statement = yield from self._read(sql, terms.state, self._shared.config.rewrite)
-        if not isinstance(statement, SkipReason) and terms.has_search_path:
-            statement = SkipReason.SEARCH_PATH
+        if not isinstance(statement, SkipReason):
+            statement = _refusal(sql, terms) or statement
         if isinstance(statement, SkipReason):
             return Decision(sql, skip=statement, timings=timings)
         subject = Subject(terms.scope, shape(statement))
@@ -182,14 +211,13 @@ class Decider:
         grouped = planned.wants_packings(answers) if for_splits else ()
         packings = yield from self._asking.packings(grouped, files, timings)
         result = apply(planned, answers, limits, self._asking.costs(listed), files, packings=packings)
-        changing = {name for question in answers for name in question.tables}
-        if skip is None and (not fence.holds(changing) or _may_be_torn(planned, known.reads, fence)):
-            skip = SkipReason.SMALL_SIDE_WRITTEN
-        if skip is None and fence.changed_columns(planned.names):
-            skip = SkipReason.TABLES_UNSETTLED
+        asked = frozenset(_tables_read(answers))
+        read_set = ReadSet(fence, asked, frozenset(known.reads), planned.names)
+        skip = skip or read_set.skip()
         if skip is None and terms.knobs.cost_gate and has_own_filters_alone(planned) and spares_too_little(result):
             skip = result.skip or SkipReason.FEW_FILES
-        return replace(known, skip=skip or result.skip, rewrite=result, partitions=_indexes(listed))
+        skip = skip or result.skip or _hindrance(planned, answers, result)
+        return replace(known, skip=skip, rewrite=result, partitions=_indexes(listed), read_set=read_set)
 
     def _left_alone(self, subject: Subject, terms: Terms) -> tuple[SkipReason | None, Opinion | None]:
         """Why a statement is left alone before anything is asked of the backend, and what the cost gate says."""
@@ -234,15 +262,28 @@ class Decider:
         return read(sql, chars_max=settings.statement_chars_max, has_file_index=has_index)
 
 
-def _may_be_torn(planned: Plan, reads: Collection[TableName], fence: Fence) -> bool:
-    """Whether the statement may see a write of one table, and not an earlier one of a table at a named snapshot.
+def _tables_read(answers: KeyAnswers) -> set[TableName]:
+    """The tables that keys were read from."""
+    asked = (question for question, keys in answers.items() if keys is not SkipReason.SMALL_SIDE_WRITTEN)
+    return {name for question in asked for name in question.tables}
 
-    Snapshots are asked for one after the other, and what is read as it is comes last, after the keys. A write of
-    one table alone is either seen or not, as if the statement had started later or sooner.
-    """
-    if fence.holds(reads):
-        return False
-    return len({name.unversioned for name in fence.written(planned.names)}) > 1
+
+def _hindrance(planned: Plan, answers: KeyAnswers, result: Rewrite) -> SkipReason | None:
+    """Why a statement in which nothing is narrowed may be the next time: the scans have other reasons, or none."""
+    if result.text != planned.statement.original:
+        return None
+    if SkipReason.SMALL_SIDE_WRITTEN in answers.values():
+        return SkipReason.SMALL_SIDE_WRITTEN
+    return SkipReason.DESCRIPTION_LATE if planned.late else None
+
+
+def _refusal(sql: str, terms: Terms) -> SkipReason | None:
+    """Why a statement is left alone on these terms, whatever it says."""
+    if terms.has_search_path:
+        return SkipReason.SEARCH_PATH
+    # Its call is kept until its answer is there, to be made again if that is out of date.
+    call_bytes = len(sql.encode(errors="surrogatepass")) + _CALL_BYTES
+    return SkipReason.TOO_LARGE_TO_REPEAT if call_bytes > RERUN_CALL_BYTES_MAX else None
 
 
 def _indexes(listed: Mapping[TableName, Listed]) -> dict[TableName, PartitionIndex]:

@@ -22,7 +22,7 @@ QUICK_CHARS_MAX: Final = 2_000
 # What begins a statement that only reads. Others make a session forget what it knows, which may take a while.
 _QUICK_WORDS: Final = frozenset({"select", "with", "values", "show", "describe", "desc"})
 
-_RERUN = frozenset({End.RESCUED, End.FAILED_TWICE})
+_RERUN = frozenset({End.RESCUED, End.OVERTAKEN, End.FAILED_TWICE})
 
 
 def rule_at_once(session: OpenSession, statement: str, connection: str) -> Ruling | None:
@@ -66,7 +66,7 @@ async def rule(
     pool: Executor,
     connection: str,
 ) -> Ruling:
-    """What the session rules; that the statement goes on as it came, where it fails to."""
+    """What the session rules; that the statement goes on as it came, where it fails to. Called in its turn."""
     loop = asyncio.get_running_loop()
 
     def unclaimed(ruling: Ruling) -> None:
@@ -75,8 +75,7 @@ async def rule(
             loop.call_soon_threadsafe(tell, ruling, Ending(End.UNSENT, 0.0), connection)
 
     try:
-        async with session.turn:
-            ruling = await drive(session.port.rewrite(statement), answer, pool, unclaimed)
+        ruling = await drive(session.port.rewrite(statement), answer, pool, unclaimed)
         ruling.text.encode()
     except Exception as error:  # noqa: BLE001 - whatever goes wrong, the statement goes on as it came
         _log_failed_rewrite(connection, error)
@@ -96,7 +95,7 @@ def pass_on(port: SessionPort, statement: str) -> Ruling:
 def tell(ruling: Ruling, ending: Ending, connection: str) -> None:
     """Tell whoever ruled how the statement ended. Its message may quote the statement, so it is not logged."""
     if ending.end in _RERUN:
-        log.warning("%s: a statement %s; it took %.3f s to fail", connection, ending.end.value, ending.seconds)
+        log.warning("%s: a statement %s; its first run took %.3f s", connection, ending.end.value, ending.seconds)
     try:
         ruling.ended(ending)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong there, the connection goes on

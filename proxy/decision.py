@@ -11,6 +11,7 @@ from proxy.key_questions import Memory
 from proxy.knobs import Knobs
 from proxy.listings import SessionListings
 from proxy.narrowable import has_own_filters_alone
+from proxy.read_set import ReadSet
 from proxy.snapshots import Scanned
 from proxy.timings import Timings
 from proxy.ward import PutAside
@@ -49,6 +50,8 @@ class Decision:
     skip: SkipReason | None = None
     plan: Plan | None = None
     rewrite: Rewrite | None = None
+    # What the rewrite rests on; None where there is none.
+    read_set: ReadSet | None = None
     # The partitions of facts that have reducers, where they could be listed. Only explain asks for all of them.
     partitions: Mapping[TableName, PartitionIndex] = field(default_factory=dict)
     timings: Timings = field(default_factory=Timings)
@@ -82,6 +85,12 @@ class Decision:
         """Whether the statement is known to write nothing."""
         return self.plan is not None and self.plan.statement.only_reads
 
+    @property
+    def _was_spared(self) -> bool:
+        """Whether it was left alone before it was asked for keys."""
+        is_written = self.skip is SkipReason.SMALL_SIDE_WRITTEN and self.timings.key_queries_s == 0.0
+        return is_written or self.skip is SkipReason.NOT_WORTH_IT
+
     def run(self, listings: SessionListings) -> Run | None:
         """What the cost gate learns from the statement's end in its session; None where there is nothing."""
         if self.subject is None or self.plan is None:
@@ -89,9 +98,12 @@ class Decision:
             return Run(self.subject, Way.DIRECT, listings) if self.subject is not None else None
         if has_own_filters_alone(self.plan):
             return None
+        if self.skip is SkipReason.DESCRIPTION_LATE:
+            # It says nothing of the statement, and its facts are not known.
+            return None
         asked_s = self.timings.catalog_s + self.timings.key_queries_s
-        if not self.is_narrowed and (asked_s == 0.0 or self.skip is SkipReason.NOT_WORTH_IT):
-            # Where its facts are too small, no keys were asked for.
+        if not self.is_narrowed and (asked_s == 0.0 or self._was_spared):
+            # Where its facts are too small or a small side is being written, no keys were asked for.
             return Run(self.subject, Way.DIRECT, listings, facts=self.facts) if self.facts else None
         way = Way.NARROWED if self.is_narrowed else Way.IN_VAIN
         # What is fetched once for all statements is no price of this one.

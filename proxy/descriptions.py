@@ -23,6 +23,7 @@ from proxy.config import CatalogSection
 from proxy.file_lists import FileLists
 from proxy.iceberg_tables import as_named, at_version
 from proxy.known import Known
+from proxy.late import is_late
 from proxy.queries import Query, QueryResult
 from rewriter import TableFacts, TableKind, TableName
 
@@ -37,12 +38,14 @@ def describe(name: TableName, known: Known, files: FileLists, settings: CatalogS
     answer = yield describe_query(name, settings)
     facts = read_description(answer)
     if facts is None:
-        return Described(name, None)
+        return Described(name, None, is_late=is_late(answer))
     if facts.kind is TableKind.TABLE:
         facts = yield from with_indexed(as_named(facts, name), known, files)
     if facts.kind is TableKind.TABLE or facts.view is not None:
         return Described(name, facts, read_identity(answer))
     answer = yield view_text_query(name, settings)
+    if is_late(answer):
+        return Described(name, None, is_late=True)
     return Described(name, replace(facts, view=read_view_text(answer)))
 
 
@@ -61,6 +64,8 @@ def _version(name: TableName, known: Known, files: FileLists, settings: CatalogS
         described = yield from describe(name.unversioned, known, files, settings)
     facts = described.facts
     if facts is None or facts.kind is not TableKind.TABLE:
-        return Described(name, None)
-    columns = read_columns((yield columns_query(name, settings)))
-    return Described(name, at_version(facts, columns, name.snapshot_id) if columns else None)
+        return Described(name, None, is_late=described.is_late)
+    answer = yield columns_query(name, settings)
+    columns = read_columns(answer)
+    at = at_version(facts, columns, name.snapshot_id) if columns else None
+    return Described(name, at, is_late=is_late(answer))

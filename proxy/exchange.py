@@ -10,23 +10,22 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from proxy.calls import WATCHED_REPLY_BYTES_MAX
+from proxy.calls import ASKING_CALLS, WATCHED_REPLY_BYTES_MAX, tells_of_answer
 from proxy.commands import Command
 from proxy.executions import Execution, Executions
+from proxy.fallback import Answer as Judged
+from proxy.fallback import Fallback, FallbackPolicy, close_orphan, refusal
+from proxy.fallback import Reply as JudgedReply
 from proxy.guard import CATALOG_CALLS, Guard
 from proxy.held import passing
-from proxy.observer import Observer, Watched, failure_of
+from proxy.observer import Observer, Watched
 from proxy.operation import Call, Reply
 from proxy.reruns import Rerun, rerun
 from proxy.wire.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.framing import Framing
 from proxy.wire.hs2 import (
     EXECUTE_STATEMENT,
-    FETCH_RESULTS,
-    GET_OPERATION_STATUS,
     OPEN_SESSION,
-    asks_for_rows,
-    encode_still_running,
 )
 from proxy.wire.kinds import Kind, MessageType
 from proxy.wire.messages import CALL_VALUES_MAX, Message
@@ -40,7 +39,6 @@ Steps: TypeAlias = Generator[Call, Reply, Answer]
 
 _NOT_READ: Final = 0
 _UNFRAMED: Final = Framing(client=False, backend=False)
-_ASKED: Final = frozenset({GET_OPERATION_STATUS, FETCH_RESULTS})
 
 
 def message_of(body: bytes) -> Message:
@@ -93,7 +91,7 @@ class Exchange:
         self._observer = memory.observer
         self._executions = executions
         self._clock = terms.clock
-        self._rerun_within_s = terms.rerun_within_s
+        self._policy = FallbackPolicy(executions, terms.clock, terms.rerun_within_s)
         self._note = note
 
     def execute(self, sent: Message, execution: Execution | None) -> Steps:
@@ -105,7 +103,7 @@ class Exchange:
         """Make any other call, or execute a statement that cannot be read."""
         # By its name alone, as the server goes by: it does not mind what type of message a call says it is.
         name = message.header.name
-        if name in _ASKED:
+        if name in ASKING_CALLS:
             return (yield from self._ask_about(message))
         if name == OPEN_SESSION or name in CATALOG_CALLS:
             return (yield from self._watch(message, Watched(message)))
@@ -134,7 +132,7 @@ class Exchange:
 
     def _ask_about(self, message: Message) -> Steps:
         actual, execution = self._executions.resolve(message)
-        if message.header.name == FETCH_RESULTS and not _tells_an_end(message, execution):
+        if not tells_of_answer(message, execution):
             return (yield from _unread(actual))
         operation = None if execution is None else execution.operation
         return (yield from self._watch(actual, Watched(message, execution, operation)))
@@ -143,8 +141,7 @@ class Exchange:
         name, changes = sent.header.name, self._memory.changes
         raw = yield Call(name, sent.header.seqid, sent.raw, WATCHED_REPLY_BYTES_MAX)
         if raw is None:
-            self._note(self._observer.note_unread(watched, name))
-            return None
+            return self._overlong(sent.header, watched)
         try:
             header = expect_reply(raw, name, sent.header.seqid)
             if header.type is MessageType.REPLY:
@@ -157,25 +154,40 @@ class Exchange:
 
     def _read(self, raw: bytes, header: Header, watched: Watched, changes_since: int) -> Steps:
         execution = watched.execution
-        failure = None if execution is None else failure_of(raw, header)
-        if failure is not None and execution is not None:
-            if header.name == GET_OPERATION_STATUS and watched.is_superseded:
-                return encode_still_running(header.seqid)
-            if self._may_be_rerun(execution, failure):
-                return (yield from self._run_again(execution, failure, watched.message, raw))
+        if execution is not None and execution.is_judged:
+            reply = JudgedReply(raw, header, watched.message, is_superseded=watched.is_superseded, is_last=True)
+            judgement = self._policy.judge(execution, reply)
+            if isinstance(judgement, Judged):
+                return (yield from self._answer(execution, judgement))
+            if judgement is not None:
+                return (yield from self._run_again(judgement))
         self._note(self._observer.note_reply(watched, raw, header, changes_since))
         return raw
 
-    def _may_be_rerun(self, execution: Execution, failure: str) -> bool:
-        room = self._executions.has_room_for_a_rerun()
-        return room and execution.may_be_rerun(self._clock(), failure, self._rerun_within_s)
+    def _answer(self, execution: Execution, judged: Judged) -> Steps:
+        if execution.is_withheld:
+            self._note(self._observer.note_refused(execution))
+        yield from _close(judged)
+        return judged.reply
 
-    def _run_again(self, execution: Execution, failure: str, call: Message | None, raw: bytes) -> Steps:
-        """What was sent has failed, and its client does not know yet: see `proxy.reruns`."""
-        own_call = execution.rerun(self._clock(), failure)
+    def _overlong(self, header: Header, watched: Watched) -> Answer:
+        """A reply is too long to be read: only rows are."""
+        execution = watched.execution
+        if execution is not None and (watched.is_superseded or execution.is_overtaken()):
+            return refusal(header)
+        self._note(self._observer.note_unread(watched, header.name))
+        return None
+
+    def _run_again(self, found: Fallback) -> Steps:
+        """A rewritten statement has failed or was overtaken: see `proxy.reruns`."""
+        execution, call = found.execution, found.call
+        own_call = execution.rerun(self._clock(), found.failure)
         if call is None:
+            execution.succeeded_by(None)
+            yield from _close(found)
             return (yield from self._watch(own_call, Watched(None, execution)))
-        run = Rerun(execution, call, raw, rerun(self._executions, execution, own_call, call, raw))
+        steps = rerun(self._executions, execution, own_call, call, found.refusal)
+        run = Rerun(execution, call, found.refusal, steps)
         reply: Reply = None
         try:
             while (step := run.advance(reply)) is not None:
@@ -200,5 +212,7 @@ def _unread(message: Message) -> Steps:
     return None
 
 
-def _tells_an_end(fetch: Message, execution: Execution | None) -> bool:
-    return execution is not None and execution.ends_with_rows and asks_for_rows(fetch)
+def _close(found: Judged | Fallback) -> Generator[Call, Reply, None]:
+    """Close the operation that a judgement leaves behind."""
+    if found.orphan is not None:
+        yield close_orphan(found.orphan)

@@ -32,9 +32,12 @@ MESSAGE_CHARS_MAX: Final = 2_000
 
 
 @dataclass(frozen=True)
-class _Failure:
+class _FirstRun:
+    """How the first run of a statement ended."""
+
     seconds: float
-    message: str = field(repr=False)
+    # The failure's message; None where it was overtaken.
+    message: str | None = field(repr=False)
 
 
 @dataclass(eq=False)
@@ -49,11 +52,17 @@ class Execution:
     own_call: Message | None
     # The operation on the backend: of a statement that was run again, the second one.
     operation: OperationHandle | None = field(default=None, repr=False)
-    # The failure of the first run, once there is a second.
-    _first: _Failure | None = None
+    # The end of the first run, once there is a second.
+    _first: _FirstRun | None = None
     # When it finished, where its first rows may still bring an error.
     _finished_s: float | None = None
     is_rerunning: bool = False
+    # Whether its premises are still to be looked at: it is rewritten, and the client knows of no answer yet.
+    is_unsettled: bool = False
+    # The client knows its columns: it was analysed in the session state for which it was rewritten.
+    has_shown_columns: bool = False
+    # It was overtaken: nothing of what its operation has is let out.
+    is_withheld: bool = False
     # Somebody cancelled or closed it, maybe on another connection.
     is_stopped: bool = False
     # Somebody closed it, or its session. An operation that it gets after that, run again, is nobody's.
@@ -66,32 +75,60 @@ class Execution:
         return self.own_call is not None
 
     @property
+    def is_judged(self) -> bool:
+        """Whether replies about it are kept back until they have been judged: see `proxy.fallback`."""
+        return self.may_fail_yet or self.is_rerunning or self.is_unsettled or self.is_withheld
+
+    @property
     def ends_with_rows(self) -> bool:
         """Whether its first rows tell its end: Spark may compute them as they are fetched, and fail then."""
         return not self.is_over and (self._first is not None or self._finished_s is not None)
 
-    def may_be_rerun(self, now: float, message: str, within_s: float) -> bool:
+    def may_fall_back(self, now: float, message: str, within_s: float) -> bool:
         """Whether a failure with this message, seen now, is kept from the client, and the statement run again."""
-        if not (self.may_fail_yet and self.ruling.means_the_same()):
+        return self.may_be_repeated() and (now - self.sent_at <= within_s or self.is_out_of_date(message))
+
+    def may_be_repeated(self) -> bool:
+        """Whether the statement as it came may be run now in the place of this run.
+
+        As long as the client knows nothing of the answer, the statement may as well have been analysed only now.
+        Afterwards it has to mean what it meant: another statement may have changed names and settings.
+        """
+        if not self.may_fail_yet:
             return False
+        may_start_late = self._finished_s is None and not self.has_shown_columns
+        return may_start_late or self.ruling.premises.is_session_unchanged()
+
+    def is_out_of_date(self, message: str) -> bool:
+        """Whether a failure's message is that of the check in the statement: its keys had changed."""
         rerun_on = self.ruling.rerun_on
-        return now - self.sent_at <= within_s or (rerun_on != "" and rerun_on in message)
+        return self._first is None and rerun_on != "" and rerun_on in message
+
+    def is_overtaken(self) -> bool:
+        """Whether the answer that is there now may be one that Spark could never have given."""
+        if self.is_withheld or not self.is_unsettled:
+            return self.is_withheld
+        premises = self.ruling.premises
+        is_same_session = self.has_shown_columns or premises.is_session_unchanged()
+        return not (is_same_session and premises.are_tables_unchanged())
 
     def finished(self, now: float) -> list[StatementEnded]:
-        """The backend said that it finished."""
+        """The backend said that it finished, and the client may know."""
+        self.is_unsettled = False
         if not self.may_fail_yet:
-            return self._over(End.FINISHED if self._first is None else End.RESCUED, now - self.sent_at)
+            return self._over(self._good_end, now - self.sent_at)
         if self._finished_s is None:
             self._finished_s = now - self.sent_at
         return []
 
     def rows_came(self, now: float) -> list[StatementEnded]:
         """Its first rows are there: what fails from here on, the client has seen some of."""
-        end = End.FINISHED if self._first is None else End.RESCUED
-        return self._over(end, now - self.sent_at if self._finished_s is None else self._finished_s)
+        self.is_unsettled = False
+        return self._over(self._good_end, now - self.sent_at if self._finished_s is None else self._finished_s)
 
     def failed(self, now: float, message: str) -> list[StatementEnded]:
         """It failed, and the client is told so."""
+        self.is_unsettled = False
         return self._over(End.FAILED if self._first is None else End.FAILED_TWICE, now - self.sent_at, message)
 
     def gone(self, now: float) -> list[StatementEnded]:
@@ -102,13 +139,27 @@ class Execution:
         is_within_call = self.operation is None and not self.run_async
         return self._over(End.LOST if is_within_call else End.UNKNOWN, now - self.sent_at)
 
-    def rerun(self, now: float, message: str) -> Message:
-        """It failed and is run again. Returns the call to make."""
-        assert self.own_call is not None  # noqa: S101 - `may_rerun` has just said so
+    def rerun(self, now: float, failure: str | None) -> Message:
+        """It failed with that message, or was overtaken, and is run again. Returns the call to make."""
+        assert self.own_call is not None  # noqa: S101 - `may_be_repeated` has just said so
         call, self.own_call = self.own_call, None
-        self._first = _Failure(now - self.sent_at, message[:MESSAGE_CHARS_MAX])
+        if failure is not None and self.is_out_of_date(failure):
+            # It may stand far behind in what the server says.
+            failure = self.ruling.rerun_on
+        self._first = _FirstRun(now - self.sent_at, failure and failure[:MESSAGE_CHARS_MAX])
         self._finished_s = None
+        self.is_unsettled = False
         return call
+
+    def succeeded_by(self, operation: OperationHandle | None) -> None:
+        """The second run has this operation; None where it runs within its call."""
+        self.operation, self.is_rerunning, self.is_withheld = operation, False, False
+
+    @property
+    def _good_end(self) -> End:
+        if self._first is None:
+            return End.FINISHED
+        return End.OVERTAKEN if self._first.message is None else End.RESCUED
 
     def rerun_gave_up(self) -> list[StatementEnded]:
         """It could not be run again: the client is told of the first failure."""
@@ -119,8 +170,8 @@ class Execution:
             return []
         self.is_over = True
         self.own_call = None
-        told = self._first or _Failure(seconds, message[:MESSAGE_CHARS_MAX])
-        return [StatementEnded(self.ruling, Ending(end, told.seconds, told.message))]
+        told = self._first or _FirstRun(seconds, message[:MESSAGE_CHARS_MAX])
+        return [StatementEnded(self.ruling, Ending(end, told.seconds, told.message or ""))]
 
 
 class Executions:
@@ -136,12 +187,37 @@ class Executions:
         identifier = identifier_of(operation)
         if identifier is None:
             return execution.gone(now)
-        given_up = []
-        if len(self._open) >= self._executions_max:
-            given_up = self._open.pop(next(iter(self._open))).gone(now)
+        given_up = self._give_up_oldest(now) if len(self._open) >= self._executions_max else []
         execution.operation = operation
+        if execution.ruling.write is not None:
+            execution.ruling.write.operation = operation
         self._open[identifier] = execution
         return given_up
+
+    def _give_up_oldest(self, now: float) -> list[StatementEnded]:
+        """Forget one that is not rewritten, or of which the client knows the answer."""
+        for identifier, execution in self._open.items():
+            if not (execution.is_unsettled or execution.is_withheld):
+                del self._open[identifier]
+                return execution.gone(now)
+        return []
+
+    @property
+    def has_room_for_a_rewrite(self) -> bool:
+        """Whether one more statement can be watched until its premises have been looked at.
+
+        No more than half of the records may be of such statements, which are never given up.
+        """
+        return len(self._open) < self._executions_max // 2 or self._unsettled_count < self._executions_max // 2
+
+    @property
+    def has_unsettled(self) -> bool:
+        """Whether the answer of some statement must not be let out without a look."""
+        return self._unsettled_count > 0
+
+    @property
+    def _unsettled_count(self) -> int:
+        return sum(execution.is_unsettled or execution.is_withheld for execution in self._open.values())
 
     def resolve(self, message: Message) -> tuple[Message, Execution | None]:
         """The call to make in a call's place, and the execution that it is about if there is one."""
@@ -166,7 +242,7 @@ class Executions:
         new = identifier_of(operation)
         if old is None or new is None or not self._successors.add(old, new, execution.session):
             return False
-        execution.operation, execution.is_rerunning = operation, False
+        execution.succeeded_by(operation)
         if self._open.pop(old, None) is not None:
             self._open[new] = execution
         return True
@@ -181,7 +257,12 @@ class Executions:
                 execution.is_closed = True
 
     def drop(self, execution: Execution) -> None:
-        """Its end has been told. A successor stays: the client still names the operation that it knows."""
+        """Its end has been told. A successor stays: the client still names the operation that it knows.
+
+        So does one that is withheld, until it is closed: its operation has an answer.
+        """
+        if execution.is_withheld:
+            return
         identifier = None if execution.operation is None else identifier_of(execution.operation)
         if identifier is not None and self._open.get(identifier) is execution:
             del self._open[identifier]

@@ -1,10 +1,6 @@
-"""A decision as the user sees it: the JSON of POST /explain and the text of `starpruner explain`."""
+"""A decision as the user sees it: the JSON of POST /explain."""
 
 from __future__ import annotations
-
-import re
-from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -43,6 +39,17 @@ class SplitsView(msgspec.Struct):
     after: int | None = None
 
 
+class NarrowingView(msgspec.Struct):
+    """What is inserted for a scan, and what that leaves to be read; null where it is not narrowed or not known."""
+
+    predicate: str | None
+    exact: bool | None
+    partitions: CountView
+    files: CountView
+    bytes: CountView
+    splits: SplitsView
+
+
 class IcebergView(msgspec.Struct):
     """An Iceberg table as it is now: what it is partitioned by, and how many files say which rows are deleted.
 
@@ -57,7 +64,10 @@ class IcebergView(msgspec.Struct):
 
 
 class ScanView(msgspec.Struct):
-    """A table reference and what was done to it. `skip_reason` is a stable code, `skip_sentence` says why."""
+    """A table reference and what was done to it. `skip_reason` is a stable code, `skip_sentence` says why.
+
+    Where the statement as a whole is left alone, nothing is done, and `would` has what could be.
+    """
 
     table: str
     alias: str
@@ -68,6 +78,7 @@ class ScanView(msgspec.Struct):
     files: CountView
     bytes: CountView
     splits: SplitsView
+    would: NarrowingView | None
     # Null of what is no Iceberg table, or cannot be narrowed.
     iceberg: IcebergView | None
     skip_reason: str | None
@@ -125,23 +136,39 @@ def _snapshots(decision: Decision) -> list[SnapshotView]:
 
 
 def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
-    reference, files, splits = outcome.scan.reference, outcome.files, outcome.splits
+    reference, found = outcome.scan.reference, _narrowing(outcome, decision)
+    is_left = outcome.predicate is not None and not decision.is_narrowed
+    skip = decision.skip if is_left else outcome.skip
     return ScanView(
         table=str(reference.name),
         alias=outcome.scan.alias,
         reducers=[
             _reducer(reducer, keys, decision.key_ages.get(reducer.key_query)) for reducer, keys in outcome.reducers
         ],
+        **msgspec.structs.asdict(_not_done(found) if is_left else found),
+        would=found if is_left else None,
+        iceberg=_iceberg(outcome, decision),
+        skip_reason=_code(skip),
+        skip_sentence=_sentence(skip),
+    )
+
+
+def _narrowing(outcome: ScanOutcome, decision: Decision) -> NarrowingView:
+    files, splits = outcome.files, outcome.splits
+    return NarrowingView(
         predicate=outcome.predicate,
         exact=outcome.exact,
         partitions=_partitions(outcome, decision),
         files=CountView(files.total, files.kept) if files is not None else CountView(),
         bytes=CountView(files.total_bytes, files.kept_bytes) if files is not None else CountView(),
         splits=SplitsView(splits.before, splits.after) if splits is not None else SplitsView(),
-        iceberg=_iceberg(outcome, decision),
-        skip_reason=_code(outcome.skip),
-        skip_sentence=_sentence(outcome.skip),
     )
+
+
+def _not_done(found: NarrowingView) -> NarrowingView:
+    """How many there are, of which nothing is left out."""
+    partitions, files, size = (CountView(count.total) for count in (found.partitions, found.files, found.bytes))
+    return NarrowingView(None, None, partitions, files, size, SplitsView())
 
 
 def _iceberg(outcome: ScanOutcome, decision: Decision) -> IcebergView | None:
@@ -198,86 +225,3 @@ def _timings(timings: Timings) -> dict[str, float]:
     catalog_s = timings.catalog_s + timings.files_s
     seconds = {"catalog": catalog_s, "key_queries": timings.key_queries_s, "total": timings.total_s}
     return {name: round(value * 1000, 1) for name, value in seconds.items()}
-
-
-def text(explained: ExplainView) -> str:
-    """The view as lines for a terminal."""
-    changed = "Rewritten:" if explained.changed else "Left as it is:"
-    lines = [changed, f"  {_without_files(explained.rewritten)}"]
-    if explained.skip_sentence is not None:
-        lines.append(f"  {explained.skip_sentence}")
-    if explained.reckoning is not None:
-        lines.append(f"  {explained.reckoning}")
-    lines += [f"  {sentence}" for sentence in explained.put_aside]
-    lines += [f"  {_snapshot_line(one)}" for one in explained.snapshots]
-    for scan in explained.scans:
-        lines += ["", *_scan_lines(scan)]
-    timings = ", ".join(f"{name.replace('_', ' ')} {ms:g} ms" for name, ms in explained.timings_ms.items())
-    return "\n".join([*lines, "", f"Time: {timings}"])
-
-
-def _snapshot_line(one: SnapshotView) -> str:
-    if one.snapshot_id is None:
-        return f"{one.table} is not read at a snapshot. {one.skip_sentence}"
-    return f"Keys of {one.table} are those of snapshot {one.snapshot_id}."
-
-
-def _scan_lines(scan: ScanView) -> list[str]:
-    name = scan.table if scan.alias == scan.table else f"{scan.table} AS {scan.alias}"
-    lines = [f"Scan of {name}"]
-    for reducer in scan.reducers:
-        lines += [
-            f"  reduced by   {reducer.join}",
-            f"  key query    {reducer.key_query}",
-            f"  keys         {_known(reducer.keys)}{_aged(reducer.keys_age_s)}",
-        ]
-    if scan.predicate is not None:
-        lines.append(f"  predicate    {_without_files(scan.predicate)}")
-    if scan.partitions.total is not None:
-        lines.append(f"  partitions   {_known(scan.partitions.kept)} of {scan.partitions.total} kept")
-    if scan.files.total is not None:
-        sizes = f"{_megabytes(scan.bytes.kept)} of {_megabytes(scan.bytes.total)}"
-        lines.append(f"  files        {_known(scan.files.kept)} of {scan.files.total} kept, {sizes}")
-    lines += _iceberg_lines(scan.iceberg) if scan.iceberg is not None else []
-    if scan.splits.before is not None:
-        lines.append(f"  splits       {scan.splits.before} before, {_known(scan.splits.after)} after")
-    if scan.skip_sentence is not None:
-        lines.append(f"  left alone   {scan.skip_sentence}")
-    return lines
-
-
-def _iceberg_lines(known: IcebergView) -> Iterator[str]:
-    """What of an Iceberg table is out of the ordinary."""
-    if known.partition_specs is not None and known.partition_specs > 1:
-        now = ", ".join(known.partitioned_by) or "nothing"
-        yield f"  partitioning by {now} now; files of {known.partition_specs} partition specs"
-    if known.delete_files:
-        yield f"  deletes      {known.delete_files} files, {_megabytes(known.delete_bytes)}, of the whole table"
-
-
-# What a file hint lists (`rewriter.file_hint`): literals behind a comparison with parts of `_metadata`.
-_LITERAL = r"(?:'[^']*'|CAST\(X'[0-9A-F]*' AS STRING\)|-?[0-9]+L?)"
-_COMPARED = r"(_metadata\.file_size|_metadata\.file_modification_time\)|AS STRING\)\))"
-_LISTED = re.compile(rf"{_COMPARED} NOT IN \(({_LITERAL}(?:, {_LITERAL})*)\)")
-_A_LITERAL = re.compile(_LITERAL)
-
-
-def _without_files(sql: str) -> str:
-    """The text with how many files it skips in the place of what they are known by, which may be megabytes."""
-    return _LISTED.sub(_counted, sql)
-
-
-def _counted(found: re.Match[str]) -> str:
-    return f"{found[1]} NOT IN (.. {sum(1 for _ in _A_LITERAL.finditer(found[2]))} ..)"
-
-
-def _megabytes(size: int | None) -> str:
-    return "unknown" if size is None else f"{size / 1e6:,.1f} MB"
-
-
-def _aged(age_s: float | None) -> str:
-    return "" if age_s is None else f", read {age_s:g} s before"
-
-
-def _known(count: Any) -> str:
-    return "unknown" if count is None else str(count)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from proxy.decision import Decision
-from proxy.explain import text, view
+from proxy.explain import view
+from proxy.explain_text import text
 from proxy.queries import Query, QueryResult
-from proxy.rulings import Ruling
+from proxy.rulings import Ruling, WriteUnderWay
 from rewriter.keys import literal
 from rewriter.statement import COMMENT_OR_SPACE
 
@@ -34,6 +35,10 @@ class Deciding(Protocol):
 
     def untouched(self, sql: str) -> Ruling:
         """The statement goes on as it came."""
+        ...
+
+    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
+        """Rewritten statements that have to end before this one."""
         ...
 
     def closed(self) -> None:
@@ -62,6 +67,10 @@ class ExplainingSession:
     def untouched(self, sql: str) -> Ruling:
         """The statement goes on as it came."""
         return self._session.untouched(sql)
+
+    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
+        """Rewritten statements that have to end before this one."""
+        return self._session.writes_before(sql)
 
     def closed(self) -> None:
         """The session has ended."""

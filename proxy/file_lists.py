@@ -23,6 +23,7 @@ from proxy.file_index import (
 )
 from proxy.kept import Kept
 from proxy.known import Known, owner_of
+from proxy.late import believed_s
 from proxy.queries import Query, QueryResult, Rows
 from rewriter import TableFacts
 from rewriter.files import FileIndex
@@ -82,7 +83,8 @@ class FileLists:
             known.indexed = replace(stale, until=self._clock() + settings.query_deadline_s)
         answer = yield tables_query(settings)
         tables, now = read_tables(answer, settings.files_max), self._clock()
-        known.indexed = overview = Overview(settings.index, tables, now, now + settings.tables_ttl_s)
+        until = now + believed_s(answer, settings.tables_ttl_s)
+        known.indexed = overview = Overview(settings.index, tables, now, until)
         return overview
 
     def overview_at_hand(self, known: Known) -> Overview | None:
@@ -129,7 +131,7 @@ class FileLists:
             asked_at = self._clock()
             answer = yield files_query(key.table, self._settings)
             index = FileIndex.of_rows(answer.rows, type_names) if isinstance(answer, Rows) else None
-            until = self._clock() + self._settings.tables_ttl_s
+            until = self._clock() + believed_s(answer, self._settings.tables_ttl_s)
             self._fetched.put(key, _Fetched(index, overview.tables[key.table], type_names, asked_at, until))
             return index
 

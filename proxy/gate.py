@@ -156,7 +156,7 @@ class CostGate:
         elif ending.end is End.FINISHED:
             self._narrowed(run, inf)
             self._direct(run, ending.seconds)
-        elif ending.end is End.RESCUED:
+        elif ending.end in {End.RESCUED, End.OVERTAKEN}:
             self._narrowed(run, inf)
 
     def _narrowed(self, run: Run, run_s: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proxy.commands import StatementPassed
-from proxy.executions import RERUN_CALL_BYTES_MAX, Execution
+from proxy.executions import RERUN_CALL_BYTES_MAX, Execution, Executions
 from proxy.rulings import Ruling
 from proxy.wire.hs2 import (
     EXECUTE_STATEMENT,
@@ -29,19 +29,25 @@ class Held:
         """Its text."""
         return self.call.statement or ""
 
-    def with_text(self, text: str, message_bytes_max: int) -> Message:
-        """The call with another statement, or as it came where that would be too long to be sent."""
-        if text == self.call.statement:
+    def sent(self, ruling: Ruling, message_bytes_max: int, executions: Executions) -> Message:
+        """The call to make: with the ruling's text, or as it came.
+
+        It goes as it came where the other text would be too long to be sent, and where the statement could not be
+        run again although its ruling rests on that.
+        """
+        if ruling.text == self.call.statement:
             return self.message
-        raw = replace_statement(self.message.raw, self.call.span, text)
+        is_kept = len(self.message.raw) <= RERUN_CALL_BYTES_MAX and executions.has_room_for_a_rewrite
+        if ruling.may_rerun and not is_kept:
+            return self.message
+        raw = replace_statement(self.message.raw, self.call.span, ruling.text)
         return Message(self.message.header, raw) if len(raw) <= message_bytes_max else self.message
 
     def execution(self, ruling: Ruling, sent: Message, now: float) -> Execution:
         """The record of the statement that goes to the backend now."""
-        differs = sent is not self.message
-        keeps = ruling.may_rerun and differs and len(self.message.raw) <= RERUN_CALL_BYTES_MAX
-        own_call = self.message if keeps else None
-        return Execution(ruling, self.call.session, now, self.call.run_async, own_call)
+        may_rerun = ruling.may_rerun and sent is not self.message
+        own_call = self.message if may_rerun else None
+        return Execution(ruling, self.call.session, now, self.call.run_async, own_call, is_unsettled=may_rerun)
 
 
 def hold(message: Message) -> Held | None:

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 from proxy.config import FilesSection
 from proxy.kept import Kept
 from proxy.known import Known, owner_of
+from proxy.late import believed_s
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
 from rewriter import Plan, TableFacts, TableName
 from rewriter.catalog import Column, quoted
@@ -71,12 +72,16 @@ class IcebergFiles:
         with self._kept.alone(key) as is_alone:
             if not is_alone:
                 return None
-            index = yield from self._fetched(table, columns)
-            self._kept.put(key, _Listed(index, snapshot_id, self._clock() + self._settings.tables_ttl_s))
+            answer, columns = yield from self._fetched(table, columns)
+            index = _read(answer, columns)
+            until = self._clock() + believed_s(answer, self._settings.tables_ttl_s)
+            self._kept.put(key, _Listed(index, snapshot_id, until))
             return index
 
-    def _fetched(self, table: TableName, columns: tuple[Column, ...]) -> _Asking[FileIndex | None]:
-        """The files as the table tells of them, at the second try with less.
+    def _fetched(
+        self, table: TableName, columns: tuple[Column, ...]
+    ) -> _Asking[tuple[QueryResult, tuple[Column, ...]]]:
+        """The files as the table tells of them, by these columns or, at the second try, by fewer.
 
         To Spark a column of UUIDs is one of texts, and has no bounds: Iceberg 1.12 fails where they are asked
         for (a ClassCastException). What else it may reject, it rejects twice.
@@ -85,7 +90,7 @@ class IcebergFiles:
         rest = tuple(column for column in columns if column.type_name != "string")
         if isinstance(answer, QueryFailed) and answer.kind is FailureKind.REJECTED and rest and rest != columns:
             columns, answer = rest, (yield files_query(table, rest, self._settings))
-        return _read(answer, columns)
+        return answer, columns
 
     def _is_current(self, listed: _Listed, snapshot_id: int) -> bool:
         """Whether it need not be asked for again: a table that is written each second would else be, each time."""

@@ -51,13 +51,21 @@ class KeyQuestions:
     timings: Timings
 
     def answers(self, planned: Plan) -> _Asking[KeyAnswers]:
-        """The keys of all small sides, or why there are none."""
+        """The keys of all small sides, or why there are none.
+
+        Those of one that is being written are not asked for: a write that runs is seen by every fence.
+        """
         answers: KeyAnswers = {}
         while pending := planned.pending(answers):
             for question in pending:
-                remembered = self._remembered(question)
-                answers[question] = remembered if remembered is not None else (yield from self._asked(question))
+                answers[question] = yield from self._keys(question)
         return answers
+
+    def _keys(self, question: Question) -> _Asking[Keys | SkipReason]:
+        if not self.fence.holds(question.tables):
+            return SkipReason.SMALL_SIDE_WRITTEN
+        remembered = self._remembered(question)
+        return remembered if remembered is not None else (yield from self._asked(question))
 
     def _age_s(self, question: Question) -> float:
         """How old an answer may be; 0 where none is remembered."""

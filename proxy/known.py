@@ -15,9 +15,11 @@ from proxy.catalog import FactsCache
 from proxy.config import CatalogSection
 from proxy.file_index import Overview
 from proxy.in_vain import InVain
+from proxy.late import UNANSWERED_S, LateNames, is_late
 from proxy.packings import KnownPackings
 from proxy.queries import Query, QueryResult, Rows
 from proxy.writes import WriteLog, Writes
+from proxy.writing import Tables
 from rewriter import SkipReason
 
 T = TypeVar("T")
@@ -25,11 +27,10 @@ T = TypeVar("T")
 # A warehouse has some dozens of users at a time, each with a few tools and databases.
 STATES_MAX: Final = 200
 
+_OWNER_SQL: Final = "SELECT current_user()"
+
 # Until a key query is tried again whose answer was too long: tables change.
 _LONG_S: Final = 600.0
-# Until it is asked again what there was no answer to in time: which snapshot a name reads, what is set. A busy
-# server may have recovered by then, and meanwhile not each statement waits for as long as it may.
-UNANSWERED_S: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,10 @@ class Known:
     facts: FactsCache
     # Key queries whose answers were longer than they may be.
     too_long: InVain
-    # What was asked of snapshots without an answer.
+    # What was asked of snapshots, and of the session, without an answer.
     unanswered: InVain
+    # What was not described in time.
+    late: LateNames
     # How files are packed into splits.
     packings: KnownPackings
     # Whether quotes and backslashes mean what they mean by default.
@@ -67,14 +70,24 @@ class Known:
         self.default_quoting = None
         self.uncertainty = None
 
+    def forget_written(self, tables: Tables) -> None:
+        """These tables may be others from here on; names and settings mean what they meant."""
+        self.facts.forget_written(tables)
+        if tables.may_change_columns:
+            # By a replaced one, a table may be read in another format.
+            self.packings.forget()
+
 
 def owner_of(known: Known) -> Generator[Query, QueryResult, tuple[str, ...]]:
     """Whom the backend takes the session for; empty where it does not say."""
-    if known.owner is None:
+    if known.owner is None and not known.unanswered.holds(_OWNER_SQL):
         deadline_s = known.facts.settings.query_deadline_s
-        answer = yield Query("SELECT current_user()", rows_max=1, bytes_max=65_536, deadline_s=deadline_s)
-        known.owner = tuple(map(str, answer.rows[0])) if isinstance(answer, Rows) and answer.rows else ()
-    return known.owner
+        answer = yield Query(_OWNER_SQL, rows_max=1, bytes_max=65_536, deadline_s=deadline_s)
+        if is_late(answer):
+            known.unanswered.add(_OWNER_SQL)
+        else:
+            known.owner = tuple(map(str, answer.rows[0])) if isinstance(answer, Rows) and answer.rows else ()
+    return known.owner or ()
 
 
 class Knowledge:
@@ -96,8 +109,9 @@ class Knowledge:
 
     def of_nobody_else(self) -> Known:
         """For a session whose state is like that of no other."""
-        facts, clock = FactsCache(self.settings, self._clock, self._writes), self._clock
-        return Known(facts, InVain(clock, _LONG_S), InVain(clock, UNANSWERED_S), KnownPackings(clock))
+        facts, clock, settings = FactsCache(self.settings, self._clock, self._writes), self._clock, self.settings
+        late = LateNames(clock, settings.query_deadline_s, settings.facts_ttl_s)
+        return Known(facts, InVain(clock, _LONG_S), InVain(clock, UNANSWERED_S), late, KnownPackings(clock))
 
     def of(self, state: bytes) -> Known:
         """For the sessions of a state."""

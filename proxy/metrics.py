@@ -94,6 +94,11 @@ class Metrics:
         self._gate = Counter(
             "starpruner_gate_decisions", "What the cost gate said of statements.", ["opinion"], registry=registry
         )
+        self._overtaken_writes = Counter(
+            "starpruner_overtaken_writes",
+            "Rewritten statements that wrote while a table was written that their keys came from.",
+            registry=registry,
+        )
         self._shadows = Counter(
             "starpruner_shadow_comparisons",
             "Statements whose answer was compared with that of the rewritten one, by what came of it.",
@@ -115,6 +120,10 @@ class Metrics:
         for reason in (skip, *(scan.skip for scan in scans)):
             if reason is not None:
                 self._skips.labels(_label(reason)).inc()
+
+    def write_overtaken(self) -> None:
+        """A rewritten statement wrote while a table was written that its keys came from."""
+        self._overtaken_writes.inc()
 
     def ended(self, end: End, seconds: float, *, rewritten: bool) -> None:
         """A statement ended: one that was rewritten, or one that went as it came."""

@@ -11,7 +11,6 @@ from proxy.executions import Execution, Executions
 from proxy.finished import FinishedStatuses, key_of
 from proxy.guard import CATALOG_CALLS, Guard
 from proxy.handles import HandleKind
-from proxy.reruns import WAITING
 from proxy.wire import hs2
 from proxy.wire.framing import FRAMED, Framing
 from proxy.wire.hs2 import (
@@ -21,6 +20,7 @@ from proxy.wire.hs2 import (
     EXECUTE_STATEMENT,
     FETCH_RESULTS,
     GET_OPERATION_STATUS,
+    GET_RESULT_SET_METADATA,
     OperationHandle,
     OperationState,
     decode_configuration,
@@ -36,6 +36,9 @@ from proxy.wire.replies import (
     open_reply,
 )
 from proxy.wire.thrift import Header, Reader
+
+# An operation in one of these never has rows.
+_WITHOUT_ANSWER: Final = frozenset({OperationState.CANCELED, OperationState.CLOSED, OperationState.TIMEDOUT})
 
 _MAY_END_AN_OPERATION: Final = frozenset({EXECUTE_STATEMENT, CANCEL_OPERATION, CLOSE_OPERATION, CLOSE_SESSION})
 
@@ -97,6 +100,13 @@ class Observer:
                 return self._executed(reader, watched.execution)
             case hs2.FETCH_RESULTS:
                 return self._fetched(reader, watched.execution)
+            case hs2.GET_OPERATION_STATUS:
+                return self._told_state(reader, watched, raw, header, calls_since)
+        return []
+
+    def _told_state(
+        self, reader: Reader, watched: Watched, raw: bytes, header: Header, calls_since: int
+    ) -> list[Command]:
         reply = decode_state_reply(reader)
         # A call sent since may be one that ends the operation.
         if reply.state is OperationState.FINISHED and not calls_since and watched.message is not None:
@@ -108,12 +118,16 @@ class Observer:
     def note_unread(self, watched: Watched, name: str) -> list[Command]:
         """The reply to a watched call is too long to be read, is an exception, or will not be seen."""
         execution = watched.execution
-        if execution is None or name == GET_OPERATION_STATUS:
+        if execution is None or name in (GET_OPERATION_STATUS, GET_RESULT_SET_METADATA):
             return []
         if name == FETCH_RESULTS:
             self._executions.drop(execution)
             return [*execution.rows_came(self._clock())]
         return [*execution.gone(self._clock())]
+
+    def note_refused(self, execution: Execution) -> list[Command]:
+        """The answer of a statement was dropped, and the client has been told so."""
+        return [*execution.failed(self._clock(), "")]
 
     def _opened(self, reader: Reader, call: Message | None) -> list[Command]:
         reply = decode_session_reply(reader)
@@ -145,6 +159,9 @@ class Observer:
         if execution is None:
             return []
         now, status = self._clock(), decode_status_only(reader)
+        if not (status.ok or execution.ends_with_rows):
+            # Asked for too early.
+            return []
         told = execution.rows_came(now) if status.ok else execution.failed(now, status.message or "")
         self._executions.drop(execution)
         return [*told]
@@ -156,7 +173,8 @@ class Observer:
             told += execution.finished(now)
         elif state is OperationState.ERROR:
             told += execution.failed(now, message)
-        elif state is not None and state not in WAITING:
+        elif state in _WITHOUT_ANSWER:
+            execution.is_unsettled = False
             told += execution.gone(now)
         if execution.is_over:
             self._executions.drop(execution)
@@ -167,16 +185,3 @@ class Observer:
         if session is None:
             return []
         return [SessionClosed(session), *self._executions.sessions_ended([session], self._clock())]
-
-
-def failure_of(raw: bytes, header: Header) -> str | None:
-    """What a reply says of a statement's failure, or None where it tells of none.
-
-    Raises RemoteProtocolError or IncompleteError if it cannot be read.
-    """
-    reader = open_reply(raw, header)
-    if header.name == GET_OPERATION_STATUS:
-        reply = decode_state_reply(reader)
-        return reply.message or "" if reply.state is OperationState.ERROR else None
-    status = decode_status_only(reader)
-    return None if status.ok else status.message or ""

@@ -12,6 +12,7 @@ from enum import Enum
 from threading import Lock
 from typing import TypeAlias, TypeVar
 
+from proxy import late
 from proxy.queries import Query, QueryResult, Rows
 from rewriter import TableName
 from rewriter.files import FileIndex
@@ -127,7 +128,9 @@ def packings(
     generation, told = known.generation, known.packing()
     if told is None:
         told = ((yield from _ask_packing(deadline_s)),)
-        known.keep_packing(told[0], generation, believed_s)
+        # Where it was not told, a busy server may tell it soon.
+        told_s = believed_s if told[0] is not None else min(believed_s, late.UNANSWERED_S)
+        known.keep_packing(told[0], generation, told_s)
     packing = told[0]
     if packing is None:
         return {}
@@ -135,8 +138,9 @@ def packings(
     for name in sorted(names, key=str):
         reads = known.reads(name)
         if reads is None:
-            reads = read_plan((yield _query(f"EXPLAIN SELECT * FROM {name.sql}", deadline_s)))  # noqa: S608 - a quoted name
-            known.keep_reads(name, reads, generation, believed_s)
+            answer = yield _query(f"EXPLAIN SELECT * FROM {name.sql}", deadline_s)  # noqa: S608 - a quoted name
+            reads = read_plan(answer)
+            known.keep_reads(name, reads, generation, late.believed_s(answer, believed_s))
         if reads is not Reads.NOBODY:
             found[name] = packing if reads is Reads.SPARK else IcebergPacking(packing.slots)
     return found

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Mapping
+from collections.abc import Set as AbstractSet
 
 from proxy.catalog import Described, partitions_query, read_partitions
 from proxy.config import CatalogSection
 from proxy.known import Known, owner_of
+from proxy.late import believed_s
 from proxy.queries import Query, QueryResult
 from proxy.store import ListKey, PartitionStore
 from rewriter import TableKind
@@ -18,10 +19,6 @@ from rewriter.partitions import costs
 
 # Lists whose costs are kept: 16 bytes a partition and column, so 400 MB if each has 200,000 partitions by two.
 _COSTS_KEPT_MAX = 64
-# What a statement may name as a table, of which lists are then forgotten.
-_WORD = re.compile(r"\w+")
-# The table that a statement changes stands near its start; what follows may be megabytes of values.
-_CHARS_LOOKED_AT = 10_000
 
 
 class SharedLists:
@@ -45,15 +42,10 @@ class SharedLists:
             self._costs[key, generation] = found
         return found
 
-    def forget_named_in(self, statement: str) -> set[str]:
-        """Drop everyone's lists of tables that a statement names, since it may change their partitions.
-
-        Returns its words, in lower case, which may be names of tables.
-        """
-        words = {word.lower() for word in _WORD.findall(statement[:_CHARS_LOOKED_AT])}
+    def forget(self, names: AbstractSet[str]) -> None:
+        """Drop everyone's lists of the tables of these names, in lower case: their partitions may change."""
         if self.store is not None:
-            self.store.forget(words)
-        return words
+            self.store.forget(names)
 
 
 class PartitionLists:
@@ -113,7 +105,7 @@ class PartitionLists:
         if index is None or specs is None:
             if len(self._unlisted) >= self._settings.tables_max:
                 self._unlisted.clear()
-            self._unlisted[key] = self._clock() + self._settings.partitions_ttl_s
+            self._unlisted[key] = self._clock() + believed_s(answer, self._settings.partitions_ttl_s)
             return None
         if self._shared.store is not None and self._shared.store.put(key, names, types, specs):
             return self._shared.store.get(key) or index

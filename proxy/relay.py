@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from proxy.admission import Refusal
-from proxy.calls import Calls, FirstFailure
+from proxy.calls import ASKING_CALLS, Calls
 from proxy.commands import (
     BackendReply,
     CallRefused,
@@ -25,6 +25,7 @@ from proxy.commands import (
     TurnedTransparent,
 )
 from proxy.executions import Execution, Executions
+from proxy.fallback import Fallback
 from proxy.guard import CATALOG_CALLS, Guard
 from proxy.held import Held, hold, passing
 from proxy.intake import Intake
@@ -37,7 +38,7 @@ from proxy.reruns import Rerun, rerun
 from proxy.rulings import Ruling
 from proxy.wire import hs2
 from proxy.wire.errors import IncompleteError, LocalProtocolError, RemoteProtocolError
-from proxy.wire.follow import Forward, Handling, Lost, ReplyEnd
+from proxy.wire.follow import Forward, Handling, Lost, Overlong, ReplyEnd
 from proxy.wire.messages import Message
 from proxy.wire.open_session import encode_open_session_refusal
 from proxy.wire.replies import expect_reply
@@ -189,8 +190,10 @@ class Relay:
             raise LocalProtocolError(f"nothing is held in phase {self.phase.value}")
         self._held = None
         self._enter(Phase.OPEN)
-        sent = held.message if ruling is None else held.with_text(ruling.text, self._request_bytes_max)
-        execution = None if ruling is None else held.execution(ruling, sent, self._clock())
+        sent, execution = held.message, None
+        if ruling is not None:
+            sent = held.sent(ruling, self._request_bytes_max, self._executions)
+            execution = held.execution(ruling, sent, self._clock())
         self._commands.append(self._calls.execute(sent, execution))
         self._commands += self._intake.resume()
         self._handle_messages()
@@ -256,7 +259,7 @@ class Relay:
             self._open_session(message)
         elif name in CATALOG_CALLS:
             self._commands.append(self._calls.watch(message))
-        elif name in (hs2.GET_OPERATION_STATUS, hs2.FETCH_RESULTS):
+        elif name in ASKING_CALLS:
             self._commands.append(self._calls.ask_about(message))
         else:
             actual, execution = self._executions.resolve(message)
@@ -308,6 +311,9 @@ class Relay:
                     self._send_client(passing)
                 case ReplyEnd():
                     self._read_reply(event)
+                case Overlong():
+                    if not self._calls.may_pass_overlong():
+                        self._close("the backend's reply has rows that must not be let out")
                 case Lost(reason):
                     self._lose(reason)
         if self.phase is Phase.TRANSPARENT:
@@ -323,7 +329,8 @@ class Relay:
             elif self.phase is not Phase.CLOSED:
                 self._read_clients(end)
         except (RemoteProtocolError, IncompleteError) as error:
-            self._send_client(self._calls.unforwarded(end))
+            if not self._executions.has_unsettled:
+                self._send_client(self._calls.unforwarded(end))
             self._lose(str(error) or f"the reply to {end.call.name} ends too early", ours=ours)
 
     def _read_own(self, end: ReplyEnd) -> None:
@@ -340,9 +347,9 @@ class Relay:
 
     def _read_clients(self, end: ReplyEnd) -> None:
         # What the client has sent behind the call, it has sent in the belief that the call would be answered next.
-        alone = self.phase is Phase.OPEN and not end.calls_since
-        found = self._calls.read(end, may_rerun=alone)
-        if isinstance(found, FirstFailure):
+        is_last = self.phase is Phase.OPEN and not end.calls_since
+        found = self._calls.read(end, is_last=is_last)
+        if isinstance(found, Fallback):
             self._run_again(found)
         else:
             self._commands += found
@@ -355,8 +362,9 @@ class Relay:
             return
         if self.phase in (Phase.TRANSPARENT, Phase.CLOSED):
             return
-        if not self._framing.is_same:
-            # Its bytes mean nothing to the client, and the other way round.
+        if not self._framing.is_same or self._executions.has_unsettled:
+            # Its bytes mean nothing to the client, and the other way round; or they may hold an answer that is
+            # still to be judged.
             self._close(f"backend: {reason}")
             return
         if self._held is not None:
@@ -366,16 +374,18 @@ class Relay:
         self._turn_transparent(b"", reason)
         self._handle_messages(self._take_moving())
 
-    # --- a statement that failed as it was sent
+    # --- a rewritten statement that has failed or was overtaken
 
-    def _run_again(self, failure: FirstFailure) -> None:
-        execution = failure.execution
-        own_call = execution.rerun(self._clock(), failure.message)
-        if failure.call is None:
+    def _run_again(self, found: Fallback) -> None:
+        execution = found.execution
+        own_call = execution.rerun(self._clock(), found.failure)
+        if found.call is None:
+            execution.succeeded_by(None)
+            self._commands += self._calls.close_orphan(found)
             self._commands.append(self._calls.execute(own_call, execution))
             return
-        steps = rerun(self._executions, execution, own_call, failure.call, failure.reply)
-        self._rerun = Rerun(execution, failure.call, failure.reply, steps)
+        steps = rerun(self._executions, execution, own_call, found.call, found.refusal)
+        self._rerun = Rerun(execution, found.call, found.refusal, steps)
         self._enter(Phase.RERUNNING)
         self._step(self._rerun, None)
 

@@ -1,4 +1,4 @@
-"""Runs a statement again as the client wrote it, after what was sent in its place has failed.
+"""Runs a statement again as the client wrote it, after what was sent in its place has failed or was overtaken.
 
 A generator of calls that is sent their replies, as in `proxy.operation`. The client waits for the reply to the
 call that showed the failure, and sees that one reply only.
@@ -19,9 +19,10 @@ from proxy.wire.hs2 import (
     EXECUTE_STATEMENT,
     FETCH_RESULTS,
     GET_OPERATION_STATUS,
+    GET_RESULT_SET_METADATA,
     OperationHandle,
     OperationState,
-    encode_fetch_failure,
+    encode_failure,
     encode_operation_call,
 )
 from proxy.wire.messages import Message
@@ -39,6 +40,10 @@ from proxy.wire.replies import (
 _SEQID: Final = 1
 
 WAITING: Final = frozenset({OperationState.INITIALIZED, OperationState.PENDING, OperationState.RUNNING})
+
+# The calls that are answered from the whole answer. Asked too early for the columns, Spark makes up some, and says
+# the same for ever.
+_NEED_THE_END: Final = frozenset({FETCH_RESULTS, GET_RESULT_SET_METADATA})
 
 # The reply for the client, or None where its call is to be made again and names the new operation by then.
 Answer: TypeAlias = bytes | None
@@ -77,13 +82,16 @@ class Rerun:
 def rerun(
     executions: Executions, execution: Execution, own_call: Message, failed: Message, failure: bytes
 ) -> Generator[Call, Reply, Answer]:
-    """Run it again. `failed` is the call whose reply, `failure`, showed that the first run had failed."""
+    """Run it again. `failed` is the call whose reply showed the first run's end.
+
+    `failure` is what it is answered where the statement cannot be run again.
+    """
     first = execution.operation
     raw = yield Call(EXECUTE_STATEMENT, own_call.header.seqid, own_call.raw, CONTROL_REPLY_BYTES_MAX)
     reply = read_operation(raw, own_call.header.seqid)
-    fetches = failed.header.name == FETCH_RESULTS
-    if fetches and reply is not None and not reply.status.ok:
-        return _fetch_failure(failed, reply.status)
+    needs_end = failed.header.name in _NEED_THE_END
+    if needs_end and reply is not None and not reply.status.ok:
+        return _failure(failed, reply.status)
     if first is None or reply is None or reply.operation is None:
         return failure
     if execution.is_closed:
@@ -96,27 +104,28 @@ def rerun(
     yield _call(CLOSE_OPERATION, first)
     if execution.is_stopped:
         yield _call(CANCEL_OPERATION, reply.operation)
-    if not fetches:
+    if not needs_end:
         return None
     return (yield from _until_finished(reply.operation, failed, failure))
 
 
 def _until_finished(operation: OperationHandle, failed: Message, failure: bytes) -> Generator[Call, Reply, Answer]:
-    """The client asked for rows, which may only be fetched once there are any."""
+    """The client asked for rows or columns, which may only be asked for once there are any."""
     while True:
         raw = yield _call(GET_OPERATION_STATUS, operation)
         reply = _read_state(raw)
         if reply is None or reply.state is None:
             return failure
         if reply.state is OperationState.ERROR:
-            return _fetch_failure(failed, reply)
+            return _failure(failed, reply)
         if reply.state not in WAITING:
             # It has rows; or it was cancelled or timed out, of which the server has words for that call alone.
             return None
 
 
-def _fetch_failure(failed: Message, told: Status | StateReply) -> bytes:
-    return encode_fetch_failure(failed.header.seqid, told.message or "", told.sql_state, told.error_code)
+def _failure(failed: Message, told: Status | StateReply) -> bytes:
+    header = failed.header
+    return encode_failure(header.name, header.seqid, told.message or "", told.sql_state, told.error_code)
 
 
 def _call(name: str, operation: OperationHandle) -> Call:

@@ -1,4 +1,4 @@
-"""What the server's own settings make of names: one session for all clients, or a path to search names along.
+"""What the server's own settings make of names: one session for all clients, or an order to search names in.
 
 A session's own text tells neither (`proxy.session_state` sees what the session sets itself).
 """
@@ -15,6 +15,9 @@ from rewriter import SkipReason
 _SHARED_SESSION: Final = "spark.sql.hive.thriftServer.singleSession"
 # Source: Spark's SQLConf, from 4.2 on.
 _SEARCH_PATH: Final = "spark.sql.defaultPath"
+# From 4.3 on: `first` lets a function of a session's own hide one of Spark's, also those that we insert.
+_FUNCTION_ORDER: Final = "spark.sql.functionResolution.sessionOrder"
+_OWN_FUNCTIONS_FIRST: Final = "first"
 
 # Servers have some dozens of settings.
 _ROWS_MAX: Final = 10_000
@@ -33,4 +36,5 @@ def uncertainty(answer: QueryResult) -> SkipReason | None:
     values = {str(row[0]): str(row[1]) for row in answer.rows}
     if values.get(_SHARED_SESSION, "false").strip().lower() != "false":
         return SkipReason.SHARED_SESSION
-    return SkipReason.SEARCH_PATH if values.get(_SEARCH_PATH) else None
+    hides_functions = values.get(_FUNCTION_ORDER, "").strip().lower() == _OWN_FUNCTIONS_FIRST
+    return SkipReason.SEARCH_PATH if values.get(_SEARCH_PATH) or hides_functions else None

@@ -7,7 +7,7 @@ what to send. Whoever holds the connection drives it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from uuid import uuid4
@@ -18,11 +18,10 @@ from proxy.asking import Queries
 from proxy.decider import Decider
 from proxy.decision import Decision, Terms
 from proxy.differences import watch
-from proxy.executions import RERUN_CALL_BYTES_MAX
 from proxy.knobs import Knobs, Turned, of_session, turned
 from proxy.metastore import FILTER_REFUSED
 from proxy.quarantine import Suspects, learn
-from proxy.rulings import Ending, Ruling
+from proxy.rulings import End, Ending, Premises, Ruling, WriteUnderWay
 from proxy.session_state import SessionState
 from proxy.sessions import Opened
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict
@@ -31,6 +30,7 @@ from proxy.snapshots import SNAPSHOT_GONE
 from proxy.ward import Cause
 from proxy.writes import SessionWrites
 from proxy.writing import begins_unclearly
+from rewriter import SkipReason, TableName
 from rewriter.keys import literal
 from rewriter.statement import first_word
 from rewriter.strict import KEYS_CHANGED
@@ -40,8 +40,10 @@ _log = logging.getLogger(__name__)
 # Statements that leave the meaning of names and settings as it was. After any other, facts are asked again.
 _READING_WORDS = frozenset({"select", "with", "from", "values", "show", "describe", "desc", "explain"})
 
-# What a call holds beside the statement: a handle, settings and the fields' own bytes.
-_CALL_BYTES = 1024
+_WRITE_OVERTAKEN = (
+    "a statement that writes read %s by keys, and a table that the keys came from was written while it ran: it may"
+    " lack rows of keys that were added then"
+)
 
 
 class Session:
@@ -53,6 +55,8 @@ class Session:
         self._decider = Decider(shared)
         self._state = SessionState((opened.owner,), opened.configuration, shared.clock)
         self._writes = SessionWrites(shared.writes)
+        # Rewritten statements that write, until their ends have been told.
+        self._rewritten_writes: set[WriteUnderWay] = set()
         # After how many changes of its state the session was told what it alone knows.
         self._told_after = 0
         # Whose statements are told apart where the state of the session is like that of no other.
@@ -73,19 +77,24 @@ class Session:
         # Once for the statement: the configuration may be read anew while its keys are asked for.
         knobs = self._knobs
         # While another statement changes the session, keys could be asked for before and the statement run after.
-        if not knobs.enabled or self._state.is_changing:
+        if self._state.is_changing:
             return self.untouched(sql)
         self._catch_up()
+        changes = self._state.changes
+        if self._shared.config.rewrite.enabled and not self._state.has_search_path:
+            # For other sessions, also where this one is to be left alone.
+            yield from self._decider.look_up_written(sql, self._state.digest)
+        if not knobs.enabled:
+            return self.untouched(sql)
         if self._decider.may_narrow(sql, self._state.digest) and self._in_shadow(knobs):
             return replace(self.untouched(sql), beside=self._shadow(sql, knobs))
-        changes = self._state.changes
         decision = yield from self._decider.decide(sql, self._terms(knobs))
         if self._state.changes != changes:
             # By what has passed on another connection, about which nobody is asked.
             return self.untouched(sql)
         self._note(decision)
         # Only now: the keys of a statement that writes are not out of date by its own doing.
-        return self._ruling(decision, knobs, self._begin(sql))
+        return self._ruling(decision, knobs, self._premises(decision, knobs, changes), self._begin(sql))
 
     def is_quick(self, sql: str) -> bool:
         """Whether to rule on a statement takes no more than a look at it."""
@@ -95,11 +104,23 @@ class Session:
         """Let a statement go on as it came, which may write, or change the session."""
         return Ruling(sql, ended=_Told(self._begin(sql)))
 
+    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
+        """Rewritten statements that have to end before this one, which may change the session, is released."""
+        if not self._rewritten_writes or not self._state.may_be_changed_by(sql):
+            return ()
+        turn = turned(sql, self._own)
+        if turn is not None and turn.verb != "reset":
+            # It is a setting of ours.
+            return ()
+        return tuple(write for write in self._rewritten_writes if not write.is_over)
+
     def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
         """Decide as `rewrite` does, and tell everything; without key queries nothing is inserted."""
         self._catch_up()
-        terms = replace(self._terms(self._knobs), run_key_queries=run_key_queries, is_explained=True)
-        return (yield from self._decider.explain(sql, terms))
+        knobs = self._knobs
+        terms = replace(self._terms(knobs), run_key_queries=run_key_queries, is_explained=True)
+        decision = yield from self._decider.explain(sql, terms)
+        return replace(decision, skip=_switched_off(knobs) or decision.skip)
 
     def closed(self) -> None:
         """The session has ended."""
@@ -133,25 +154,53 @@ class Session:
 
     def _begin(self, sql: str) -> tuple[Callable[[Ending], None], ...]:
         """A statement is about to be released. Returns whom to tell of its end."""
-        told = (begin(sql) for begin in (self._state.begin, self._writes.begin))
+        told = self._state.begin(sql), self._writes.begin(sql, self._is_table)
         return tuple(listener for listener in told if listener is not None)
 
-    def _ruling(self, decision: Decision, knobs: Knobs, told: tuple[Callable[[Ending], None], ...]) -> Ruling:
+    def _is_table(self, name: TableName) -> bool:
+        """Whether a name is known to be that of a table, and of no view."""
+        return not self._state.is_changing and self._decider.is_table(name, self._state.digest)
+
+    def _ruling(
+        self, decision: Decision, knobs: Knobs, premises: Premises, told: tuple[Callable[[Ending], None], ...]
+    ) -> Ruling:
         sql, rewrite = decision.original, decision.rewrite
         ended = self._learning(decision)
         if not decision.is_narrowed or rewrite is None:
             return Ruling(sql, ended=_Told((*told, ended)))
-        is_strict = knobs.consistency == "strict"
-        if is_strict and len(sql.encode()) + _CALL_BYTES > RERUN_CALL_BYTES_MAX:
-            # Too long to be kept until it has ended; and with strict consistency it may have to be run again.
-            return Ruling(sql, ended=_Told(told))
+        if not decision.only_reads:
+            return self._write(decision, premises, (*told, ended))
         return Ruling(
             decision.text,
-            may_rerun=decision.only_reads,
-            rerun_on=KEYS_CHANGED if is_strict else "",
-            means_the_same=partial(self._is_as_after, self._state.changes),
+            may_rerun=True,
+            rerun_on=KEYS_CHANGED if knobs.consistency == "strict" else "",
+            premises=premises,
             ended=_Told((*told, ended)),
         )
+
+    def _write(self, decision: Decision, premises: Premises, told: tuple[Callable[[Ending], None], ...]) -> Ruling:
+        """The ruling on a statement that writes: changes of the session wait for its end."""
+        write = WriteUnderWay()
+        facts = ", ".join(sorted(map(str, decision.rewrite.tables))) if decision.rewrite is not None else ""
+
+        def over(ending: Ending) -> None:
+            write.is_over = True
+            self._rewritten_writes.discard(write)
+            if ending.end is End.FINISHED and not premises.are_tables_unchanged():
+                self._shared.metrics.write_overtaken()
+                _log.warning(_WRITE_OVERTAKEN, facts)
+
+        self._rewritten_writes.add(write)
+        return Ruling(decision.text, write=write, ended=_Told((*told, over)))
+
+    def _premises(self, decision: Decision, knobs: Knobs, changes: int) -> Premises:
+        """For which state of the session and its tables the text is right. The decision itself is not kept."""
+        is_session_unchanged = partial(self._is_as_after, changes)
+        read_set = decision.read_set
+        if read_set is None:
+            return Premises(is_session_unchanged)
+        rests_on = read_set.with_checked_keys() if knobs.consistency == "strict" else read_set
+        return Premises(is_session_unchanged, rests_on.is_unchanged)
 
     def _is_as_after(self, changes: int) -> bool:
         """Whether nothing has changed the session since so many changes."""
@@ -249,6 +298,13 @@ def _suspects(decision: Decision) -> Suspects | None:
     if not decision.is_narrowed or rewrite is None or subject is None:
         return None
     return Suspects(rewrite.rules, rewrite.tables, subject.name, rewrite.sent)
+
+
+def _switched_off(knobs: Knobs) -> SkipReason | None:
+    """Why a session's statements go on as they came, whatever could be done."""
+    if not knobs.enabled:
+        return SkipReason.SWITCHED_OFF
+    return SkipReason.IN_SHADOW if knobs.mode == "shadow" else None
 
 
 def _shown(value: object) -> str:

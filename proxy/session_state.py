@@ -29,9 +29,12 @@ _FOLDED: Final = frozenset({"set", "use", "reset"})
 # What gives a session something of its own under a name, a temporary view or a variable; and text that Spark
 # replaces before it reads it.
 _OWN: Final = re.compile(r"\b(?:temp|temporary|var|variable)\b|\$\{", re.IGNORECASE)
-# What sets the path along which names without a database are searched, from Spark 4.2 on. Anything may that is not
-# known to do something else: a script, EXECUTE IMMEDIATE, the declaration of what that executes.
-_SEARCH_PATH: Final = re.compile(r"(?<![\w.])path\b(?!\.)|\bspark\.sql\.(?:path|defaultpath)\b", re.IGNORECASE)
+# What sets the path along which names without a database are searched, from Spark 4.2 on, or puts a session's own
+# functions before Spark's, from 4.3 on. Anything may that is not known to do something else: a script, EXECUTE
+# IMMEDIATE, the declaration of what that executes.
+_SEARCH_PATH: Final = re.compile(
+    r"(?<![\w.])path\b(?!\.)|\bspark\.sql\.(?:path|defaultpath|functionresolution)\b", re.IGNORECASE
+)
 _NO_SEARCH_PATH: Final = frozenset("use create add call cache uncache refresh clear".split())
 # What declares no variable, beside what leaves the session as it was. Anything else may: DECLARE, a script,
 # EXECUTE IMMEDIATE.
@@ -81,7 +84,8 @@ class SessionState:
     def has_search_path(self) -> bool:
         """Whether a bare name may stand for another table than the one that DESCRIBE tells of.
 
-        To Spark 4.3, DESCRIBE d is about the current database's d, whichever one a query reads by the path.
+        To Spark 4.3, DESCRIBE d is about the current database's d, whichever one a query reads by the path. A name
+        of one of Spark's functions may stand for another function in the same way.
         """
         return self._has_search_path
 
@@ -90,10 +94,15 @@ class SessionState:
         """Whether a name that is no column's may be that of a variable."""
         return self._has_variables
 
+    def may_be_changed_by(self, sql: str) -> bool:
+        """Whether names or settings may mean something else once a statement has run."""
+        word = first_word(sql)
+        return self._is_private and word in _OF_VIEWS if _leaves(sql, word) else True
+
     def begin(self, sql: str) -> Callable[[Ending], None] | None:
         """A statement is about to be released. Returns whom to tell of its end, if that matters."""
         word, is_clear = first_word(sql), not begins_unclearly(sql)
-        if word in _LEAVING and is_clear and not (word == "create" and _may_hold(_OWN, sql)):
+        if _leaves(sql, word):
             self.changes += self._is_private and word in _OF_VIEWS
             return None
         is_own = _may_hold(_OWN, sql)
@@ -113,6 +122,12 @@ class SessionState:
             self._unseen_until = self._clock() + CLOSING_S
         self._digest = _folded(self._digest, sql)
         self._changing.discard(change)
+
+
+def _leaves(sql: str, word: str) -> bool:
+    """Whether a statement leaves the session as it was, but for temporary views that it may drop."""
+    gives_its_own = word == "create" and _may_hold(_OWN, sql)
+    return word in _LEAVING and not gives_its_own and not begins_unclearly(sql)
 
 
 def _may_hold(pattern: re.Pattern[str], sql: str) -> bool:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from proxy.handles import Handles
 from proxy.queries import Query, QueryResult
-from proxy.rulings import Ruling
+from proxy.rulings import Ruling, WriteUnderWay
 from proxy.wire.handles import identifier_in
 from proxy.wire.hs2 import PROTOCOL_V6, SessionHandle
 
@@ -48,6 +48,10 @@ class SessionPort(Protocol):
 
     def untouched(self, sql: str) -> Ruling:
         """The statement goes on as it came, and nothing is asked."""
+        ...
+
+    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
+        """Rewritten statements that have to end before this one, which may change the session, is released."""
         ...
 
     def closed(self) -> None:

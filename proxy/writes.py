@@ -24,7 +24,7 @@ from threading import Lock
 from typing import Final, Protocol
 
 from proxy.rulings import End, Ending, nobody
-from proxy.writing import AnyTable, Tables, tables_written
+from proxy.writing import AnyTable, Tables, Targets, tables_written
 from rewriter import TableName
 
 # Running writes of which the words are kept, up to 100 KB each. Each session has one or two, and there are 500
@@ -211,11 +211,18 @@ class SessionWrites:
         self._running: set[Write] = set()
         self._is_closed = False
 
-    def begin(self, sql: str) -> Callable[[Ending], None] | None:
-        """A statement is about to be released. Returns whom to tell of its end, unless it certainly only reads."""
+    def begin(
+        self, sql: str, is_table: Callable[[TableName], bool] = lambda _: False
+    ) -> Callable[[Ending], None] | None:
+        """A statement is about to be released. Returns whom to tell of its end, unless it certainly only reads.
+
+        `is_table` says of a name whether the session is known to have a table by it, and no view.
+        """
         tables = tables_written(sql)
         if tables is None:
             return None
+        if isinstance(tables, Targets):
+            tables = tables.given(is_table)
         if len(self._running) >= _RUNNING_PER_SESSION_MAX:
             self._begin_any()
             return nobody

@@ -1,11 +1,17 @@
-"""Which tables a statement may write, by its words alone: generous, since to miss one gives wrong answers."""
+"""Which tables a statement may write: generous, since to miss one gives wrong answers.
+
+Where the statement is of a form that says at its head what it writes (`proxy.write_targets`), it writes that and
+reads the rest. Of any other, each word of the text may be a table that is written.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Final
 
+from proxy.write_targets import Target, target_at
 from rewriter import TableName
 from rewriter.statement import before_first_word, first_word
 
@@ -19,8 +25,9 @@ _NAMING: Final = frozenset(
     "insert create replace alter drop truncate update delete merge msck load analyze comment cache uncache".split()
 )
 # One of these stands in whatever gives a table other columns; elsewhere they do no harm. ALTER TABLE .. ADD
-# PARTITION, which some run every few minutes, has none.
-COLUMN_WORDS: Final = frozenset("drop replace column columns change rename view evolution".split())
+# PARTITION, which some run every few minutes, has none. By the last, an option, INSERT adds columns in Iceberg;
+# as merge-schema it has a word in it that stands for any table.
+COLUMN_WORDS: Final = frozenset("drop replace column columns change rename view evolution mergeschema".split())
 # What changes tables that it does not name: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY, IDENTIFIER(..).
 _UNNAMED: Final = frozenset("database databases schema schemas directory identifier execute".split())
 _WRITING: Final = re.compile(r"\b(?:insert|update|delete|merge)\b|\$\{", re.IGNORECASE)
@@ -43,6 +50,10 @@ _OF_A_TABLE: Final = re.compile(
 _CHARS_MAX: Final = 10_000
 # Words that are kept of a statement, 100 KB of memory. One that has more counts for any table.
 _WORDS_MAX: Final = 1_000
+# Words within a query that may begin a write behind it. FROM .. INSERT has one for each of its targets.
+_BEGINNINGS_MAX: Final = 100
+# Text of a query that is looked through for these, which takes milliseconds in which the whole process waits.
+_QUERY_CHARS_MAX: Final = 250_000
 
 
 class Tables:
@@ -71,6 +82,26 @@ class AnyTable(Tables):
         self.words = None
 
 
+class Targets(Tables):
+    """The tables of a statement that says at its head which it writes."""
+
+    def __init__(self, targets: Iterable[Target]) -> None:
+        targets = tuple(targets)
+        self.names = frozenset[str]().union(*(target.words for target in targets))
+        super().__init__(self.names)
+        # Names that may be those of views, of which the tables behind are written.
+        self.maybe_views = tuple(target.name for target in targets if target.may_be_view)
+
+    def given(self, is_table: Callable[[TableName], bool]) -> Tables:
+        """The tables, where it is known which names are those of tables: a view may stand for any."""
+        return self if all(map(is_table, self.maybe_views)) else AnyTable()
+
+
+def words_in(sql: str) -> frozenset[str]:
+    """What may be a name of a table in the text or its beginning, in lower case."""
+    return frozenset(_WORD.findall(sql[:_CHARS_MAX].lower()))
+
+
 def words_of(name: TableName) -> list[list[str]]:
     """The words of each name by which what it denotes may be written: one, where that needs no quotes.
 
@@ -86,10 +117,7 @@ def words_of(name: TableName) -> list[list[str]]:
 
 
 def tables_written(sql: str) -> Tables | None:
-    """The tables that a statement may write, or None where it certainly writes none.
-
-    A name counts wherever it stands in the text: what is also read there does not tell itself apart.
-    """
+    """The tables that a statement may write, or None where it certainly writes none."""
     word = first_word(sql)
     if not word or begins_unclearly(sql):
         return AnyTable()
@@ -97,7 +125,9 @@ def tables_written(sql: str) -> Tables | None:
         return None
     if word in _LEADING:
         return _written_behind(sql)
-    return _named(sql, whole=word != "insert") if word in _NAMING else AnyTable()
+    if word not in _NAMING:
+        return AnyTable()
+    return _targets(sql, [len(before_first_word(sql))]) or _named(sql, whole=word != "insert")
 
 
 def begins_unclearly(sql: str) -> bool:
@@ -114,7 +144,22 @@ def begins_unclearly(sql: str) -> bool:
 def _written_behind(query: str) -> Tables | None:
     if query.isascii() and _holds_none(_IN_WRITING, query.lower()):
         return None
-    return None if _WRITING.search(query) is None else _named(query, whole=True)
+    if _WRITING.search(query) is None:
+        return None
+    if len(query) > _QUERY_CHARS_MAX:
+        return AnyTable()
+    # Each of the words may be a name, or stand in a string: a write is among them, and nothing is lost by others.
+    found = [match.start() for match in islice(_WRITING.finditer(query), _BEGINNINGS_MAX + 1)]
+    return (_targets(query, found) if len(found) <= _BEGINNINGS_MAX else None) or _named(query, whole=True)
+
+
+def _targets(sql: str, beginnings: Sequence[int]) -> Tables | None:
+    """What the forms write that begin there; None unless there are some and each is one that says so."""
+    found = [target for start in beginnings if (target := target_at(sql, start)) is not None]
+    if not found or len(found) < len(beginnings):
+        return None
+    targets, is_by_path = Targets(found), any("/" in part for target in found for part in target.name.parts)
+    return AnyTable() if is_by_path or len(targets.names) > _WORDS_MAX else targets
 
 
 def _holds_none(words: Iterable[str], text: str) -> bool:
@@ -127,5 +172,5 @@ def _named(sql: str, *, whole: bool) -> Tables:
     is_cut = len(sql) > _CHARS_MAX and (whole or "--" in looked_at or "/*" in looked_at)
     if is_cut or "${" in looked_at or _BY_PATH.search(looked_at) is not None:
         return AnyTable()
-    words = frozenset(_WORD.findall(looked_at.lower()))
+    words = words_in(sql)
     return AnyTable() if words & _UNNAMED or len(words) > _WORDS_MAX else Tables(words)

@@ -5,7 +5,16 @@ finds the scans that may be narrowed and the key queries that say how, `apply` i
 client's own text. Every refusal is a `SkipReason`, never an exception.
 """
 
-from rewriter.catalog import Catalog, Column, IcebergFacts, TableFacts, TableKind, TableName, ViewText
+from rewriter.catalog import (
+    TEMPORARY_NAMESPACES,
+    Catalog,
+    Column,
+    IcebergFacts,
+    TableFacts,
+    TableKind,
+    TableName,
+    ViewText,
+)
 from rewriter.keyquery import KeyQuery
 from rewriter.keys import UnreadableKeyError
 from rewriter.keyset import KeyRanges, Keys, KeySet
@@ -22,6 +31,7 @@ from rewriter.versions import known_at, pinned
 from rewriter.views import VIEW_NESTING_MAX
 
 __all__ = [
+    "TEMPORARY_NAMESPACES",
     "VIEW_NESTING_MAX",
     "Catalog",
     "Column",

@@ -87,7 +87,7 @@ class TableKind(Enum):
 
 
 # What a temporary view's name may be qualified by: `global_temp.v`, and `session.v` or `system.session.v`.
-_TEMPORARY_NAMESPACES = frozenset({"global_temp", "session", "system"})
+TEMPORARY_NAMESPACES: Final = frozenset({"global_temp", "session", "system"})
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class ViewText:
     def is_ambiguous(self, name: TableName) -> bool:
         """Whether a name in the text may be that of a temporary view."""
         first, *further = name.parts
-        return first.lower() in _TEMPORARY_NAMESPACES if further else self.is_temporary
+        return first.lower() in TEMPORARY_NAMESPACES if further else self.is_temporary
 
     def qualified(self, name: TableName) -> TableName:
         """What a name in the text denotes, wherever the session that asks is now.

@@ -11,7 +11,7 @@ from sqlglot import TokenType
 
 from rewriter.catalog import TableName
 from rewriter.functions import BARE_FUNCTIONS, SESSION_FUNCTIONS
-from rewriter.keys import Key, UnreadableKeyError, compares_exactly, fits, literal
+from rewriter.keys import Key, UnreadableKeyError, answered, asked_as, compares_exactly, fits, literal
 from rewriter.keyset import Assumptions, KeySet
 from rewriter.skip import SkipReason
 from rewriter.statement import tokenize
@@ -52,6 +52,8 @@ class KeyQuery:
     # The query without DISTINCT: its answer reads alike, where it is not too long. Spark answers it without a
     # shuffle, in about 60 % of the time, and most dimensions have each key once.
     repeating: str = field(default="", compare=False)
+    # Whether what it asks stands for one value: a second row, be it an equal one, is an error to Spark.
+    is_scalar: bool = False
 
     @property
     def is_fixed(self) -> bool:
@@ -60,13 +62,15 @@ class KeyQuery:
 
     @property
     def answer_rows_max(self) -> int:
-        """The rows of an answer that can be used."""
-        return self.rows_max + bool(self.assumes)
+        """The rows of an answer that can be used, or tell why it cannot be."""
+        return self.rows_max + self.is_scalar + bool(self.assumes)
 
     def read(self, rows: Sequence[Row]) -> KeySet | SkipReason:
         """The keys in an answer, or why there are none that can be used."""
         width = len(self.columns)
         found = [row for row in rows if row[1] is not None]
+        if self.is_scalar and len(found) > self.rows_max:
+            return SkipReason.SCALAR_SUBQUERY_ROWS
         if any(not self._has_known_types(row) for row in found):
             return SkipReason.KEY_TYPE_CHANGED
         if len(found) > self.rows_max:
@@ -90,7 +94,7 @@ class KeyQuery:
         """The row's key; None for one that no row of the fact can hold."""
         found = []
         for index, column in enumerate(self.columns):
-            value, type_name = plain(row[2 * index]), row[2 * index + 1]
+            value, type_name = answered(column.type_name, row[2 * index]), row[2 * index + 1]
             if type_name != column.type_name and not fits(column.type_name, value):
                 return None
             found.append(value)
@@ -103,15 +107,13 @@ def read_assumptions(assumes: Sequence[str], values: Sequence[Row]) -> Assumptio
         return ()
     if not values:
         raise UnreadableKeyError("no row tells what the query read of the session")
-    pairs = zip(assumes, values[0], strict=True)
-    return tuple((f"{name}()", literal(SESSION_FUNCTIONS[name], plain(value))) for name, value in pairs)
+    typed = [(name, SESSION_FUNCTIONS[name], value) for name, value in zip(assumes, values[0], strict=True)]
+    return tuple((f"{name}()", literal(type_name, answered(type_name, value))) for name, type_name, value in typed)
 
 
-def plain(value: object) -> Key | None:
-    """A value of an answer as a key. Raises UnreadableKeyError for what no key can be."""
-    if value is None or isinstance(value, str | int):
-        return value
-    raise UnreadableKeyError(f"a key arrived as {type(value).__name__}")
+def assumed_columns(assumes: Sequence[str]) -> list[str]:
+    """What `read_assumptions` reads, as a query selects it."""
+    return [asked_as(SESSION_FUNCTIONS[name], f"{name}()") for name in assumes]
 
 
 def key_query(  # noqa: PLR0913 - the parts of a query
@@ -122,26 +124,42 @@ def key_query(  # noqa: PLR0913 - the parts of a query
     filters: Sequence[str] = (),
     rows_max: int,
     tables: frozenset[TableName] = frozenset(),
+    is_scalar: bool = False,
 ) -> KeyQuery:
     """Compose a key query from the client's text of the small side and of the filters that read it alone.
+
+    A scalar subquery is asked for its rows as they are, and for no more than tell whether it is an error.
 
     >>> day = KeyColumn("string")
     >>> key_query(source="dates d", keys=["d.`ds`"], columns=[day], filters=["d.y = 2026"], rows_max=9).sql
     'SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.y = 2026) LIMIT 10'
     """
-    numbers = [""] if len(keys) == 1 else [str(number) for number in range(1, len(keys) + 1)]
-    shown = [f"{key} AS key{n}, typeof({key}) AS type{n}" for key, n in zip(keys, numbers, strict=True)]
+    rows_max = 1 if is_scalar else rows_max
     where = f" WHERE {' AND '.join(f'({text})' for text in filters)}" if filters else ""
     unbounded = unbounded_query(source, keys, where)
     assumes = session_functions(unbounded)
-    shown += [f"{name}() AS {name}_assumed" for name in assumes]
+    assumed = assumed_columns(assumes)
+    shown = [
+        *_shown(keys, columns),
+        *(f"{text} AS {name}_assumed" for text, name in zip(assumed, assumes, strict=True)),
+    ]
     asked = f"{', '.join(shown)} FROM {source}{where} LIMIT {rows_max + 1}"
-    nothing = ", ".join([*("NULL, NULL" for _ in keys), *(f"{name}()" for name in assumes)])
-    sql, repeating = (
+    nothing = ", ".join([*("NULL, NULL" for _ in keys), *assumed])
+    distinct, repeating = (
         f"({select} {asked}) UNION ALL SELECT {nothing}" if assumes else f"{select} {asked}"
         for select in ("SELECT DISTINCT", "SELECT")
     )
-    return KeyQuery(sql, tuple(columns), rows_max, assumes, tables, unbounded, repeating)
+    sql, repeating = (repeating, "") if is_scalar else (distinct, repeating)
+    return KeyQuery(sql, tuple(columns), rows_max, assumes, tables, unbounded, repeating, is_scalar)
+
+
+def _shown(keys: Sequence[str], columns: Sequence[KeyColumn]) -> list[str]:
+    """Each key with its type. The type is constant while a query runs: Spark folds `typeof` into a literal."""
+    numbers = [""] if len(keys) == 1 else [str(number) for number in range(1, len(keys) + 1)]
+    return [
+        f"{asked_as(column.type_name, key)} AS key{n}, typeof({key}) AS type{n}"
+        for key, column, n in zip(keys, columns, numbers, strict=True)
+    ]
 
 
 def unbounded_query(source: str, keys: Sequence[str], where: str) -> str:

@@ -7,12 +7,13 @@ other collations, intervals, structs, variants, timestamps (a local time can occ
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-# As the wire hands them over: dates and decimals are strings.
+# Dates and decimals are strings.
 Key: TypeAlias = str | int | bool
 
 _INTEGERS = {"tinyint": (8, "Y"), "smallint": (16, "S"), "int": (32, ""), "bigint": (64, "L")}
@@ -20,6 +21,12 @@ _DECIMAL_TYPE = re.compile(r"decimal\((\d+),(\d+)\)")
 _DECIMAL = re.compile(r"-?\d+(?:\.\d+)?")
 # Four-digit years only: Spark writes others with a sign, and versions differ in how they read that back.
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+# Days that the calendar used before 1582-10-15 does not have, and the days that it takes them for. By it filters
+# are pushed down to files under spark.sql.datetime.java8API.enabled=false, and to the metastore under
+# spark.sql.legacy.timeParserPolicy=LEGACY. Derby knows no other one: to it a partition 1582-10-14 is 1582-10-24,
+# and a range that ends between the two loses it.
+_DAYS_OF_THE_SWITCH = ("1582-10-05", "1582-10-24")
+_EPOCH = date(1970, 1, 1).toordinal()
 # What reads the same in a quoted literal under every setting: no quote, no backslash (escapedStringLiterals),
 # no `$` (variable substitution), no control character.
 _PLAIN_STRING = re.compile(r"[^\x00-\x1f\x7f'\"\\$\u2028\u2029\ufffd\ufffe\uffff]*")
@@ -27,6 +34,40 @@ _PLAIN_STRING = re.compile(r"[^\x00-\x1f\x7f'\"\\$\u2028\u2029\ufffd\ufffe\uffff
 
 class UnreadableKeyError(ValueError):
     """A key that is not of its type, or that no literal is sure to denote."""
+
+
+def asked_as(type_name: str, key: str) -> str:
+    """A key of the type as a key query asks for it, so that no setting has a say in how it arrives.
+
+    Spark writes a date into an answer by a calendar that settings choose: 1582-10-10 can arrive as 1582-10-15.
+    Days are counted by one calendar alone. Values of all other types arrive as they are.
+
+    >>> asked_as("date", "d.`day`"), asked_as("string", "d.`ds`")
+    ('unix_date(d.`day`)', 'd.`ds`')
+    """
+    return f"unix_date({key})" if type_name == "date" else key
+
+
+def answered(type_name: str, value: object) -> Key | None:
+    """A key of the type from the answer to what `asked_as` asks. Raises UnreadableKeyError for what no key can be.
+
+    >>> answered("date", -141428)
+    '1582-10-14'
+    """
+    if type_name == "date" and value is not None:
+        return _day(value)
+    if value is None or isinstance(value, str | int):
+        return value
+    raise UnreadableKeyError(f"a key arrived as {type(value).__name__}")
+
+
+def _day(value: object) -> Key:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _unreadable("date", value)
+    try:
+        return date.fromordinal(_EPOCH + value).isoformat()
+    except (ValueError, OverflowError):
+        raise UnreadableKeyError("a day outside of the years 1 to 9999 has no certain literal") from None
 
 
 def literal(type_name: str, value: Key | None) -> str:
@@ -114,7 +155,10 @@ def _matching(pattern: re.Pattern[str], type_name: str, value: Key) -> str:
 
 
 def _date(type_name: str, value: Key) -> str:
-    return f"DATE'{_matching(_DATE, type_name, value)}'"
+    day = _matching(_DATE, type_name, value)
+    if _DAYS_OF_THE_SWITCH[0] <= day <= _DAYS_OF_THE_SWITCH[1]:
+        raise UnreadableKeyError("a day on which calendars differ")
+    return f"DATE'{day}'"
 
 
 def _decimal(type_name: str, value: Key) -> str:

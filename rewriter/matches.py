@@ -44,6 +44,8 @@ class QueryPartner:
 
     query: exp.Expr
     width: int
+    # Whether it stands behind `=`, for one value.
+    is_scalar: bool = False
 
 
 Partner: TypeAlias = ItemPartner | QueryPartner
@@ -77,6 +79,11 @@ class Match:
         """Whether anything is left out by ranges of the column: of buckets nothing is."""
         facts = self.origin.facts
         return not self.is_on_data or facts.behind is not None or self.column.lower() in facts.file_columns
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether the partner must have no more than one row."""
+        return isinstance(self.partner, QueryPartner) and self.partner.is_scalar
 
     @property
     def asked(self) -> KeyColumn:
@@ -159,7 +166,7 @@ class Matcher:
         self, join: Join, fact_sides: list[exp.Expr], query: exp.Expr, rule: Rule
     ) -> Iterator[Match | Refusal]:
         """`t.k IN (SELECT ..)`, `(t.k, t.l) IN (SELECT ..)` and `t.k = (SELECT ..)`: what the query answers."""
-        partner = QueryPartner(query, len(fact_sides))
+        partner = QueryPartner(query, len(fact_sides), rule is Rule.SCALAR_SUBQUERY)
         for index, side in enumerate(fact_sides):
             fact = self._scope.resolve(side, join)
             if fact is None:

@@ -23,10 +23,9 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 # the names that they often are: a table that is refused for that is found out soon (`proxy.metastore`).
 _KEYWORDS: Final = frozenset({"and", "or", "not", "like", "between", "in", "const", "struct"})
 
-# Days that only Spark's calendar has, which is the Gregorian one at all times: to the metastore they were left out
-# as that came, and there is no year 0.
+# To the metastore's calendar there is no year 0. Of the days in 1582 on which calendars differ no key is made at
+# all (`rewriter.keys`).
 _FIRST_DATE: Final = "0001-01-01"
-_DATES_LEFT_OUT: Final = ("1582-10-05", "1582-10-14")
 
 # A backslash hides the quote behind it, whatever that is to Spark. PostgreSQL takes no text with a NUL.
 _HIDING: Final = re.compile(r"[\\\x00]")
@@ -44,14 +43,13 @@ def can_name(column: str) -> bool:
 def can_say(type_name: str, key: Key) -> bool:
     r"""Whether a filter can compare a column of the type with a key.
 
-    >>> can_say("string", "it's"), can_say("string", "C:\\"), can_say("date", "1582-10-10")
+    >>> can_say("string", "it's"), can_say("string", "C:\\"), can_say("date", "0000-12-31")
     (True, False, False)
     """
     if not isinstance(key, str):
         return True
     if type_name == "date":
-        first, last = _DATES_LEFT_OUT
-        return key >= _FIRST_DATE and not first <= key <= last
+        return key >= _FIRST_DATE
     # Spark quotes by whichever quote the text does not hold.
     return _HIDING.search(key) is None and not ('"' in key and "'" in key)
 

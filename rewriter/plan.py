@@ -42,6 +42,8 @@ class Plan:
     keeps_splits: bool = False
     # The columns by which the tables among these are partitioned that a metastore may be asked for partitions of.
     partition_columns: frozenset[str] = frozenset()
+    # The tables that count as unknown since they were not described in time.
+    late: frozenset[TableName] = frozenset()
 
     @property
     def pinnable(self) -> frozenset[TableName]:

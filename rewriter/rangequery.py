@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rewriter.catalog import TableName
-from rewriter.keyquery import KeyColumn, Row, plain, read_assumptions, session_functions, unbounded_query
-from rewriter.keys import Key, UnreadableKeyError, compares_exactly, narrowest_fit
+from rewriter.keyquery import (
+    KeyColumn,
+    Row,
+    assumed_columns,
+    read_assumptions,
+    session_functions,
+    unbounded_query,
+)
+from rewriter.keys import Key, UnreadableKeyError, answered, asked_as, compares_exactly, narrowest_fit
 from rewriter.keyset import KeyRanges
 from rewriter.skip import SkipReason
 
@@ -60,7 +67,7 @@ class RangeQuery:
         if any(not compares_exactly(type_name, str(shown)) for row in rows for shown in (row[1], row[3])):
             return SkipReason.KEY_TYPE_CHANGED
         try:
-            ends = [(_key(row[0]), _key(row[2])) for row in rows]
+            ends = [(_end(type_name, row[0]), _end(type_name, row[2])) for row in rows]
             assumptions = read_assumptions(self.assumes, [row[4:] for row in rows])
             fitting = [fit for low, high in ends if (fit := narrowest_fit(type_name, low, high)) is not None]
             ranges = KeyRanges(type_name, tuple(sorted(fitting)), self.column.null_safe, assumptions)
@@ -89,12 +96,12 @@ def range_query(  # noqa: PLR0913 - the parts of a query
     distance = _DISTANCES.get(column.type_name, _NUMBERS_APART)
     assumes = session_functions(asked)
     shown = [
-        "min(key) AS low",
+        f"{asked_as(column.type_name, 'min(key)')} AS low",
         "typeof(min(key)) AS low_type",
-        "max(key) AS high",
+        f"{asked_as(column.type_name, 'max(key)')} AS high",
         "typeof(max(key)) AS high_type",
     ]
-    shown += [f"{name}() AS {name}_assumed" for name in assumes]
+    shown += [f"{text} AS {name}_assumed" for text, name in zip(assumed_columns(assumes), assumes, strict=True)]
     sql = (
         f"SELECT {', '.join(shown)} FROM"
         f" (SELECT key, count_if(place < {ranges_max}) OVER (ORDER BY key) AS part FROM"
@@ -105,8 +112,8 @@ def range_query(  # noqa: PLR0913 - the parts of a query
     return RangeQuery(sql, column, ranges_max, assumes, tables, unbounded_query(source, [key], where))
 
 
-def _key(value: object) -> Key:
-    key = plain(value)
+def _end(type_name: str, value: object) -> Key:
+    key = answered(type_name, value)
     if key is None:
         raise UnreadableKeyError("the end of a range of keys is null")
     return key

@@ -144,11 +144,13 @@ class BlockPlanner:
             filters=filters,
             rows_max=self._limits.key_rows_max,
             tables=self._changing(source),
+            is_scalar=matches[0].is_scalar,
         )
         if len(matches) > 1:
             instead = tuple(self._reducer(source, filters, [match]) for match in matches)
         else:
-            instead = (self._by_ranges(source, filters, matches[0]),) if matches[0].takes_ranges else ()
+            has_ranges = matches[0].takes_ranges and not asked.is_scalar
+            instead = (self._by_ranges(source, filters, matches[0]),) if has_ranges else ()
         return Reducer(
             columns=tuple(match.column for match in matches),
             join=" AND ".join(dict.fromkeys(match.shown for match in matches)),

@@ -121,6 +121,8 @@ def apply(  # noqa: PLR0913 - what is known of tables comes from several places
         for name in {scan.reference.name for scan in plan.scans}
     }
     outcomes = tuple(_outcome(plan, scan, answers, limits, layouts[scan.reference.name]) for scan in plan.scans)
+    if _is_for_spark_to_report(answers):
+        return _left_alone(plan, outcomes, SkipReason.SCALAR_SUBQUERY_ROWS)
     narrowings = [_narrowing(plan.statement, outcome) for outcome in outcomes if outcome.predicate is not None]
     if not narrowings:
         return Rewrite(plan.statement.original, outcomes)
@@ -128,6 +130,17 @@ def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     if text is None:
         return Rewrite(plan.statement.original, outcomes, SkipReason.NOT_VERIFIED)
     return Rewrite(text, outcomes)
+
+
+def _is_for_spark_to_report(answers: Mapping[Question, KeyAnswer]) -> bool:
+    """Whether the statement is an error. Narrowed by other keys, it might not run what makes it one."""
+    return SkipReason.SCALAR_SUBQUERY_ROWS in answers.values()
+
+
+def _left_alone(plan: Plan, outcomes: Sequence[ScanOutcome], reason: SkipReason) -> Rewrite:
+    """The statement as it came, whatever its scans could be narrowed by."""
+    left = (ScanOutcome(found.scan, skip=found.skip or reason, reducers=found.reducers) for found in outcomes)
+    return Rewrite(plan.statement.original, tuple(left), reason)
 
 
 def _outcome(

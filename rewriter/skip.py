@@ -12,6 +12,11 @@ class SkipReason(Enum):
     NOT_A_QUERY = "Only SELECT, INSERT .. SELECT and CREATE TABLE .. AS SELECT are rewritten."
     WRITES_WHAT_IT_READS = "The statement writes a table that it also reads."
     STRICT_WRITES = "With strict consistency a statement that writes is left alone: it could not be run again."
+    TOO_LARGE_TO_REPEAT = (
+        "The statement is too long to be kept until its answer is there: it could not be run again."
+    )
+    SWITCHED_OFF = "Rewriting is switched off: starpruner.enabled is false in this session, or for all of them."
+    IN_SHADOW = "In shadow mode statements run as they came, and the rewritten ones beside them."
     NO_JOIN_IN_TEXT = "The statement has no join and no subquery."
     DOES_NOT_PARSE = "The statement could not be parsed as Spark SQL, so it is forwarded as it is."
     TOO_LARGE = "The statement is longer than rewrite.statement_chars_max."
@@ -26,8 +31,8 @@ class SkipReason(Enum):
         "The session changes what quotes or backslashes mean, so literals cannot be read with certainty."
     )
     SEARCH_PATH = (
-        "The session searches names along a path (SET PATH), and DESCRIBE does not: what is described may be"
-        " another table than what is read."
+        "The session searches names along a path (SET PATH), which DESCRIBE does not, or its own functions before"
+        " Spark's: another table may be described than is read, and another function called than is named."
     )
     SHARED_SESSION = (
         "The server has one session for all clients (spark.sql.hive.thriftServer.singleSession): what names and"
@@ -39,9 +44,12 @@ class SkipReason(Enum):
         " a user's own function without arguments: that may answer otherwise where other files are read."
     )
     NOT_VERIFIED = "The rewritten text did not prove equal to the original plus the narrowed scans."
+    DESCRIPTION_LATE = (
+        "A table was not described within catalog.query_deadline_s; one of the next statements asks for it again."
+    )
     TABLES_UNSETTLED = "The tables changed while they were being looked up."
     QUARANTINED = "A statement like this one did worse than as it came, so it is left alone for a while."
-    SMALL_SIDE_WRITTEN = "A table that the keys were read from was written in the meantime."
+    SMALL_SIDE_WRITTEN = "A table that keys are read from is being written, or was in the meantime."
     NOT_WORTH_IT = "To ask for keys is expected to take longer than it saves."
     FEW_FILES = "Too few files would be skipped to make up for what it takes to narrow the statement."
 
@@ -91,6 +99,7 @@ class SkipReason(Enum):
     # The key query and what came of it.
     KEYS_NOT_ASKED = "The key query was not run."
     TOO_MANY_KEY_QUERIES = "The statement has more reducers than rewrite.key_queries_max."
+    SCALAR_SUBQUERY_ROWS = "A subquery behind = gave more than one row, which is for Spark to report as an error."
     TOO_MANY_KEYS = "The key query found more keys than rewrite.key_rows_max."
     KEY_QUERY_DEADLINE = "The key query took longer than rewrite.key_query_deadline_s."
     KEY_QUERY_FAILED = "The key query failed."

@@ -120,7 +120,7 @@ class Courier:
             return await self._pass_on(message, exchange, upstream)
         session, statement = held.call.session, held.statement
         ruling = await self._rule(session, statement, upstream)
-        sent = held.with_text(ruling.text, self._common.settings.request_bytes_max)
+        sent = held.sent(ruling, self._common.settings.request_bytes_max, self._common.executions)
         execution = held.execution(ruling, sent, _now())
         self._run_beside(ruling, session, upstream)
         return await self._drive(exchange.execute(sent, execution), upstream)

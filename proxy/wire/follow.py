@@ -64,13 +64,18 @@ class ReplyEnd:
 
 
 @dataclass(frozen=True)
+class Overlong:
+    """The reply that begins now was to be kept, and is too long for that: from here on it comes as Forward."""
+
+
+@dataclass(frozen=True)
 class Lost:
     """The stream is not what the calls explain; from here on all bytes come as Forward."""
 
     reason: str
 
 
-ReplyEvent: TypeAlias = Forward | ReplyEnd | Lost
+ReplyEvent: TypeAlias = Forward | ReplyEnd | Overlong | Lost
 
 
 class Follower(ABC):
@@ -178,6 +183,8 @@ class ReplyFollower(Follower):
         wanted = handling is not Handling.RELAY and length <= self._current.copy_bytes_max
         self._copy = bytearray() if wanted else None
         self._forwards = handling is not Handling.OURS and not (handling is Handling.KEEP and wanted)
+        if handling is Handling.KEEP and not wanted:
+            events.append(Overlong())
         self._remaining = length if self._strips_headers else HEADER_BYTES + length
         return True
 

@@ -9,7 +9,17 @@ from __future__ import annotations
 from typing import Final
 
 from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.follow import NO_CALL, Follower, Forward, Handling, Lost, PendingCall, ReplyEnd, ReplyEvent
+from proxy.wire.follow import (
+    NO_CALL,
+    Follower,
+    Forward,
+    Handling,
+    Lost,
+    Overlong,
+    PendingCall,
+    ReplyEnd,
+    ReplyEvent,
+)
 from proxy.wire.frames import frame
 from proxy.wire.kinds import Kind
 from proxy.wire.thrift import read_header
@@ -105,7 +115,7 @@ class PlainFollower(Follower):
             self._copy = None
             if self._current.handling is Handling.KEEP:
                 self._forwards = True
-                events += self._forward(bytes(copy))
+                events += [Overlong(), *self._forward(bytes(copy))]
         if self._forwards:
             events += self._forward(segment)
 

@@ -231,13 +231,15 @@ def encode_fetch(seqid: int, operation: OperationHandle, rows_max: int) -> bytes
     return _finish(call.i32(2, _FETCH_NEXT).i64(3, rows_max))
 
 
-def encode_fetch_failure(seqid: int, message: str, sql_state: str | None, error_code: int | None) -> bytes:
-    """What a server answers to FetchResults where it has no rows but an error."""
+def encode_failure(
+    name: str, seqid: int, message: str, sql_state: str | None = None, error_code: int | None = None
+) -> bytes:
+    """The reply to a call of that name, whatever else it tells where it succeeds: a status that says it failed."""
     status = Writer().i32(1, _STATUS_ERROR).binary(3, (sql_state or "").encode())
     if error_code is not None:
         status.i32(4, error_code)
     status.binary(5, message.encode())
-    reply = Writer().header(FETCH_RESULTS, MessageType.REPLY, seqid).struct(0)
+    reply = Writer().header(name, MessageType.REPLY, seqid).struct(0)
     return _finish(reply.raw(1, Kind.STRUCT, status.stop().to_bytes()))
 
 

@@ -29,6 +29,13 @@ class Status:
     message: str | None = None
     sql_state: str | None = None
     error_code: int | None = None
+    # The stack trace, line by line, with the messages of all causes.
+    info: tuple[str, ...] = ()
+
+    @property
+    def all_words(self) -> str:
+        """The message and those of its causes. A call that waits for its statement has the cause only there."""
+        return "\n".join((self.message or "", *self.info))
 
     @property
     def ok(self) -> bool:
@@ -99,10 +106,13 @@ def _exception_text(reader: Reader) -> str:
 def read_status(reader: Reader) -> Status:
     """A TStatus."""
     code, message, sql_state, error_code = -1, None, None, None
+    info: tuple[str, ...] = ()
     for field_id, kind in reader.fields():
         match (field_id, kind):
             case (1, Kind.I32):
                 code = reader.i32()
+            case (2, Kind.LIST):
+                info = tuple(_line(reader, item) for item in reader.items())
             case (3, Kind.STRING):
                 sql_state = reader.text()
             case (4, Kind.I32):
@@ -111,7 +121,14 @@ def read_status(reader: Reader) -> Status:
                 message = reader.text()
             case _:
                 reader.skip(kind)
-    return Status(code, message, sql_state, error_code)
+    return Status(code, message, sql_state, error_code, info)
+
+
+def _line(reader: Reader, item: Kind) -> str:
+    if item is Kind.STRING:
+        return reader.text()
+    reader.skip(item)
+    return ""
 
 
 _NO_STATUS = Status(-1, "the reply carries no status")

@@ -26,6 +26,7 @@ from switches import (
     first_keys_are_all,
     holds_on_both_sides,
     key_type,
+    keys_are_asked_for_as_shown,
     keys_are_cast,
     known_functions,
     lacks_are_of_any_column,
@@ -222,6 +223,12 @@ _KEYS = (
         answers("rewriter.keyquery.fits", answer=True),
         _taken("types: int against bigint: keys that do not fit are dropped"),
     ),
+    Mutation("no setting changes how a key arrives", keys_are_asked_for_as_shown, _taken("types: date")),
+    Mutation(
+        "a day on which calendars differ has no literal",
+        becomes("rewriter.keys._DAYS_OF_THE_SWITCH", ("1582-10-15", "1582-10-14")),
+        _golden("types: a day on which calendars differ"),
+    ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
     Mutation("neither side of <=> may be padding", answers("rewriter.matches._may_be_padding", answer=False)),
     Mutation(
@@ -249,6 +256,19 @@ _KEYS = (
         "a key query without an answer is not one without keys",
         failed_key_query_found_no_keys,
         "rewriter/test_golden.py::test_without_its_keys_the_statement_stays_as_it_is[joins: join on]",
+    ),
+    Mutation(
+        "a scalar subquery is asked for its rows as they are",
+        becomes("rewriter.matches.Match.is_scalar", value=False),
+        _golden(
+            "subqueries: a scalar subquery of two rows, if equal ones:"
+            " an error that DISTINCT or no keys at all would hide"
+        ),
+    ),
+    Mutation(
+        "other keys hide no error of a scalar subquery",
+        answers("rewriter.rewrite._is_for_spark_to_report", answer=False),
+        _golden("subqueries: a scalar subquery of two rows beside a join without keys"),
     ),
 )
 _VIEWS = (

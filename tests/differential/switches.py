@@ -144,6 +144,11 @@ def keys_are_cast(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reducers_module, "key_query", cast)
 
 
+def keys_are_asked_for_as_shown(patch: pytest.MonkeyPatch) -> None:
+    """A key arrives as Spark shows it to a client."""
+    patch.setattr("rewriter.keyquery.asked_as", lambda _, key: key)
+
+
 def key_type(type_name: str) -> Switch:
     """Keys of one more type are ordered and written as strings are."""
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ import uvloop
 from demo.hive import Endpoint
 from proxy.address import Address
 from proxy.queries import Query, QueryResult
-from proxy.rulings import Ending, Ruling
+from proxy.rulings import Ending, Ruling, WriteUnderWay
 from proxy.server import Proxy, ServerSettings
 from proxy.transports import UPSTREAM, Listener, Transport, Upstream
 from rewriter import may_have_a_join
@@ -40,6 +40,9 @@ class Script:
 
     def untouched(self, sql: str) -> Ruling:
         return Ruling(sql)
+
+    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:  # noqa: ARG002 - none is rewritten here
+        return ()
 
     def closed(self) -> None:
         """Nothing is kept by session."""

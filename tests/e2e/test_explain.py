@@ -15,6 +15,7 @@ from demo.hive import run
 from demo.proxy_process import ProxyProcess, starpruner_command
 from demo.sample import REGIONS, Sample
 from demo.thrift_server import ThriftServer
+from rewriter import SkipReason
 
 STAR_JOIN = "SELECT count(*) FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.holiday = 'Christmas Eve'"
 LOGIN = b64encode(b"tester:secret").decode()
@@ -108,3 +109,12 @@ def test_explain_rewrite_is_a_result_set_of_the_lines_in_order(proxied: hive.Con
     assert "'2024-12-24'" in lines[1]
     assert f"  partitions   {len(REGIONS)} of {sample.days * len(REGIONS)} kept" in lines
     assert lines[-1].startswith("Time: ")
+
+
+def test_explain_rewrite_in_a_session_that_is_switched_off_shows_what_would_be_done(
+    proxied: hive.Connection, sample: Sample
+) -> None:
+    run(proxied, "SET starpruner.enabled=false")
+    lines = [str(line) for (line,) in run(proxied, f"EXPLAIN REWRITE {STAR_JOIN}")]
+    assert lines[:3] == ["Left as it is:", f"  {STAR_JOIN}", f"  {SkipReason.SWITCHED_OFF.sentence}"]
+    assert f"  partitions   {len(REGIONS)} of {sample.days * len(REGIONS)} would be kept" in lines

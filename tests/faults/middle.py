@@ -135,6 +135,11 @@ class Middle:
     def endpoint(self) -> Endpoint:
         return Endpoint(*self.listener.getsockname())
 
+    def executed(self, pattern: str) -> list[str]:
+        """The statements of that pattern that came to be executed since the calls were cleared."""
+        statements = (call.statement for call in self.calls if call.name == EXECUTE_STATEMENT)
+        return [statement for statement in statements if re.search(pattern, statement)]
+
     def serve(self) -> None:
         """Accept until closed."""
         with suppress(OSError):

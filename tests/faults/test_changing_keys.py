@@ -82,8 +82,44 @@ def test_a_session_sees_a_write_through_the_proxy_while_its_keys_are_read(stage:
     assert found != before
 
 
-@pytest.mark.parametrize("write", [through_proxy, behind_its_back])
-def test_a_session_sees_the_rows_as_of_the_moment_just_before_its_statement(
-    stage: Stage, before: Seen, write: Callable[[Stage], None]
+def test_a_session_is_narrowed_by_what_another_one_copies_meanwhile(stage: Stage, before: Seen) -> None:
+    def copy() -> None:
+        with closing(connect(stage.proxy.endpoint, database=DATABASE)) as session:
+            run(session, "CREATE OR REPLACE TEMPORARY VIEW copied AS SELECT * FROM late")
+            run(session, "CREATE TABLE copy USING parquet AS SELECT * FROM late")
+            run(session, "INSERT OVERWRITE copy SELECT * FROM late")
+
+    stage.middle.calls.clear()
+    fault = Fault(First(copy), *WHILE_KEYS_ARE_READ, times=1)
+    with stage.proxied() as session, stage.middle.faulty(fault):
+        assert seen(session, STATEMENT) == before
+    assert fault.done
+    assert stage.middle.executed(NARROWED)
+
+
+def test_keys_are_not_asked_for_while_the_small_side_is_being_written(stage: Stage, before: Seen) -> None:
+    with stage.proxied() as reading:
+        answers: list[Seen] = []
+        stage.middle.calls.clear()
+        # The write has left the proxy, and the server does not have it yet.
+        read = Fault(
+            First(lambda: answers.append(seen(reading, STATEMENT))), "ExecuteStatement", "^INSERT", times=1
+        )
+        with stage.middle.faulty(read):
+            through_proxy(stage)
+        assert answers == [before]
+        assert not stage.middle.executed(KEY_QUERY)
+        assert seen(reading, STATEMENT) == stage.directly(STATEMENT)
+        assert stage.middle.executed(KEY_QUERY)
+
+
+def test_a_session_sees_a_write_through_the_proxy_that_overtakes_its_statement(stage: Stage, before: Seen) -> None:
+    found = answer_with_a_write(stage, BEFORE_THE_STATEMENT, through_proxy, "window")
+    assert found == stage.directly(STATEMENT)
+    assert found != before
+
+
+def test_a_session_sees_the_rows_as_of_its_key_query_where_a_write_goes_past_the_proxy(
+    stage: Stage, before: Seen
 ) -> None:
-    assert answer_with_a_write(stage, BEFORE_THE_STATEMENT, write, "window") == before
+    assert answer_with_a_write(stage, BEFORE_THE_STATEMENT, behind_its_back, "window") == before

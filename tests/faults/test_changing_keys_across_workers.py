@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from acts import First
-from fault_stage import DATABASE, Stage, fault_stage, make_tables, seen
+from fault_stage import DATABASE, KEY_QUERY, NARROWED, Seen, Stage, fault_stage, make_tables, seen
 from middle import Fault
 from test_changing_keys import LATE, STATEMENT, UNDO, WHILE_KEYS_ARE_READ, WRITE
 from workers import TWO_WORKERS, session_on
@@ -37,3 +37,33 @@ def test_a_write_through_another_worker_while_keys_are_read_is_seen(stage: Stage
         assert fault.done
         assert found == stage.directly(STATEMENT)
         assert found != before
+
+
+def test_while_another_worker_writes_a_small_side_its_keys_are_not_asked_for(stage: Stage) -> None:
+    before, answers = stage.directly(STATEMENT), list[Seen]()
+    with (
+        session_on(stage.proxy, 0, database=DATABASE) as reading,
+        session_on(stage.proxy, 1, database=DATABASE) as writing,
+    ):
+        stage.middle.calls.clear()
+        read = Fault(
+            First(lambda: answers.append(seen(reading, STATEMENT))), "ExecuteStatement", "^INSERT", times=1
+        )
+        with stage.middle.faulty(read):
+            run(writing, WRITE)
+        assert answers == [before]
+        assert not stage.middle.executed(KEY_QUERY)
+
+
+def test_what_another_worker_reads_for_a_copy_is_no_write_of_it(stage: Stage) -> None:
+    with (
+        session_on(stage.proxy, 0, database=DATABASE) as reading,
+        session_on(stage.proxy, 1, database=DATABASE) as writing,
+    ):
+        run(writing, "CREATE TABLE IF NOT EXISTS copy_of_another (ds STRING, name STRING) USING parquet")
+        stage.middle.calls.clear()
+        read = Fault(First(lambda: seen(reading, STATEMENT)), "ExecuteStatement", "^INSERT", times=1)
+        with stage.middle.faulty(read):
+            run(writing, "INSERT INTO copy_of_another SELECT * FROM late")
+        assert read.done
+        assert stage.middle.executed(NARROWED)

@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
 from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.follow import Follower, Forward, Handling, Lost, PendingCall, ReplyEnd, ReplyEvent, ReplyFollower
+from proxy.wire.follow import (
+    Follower,
+    Forward,
+    Handling,
+    Lost,
+    Overlong,
+    PendingCall,
+    ReplyEnd,
+    ReplyEvent,
+    ReplyFollower,
+)
 from proxy.wire.follow_plain import PlainFollower
 from proxy.wire.frames import HEADER_BYTES, FrameReader, frame
 from proxy.wire.kinds import Kind
@@ -187,14 +197,15 @@ def _expecting(found: Follower, calls: bytes) -> Follower:
 def _told(events: list[ReplyEvent]) -> tuple[bytes, list[tuple[ReplyEvent, int | None]]]:
     """The events without their cuts: what is forwarded, and the rest with where it was told.
 
-    What makes no sense in the middle of a message is noticed before or after what stands ahead of it has passed.
+    What makes no sense in the middle of a message is noticed before or after what stands ahead of it has passed,
+    or would have been too long to be kept.
     """
-    forwarded = b""
+    forwarded, is_lost = b"", any(isinstance(event, Lost) for event in events)
     told: list[tuple[ReplyEvent, int | None]] = []
     for event in events:
         if isinstance(event, Forward):
             forwarded += bytes(event.data)
-        else:
+        elif not (is_lost and isinstance(event, Overlong)):
             told.append((event, None if isinstance(event, Lost) else len(forwarded)))
     return forwarded, told
 

@@ -4,6 +4,7 @@ An input is a script of events. Most are as real clients and servers send them, 
 garbage. A script without garbage has to come to the same in pieces of any size.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -16,9 +17,11 @@ from relay_dialogue import (
     close_session,
     execute,
     execute_and_wait,
+    executed,
     fetch,
     fetch_log,
     get_status,
+    metadata_is,
     open_session,
     operation_call,
     reply,
@@ -41,11 +44,10 @@ from proxy.guard import Guard
 from proxy.handles import HandleKind, Holding, OwnHandles
 from proxy.phases import Phase
 from proxy.relay import Relay
-from proxy.rulings import Ruling
+from proxy.rulings import Premises, Ruling
 from proxy.wire.errors import RemoteProtocolError
 from proxy.wire.handles import identifier_in
-from proxy.wire.hs2 import OperationHandle, OperationState
-from proxy.wire.kinds import Kind
+from proxy.wire.hs2 import OperationHandle, OperationState, asks_for_rows, decode_statement_call
 from proxy.wire.messages import Message, MessageReader
 from proxy.wire.writer import Writer
 
@@ -120,6 +122,16 @@ class Stage:
     operations: int = 0
     ruled: int = 0
     endings: list[Ruling] = field(default_factory=list)
+    # How often a table has changed: so far, as each rewritten statement was released, and as the client was told
+    # that its operation had finished.
+    changes: int = 0
+    released_at: dict[int, int] = field(default_factory=dict)
+    rewritten: dict[int, int] = field(default_factory=dict)
+    shown_at: dict[int, int] = field(default_factory=dict)
+    # Operations that have failed, or were cancelled.
+    without_rows: set[int] = field(default_factory=set)
+    # Operations that the client named before they were there. Real handles cannot be guessed.
+    guessed: set[int] = field(default_factory=set)
     unanswered: list[Message] = field(default_factory=list)
     _sent: MessageReader = field(default_factory=lambda: MessageReader(1 << 20))
 
@@ -138,8 +150,10 @@ class Stage:
 
     def client_calls(self, script: Script) -> None:
         self.seqid += 1
-        call = _CALLS[script.number() % len(_CALLS)](self.seqid, operation(script.number() % OPERATIONS_MAX))
-        self.client(call)
+        make, number = _CALLS[script.number() % len(_CALLS)], script.number() % OPERATIONS_MAX
+        if number > self.operations:
+            self.guessed.add(number)
+        self.client(make(self.seqid, operation(number)))
 
     def backend_answers(self, script: Script) -> None:
         kind = script.number()
@@ -156,7 +170,15 @@ class Stage:
             return
         self.ruled += 1
         text = _TEXTS[kind % len(_TEXTS)]
-        self.carry_out(self.relay.release(Ruling(text, may_rerun=kind % 2 == 0)))
+        if text == REWRITTEN and kind % 2 == 0:
+            text += str(self.ruled)
+            self.released_at[self.ruled] = self.changes
+        as_of = self.changes
+        premises = Premises(are_tables_unchanged=lambda: self.changes == as_of)
+        self.carry_out(self.relay.release(Ruling(text, may_rerun=kind % 2 == 0, premises=premises)))
+
+    def world_changes(self, _: Script) -> None:
+        self.changes += 1
 
     def shell_asks(self, _: Script) -> None:
         if self.relay.phase is Phase.HELD and not self.unanswered:
@@ -212,6 +234,7 @@ class Stage:
                 case SendClient(data):
                     assert self.relay.phase is not Phase.CLOSED or Close in map(type, commands)
                     self.to_client += bytes(data)
+                    self._look_at_answers()
                 case SendBackend(data):
                     self.to_backend += data
                     self._note(data)
@@ -226,6 +249,15 @@ class Stage:
                 case StatementHeld():
                     assert self.relay.phase is Phase.HELD
 
+    def _look_at_answers(self) -> None:
+        """No answer is let out if something had changed by the time that it was there."""
+        for number, ruled in self.rewritten.items():
+            if number in self.guessed:
+                continue
+            if _finished(number) in self.to_client or _rows_of(number) in self.to_client:
+                shown_at = self.shown_at.setdefault(number, self.changes)
+                assert shown_at == self.released_at[ruled] or not self.is_framed
+
     def _note(self, data: bytes) -> None:
         if self.relay.phase is Phase.NEGOTIATING:
             return
@@ -236,8 +268,9 @@ class Stage:
         except RemoteProtocolError:
             self.is_clean = False
 
-    def _answer(self, call: Message, kind: int) -> bytes:
+    def _answer(self, call: Message, kind: int) -> bytes:  # noqa: PLR0911 - a reply for each call
         name, seqid = call.header.name, call.header.seqid
+        self._note_end(call)
         if call.raw == OUR_CALL.message:
             return reply(name, seqid, Writer().binary(9, OURS))
         if kind % 8 == 7:
@@ -246,11 +279,63 @@ class Stage:
             case "OpenSession":
                 return session_opened(seqid)
             case "ExecuteStatement":
-                self.operations += 1
-                return reply(name, seqid, Writer().raw(2, Kind.STRUCT, operation(self.operations)))
+                return self._answer_to_statement(call)
             case "GetOperationStatus":
-                return status_is(OperationState(kind % len(OperationState)), seqid, "words")
+                state = self._state_of(_number_of(call), kind)
+                finished = _finished(_number_of(call)).decode()
+                return status_is(state, seqid, finished if state is OperationState.FINISHED else "words")
+            case "FetchResults" if not asks_for_rows(call):
+                return reply(name, seqid, Writer().binary(9, b"log"))
+            case "FetchResults" if _number_of(call) in self.without_rows:
+                return reply(name, seqid, status=3, message="it has ended")
+            case "FetchResults":
+                return reply(name, seqid, Writer().binary(9, _rows_of(_number_of(call))))
+            case "GetResultSetMetadata":
+                return metadata_is("Result" if kind % 2 else "k", "string", seqid)
         return reply(name, seqid)
+
+    def _note_end(self, call: Message) -> None:
+        """Closed operations have no rows, and closed sessions no operations."""
+        if call.header.name == "CloseOperation":
+            self.without_rows.add(_number_of(call))
+        elif call.header.name == "CloseSession":
+            self.without_rows.update(range(self.operations + 1))
+
+    def _state_of(self, number: int, kind: int) -> OperationState:
+        """Any, until it is one in which an operation stays."""
+        if number in self.without_rows:
+            return OperationState.ERROR
+        state = OperationState(kind % len(OperationState))
+        if state in _WITHOUT_ROWS:
+            self.without_rows.add(number)
+        return state
+
+    def _answer_to_statement(self, call: Message) -> bytes:
+        self.operations += 1
+        statement = decode_statement_call(call)
+        if statement is not None and statement.statement is not None and statement.run_async:
+            text, _, ruled = statement.statement.partition(REWRITTEN)
+            if not text and ruled:
+                self.rewritten[self.operations] = int(ruled)
+        return executed(call.header.seqid, operation(self.operations))
+
+
+_WITHOUT_ROWS = frozenset(
+    {OperationState.ERROR, OperationState.CANCELED, OperationState.CLOSED, OperationState.TIMEDOUT}
+)
+
+
+def _number_of(call: Message) -> int:
+    found = re.search(rb"operation (\d+)", call.raw)
+    return 0 if found is None else int(found[1])
+
+
+def _finished(number: int) -> bytes:
+    return b"operation %d has finished" % number
+
+
+def _rows_of(number: int) -> bytes:
+    return b"rows of operation %d." % number
 
 
 _EVENTS: tuple[Callable[[Stage, Script], None], ...] = (
@@ -261,20 +346,24 @@ _EVENTS: tuple[Callable[[Stage, Script], None], ...] = (
     Stage.client_babbles,
     Stage.backend_babbles,
     Stage.shell_closes,
+    Stage.world_changes,
 )
 
 
 # As it came, rewritten, and rewritten into something that is too long to be sent.
-_TEXTS = ("SELECT 1", "SELECT 2 AS two", "x" * REQUEST_BYTES_MAX)
+REWRITTEN = "SELECT 2 AS two"
+_TEXTS = ("SELECT 1", REWRITTEN, "x" * REQUEST_BYTES_MAX)
 # By the numbers of events and what they take: a statement that is rewritten and fetched, one that fails and is run
 # again, one that waits for a query of ours, a call that is garbage, and one for which the backend is changed.
-_CALL, _ANSWER, _RELEASE, _CONNECT, _ASK, _CLIENT_BABBLES = 0, 1, 2, 9, 10, 12
+_CALL, _ANSWER, _RELEASE, _CONNECT, _ASK, _CLIENT_BABBLES, _CHANGE = 0, 1, 2, 9, 10, 12, 15
 SCRIPTS = (
     bytes((3, _CALL, 5, 0, _ANSWER, 0, _CALL, 0, 0, _RELEASE, 4, _ANSWER, 0, _CALL, 2, 1, _ANSWER, 2))
     + bytes((_CALL, 3, 1, _ANSWER, 0, _CALL, 8, 1, _ANSWER, 0, _CALL, 6, 0, _ANSWER, 0)),
     bytes((7, _CALL, 0, 0, _RELEASE, 4, _ANSWER, 0, _CALL, 2, 1, _ANSWER, 5, _ANSWER, 0, _ANSWER, 0, _ANSWER, 2)),
     bytes((1, _CALL, 1, 0, _ASK, _ANSWER, 0, _ASK, _ANSWER, 0, _RELEASE, 1, _ANSWER, 7, _CALL, 2, 0, _ANSWER, 2)),
     bytes((1, _CALL, 1, 0, _RELEASE, 4, _ANSWER, 7, _ANSWER, 0, _CLIENT_BABBLES, 5)) + b"\0\0\0\1x",
+    bytes((9, _CALL, 0, 0, _RELEASE, 4, _ANSWER, 0, _CHANGE, _CALL, 2, 1, _ANSWER, 2, _ANSWER, 0, _ANSWER, 0))
+    + bytes((_ANSWER, 2, _CALL, 3, 1, _ANSWER, 0)),
     bytes((1, _CALL, 3, ELSEWHERE, _CALL, 2, 0, _CONNECT, 0, _ANSWER, 0, _ANSWER, 2, _CALL, 5, 0, _ANSWER, 0)),
 )
 

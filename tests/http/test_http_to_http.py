@@ -40,9 +40,10 @@ from relay_dialogue import (
 )
 from stand_in import PATIENCE_S, Rewriter, eventually
 
+from proxy.calls import WATCHED_REPLY_BYTES_MAX
 from proxy.proxy_users import ProxyUsers
 from proxy.queries import Query, QueryFailed, QueryResult
-from proxy.rulings import End, Ruling
+from proxy.rulings import End, Premises, Ruling
 from proxy.sessions import Opened
 from proxy.wire.hs2 import OperationState, encode_open_session
 from proxy.wire.kinds import Kind
@@ -410,6 +411,52 @@ async def test_a_statement_that_is_run_again_as_its_client_leaves_is_there_for_w
         await on.backend.answer(message(fetch(5, AGAIN)), message(reply("FetchResults", 5)))
         assert await body_of(rows) == message(reply("FetchResults", 5))
     assert [ending.end for ending in rewriter.endings] == [End.RESCUED]
+
+
+# --- statements that are overtaken
+
+
+OVERTAKEN = Premises(is_session_unchanged=lambda: False)
+
+
+async def test_an_overtaken_answer_is_replaced_by_that_of_a_second_run() -> None:
+    rewriter = Rewriter("SELECT 2", may_rerun=True, premises=OVERTAKEN)
+    async with stage(rewriter) as on:
+        await open_and_execute(on)
+        status = on.start(message(get_status(3)))
+        await on.backend.answer(message(get_status(3)), message(status_is(FINISHED, 3)))
+        await on.backend.answer(message(execute("SELECT 1", 2)), message(executed(2, AGAIN)))
+        await on.backend.answer(message(operation_call("CloseOperation", 1)), message(reply("CloseOperation", 1)))
+        await on.backend.answer(message(get_status(3, AGAIN)), message(status_is(FINISHED, 3)))
+        assert await body_of(status) == message(status_is(FINISHED, 3))
+    assert [ending.end for ending in rewriter.endings] == [End.OVERTAKEN]
+
+
+async def test_an_overtaken_synchronous_statement_is_run_again_and_its_operation_closed() -> None:
+    rewriter = Rewriter("SELECT 2", may_rerun=True, premises=OVERTAKEN)
+    async with stage(rewriter) as on:
+        await open_one(on)
+        post = on.start(message(execute_and_wait("SELECT 1", 2)))
+        await on.backend.answer(message(execute_and_wait("SELECT 2", 2)), message(executed(2)))
+        await on.backend.answer(message(operation_call("CloseOperation", 1)), message(reply("CloseOperation", 1)))
+        await on.backend.answer(message(execute_and_wait("SELECT 1", 2)), message(executed(2, AGAIN)))
+        assert await body_of(post) == message(executed(2, AGAIN))
+    assert [ending.end for ending in rewriter.endings] == [End.OVERTAKEN]
+
+
+@pytest.mark.parametrize("length", [10, WATCHED_REPLY_BYTES_MAX + 1], ids=["short", "too long to be kept"])
+async def test_rows_of_an_overtaken_statement_are_refused_where_the_second_run_is(length: int) -> None:
+    async with stage(Rewriter("SELECT 2", may_rerun=True, premises=OVERTAKEN)) as on:
+        await open_and_execute(on)
+        status = on.start(message(get_status(3)))
+        await on.backend.answer(message(get_status(3)), message(status_is(FINISHED, 3)))
+        await on.backend.answer(message(execute("SELECT 1", 2)), message(reply("ExecuteStatement", 2, status=3)))
+        assert b"40001" in await body_of(status)
+        rows = on.start(message(fetch(4)))
+        await on.backend.answer(
+            message(fetch(4)), message(reply("FetchResults", 4, Writer().binary(9, bytes(length))))
+        )
+        assert b"40001" in await body_of(rows)
 
 
 # --- what goes wrong

@@ -151,3 +151,21 @@ def test_metadata_columns_are_no_part_of_a_star_and_are_lost_behind_a_subquery(s
     assert len(run(session, "SELECT * FROM wanted LIMIT 1")[0]) == 3
     with pytest.raises(hive.Error, match="_file"):
         run(session, "SELECT _file FROM (SELECT * FROM wanted) wanted")
+
+
+@pytest.mark.parametrize("query", ["SELECT * FROM dropped", "SELECT a, g FROM dropped"])
+def test_rows_are_deleted_through_a_view_of_all_rows(session: hive.Connection, query: str) -> None:
+    """So a DELETE need not name what it writes: where it drops whole files, Spark looks behind the view."""
+    run(session, "CREATE TABLE IF NOT EXISTS dropped (a INT, g INT) USING iceberg PARTITIONED BY (a)")
+    run(session, "INSERT OVERWRITE dropped VALUES (1, 1), (2, 2)")
+    run(session, f"CREATE OR REPLACE TEMPORARY VIEW of_dropped AS {query}")
+    run(session, "DELETE FROM of_dropped WHERE a = 1")
+    assert run(session, "SELECT * FROM dropped") == [(2, 2)]
+
+
+def test_an_option_of_an_insert_adds_columns(session: hive.Connection) -> None:
+    properties = "TBLPROPERTIES ('write.spark.accept-any-schema' = 'true')"
+    run(session, f"CREATE TABLE widened (k INT) USING iceberg {properties}")
+    for option, column in (("merge-schema", "a"), ("mergeSchema", "b")):
+        run(session, f"INSERT INTO widened WITH ('{option}' = 'true') SELECT 1 AS k, 2 AS {column}")
+        assert [name for name, *_ in run(session, "DESCRIBE widened")][-1] == column

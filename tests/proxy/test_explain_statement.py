@@ -1,14 +1,14 @@
 """EXPLAIN REWRITE as a statement of the client."""
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 import pytest
 
 from proxy.decision import Decision
 from proxy.explain_statement import ExplainingSession, lines_query
 from proxy.queries import Query, QueryResult
-from proxy.rulings import Ruling
+from proxy.rulings import Ruling, WriteUnderWay
 
 # Far above the microseconds that a look at a statement takes.
 PATIENCE_S = 5.0
@@ -38,6 +38,9 @@ class Inner:
 
     def untouched(self, sql: str) -> Ruling:
         return Ruling(sql)
+
+    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
+        return () if sql == "SELECT 1" else (WriteUnderWay(),)
 
     def closed(self) -> None:
         self.has_closed = True
@@ -84,6 +87,11 @@ def test_every_other_statement_is_left_to_the_session(sql: str) -> None:
     inner = Inner()
     assert sent(inner, sql) == f"rewritten {sql}"
     assert inner.rewritten == [sql]
+
+
+@pytest.mark.parametrize(("sql", "count"), [("SELECT 1", 0), ("USE other", 1)])
+def test_the_session_inside_says_what_has_to_end_before(sql: str, count: int) -> None:
+    assert len(ExplainingSession(Inner()).writes_before(sql)) == count
 
 
 def test_the_sessions_end_is_passed_on() -> None:

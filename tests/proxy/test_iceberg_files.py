@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from iceberg_answers import DAYS_SNAPSHOT, described, rows
 from test_iceberg_statements import FILES_SQL, OF_K, a_file
 from test_session import OWNER, Script, failed, played
@@ -10,6 +11,7 @@ from proxy.catalog import read_description
 from proxy.config import CatalogSection, FilesSection
 from proxy.iceberg_files import IcebergFiles
 from proxy.known import Knowledge, Known
+from proxy.late import UNANSWERED_S
 from proxy.queries import FailureKind
 
 FACTS = read_description(described("ice.db.f", ("k", "int"), ("u", "string")))
@@ -58,3 +60,19 @@ def test_of_a_table_without_a_snapshot_nothing_is_asked() -> None:
     assert FACTS.iceberg.snapshot_id == DAYS_SNAPSHOT
     empty = replace(FACTS, iceberg=replace(FACTS.iceberg, snapshot_id=None))
     assert played(IcebergFiles(FilesSection(), clock).files(empty, {"k"}, known()), []) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked_after_s"), [(FailureKind.DEADLINE, UNANSWERED_S), (FailureKind.TOO_MANY_ROWS, 300.0)]
+)
+def test_files_that_were_not_told_in_time_are_asked_for_again_after_a_minute(
+    kind: FailureKind, asked_after_s: float
+) -> None:
+    assert FACTS is not None
+    now, state = [0.0], known()
+    files = IcebergFiles(FilesSection(), lambda: now[0])
+    assert played(files.files(FACTS, {"k"}, state), [OWNER, (FILES_SQL, failed(kind))]) is None
+    now[0] = asked_after_s - 1.0
+    assert played(files.files(FACTS, {"k"}, state), []) is None
+    now[0] = asked_after_s
+    assert played(files.files(FACTS, {"k"}, state), [(FILES_SQL, FOUND)]) is not None

@@ -41,8 +41,8 @@ class Clock:
         return self.now
 
 
-def nothing_known() -> KnownPackings:
-    return KnownPackings(Clock())
+def nothing_known(clock: Clock | None = None) -> KnownPackings:
+    return KnownPackings(clock or Clock())
 
 
 def asked(

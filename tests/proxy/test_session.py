@@ -9,7 +9,8 @@ import pytest
 from proxy.asking import Queries, T
 from proxy.config import CatalogSection, Config, RewriteSection
 from proxy.decision import Decision
-from proxy.explain import text, view
+from proxy.explain import view
+from proxy.explain_text import text
 from proxy.metastore import FILTER_REFUSED
 from proxy.queries import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
 from proxy.rulings import End, Ending, Ruling
@@ -153,7 +154,7 @@ def test_a_name_in_a_temporary_view_is_looked_up_in_the_session_too() -> None:
     assert sent(session().rewrite(SQL), script) == NARROWED
 
 
-@pytest.mark.parametrize("in_session", [rows(("ds", "string", "")), failed(FailureKind.DEADLINE)])
+@pytest.mark.parametrize("in_session", [rows(("ds", "string", "")), failed(FailureKind.REJECTED)])
 def test_a_name_in_a_temporary_view_that_may_be_another_temporary_view_is_not_followed(
     in_session: QueryResult,
 ) -> None:
@@ -191,6 +192,30 @@ def test_after_a_statement_that_may_change_what_names_mean_the_tables_are_descri
     assert ruling.text == statement
     ruling.ended(Ending(End.FINISHED, 0.1))
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize(
+    ("statement", "again"),
+    [
+        ("CREATE TABLE x AS SELECT * FROM f JOIN d ON f.ds = d.ds", []),
+        ("INSERT OVERWRITE x SELECT * FROM d", []),
+        ("CREATE OR REPLACE VIEW v AS SELECT * FROM d", []),
+        ("MERGE INTO db.x USING d ON x.ds = d.ds WHEN MATCHED THEN DELETE", []),
+        ("INSERT INTO f SELECT * FROM x", [DESCRIBE[1]]),
+        ("INSERT INTO db.D SELECT * FROM f", [DESCRIBE[0]]),
+        ("MERGE INTO db.d USING f ON f.ds = d.ds WHEN MATCHED THEN DELETE", [DESCRIBE[0]]),
+    ],
+)
+def test_after_a_statement_that_says_what_it_writes_that_alone_is_described_again(
+    statement: str, again: Script
+) -> None:
+    shared = Shared.of(Config(), lambda: 0.0)
+    one, other = (Session(shared) for _ in range(2))
+    for each in (one, other):
+        sent(each.rewrite(SQL), [*DESCRIBE, KEYS])
+    played(one.rewrite(statement), []).ended(Ending(End.FINISHED, 0.1))
+    assert sent(one.rewrite(SQL), [*again, KEYS]) == NARROWED
+    assert sent(other.rewrite(SQL), [KEYS]) == NARROWED
 
 
 @pytest.mark.parametrize("statement", ["SELECT 1", "SHOW TABLES", "(SELECT 1)", "describe d", "-- why\nSELECT 1"])
@@ -252,13 +277,15 @@ def test_a_list_of_partitions_that_cannot_be_had_changes_nothing_and_is_not_aske
     assert sent(one.rewrite(SQL), [MANY_KEYS]) == text
 
 
-def test_sessions_of_one_user_share_a_list_until_a_statement_names_the_table() -> None:
+def test_sessions_of_one_user_share_a_list_until_a_statement_writes_the_table() -> None:
     with open_store(CatalogSection()) as store:
         shared = Shared.of(Config(), lambda: 0.0, store)
         one, other = (Session(shared) for _ in range(2))
         narrowed = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
         assert WITHIN in narrowed
         assert sent(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER]) == narrowed
+        assert sent(other.rewrite("INSERT INTO x SELECT * FROM f"), []).startswith("INSERT")
+        assert sent(one.rewrite(SQL), [MANY_KEYS]) == narrowed
         assert sent(other.rewrite("ALTER TABLE f ADD PARTITION (ds = 'z')"), []).startswith("ALTER")
         assert sent(one.rewrite(SQL), [MANY_KEYS, LISTED]) == narrowed
 

@@ -100,8 +100,10 @@ def test_a_statement_that_writes_says_so_of_what_it_names_and_not_of_others(sql:
         "INSERT INTO ${target} SELECT 1",
         "WITH x AS (SELECT 1) ${rest}",
         f"INSERT INTO e /* {LONG} */ VALUES (1)",
-        f"WITH x AS (SELECT * FROM VALUES {LONG}) INSERT INTO e SELECT * FROM x",
-        f"MERGE INTO e USING (SELECT * FROM VALUES {LONG}) x ON e.a = x.a WHEN MATCHED THEN DELETE",
+        f"WITH x AS (SELECT * FROM VALUES {LONG}, ('insert', 'x')) INSERT INTO e SELECT * FROM x",
+        f"MERGE INTO e USING (SELECT * FROM VALUES {LONG}) /* x */ ON e.a = x.a WHEN MATCHED THEN DELETE".replace(
+            "INTO e", "INTO e /* it */"
+        ),
         # Spark nests comments, and carries them over a backslash at the end of a line.
         "/* /* */ select */ INSERT INTO e VALUES (1)",
         "-- \\\nselect\nINSERT INTO e VALUES (1)",
@@ -186,6 +188,27 @@ def test_a_write_that_was_running_as_the_fence_was_opened_counts(writes: WriteLo
     tell(ended(End.FAILED))
     assert not fence.holds([D])
     assert writes.open().holds([D])
+
+
+def test_a_table_that_a_writing_statement_reads_is_none_that_it_writes(writes: WriteLog) -> None:
+    fence, session = writes.open(), SessionWrites(writes)
+    assert session.begin("CREATE TABLE e AS SELECT * FROM d JOIN f USING (k)") is not None
+    assert session.begin("WITH x AS (SELECT * FROM d) INSERT INTO e SELECT * FROM x") is not None
+    assert fence.holds([D, name("f")])
+    assert not fence.changed_columns([D, name("f")])
+    assert not fence.holds([name("e")])
+    assert writes.open().written([D, name("db", "e")]) == {name("db", "e")}
+
+
+def test_what_is_deleted_from_is_any_table_unless_it_is_known_to_be_one(writes: WriteLog) -> None:
+    session, sql = SessionWrites(writes), "DELETE FROM db.e WHERE a = 1"
+    tell = session.begin(sql, name("db", "e").__eq__)
+    assert tell is not None
+    assert writes.open().holds([D])
+    assert not writes.open().holds([name("e")])
+    tell(ended())
+    assert session.begin(sql, name("e").__eq__) is not None
+    assert not writes.open().holds([D])
 
 
 def test_a_reading_statement_is_no_write(writes: WriteLog) -> None:

@@ -34,6 +34,7 @@ SESSION = SessionHandle(_handle(b"session"))
 OPERATION = OperationHandle(_handle(b"operation"))
 # The one that a statement has when it is run again; nobody says that their lengths are the same.
 AGAIN = OperationHandle(_handle(b"another operation"))
+THIRD = OperationHandle(_handle(b"a third operation"))
 
 
 def open_session(seqid: int = 1) -> bytes:
@@ -88,6 +89,15 @@ def reply(
     return frame(writer.raw(1, Kind.STRUCT, said.stop().to_bytes()).to_bytes() + body + b"\0\0")
 
 
+def refused_for(seqid: int, cause: str) -> bytes:
+    """The refusal of a statement that ran within its call: Spark tells the cause among the lines of the trace."""
+    lines = [f"*org.apache.spark.SparkException:{cause}:77:7".encode(), b"org.apache.spark.Any:run:Any.scala:1"]
+    listed = bytes((Kind.STRING,)) + len(lines).to_bytes(4) + b"".join(len(x).to_bytes(4) + x for x in lines)
+    said = Writer().i32(1, 3).raw(2, Kind.LIST, listed).i32(4, ERROR_CODE).binary(5, b"in awaitResult:").stop()
+    writer = Writer().header("ExecuteStatement", MessageType.REPLY, seqid).struct(0)
+    return frame(writer.raw(1, Kind.STRUCT, said.to_bytes()).stop().stop().to_bytes())
+
+
 def session_opened(seqid: int = 1, version: int = 9, session: SessionHandle = SESSION) -> bytes:
     return reply("OpenSession", seqid, Writer().i32(2, version).raw(3, Kind.STRUCT, session))
 
@@ -101,6 +111,23 @@ def status_is(state: OperationState, seqid: int = 1, message: str | None = None)
     if message is not None:
         status.i32(4, ERROR_CODE).binary(5, message.encode())
     return reply("GetOperationStatus", seqid, status)
+
+
+def _list(structs: list[bytes]) -> bytes:
+    return bytes((Kind.STRUCT,)) + len(structs).to_bytes(4) + b"".join(structs)
+
+
+# TTypeId.
+_TYPE_IDS = {"int": 3, "string": 7}
+
+
+def metadata_is(column: str, type_name: str, seqid: int = 1) -> bytes:
+    """One column. A type that has no number here is left out."""
+    entry = Writer().struct(1).i32(1, _TYPE_IDS.get(type_name, 0)).stop().stop().to_bytes()
+    types = _list([entry] if type_name in _TYPE_IDS else [])
+    described = Writer().raw(1, Kind.LIST, types).stop().to_bytes()
+    columns = _list([Writer().binary(1, column.encode()).raw(2, Kind.STRUCT, described).stop().to_bytes()])
+    return reply("GetResultSetMetadata", seqid, Writer().struct(2).raw(1, Kind.LIST, columns).stop())
 
 
 OUR_CALL = Call("GetInfo", 77, encode_operation_call("GetInfo", 77, OPERATION), reply_bytes_max=1000)

@@ -1,7 +1,7 @@
 """A scripted backend and a client on real sockets, for what only sockets can show."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -10,7 +10,7 @@ from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
 from proxy.address import Address
 from proxy.ground import Ground
 from proxy.queries import Query, QueryResult
-from proxy.rulings import Ending, Ruling
+from proxy.rulings import Ending, Premises, Ruling, WriteUnderWay
 from proxy.server import Proxy, ServerSettings, SessionPort
 from proxy.sessions import Opened
 from proxy.transports import Listener
@@ -19,6 +19,7 @@ from rewriter import may_have_a_join
 HOST = "127.0.0.1"
 # Far above what any step here takes on a busy machine, so that only a hang reaches it.
 PATIENCE_S = 30.0
+PREMISES = Premises()
 
 
 class Peer:
@@ -60,7 +61,7 @@ class Peer:
 class Rewriter:
     """A session that answers with whatever the test says, after asking what the test says."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is ruled, and what goes wrong
         self,
         text: str | None = None,
         queries: tuple[Query, ...] = (),
@@ -68,6 +69,8 @@ class Rewriter:
         fails: bool = False,
         fails_at_the_end: bool = False,
         may_rerun: bool = False,
+        premises: Premises = PREMISES,
+        write: WriteUnderWay | None = None,
     ) -> None:
         self.text = text
         self.queries = queries
@@ -75,6 +78,8 @@ class Rewriter:
         self.results: list[QueryResult] = []
         self.fails_at_the_end = fails_at_the_end
         self.may_rerun = may_rerun
+        self.premises = premises
+        self.write = write
         self.endings: list[Ending] = []
         self.has_closed = False
 
@@ -83,7 +88,8 @@ class Rewriter:
             raise RuntimeError(sql)
         for query in self.queries:
             self.results.append((yield query))
-        return Ruling(sql if self.text is None else self.text, self.may_rerun, ended=self.ended)
+        text = sql if self.text is None else self.text
+        return Ruling(text, self.may_rerun, premises=self.premises, write=self.write, ended=self.ended)
 
     def is_quick(self, sql: str) -> bool:
         return not may_have_a_join(sql)
@@ -91,9 +97,16 @@ class Rewriter:
     def untouched(self, sql: str) -> Ruling:
         return Ruling(sql, ended=self.ended)
 
+    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
+        if self.write is None or self.write.is_over or not sql.startswith("USE"):
+            return ()
+        return (self.write,)
+
     def ended(self, ending: Ending) -> None:
         if self.fails_at_the_end:
             raise RuntimeError(ending.message)
+        if self.write is not None:
+            self.write.is_over = True
         self.endings.append(ending)
 
     def closed(self) -> None:

@@ -1,14 +1,12 @@
 """A rewritten statement that fails, and what its client sees of it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 import pytest
 from relay_dialogue import (
     AGAIN,
     ERROR_CODE,
     OPERATION,
     SESSION,
+    THIRD,
     Dialogue,
     close_session,
     execute,
@@ -18,121 +16,42 @@ from relay_dialogue import (
     fetch_log,
     get_status,
     operation_call,
+    refused_for,
     reply,
     status_is,
 )
+from statement_play import (
+    CANCELED,
+    ERROR,
+    FINISHED,
+    OURS,
+    RUNNING,
+    THEIRS,
+    Play,
+    in_background,
+    own_call,
+    own_close,
+    refused,
+    rerun_in_background,
+    synchronous,
+)
 
-from proxy.commands import Close, Command, StatementEnded, TurnedTransparent
+from proxy.commands import Close, TurnedTransparent
 from proxy.executions import EXECUTIONS_MAX, RERUN_CALL_BYTES_MAX, Executions
 from proxy.intake import WAITING_BYTES_MAX
 from proxy.operation import Call
 from proxy.phases import Phase
 from proxy.relay import RERUN_WITHIN_S
-from proxy.rulings import End, Ending, Ruling, always
+from proxy.rulings import End, Ending
 from proxy.successors import OwnSuccessors
 from proxy.wire.frames import frame
-from proxy.wire.hs2 import OperationHandle, OperationState, encode_fetch_failure, encode_still_running
-
-ERROR = OperationState.ERROR
-FINISHED = OperationState.FINISHED
-RUNNING = OperationState.RUNNING
-CANCELED = OperationState.CANCELED
-
-OURS = "it failed by our doing"
-THEIRS = "it fails by their own"
-
-
-def refused(seqid: int, message: str = OURS) -> bytes:
-    return reply("ExecuteStatement", seqid, status=3, message=message)
-
-
-def own_call(call: Callable[..., bytes], operation: OperationHandle) -> bytes:
-    """A call of the proxy's own."""
-    return call(1, operation)
-
-
-def own_close(operation: OperationHandle) -> bytes:
-    return operation_call("CloseOperation", 1, operation)
-
-
-@dataclass
-class Play:
-    """One statement of a client, and how it ended."""
-
-    dialogue: Dialogue
-    endings: list[Ending] = field(default_factory=list)
-
-    def tell(self, commands: list[Command]) -> list[Command]:
-        """Tell the ends that are among the commands, and return the rest."""
-        others: list[Command] = []
-        for command in commands:
-            if isinstance(command, StatementEnded):
-                command.ruling.ended(command.ending)
-            else:
-                others.append(command)
-        return others
-
-    def says(self, data: bytes, *, to_backend: bytes = b"", back: bytes = b"") -> list[Command]:
-        """The client says something; what reaches the backend then, and what comes back at once."""
-        commands = self.tell(self.dialogue.client(data))
-        assert (self.dialogue.backend_got(), self.dialogue.client_got()) == (to_backend, back)
-        return commands
-
-    def answers(self, data: bytes, *, to_client: bytes = b"", back: bytes = b"") -> list[Command]:
-        """The backend says something; what reaches the client then, and what the backend is sent at once."""
-        commands = self.tell(self.dialogue.backend(data))
-        assert (self.dialogue.client_got(), self.dialogue.backend_got()) == (to_client, back)
-        return commands
-
-    def executes(  # noqa: PLR0913 - what is ruled
-        self,
-        call: bytes,
-        sent: bytes,
-        text: str = "SELECT 2",
-        *,
-        may_rerun: bool = True,
-        rerun_on: str = "",
-        means_the_same: Callable[[], bool] = always,
-    ) -> None:
-        self.dialogue.client(call)
-        ruling = Ruling(text, may_rerun, rerun_on, means_the_same, self.endings.append)
-        self.dialogue.now = 10.0
-        self.dialogue.carry_out(self.dialogue.relay.release(ruling))
-        assert self.dialogue.backend_got() == sent
-        self.dialogue.now = 12.5
-
-    def passes(self, call: bytes, answer: bytes) -> None:
-        """A call and its reply that only pass."""
-        self.says(call, to_backend=call)
-        self.answers(answer, to_client=answer)
+from proxy.wire.hs2 import OperationState, encode_failure, encode_still_running
 
 
 # Whole messages, single bytes, and something between.
 @pytest.fixture(params=[None, 1, 7], ids=["whole", "bytes", "sevens"])
 def play(request: pytest.FixtureRequest) -> Play:
     return Play(Dialogue(chunk_bytes=request.param).open_session())
-
-
-def synchronous(play: Play) -> Play:
-    play.executes(execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 2", 5))
-    return play
-
-
-def in_background(play: Play, **ruling: str) -> Play:
-    """Its operation is there, and the client waits for its end."""
-    play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5), **ruling)  # type: ignore[arg-type]
-    play.answers(executed(5), to_client=executed(5))
-    play.says(get_status(6), to_backend=get_status(6))
-    return play
-
-
-def rerun_in_background(play: Play) -> Play:
-    """It failed, has another operation, and the client's question goes to that one."""
-    in_background(play)
-    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
-    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
-    play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN))
-    return play
 
 
 # --- a client that waits for the statement's end
@@ -260,7 +179,7 @@ def test_a_fetch_whose_second_run_fails_shows_that_error(play: Play, refused_at_
     finished(play)
     play.says(fetch(7), to_backend=fetch(7))
     play.answers(no_rows(7), back=execute("SELECT 1", 5))
-    theirs = frame(encode_fetch_failure(7, THEIRS, None, ERROR_CODE))
+    theirs = frame(encode_failure("FetchResults", 7, THEIRS, None, ERROR_CODE))
     if refused_at_once:
         play.answers(refused(5, THEIRS), to_client=theirs)
     else:
@@ -348,19 +267,15 @@ def test_only_another_text_that_may_be_is_run_again(play: Play, text: str, may_r
     assert play.endings == [Ending(End.FAILED, 2.5, OURS)]
 
 
-def test_a_statement_is_not_run_again_in_a_session_that_has_changed_since(play: Play) -> None:
-    """Without us it would have read what its names meant when it was sent."""
-    means_the_same = True
-    play.executes(
-        *(execute("SELECT 1", 5), execute("SELECT 2", 5)),
-        rerun_on=OURS,
-        means_the_same=lambda: means_the_same,
-    )
+@pytest.mark.parametrize("padding", [0, 10_000], ids=["short", "long"])
+def test_a_failed_check_is_known_by_its_cause_alone_and_told_as_such(play: Play, padding: int) -> None:
+    """However late it comes, and however far behind it stands."""
+    sent = execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 2", 5)
+    play.executes(*sent, rerun_on="the keys have changed")
+    play.dialogue.now += 2 * RERUN_WITHIN_S
+    play.answers(refused_for(5, "x" * padding + "the keys have changed"), back=execute_and_wait("SELECT 1", 5))
     play.answers(executed(5), to_client=executed(5))
-    means_the_same = False
-    play.says(get_status(6), to_backend=get_status(6))
-    play.answers(status_is(ERROR, 6, OURS), to_client=status_is(ERROR, 6, OURS))
-    assert play.endings == [Ending(End.FAILED, 2.5, OURS)]
+    assert play.endings == [Ending(End.RESCUED, 2.5 + 2 * RERUN_WITHIN_S, "the keys have changed")]
 
 
 def test_a_failure_with_a_call_behind_it_is_shown(play: Play) -> None:
@@ -377,10 +292,10 @@ def test_a_failure_with_a_statement_held_behind_it_is_shown(play: Play) -> None:
     assert play.dialogue.relay.phase is Phase.HELD
 
 
-def test_a_call_too_long_to_be_kept_is_not_made_again() -> None:
+def test_a_call_too_long_to_be_kept_goes_as_it_came() -> None:
     statement = f"SELECT '{'x' * RERUN_CALL_BYTES_MAX}'"
     play = Play(Dialogue(request_bytes_max=2 * RERUN_CALL_BYTES_MAX).open_session())
-    play.executes(execute_and_wait(statement, 5), execute_and_wait("SELECT 2", 5))
+    play.executes(execute_and_wait(statement, 5), execute_and_wait(statement, 5))
     play.answers(refused(5), to_client=refused(5))
 
 
@@ -429,17 +344,26 @@ def test_a_statement_that_the_server_runs_within_its_call_is_lost_with_the_conne
     assert play.endings == [Ending(End.LOST, 2.5)]
 
 
-def test_of_too_many_open_statements_the_oldest_is_given_up() -> None:
-    play = Play(Dialogue(executions=Executions(executions_max=1)).open_session())
-    assert EXECUTIONS_MAX > 1
+def test_of_too_many_open_statements_the_oldest_that_is_not_rewritten_is_given_up() -> None:
+    play = Play(Dialogue(executions=Executions(executions_max=2)).open_session())
+    assert EXECUTIONS_MAX > 2
     in_background(play)
     play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
-    play.executes(execute("SELECT 3", 7), execute("SELECT 4", 7), "SELECT 4")
+    play.executes(execute("SELECT 3", 7), execute("SELECT 3", 7), "SELECT 3")
     play.answers(executed(7, AGAIN), to_client=executed(7, AGAIN))
+    play.executes(execute("SELECT 5", 8), execute("SELECT 5", 8), "SELECT 5")
+    play.answers(executed(8, THIRD), to_client=executed(8, THIRD))
     assert [ending.end for ending in play.endings] == [End.UNKNOWN]
-    play.passes(get_status(8), status_is(ERROR, 8))
-    play.says(get_status(9, AGAIN), to_backend=get_status(9, AGAIN))
-    play.answers(status_is(ERROR, 9), back=execute("SELECT 3", 7))
+    play.passes(get_status(9, AGAIN), status_is(ERROR, 9))
+    play.says(get_status(10), to_backend=get_status(10))
+    play.answers(status_is(ERROR, 10), back=execute("SELECT 1", 5))
+
+
+def test_a_statement_goes_as_it_came_where_too_many_rewritten_ones_are_open() -> None:
+    play = Play(Dialogue(executions=Executions(executions_max=2)).open_session())
+    in_background(play)
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    play.executes(execute("SELECT 3", 7), execute("SELECT 3", 7), "SELECT 4")
 
 
 def test_nothing_is_run_again_where_too_many_operations_stand_for_others() -> None:
@@ -534,10 +458,16 @@ def test_replies_to_a_client_that_has_left_are_nobodys_though_ours_are_still_awa
 
 
 def test_a_kept_reply_that_cannot_be_read_reaches_the_client_whole(play: Play) -> None:
-    in_background(play)
-    garbage = reply("GetInfo", 6)
+    finished(play).says(fetch(7), to_backend=fetch(7))
+    garbage = reply("GetInfo", 7)
     (turned,) = play.answers(garbage, to_client=garbage)
     assert isinstance(turned, TurnedTransparent)
+
+
+def test_a_reply_that_cannot_be_read_ends_the_connection_while_an_answer_is_to_be_judged(play: Play) -> None:
+    in_background(play)
+    assert any(isinstance(command, Close) for command in play.answers(reply("GetInfo", 6)))
+    assert [ending.end for ending in play.endings] == []
 
 
 def test_a_broken_reply_during_a_rerun_closes_the_connection(play: Play) -> None:
@@ -548,10 +478,11 @@ def test_a_broken_reply_during_a_rerun_closes_the_connection(play: Play) -> None
 
 
 def test_half_a_kept_reply_reaches_the_client_when_the_connection_turns_transparent() -> None:
-    play = in_background(Play(Dialogue().open_session()))
-    play.says(get_status(7), to_backend=get_status(7))
-    broken, half = reply("GetInfo", 6), status_is(ERROR, 7, OURS)[:20]
+    play = finished(Play(Dialogue().open_session()))
+    play.says(fetch(7), to_backend=fetch(7))
+    play.says(fetch(8), to_backend=fetch(8))
+    broken, half = reply("GetInfo", 7), reply("FetchResults", 8)[:20]
     (turned,) = play.answers(broken + half, to_client=broken + half)
     assert isinstance(turned, TurnedTransparent)
-    rest = status_is(ERROR, 7, OURS)[20:]
+    rest = reply("FetchResults", 8)[20:]
     play.answers(rest, to_client=rest)

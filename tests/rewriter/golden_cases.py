@@ -54,6 +54,8 @@ class Refusal:
     scan: str | None
     reason: SkipReason
     executes: bool
+    # What its key queries answer, where the reason is in that.
+    answers: tuple[tuple[Row, ...], ...] = ()
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.name}"
@@ -86,6 +88,7 @@ def refusals(kind: str = "") -> list[Refusal]:
             case.get("scan"),
             SkipReason[case["reason"]],
             executes=bool(case.get("executes", True)),
+            answers=tuple(tuple(map(tuple, rows)) for rows in case.get("answers", ())),
         )
         for rule, content in _files(kind)
         for case in content["refuses"]

@@ -37,11 +37,6 @@ SELECT f.id FROM (SELECT * FROM by_path WHERE (array_contains(array(CAST(X'785C'
 -- answer: [["a\"b'c", "string"]]
 SELECT f.id FROM (SELECT * FROM by_path WHERE (array_contains(array(CAST(X'6122622763' AS STRING)), `path`) OR typeof(`path`) <> 'string')) f JOIN paths p ON f.path = p.path WHERE p.g = 2
 
--- case: a day that the metastore's calendar does not have
--- key query: SELECT p.`day` AS key, typeof(p.`day`) AS type FROM paths p WHERE (p.g = 1) LIMIT 5001
--- answer: [["1582-10-04", "date"], ["1582-10-10", "date"], [null, "date"]]
-SELECT f.id FROM (SELECT * FROM by_day WHERE (array_contains(array(DATE'1582-10-04', DATE'1582-10-10'), `day`) OR typeof(`day`) <> 'date')) f JOIN paths p ON f.day = p.day WHERE p.g = 1
-
 -- case: keys and names that a filter can say, in tables like those
 -- key query: SELECT s.`region` AS key, typeof(s.`region`) AS type FROM stores s WHERE (s.country = 'NO') LIMIT 5001
 -- answer: [["east", "string"], ["north", "string"], [null, "string"]]

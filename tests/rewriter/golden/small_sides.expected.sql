@@ -12,6 +12,6 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`d
 WHERE d.dow = 5 AND t.country IN (SELECT ds FROM days_large)
 
 -- case: the last partition of a large table
--- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT max(ds) FROM sales_large) AS reducer(key1) LIMIT 5001
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT max(ds) FROM sales_large) AS reducer(key1) LIMIT 2
 -- answer: [[null, "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE FALSE) s WHERE s.ds = (SELECT max(ds) FROM sales_large)

@@ -22,9 +22,9 @@ WHERE EXISTS (SELECT 1 FROM dates d WHERE d.ds = s.ds AND d.dow = 5 AND d.dow < 
 SELECT id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-02-01') OR typeof(`ds`) <> 'string')) AS sales WHERE EXISTS (SELECT 1 FROM dates d WHERE d.month = '2026-02' AND region = 'south' AND sales.ds = d.ds)
 
 -- case: a scalar subquery, on a dimension and on the fact
--- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT max(ds) FROM dates WHERE month = '2026-01') AS reducer(key1) LIMIT 5001
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT max(ds) FROM dates WHERE month = '2026-01') AS reducer(key1) LIMIT 2
 -- answer: [["2026-01-03", "string"]]
--- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT min(d.ds) FROM dates d WHERE d.dow > 5) AS reducer(key1) LIMIT 5001
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT min(d.ds) FROM dates d WHERE d.dow > 5) AS reducer(key1) LIMIT 2
 -- answer: [["2026-01-03", "string"]]
 SELECT id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03') OR typeof(`ds`) <> 'string')) AS sales WHERE ds = (SELECT max(ds) FROM dates WHERE month = '2026-01')
 UNION ALL
@@ -41,7 +41,7 @@ WITH x AS (SELECT id FROM (SELECT * FROM sales WHERE (`region` IN ('south') OR t
 SELECT count(*) FROM (SELECT * FROM sales WHERE FALSE) AS sales WHERE ds IN (SELECT ds FROM nothing WHERE g = 1)
 
 -- case: the latest partition of the fact itself
--- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT max(x.ds) FROM sales x WHERE x.region = 'north') AS reducer(key1) LIMIT 5001
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT max(x.ds) FROM sales x WHERE x.region = 'north') AS reducer(key1) LIMIT 2
 -- answer: [["it's", "string"]]
 SELECT s.id, s.ds FROM (SELECT * FROM sales WHERE (`ds` IN (CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s WHERE s.ds = (SELECT max(x.ds) FROM sales x WHERE x.region = 'north')
 
@@ -50,3 +50,8 @@ SELECT s.id, s.ds FROM (SELECT * FROM sales WHERE (`ds` IN (CAST(X'69742773' AS 
 -- answer: [["it's", "string"]]
 WITH latest AS (SELECT max(ds) AS ds FROM sales)
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN (CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s JOIN latest ON s.ds = latest.ds
+
+-- case: a scalar subquery of one row by what the rows are
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT ds FROM dates WHERE dow = 6) AS reducer(key1) LIMIT 2
+-- answer: [["2026-01-03", "string"]]
+SELECT id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03') OR typeof(`ds`) <> 'string')) AS sales WHERE ds = (SELECT ds FROM dates WHERE dow = 6)

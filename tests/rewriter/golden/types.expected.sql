@@ -21,8 +21,8 @@ SELECT f.id FROM (SELECT * FROM by_smallint WHERE (`k` IN (-32768S, 1S, 7S) OR t
 SELECT f.id FROM (SELECT * FROM by_bigint WHERE (`k` IN (-9223372036854775808L, 1L, 7L) OR typeof(`k`) <> 'bigint')) f JOIN keys q ON f.k = q.b WHERE q.g = 1
 
 -- case: date
--- key query: SELECT q.`d` AS key, typeof(q.`d`) AS type FROM keys q WHERE (q.g = 1) LIMIT 5001
--- answer: [["0001-01-01", "date"], ["2026-01-01", "date"], ["2031-01-01", "date"], [null, "date"]]
+-- key query: SELECT unix_date(q.`d`) AS key, typeof(q.`d`) AS type FROM keys q WHERE (q.g = 1) LIMIT 5001
+-- answer: [[-719162, "date"], [20454, "date"], [22280, "date"], [null, "date"]]
 SELECT f.id FROM (SELECT * FROM by_date WHERE (`k` IN (DATE'0001-01-01', DATE'2026-01-01', DATE'2031-01-01') OR typeof(`k`) <> 'date')) f JOIN keys q ON f.k = q.d WHERE q.g = 1
 
 -- case: boolean

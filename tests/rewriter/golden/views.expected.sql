@@ -30,7 +30,7 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03') OR typeof(`d
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], [null, "string"]]
 -- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT ds FROM dates_plain WHERE dow = 5) AS reducer(key1) LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
--- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT ds FROM dates_last) AS reducer(key1) LIMIT 5001
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT ds FROM dates_last) AS reducer(key1) LIMIT 2
 -- answer: [["2026-01-03", "string"]]
 -- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates_plain d WHERE (d.dow = 6) LIMIT 5001
 -- answer: [["2026-01-03", "string"]]

@@ -26,8 +26,8 @@ SELECT t.id FROM (SELECT * FROM crossed WHERE (((`a` IN (1) AND `b` IN (1)) OR (
 SELECT t.id FROM (SELECT * FROM hashed WHERE (`k` IN (5, 105, 750) OR typeof(`k`) <> 'int')) t JOIN small s ON t.k = s.k WHERE s.g IN (1, 2)
 
 -- case: days of months
--- key query: SELECT s.`day` AS key, typeof(s.`day`) AS type FROM small s WHERE (s.g = 1) LIMIT 5001
--- answer: [["2026-03-05", "date"], ["2026-11-08", "date"], [null, "date"]]
+-- key query: SELECT unix_date(s.`day`) AS key, typeof(s.`day`) AS type FROM small s WHERE (s.g = 1) LIMIT 5001
+-- answer: [[20517, "date"], [20765, "date"], [null, "date"]]
 SELECT t.id FROM (SELECT * FROM monthly WHERE (`day` IN (DATE'2026-03-05', DATE'2026-11-08') OR typeof(`day`) <> 'date')) t JOIN small s ON t.day = s.day WHERE s.g = 1
 
 -- case: null matches null

@@ -1,0 +1,114 @@
+"""The table that a statement writes, read off its head where that is of a form with one known place for it.
+
+A form is told by its first words and by what follows the name. Anything between that is not listed here, a comment
+included, makes it none of these: whoever asks then takes any word of the text for a table that may be written.
+The query behind is not looked into. Spark's grammar has no place in it for another target, to parse 100 KB takes
+half a second, and sqlglot may read a text otherwise than Spark does.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from rewriter import TEMPORARY_NAMESPACES, TableName
+
+_PART: Final = r"(?:\w++|`(?:[^`]|``)++`)"
+# Behind a comment it might go on: none is passed, here or before what has to follow.
+_NAME: Final = rf"(?P<name>{_PART}(?:\s*+\.\s*+{_PART})*+)\s*+"
+_ALIAS: Final = rf"(?:(?:AS\s++)?+{_PART}\s++)??"
+_EVOLVING: Final = r"(?:WITH\s++SCHEMA\s++EVOLUTION\s++)?+"
+_UNLESS_EXISTS: Final = r"(?:IF\s++NOT\s++EXISTS\s++)?+"
+
+
+def _followed_by(words: str) -> str:
+    """A parenthesis, a CTE or one of these words: the name has ended, and no options follow that add columns."""
+    return rf"(?:\(|WITH(?=\s++[\w`])|(?:{'|'.join(words.split())})\b)"
+
+
+_TABLE: Final = r"(?:EXTERNAL\s++)?+TABLE"
+_VIEW: Final = r"(?:(?:GLOBAL\s++)?+TEMP(?:ORARY)?+\s++)?+VIEW"
+_INTO: Final = r"(?:INTO|OVERWRITE)\s++(?:TABLE\s++)?+"
+_AFTER_INSERT: Final = _followed_by("SELECT VALUES FROM PARTITION BY REPLACE")
+_AFTER_CREATE: Final = _followed_by(
+    "AS SELECT FROM USING COMMENT LOCATION OPTIONS PARTITIONED CLUSTERED CLUSTER STORED ROW TBLPROPERTIES"
+)
+
+# By the first word of a form, as Spark's SqlBaseParser.g4 has them. Quantifiers are possessive: whoever writes the
+# text chooses its length, and nothing in it is tried twice.
+_FORMS: Final = {
+    form.partition("\\")[0].lower(): re.compile(form, re.IGNORECASE)
+    for form in (
+        rf"INSERT\s++{_EVOLVING}{_INTO}{_NAME}{_AFTER_INSERT}",
+        rf"CREATE\s++(?:OR\s++REPLACE\s++)?+(?:{_TABLE}|{_VIEW})\s++{_UNLESS_EXISTS}{_NAME}{_AFTER_CREATE}",
+        rf"REPLACE\s++TABLE\s++{_NAME}{_AFTER_CREATE}",
+        rf"ALTER\s++VIEW\s++{_NAME}AS\b",
+        rf"MERGE\s++{_EVOLVING}INTO\s++{_NAME}{_ALIAS}USING\b",
+        rf"UPDATE\s++{_NAME}{_ALIAS}SET\b",
+        rf"DELETE\s++FROM\s++{_NAME}(?:{_ALIAS}WHERE\b|;?+\s*+\Z)",
+    )
+}
+# What stands behind the target of these may be a table that is read.
+_SOURCE_BEHIND: Final = frozenset({"merge", "update", "delete"})
+# Of others what stands before the query is looked at too: a LOCATION may be that of another table.
+_QUERY: Final = re.compile(r"\b(?:as|select|values|from)\b", re.IGNORECASE)
+# Words of the grammar that may stand in a name's place: then the name may stand behind them.
+_NO_NAMES: Final = frozenset(
+    """
+    table tables view if not exists into overwrite or replace temp temporary global external with schema evolution
+    directory local identifier from using set as select values partition where by materialized streaming
+    """.split()
+)
+_WORD: Final = re.compile(r"\w+")
+# Text that is looked at before the query. The clauses of a table are some hundred characters.
+_CHARS_MAX: Final = 2_000
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a statement writes."""
+
+    name: TableName
+    # Those of the name, of the words before it, and of clauses behind it.
+    words: frozenset[str]
+    # Whether the statement may name a view, and write the table that the view reads.
+    may_be_view: bool
+
+
+def target_at(sql: str, start: int) -> Target | None:
+    """What is written by the form that begins there; None where it is not certain."""
+    word = _WORD.match(sql, start)
+    form = _FORMS.get(word[0].lower()) if word is not None else None
+    found = form.match(sql, start) if form is not None else None
+    if word is None or found is None:
+        return None
+    parts = re.findall(_PART, found["name"])
+    if sql.find("${", 0, found.end()) >= 0 or not _NO_NAMES.isdisjoint(map(str.lower, parts)):
+        return None
+    name = TableName(tuple(map(_unquoted, parts)))
+    kind = word[0].lower()
+    stop = found.end() if kind in _SOURCE_BEHIND else _before_query(sql, found.end("name"))
+    words = frozenset(_WORD.findall(sql[start:stop].lower()))
+    return Target(name, words, _may_be_view(kind, name))
+
+
+def _before_query(sql: str, name_end: int) -> int:
+    found = _QUERY.search(sql, name_end, name_end + _CHARS_MAX)
+    return found.start() if found is not None else name_end + _CHARS_MAX
+
+
+def _may_be_view(kind: str, name: TableName) -> bool:
+    """Whether a view may stand in the target's place, which no other form allows.
+
+    With Iceberg, Spark 4.1 takes a DELETE FROM any view of one table that drops whole files, and removes the rows
+    from the table. Delta takes UPDATE and MERGE of temporary views too.
+    """
+    if kind not in _SOURCE_BEHIND:
+        return False
+    is_temporary = len(name.parts) == 1 or name.parts[0].lower() in TEMPORARY_NAMESPACES
+    return kind == "delete" or is_temporary
+
+
+def _unquoted(part: str) -> str:
+    return part[1:-1].replace("``", "`") if part.startswith("`") else part

@@ -1,0 +1,81 @@
+"""Sessions that ask while views, databases, settings and tables change: no answer that no serial order allows.
+
+Changes come in the same session, on the same connection or on another one, in other sessions, through another
+worker and past the proxy. A minute of it in every run, an hour with STARPRUNER_DEEP=1.
+"""
+
+import os
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+
+import pytest
+from changing_world import ChangingSession, World, change_tables, tables
+from seeding import DEEP, seeded
+from workers import TWO_WORKERS
+
+from demo.hive import connect, run
+from demo.proxy_process import ProxyProcess, proxy_process
+from demo.thrift_server import ThriftServer
+
+SECONDS = float(os.environ.get("STARPRUNER_CHANGING_S") or (3_600 if DEEP else 45))
+# A report now and then, for who watches.
+REPORT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def busy_proxy(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
+    with closing(connect(spark.endpoint)) as session:
+        for sql in tables():
+            run(session, sql)
+    options = (
+        *("--set", "rewrite.key_query_deadline_s=60", "--set", "catalog.query_deadline_s=60"),
+        *("--set", "rewrite.cost_gate=false", "--set", "rewrite.quarantine_s=0.001"),
+        *TWO_WORKERS,
+    )
+    with proxy_process(spark.endpoint, tmp_path_factory.mktemp("changing"), options=options) as proxy:
+        yield proxy
+
+
+def guarded(world: World, act: Callable[[], None]) -> threading.Thread:
+    """A thread whose failure ends all others."""
+
+    def acts() -> None:
+        try:
+            act()
+        except Exception:  # noqa: BLE001 - the test tells it
+            world.fail(traceback.format_exc())
+
+    return threading.Thread(target=acts)
+
+
+def test_no_answer_is_one_that_no_serial_order_allows(
+    spark: ThriftServer, busy_proxy: ProxyProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world, seed = World(), int(time.time())
+    shared, alone = ("inside", "overwritten", "growing"), ("outside",)
+    threads = [
+        guarded(world, lambda: change_tables(world, busy_proxy.endpoint, seeded(seed, 100), shared)),
+        guarded(world, lambda: change_tables(world, spark.endpoint, seeded(seed, 101), alone)),
+    ]
+    for number, consistency in enumerate(("window", "window", "strict", "strict")):
+        session = ChangingSession(world, busy_proxy.endpoint, seeded(seed, number), consistency)
+        threads.append(guarded(world, partial(session.run, own_connection=number % 2 == 1)))
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + SECONDS
+    while (left_s := end - time.monotonic()) > 0 and not world.stop.wait(min(REPORT_S, left_s)):
+        with capsys.disabled():
+            if DEEP:
+                print(f"\n{left_s:.0f} s left: {world.counts}", flush=True)  # noqa: T201 - long work shows progress
+    world.stop.set()
+    for thread in threads:
+        thread.join()
+    log = busy_proxy.child.log.read_text()
+    rewritten, overtaken = log.count(" narrowed 1 of "), log.count("was overtaken")
+    told = f"seed {seed}, {rewritten} rewritten, {overtaken} overtaken, {world.counts}"
+    assert not world.wrong, "\n\n".join((*world.wrong, told))
+    assert world.counts["answers"] > rewritten / 2 > 0, told

@@ -1,0 +1,241 @@
+"""The target of a statement is told from what it reads, wherever the statement is of a form that says it."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxy.writing import Tables, Targets, tables_written
+from rewriter import TableName
+
+CALENDAR, X = TableName(("calendar",)), TableName(("db", "x"))
+# Far above the milliseconds that a look at a statement takes.
+PATIENCE_S = 5.0
+
+READS = "SELECT c.day, s.amount FROM sales s JOIN calendar c ON s.day = c.day"
+# As dbt's adapter for Spark sends them, with the comment that it puts in front of each.
+DBT = '/* {"app": "dbt", "dbt_version": "1.9.0", "node_id": "model.shop.x"} */\n\n  '
+WRITES_X = [
+    f"{DBT}create or replace table db.x\n\n    using iceberg\n\n    partitioned by (day)\n    as\n      {READS}",
+    f"{DBT}create table db.x\n      using parquet\n      location '/lake/x'\n      as {READS}",
+    f"{DBT}insert overwrite table db.x\n    partition (day)\n    {READS}",
+    f"{DBT}insert into table db.x\n    {READS}",
+    f"{DBT}create or replace view db.x\n  comment 'of the day'\n  as\n    with c as (select 1)\n {READS}",
+    f"{DBT}create temporary view x as\n    {READS}",
+    f"{DBT}merge into db.x as dbt_to\n  using calendar as dbt_from\n  on a = b\n  when matched then update set *",
+    f"CREATE TABLE db.x AS {READS}",
+    f"CREATE TABLE IF NOT EXISTS `db` . `x` ({READS})",
+    f"CREATE EXTERNAL TABLE db.x WITH c AS (SELECT 1) {READS}",
+    f"CREATE OR REPLACE GLOBAL TEMPORARY VIEW X(a, b) AS {READS}",
+    f"REPLACE TABLE db.x AS {READS}",
+    f"ALTER VIEW db.x AS {READS}",
+    f"INSERT INTO db.x {READS}",
+    f"INSERT INTO db.x (day, amount) {READS}",
+    f"INSERT INTO db.x ({READS})",
+    "INSERT INTO db.x FROM calendar SELECT day",
+    f"INSERT INTO db.x BY NAME {READS}",
+    f"INSERT INTO db.x REPLACE WHERE day = 'd1' {READS}",
+    f"INSERT WITH SCHEMA EVOLUTION INTO db.x {READS}",
+    f"INSERT INTO `db`.`x`{READS}",
+    f"INSERT INTO db.x SELECT '${{day}}', c.* FROM ({READS}) c",
+    f"WITH c AS ({READS}) INSERT INTO db.x SELECT * FROM c",
+    "FROM calendar INSERT INTO db.x SELECT day INSERT OVERWRITE TABLE db.y SELECT day",
+    "MERGE INTO db.x USING calendar ON x.day = calendar.day WHEN MATCHED THEN DELETE",
+    "MERGE WITH SCHEMA EVOLUTION INTO db.x t USING (SELECT * FROM calendar) c ON a = b WHEN MATCHED THEN DELETE",
+    "UPDATE db.x SET a = (SELECT max(day) FROM calendar)",
+    "UPDATE db.x AS t SET a = 1 WHERE EXISTS (SELECT 1 FROM calendar c WHERE c.day = t.day)",
+    "DELETE FROM db.x WHERE day IN (SELECT day FROM calendar)",
+    "DELETE FROM db.x t WHERE t.day IN (SELECT day FROM calendar)",
+    "WITH c AS (SELECT day FROM calendar) DELETE FROM db.x WHERE day IN (SELECT day FROM c)",
+]
+
+
+@pytest.mark.parametrize("sql", WRITES_X, ids=lambda sql: " ".join(sql.removeprefix(DBT).split())[:60])
+def test_a_statement_writes_its_target_and_not_what_it_reads(sql: str) -> None:
+    tables = tables_written(sql)
+    assert isinstance(tables, Targets)
+    assert tables.hold(X)
+    assert not tables.hold(CALENDAR)
+    assert not tables.hold(TableName(("db", "sales")))
+
+
+def test_each_target_of_an_insert_of_several_is_written() -> None:
+    tables = tables_written(
+        "FROM calendar INSERT INTO x SELECT a then INSERT OVERWRITE y SELECT b INSERT INTO z SELECT c"
+    )
+    assert isinstance(tables, Targets)
+    assert [tables.hold(TableName((name,))) for name in ("x", "y", "z", "calendar")] == [True, True, True, False]
+
+
+# What Spark reads, or might, otherwise than the form says: here any word of the text counts.
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"INSERT INTO /* into */ db.x {READS}",
+        f"INSERT INTO db /* a name that goes on */ . x {READS}",
+        f"INSERT INTO db -- a name that goes on\n.x {READS}",
+        f'INSERT INTO "x" {READS}',
+        f"INSERT INTO table {READS.replace('sales', 'x')}",
+        f"INSERT INTO TABLE values {READS.replace('sales', 'x')}",
+        f"INSERT INTO db.x TABLE calendar -- {READS}",
+        f"INSERT INTO db.x WITH ('mergeSchema' = 'true') {READS}",
+        f"INSERT INTO somehow db.x {READS}",
+        f"CREATE TABLE IF ! EXISTS db.x AS {READS}",
+        f"CREATE SHINY TABLE db.x AS {READS}",
+        f"CREATE MATERIALIZED VIEW db.x AS {READS}",
+        "CREATE TABLE db.x LIKE calendar",
+        "CREATE TABLE db.x SHALLOW CLONE calendar",
+        f"CACHE TABLE x AS {READS}",
+        f"WITH c AS ({READS}) MERGE INTO db.x USING c ON c.day = x.day WHEN MATCHED THEN DELETE",
+        f"WITH c AS ({READS}) -- insert what is new\nINSERT INTO db.x SELECT * FROM c",
+        f"FROM calendar INSERT INTO db.x SELECT `update` INSERT INTO db.y -- {READS}",
+        "DELETE FROM db.x c USING calendar",
+    ],
+)
+def test_of_any_other_form_each_word_may_be_a_table_that_is_written(sql: str) -> None:
+    tables = tables_written(sql)
+    assert type(tables) is Tables
+    assert tables.hold(X)
+    assert tables.hold(CALENDAR)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"INSERT INTO IDENTIFIER('db.x') {READS}",
+        f"INSERT INTO db.IDENTIFIER('x') {READS}",
+        f"CREATE TABLE IDENTIFIER(:target) AS {READS}",
+        f"INSERT INTO parquet.`/lake/x` {READS}",
+        f"INSERT INTO `delta` . `/lake/x` {READS}",
+        f"INSERT OVERWRITE DIRECTORY '/lake/x' USING parquet {READS}",
+        f"INSERT OVERWRITE LOCAL DIRECTORY '/lake/x' {READS}",
+        f"FROM calendar INSERT INTO x SELECT 1 INSERT OVERWRITE DIRECTORY '/lake/y' {READS}",
+        f"INSERT INTO ${{target}} {READS}",
+        f"/* ${{comment}} */ INSERT INTO x {READS}",
+        "FROM calendar INSERT INTO x SELECT 1 ${further}",
+        f"COPY INTO x FROM ({READS})",
+        f"BEGIN INSERT INTO x {READS}; END",
+        f"EXECUTE IMMEDIATE 'INSERT INTO x {READS}'",
+        f"/* /* */ */ INSERT INTO x {READS}",
+        f"FROM calendar {'INSERT INTO x SELECT 1 ' * 600}",
+        f"WITH c AS (SELECT '{'x' * 300_000}') INSERT INTO x SELECT * FROM c",
+    ],
+    ids=lambda sql: sql[:60],
+)
+def test_a_target_that_is_not_named_may_be_any_table(sql: str) -> None:
+    tables = tables_written(sql)
+    assert tables is not None
+    assert tables.words is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "changes"),
+    [
+        (f"INSERT INTO x {READS}", False),
+        (
+            f"MERGE INTO x USING calendar ON a = b WHEN MATCHED AND replace(a, b) = 'drop' THEN DELETE -- {READS}",
+            False,
+        ),
+        (f"CREATE OR REPLACE TABLE x AS {READS}", True),
+        (f"CREATE OR REPLACE VIEW x AS {READS}", True),
+        (f"ALTER VIEW x AS {READS}", True),
+        (f"INSERT WITH SCHEMA EVOLUTION INTO x {READS}", True),
+        ("MERGE WITH SCHEMA EVOLUTION INTO x USING calendar ON a = b WHEN MATCHED THEN DELETE", True),
+        (f"INSERT INTO x WITH ('mergeSchema' = 'true') {READS}", True),
+        (f"INSERT INTO x WITH ('merge-schema' = 'true') {READS}", True),
+    ],
+)
+def test_a_statement_changes_the_columns_of_its_target_or_of_none(sql: str, *, changes: bool) -> None:
+    tables = tables_written(sql)
+    assert tables is not None
+    assert tables.may_change_columns is changes
+
+
+@pytest.mark.parametrize(
+    ("sql", "maybe_views"),
+    [
+        ("DELETE FROM db.x WHERE a = 1", [("db", "x")]),
+        ("WITH c AS (SELECT 1) DELETE FROM `d``b`.`x y`", [("d`b", "x y")]),
+        ("MERGE INTO x USING y ON x.a = y.a WHEN MATCHED THEN DELETE", [("x",)]),
+        ("MERGE INTO global_temp.x USING y ON x.a = y.a WHEN MATCHED THEN DELETE", [("global_temp", "x")]),
+        ("UPDATE x SET a = 1", [("x",)]),
+        ("UPDATE db.x SET a = 1", []),
+        ("MERGE INTO db.x USING y ON x.a = y.a WHEN MATCHED THEN DELETE", []),
+        ("INSERT INTO x SELECT 1", []),
+        ("CREATE TABLE x AS SELECT 1", []),
+    ],
+)
+def test_what_is_deleted_from_may_be_a_view_of_any_table(sql: str, maybe_views: list[tuple[str, ...]]) -> None:
+    """Spark 4.1 with Iceberg removes rows through any view; Delta changes them through temporary ones."""
+    tables = tables_written(sql)
+    assert isinstance(tables, Targets)
+    assert [name.parts for name in tables.maybe_views] == maybe_views
+    assert tables.given(lambda _: True) is tables
+    assert (tables.given(lambda _: False).words is None) is bool(maybe_views)
+
+
+SPACES = st.text(" \t\n\r", min_size=1, max_size=3)
+PLAIN = st.from_regex(r"[a-z][a-z0-9_]{0,8}x", fullmatch=True)
+QUOTED = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+DOTS = st.sampled_from([".", " . ", "\n."])
+
+
+@st.composite
+def heads(draw: st.DrawFn) -> tuple[str, TableName]:
+    """A head in any case and spacing, with the name in it."""
+    before, after = draw(
+        st.sampled_from(
+            [
+                ("INSERT INTO", "SELECT"),
+                ("insert overwrite table", "PARTITION (p) SELECT"),
+                ("Create Or Replace Table", "USING iceberg AS SELECT"),
+                ("CREATE VIEW IF NOT EXISTS", "AS SELECT"),
+                ("MERGE INTO", "AS t USING"),
+                ("UPDATE", "SET a = "),
+                ("DELETE FROM", "WHERE"),
+                ("WITH c AS (SELECT 1) INSERT INTO", "SELECT"),
+            ]
+        )
+    )
+    parts = draw(st.lists(PLAIN | QUOTED, min_size=1, max_size=3))
+    is_plain = [part.isidentifier() and part.isascii() and draw(st.booleans()) for part in parts]
+    written = [
+        part if plain else f"`{part.replace('`', '``')}`" for part, plain in zip(parts, is_plain, strict=True)
+    ]
+    words = draw(SPACES).join(before.split())
+    return f"{words}{draw(SPACES)}{draw(DOTS).join(written)}{draw(SPACES)}{after} ", TableName(tuple(parts))
+
+
+@given(heads(), st.text(max_size=40))
+def test_a_target_is_found_whatever_its_name_and_whatever_follows(head: tuple[str, TableName], rest: str) -> None:
+    text, name = head
+    tables = tables_written(text + rest)
+    assert tables is not None
+    assert tables.hold(name)
+
+
+@given(
+    st.lists(
+        st.sampled_from([*"`.(/*-;$", "INSERT INTO ", "a ", "with ", "merge into a using ", "\n"]), max_size=60
+    )
+)
+def test_no_text_is_too_much(pieces: list[str]) -> None:
+    _ = tables_written("".join(pieces))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"INSERT INTO `{'``' * 50_000}",
+        f"INSERT INTO {'a . ' * 50_000}",
+        f"INSERT INTO a {' ' * 200_000}x",
+        f"MERGE INTO {'`' * 100_001} {'b ' * 50_000}",
+        f"CREATE TABLE x AS SELECT {'a, ' * 50_000}b FROM calendar",
+    ],
+    ids=lambda sql: sql[:20],
+)
+def test_a_long_text_is_looked_at_once(sql: str) -> None:
+    started = time.process_time()
+    _ = tables_written(sql)
+    assert time.process_time() - started < PATIENCE_S

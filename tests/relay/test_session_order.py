@@ -1,0 +1,90 @@
+"""Changes of a session wait for a rewritten statement of it that writes: that one cannot be run again."""
+
+import pytest
+from relay_dialogue import AGAIN, OPERATION, execute, executed, get_status, operation_call, reply, status_is
+from stand_in import Peer, Rewriter, Stage, stage
+
+from proxy import session_order
+from proxy.rulings import WriteUnderWay
+from proxy.wire.hs2 import OperationState
+
+RUNNING = OperationState.RUNNING
+FINISHED = OperationState.FINISHED
+
+INSERT, CHANGE = "INSERT INTO t SELECT 1", "USE other"
+# Sent in the place of every statement.
+SENT = "INSERT INTO t SELECT 2"
+
+
+def writer() -> Rewriter:
+    return Rewriter(SENT, write=WriteUnderWay())
+
+
+async def writing(on: Stage) -> tuple[Peer, Peer]:
+    """A session in which a rewritten statement writes, that the server has taken up."""
+    client, backend = await on.open_session()
+    client.send(execute(INSERT, 2))
+    await backend.expect(execute(SENT, 2))
+    backend.send(executed(2))
+    await client.expect(executed(2))
+    return client, backend
+
+
+async def test_a_change_of_the_session_waits_until_the_server_says_that_the_write_has_ended() -> None:
+    async with stage(writer()) as on:
+        client, backend = await writing(on)
+        client.send(execute(CHANGE, 3))
+        for state in (OperationState.PENDING, RUNNING, FINISHED):
+            await backend.expect(get_status(1))
+            backend.send(status_is(state, 1))
+        await backend.expect(execute(SENT, 3))
+        backend.send(executed(3, AGAIN))
+        await client.expect(executed(3, AGAIN))
+
+
+async def test_a_change_on_another_connection_waits_too() -> None:
+    async with stage(writer()) as on:
+        client, backend = await writing(on)
+        other, other_backend = await on.log_in()
+        other.send(execute(CHANGE, 3))
+        await other_backend.expect(get_status(1))
+        # Its own client hears of the end first.
+        client.send(get_status(3))
+        await backend.expect(get_status(3))
+        backend.send(status_is(FINISHED, 3))
+        await client.expect(status_is(FINISHED, 3))
+        other_backend.send(status_is(RUNNING, 1))
+        await other_backend.expect(execute(SENT, 3))
+
+
+@pytest.mark.parametrize("answer", [reply("GetOperationStatus", 1, status=4), reply("GetInfo", 1)])
+async def test_what_the_server_does_not_know_any_more_has_ended(answer: bytes) -> None:
+    async with stage(writer()) as on:
+        client, backend = await writing(on)
+        client.send(execute(CHANGE, 3))
+        await backend.expect(get_status(1))
+        backend.send(answer)
+        if answer == reply("GetInfo", 1):
+            # No reply of ours may reach the client.
+            assert await client.rest() == b""
+        else:
+            await backend.expect(execute(SENT, 3))
+
+
+async def test_a_statement_that_changes_nothing_does_not_wait() -> None:
+    async with stage(writer()) as on:
+        client, backend = await writing(on)
+        client.send(execute("SELECT 1", 3))
+        await backend.expect(execute(SENT, 3))
+
+
+async def test_a_change_that_would_wait_for_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_order, "WAIT_S", -1.0)
+    async with stage(writer()) as on:
+        client, backend = await writing(on)
+        client.send(execute(CHANGE, 3))
+        sent = await backend.read_frame()
+        assert b"SELECT raise_error(" in sent
+        assert b"INSERT" not in sent
+        # The write goes on.
+        client.send(operation_call("CancelOperation", 4, OPERATION))
