@@ -17,7 +17,7 @@ from rewriter.cover import Box, Cover
 from rewriter.domain import Domain, Interval
 from rewriter.keys import Key, literal, literals
 from rewriter.keyset import KeyRanges, Keys, KeySet
-from rewriter.metastore_filter import can_say
+from rewriter.metastore_filter import can_say, can_say_range
 from rewriter.positions import Position, line
 
 # Boxes that are met with one another: all keys of three paired reducers would be billions.
@@ -125,15 +125,19 @@ def said_of(keys: Keys, index: int) -> Iterable[Key | None]:
 
 
 def can_all_be_said(restrictions: Iterable[Restriction]) -> bool:
-    """Whether a metastore's filter can hold all keys, or the ends of the ranges that they are in."""
+    """Whether a metastore's filter can hold all keys, or the ranges that they are in."""
     return all(
-        can_say(column.type_name, key)
+        _can_be_said(restriction.keys, index, column.type_name)
         for restriction in restrictions
         for index, column in enumerate(restriction.columns)
         if column.type_name in {"date", "string"}
-        for key in said_of(restriction.keys, index)
-        if key is not None
     )
+
+
+def _can_be_said(keys: Keys, index: int, type_name: str) -> bool:
+    if isinstance(keys, KeyRanges) and not all(can_say_range(type_name, *ends) for ends in keys.ranges):
+        return False
+    return all(can_say(type_name, key) for key in said_of(keys, index) if key is not None)
 
 
 def met(restrictions: Iterable[Restriction]) -> tuple[Cover, list[Restriction]]:

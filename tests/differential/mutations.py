@@ -226,7 +226,7 @@ _KEYS = (
     Mutation("no setting changes how a key arrives", keys_are_asked_for_as_shown, _taken("types: date")),
     Mutation(
         "a day on which calendars differ has no literal",
-        becomes("rewriter.keys._DAYS_OF_THE_SWITCH", ("1582-10-15", "1582-10-14")),
+        becomes("rewriter.keys.DAYS_OF_THE_SWITCH", ("1582-10-15", "1582-10-14")),
         _golden("types: a day on which calendars differ"),
     ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
@@ -365,6 +365,12 @@ _METASTORE = (
         "a key that a metastore's filter cannot say is not sent",
         answers("rewriter.predicate.can_say", answer=True),
         _taken("metastore: a key that ends in a backslash, beside a filter on another partition column"),
+    ),
+    Mutation(
+        "nor is a range of days that may hold some of 1582",
+        answers("rewriter.predicate.can_say_range", answer=True),
+        "rewriter/test_metastore_filter.py::"
+        "test_no_range_is_sent_that_may_hold_days_that_derby_takes_for_others[0001-01-01-9999-12-31]",
     ),
     Mutation(
         "a column that a metastore's filter cannot name is not sent",

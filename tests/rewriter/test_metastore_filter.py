@@ -28,6 +28,7 @@ from rewriter.catalog import IcebergFacts
 from rewriter.consumers import NOTHING
 from rewriter.keys import Key
 from rewriter.metastore_filter import can_name, can_say
+from rewriter.predicate import Restriction, can_all_be_said
 from rewriter.widen import Consumer
 
 NAMES = {
@@ -85,6 +86,23 @@ VALUES: Mapping[tuple[str, Key], bool] = {
 @pytest.mark.parametrize(("type_name", "value"), VALUES)
 def test_a_filter_can_say_what_the_metastore_reads_as_spark_does(type_name: str, value: Key) -> None:
     assert can_say(type_name, value) is VALUES[type_name, value]
+
+
+RANGES: Mapping[tuple[str, str], bool] = {
+    ("0001-01-01", "1582-10-04"): True,
+    ("0001-01-01", "9999-12-31"): False,
+    ("1582-10-04", "1582-10-25"): False,
+    ("1582-10-25", "9999-12-31"): True,
+}
+
+
+@pytest.mark.parametrize(("low", "high"), RANGES)
+def test_no_range_is_sent_that_may_hold_days_that_derby_takes_for_others(low: str, high: str) -> None:
+    can_be_sent = RANGES[low, high]
+    restriction = Restriction((Column("day", "date"),), KeyRanges("date", ((low, high),)))
+    assert can_all_be_said([restriction]) is can_be_sent
+    texts = Restriction((Column("day", "string"),), KeyRanges("string", ((low, high),)))
+    assert can_all_be_said([texts])
 
 
 class _Grammar:
