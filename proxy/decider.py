@@ -241,6 +241,7 @@ class Decider:
             key_queries_max=settings.key_queries_max,
             small_side_bytes_max=settings.small_side_bytes_max,
             metastore=self._shared.metastore.consumer,
+            metastore_for=self._shared.metastore.lowered,
             predicate_chars_max=settings.predicate_chars_max,
             rules_off=off.rules.union(settings.rules_off, () if splits.enabled else (Rule.SPLITS,)),
             tables_off=off.tables.union(tables_off),

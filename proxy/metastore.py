@@ -1,14 +1,23 @@
-"""What the metastore behind Spark digests: as configured, and less for a while once it has failed."""
+"""What the metastore behind Spark is sent of each table: as configured, and less for a while once it has refused.
+
+A refusal does not say what was wrong: a filter that is too long for the metastore's database, a value of a
+partition that this cannot cast, a name that the grammar of a newer Hive takes for a keyword. All but the first
+belong to one table. So the metastore is sent half as much of a table of which it refused a filter, and after
+another refusal nothing: its partitions are then left out by Spark's planner alone.
+"""
 
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from rewriter.consumers import METASTORES, halved
+from rewriter import TableName
+from rewriter.consumers import METASTORES, NOTHING, halved
 from rewriter.widen import Consumer
 
 _log = logging.getLogger(__name__)
@@ -19,73 +28,100 @@ FILTER_REFUSED = "INTERNAL_ERROR_HIVE_METASTORE_PARTITION_FILTER"
 # What does harm again each time it comes back is still tried once a day: by then somebody may have mended it.
 PERIOD_MAX_S: Final = 86_400.0
 
+# Tables that are remembered, some 300 bytes each. The oldest goes, and then has to be refused again.
+_TABLES_MAX: Final = 10_000
+
+
+@dataclass
+class _Table:
+    """How far the limits of a table have come down, and when they take the next step back."""
+
+    period_s: float
+    level: int = 0
+    has_grown: bool = False
+    next_step_at: float = math.inf
+
 
 class Metastore:
-    """The limits that all sessions of the process share. They are halved by a refusal, and grow back step by step.
+    """The limits that all sessions of the process share, for each table by itself.
 
-    Each step takes a period without a refusal. A refusal after a step back doubles the period; it is the first one
-    again after a period at the configured limits.
+    They come down with each refusal, and grow back step by step. Each step takes a period without a refusal. A
+    refusal after a step back doubles the period; it is the first one again after a period at the configured
+    limits.
     """
 
     def __init__(
         self, database: str, period_s: float = 600.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        # For how long the limits stay halved the first time; may be changed at any time.
+        # For how long the limits stay down the first time; may be changed at any time.
         self.period_s = period_s
         self._clock = clock
         self._lock = Lock()
-        # The limits halved so many times; the last ones hold.
-        self._levels = [METASTORES[database]]
-        self._current_period_s = period_s
-        self._has_grown = False
-        self._next_step_at = 0.0
+        self._levels = (METASTORES[database], halved(METASTORES[database]), NOTHING)
+        self._tables: dict[TableName, _Table] = {}
+        self._lowered: Mapping[TableName, Consumer] = {}
+        self._next_step_at = math.inf
 
     @property
     def consumer(self) -> Consumer:
-        """What it is sent at most now."""
-        with self._lock:
-            self._grow()
-            return self._levels[-1]
+        """What it is sent at most of a table of which it refused nothing lately."""
+        return self._levels[0]
 
     @property
-    def halvings(self) -> int:
-        """How many times the configured limits are halved now."""
+    def lowered(self) -> Mapping[TableName, Consumer]:
+        """What it is sent at most of the other tables now."""
         with self._lock:
             self._grow()
-            return len(self._levels) - 1
+            return self._lowered
 
-    def refused(self) -> None:
-        """It refused a filter that we have a part in: what we send from now on is half as long."""
+    def refused(self, tables: frozenset[TableName]) -> None:
+        """It refused a filter of one of these tables, of which we had it sent a part."""
         with self._lock:
             self._grow()
-            if self._has_grown:
-                self._current_period_s = min(2 * self._current_period_s, PERIOD_MAX_S)
-            elif len(self._levels) == 1:
-                self._current_period_s = self.period_s
-            self._has_grown = False
-            self._next_step_at = self._clock() + self._current_period_s
-            before = self._levels[-1]
-            if halved(before) != before:
-                self._levels.append(halved(before))
-                self._log_halved(before)
+            now = self._clock()
+            for name in tables:
+                self._lower(name, now)
+            self._note()
+
+    def _lower(self, name: TableName, now: float) -> None:
+        table = self._tables.pop(name, None) or _Table(self.period_s)
+        if table.has_grown:
+            table.period_s = min(2 * table.period_s, PERIOD_MAX_S)
+        table.has_grown = False
+        table.next_step_at = now + table.period_s
+        if len(self._tables) >= _TABLES_MAX:
+            del self._tables[next(iter(self._tables))]
+        self._tables[name] = table
+        if table.level + 1 < len(self._levels):
+            table.level += 1
+            limits = self._levels[table.level]
+            _log.warning(
+                "the metastore refused a partition filter; for %g s it is sent %d points or %d ranges at most of"
+                " the table %s (rewrite.metastore says which database is behind it)",
+                *(table.period_s, limits.points_max, limits.ranges_max, name),
+            )
 
     def _grow(self) -> None:
         now = self._clock()
-        while now >= self._next_step_at and (len(self._levels) > 1 or self._has_grown):
-            self._next_step_at += self._current_period_s
-            self._has_grown = len(self._levels) > 1
-            if self._has_grown:
-                _ = self._levels.pop()
-                limits = self._levels[-1]
+        if now < self._next_step_at:
+            return
+        for name, table in list(self._tables.items()):
+            while now >= table.next_step_at:
+                table.next_step_at += table.period_s
+                table.has_grown = table.level > 0
+                if not table.has_grown:
+                    del self._tables[name]
+                    break
+                table.level -= 1
+                limits = self._levels[table.level]
                 _log.info(
-                    "no partition filter was refused for %g s; one is sent %d points or %d ranges at most again",
-                    *(self._current_period_s, limits.points_max, limits.ranges_max),
+                    "no partition filter of the table %s was refused for %g s; the metastore is sent %d points"
+                    " or %d ranges at most of it again",
+                    *(name, table.period_s, limits.points_max, limits.ranges_max),
                 )
+        self._note()
 
-    def _log_halved(self, before: Consumer) -> None:
-        now = self._levels[-1]
-        _log.warning(
-            "the metastore refused a partition filter; for %g s it is sent %d points or %d ranges at most,"
-            " instead of %d and %d (rewrite.metastore says which database is behind it)",
-            *(self._current_period_s, now.points_max, now.ranges_max, before.points_max, before.ranges_max),
-        )
+    def _note(self) -> None:
+        levels = {name: table.level for name, table in self._tables.items() if table.level}
+        self._lowered = {name: self._levels[level] for name, level in levels.items()}
+        self._next_step_at = min((table.next_step_at for table in self._tables.values()), default=math.inf)

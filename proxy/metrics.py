@@ -151,9 +151,9 @@ class Metrics:
         self._registry.register(_BackendSeries(views))
 
     def watch_metastore(self, metastore: Callable[[], Metastore]) -> None:
-        """From now on, the metastore tells how far its limits have come down; a reload may replace it."""
-        text = "How often the limits of what the metastore is sent are halved now, because it refused a filter."
-        self._watch("starpruner_metastore_halvings", text, lambda: metastore().halvings)
+        """From now on, the metastore tells of how many tables it is sent less; a reload may replace it."""
+        text = "Tables of which the metastore is sent less now, because it refused a filter."
+        self._watch("starpruner_metastore_tables_lowered", text, lambda: len(metastore().lowered))
 
     def watch_quarantine(self, quarantine: Quarantine) -> None:
         """From now on, the quarantine tells how much of each kind is put aside."""

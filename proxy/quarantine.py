@@ -114,6 +114,8 @@ class Suspects:
     rules: frozenset[Rule]
     tables: frozenset[TableName]
     shape: str
+    # Those of the tables of which the metastore was sent a filter.
+    sent: frozenset[TableName] = frozenset()
 
 
 def learn(
@@ -121,11 +123,11 @@ def learn(
 ) -> None:
     """Learn from the end of a statement that was rewritten. `expected` marks a failure that we provoked ourselves.
 
-    What the metastore refused is known to be too long, and nothing else is to blame.
+    Where the metastore refused what it was sent, nothing else is to blame.
     """
     if expected and expected in ending.message:
         return
-    if FILTER_REFUSED in ending.message and ending.end in {End.RESCUED, End.FAILED}:
-        metastore.refused()
+    if FILTER_REFUSED in ending.message and suspects.sent and ending.end in {End.RESCUED, End.FAILED}:
+        metastore.refused(suspects.sent)
     elif ending.end is End.RESCUED:
         quarantine.blame(suspects.rules, suspects.tables, suspects.shape, Cause.FAILED)

@@ -253,10 +253,11 @@ class Session:
 
         def told(comparison: Comparison) -> None:
             shared.metrics.shadow_compared(comparison.verdict)
-            if comparison.verdict is Verdict.REFUSED:
-                # As where it is sent to answer: the filter is too long, and nothing else is to blame.
-                shared.metastore.refused()
-            if comparison.blames_us:
+            is_refused = comparison.verdict is Verdict.REFUSED
+            if is_refused and rewrite.sent:
+                # As where it is sent to answer: nothing else is to blame.
+                shared.metastore.refused(rewrite.sent)
+            elif is_refused or comparison.blames_us:
                 cause = Cause.DIFFERENT if comparison.verdict is Verdict.DIFFERENT else Cause.FAILED
                 shared.quarantine.blame(rewrite.rules, rewrite.tables, subject.name, cause)
 
@@ -296,7 +297,7 @@ def _suspects(decision: Decision) -> Suspects | None:
     rewrite, subject = decision.rewrite, decision.subject
     if not decision.is_narrowed or rewrite is None or subject is None:
         return None
-    return Suspects(rewrite.rules, rewrite.tables, subject.name)
+    return Suspects(rewrite.rules, rewrite.tables, subject.name, rewrite.sent)
 
 
 def _switched_off(knobs: Knobs) -> SkipReason | None:

@@ -40,8 +40,8 @@ ICEBERG_SWITCHED = frozenset({"tinyint", "smallint", "int", "date"})
 ICEBERG_SWITCHED_POINTS_MAX = 600
 ICEBERG_PAIRED_POINTS_MAX = 60
 
-# What a metastore that fails is still sent after it has failed again and again: two comparisons a column.
-LEAST = Consumer(points_max=1, ranges_max=1)
+# What a metastore is sent that cannot be told what there is to say, or that refused half as much.
+NOTHING = Consumer(points_max=0, ranges_max=0)
 
 
 def beside(consumer: Consumer, comparisons: int) -> Consumer:
@@ -53,5 +53,4 @@ def beside(consumer: Consumer, comparisons: int) -> Consumer:
 
 def halved(consumer: Consumer) -> Consumer:
     """Half of what the consumer was taken to digest, after it has failed."""
-    points = max(LEAST.points_max, consumer.points_max // 2)
-    return replace(consumer, points_max=points, ranges_max=max(LEAST.ranges_max, consumer.ranges_max // 2))
+    return replace(consumer, points_max=consumer.points_max // 2, ranges_max=consumer.ranges_max // 2)

@@ -25,7 +25,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 # are pushed down to files under spark.sql.datetime.java8API.enabled=false, and to the metastore under
 # spark.sql.legacy.timeParserPolicy=LEGACY. Derby knows no other one: to it a partition 1582-10-14 is 1582-10-24,
 # and a range that ends between the two loses it.
-_DAYS_OF_THE_SWITCH = ("1582-10-05", "1582-10-24")
+DAYS_OF_THE_SWITCH = ("1582-10-05", "1582-10-24")
 _EPOCH = date(1970, 1, 1).toordinal()
 # What reads the same in a quoted literal under every setting: no quote, no backslash (escapedStringLiterals),
 # no `$` (variable substitution), no control character.
@@ -156,7 +156,7 @@ def _matching(pattern: re.Pattern[str], type_name: str, value: Key) -> str:
 
 def _date(type_name: str, value: Key) -> str:
     day = _matching(_DATE, type_name, value)
-    if _DAYS_OF_THE_SWITCH[0] <= day <= _DAYS_OF_THE_SWITCH[1]:
+    if DAYS_OF_THE_SWITCH[0] <= day <= DAYS_OF_THE_SWITCH[1]:
         raise UnreadableKeyError("a day on which calendars differ")
     return f"DATE'{day}'"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rewriter.catalog import TableName
@@ -22,6 +23,8 @@ class Limits:
     key_queries_max: int = 8
     small_side_bytes_max: int = 10 * _GIB
     metastore: Consumer = METASTORES["derby"]
+    # What it is sent for tables of which it refused a filter, by their full names.
+    metastore_for: Mapping[TableName, Consumer] = field(default_factory=dict)
     predicate_chars_max: int = 128 * 1024
     # Of the list of files to skip, which is read once, by Spark's planner, and goes to no metastore.
     file_hint_chars_max: int = 512 * 1024

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rewriter.consumers import NOTHING
 from rewriter.costs import Costs, adds_to
 from rewriter.cover import Cover
 from rewriter.keyset import Keys, KeySet
+from rewriter.metastore_filter import unsent
 from rewriter.positions import differ_in_digits_only
 from rewriter.predicate import (
     Predicate,
@@ -36,6 +38,13 @@ class Budget:
 
     metastore: Consumer
     chars_max: int
+    # Whether a metastore may be sent any of it: as it stands, or what Spark infers from it for another table.
+    may_send: bool = True
+
+    @classmethod
+    def unsent(cls, chars_max: int) -> Budget:
+        """The budget of what no metastore can be told."""
+        return cls(NOTHING, chars_max, may_send=False)
 
 
 def render(
@@ -53,12 +62,14 @@ def render(
     if asked.is_none:
         return nothing(changed)
     changed += beside_uuids(restrictions)
-    wide = widen(asked, columns, _metastore(restrictions, budget), costs)
+    metastore = _metastore(restrictions, budget)
+    wide = Cover.all() if metastore.takes_nothing else widen(asked, columns, metastore, costs)
     if not wide.encloses(asked):
         return None  # a key would be lost: nothing is worth that
     terms = [] if wide.is_all else [cover_sql(wide)]
     missed = restrictions if _reads_more(wide, asked, costs) else left_out
-    said = _said_again(missed, budget.chars_max - sum(len(text) + _JOINING_CHARS for text in (*terms, *changed)))
+    chars_left = budget.chars_max - sum(len(text) + _JOINING_CHARS for text in (*terms, *changed))
+    said = _said_again(missed, chars_left, instead=metastore.takes_nothing)
     if len(said) < len(missed) and budget.metastore.range_partitions:
         # What was closed to spare the metastore a range would be read.
         sparing = replace(budget, metastore=replace(budget.metastore, range_partitions=0))
@@ -69,7 +80,8 @@ def render(
         return None
     listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
     is_exact = listed and (len(said) == len(restrictions) or (wide == asked and not left_out))
-    return Predicate(sql, is_exact, wide)
+    is_said_instead = metastore.takes_nothing and len(said) == len(restrictions) and not left_out
+    return Predicate(sql, is_exact, asked if is_said_instead else wide, is_sent=not wide.is_all)
 
 
 def _reads_more(wide: Cover, met: Cover, costs: Mapping[str, Costs]) -> bool:
@@ -108,17 +120,23 @@ def _is_ordered_alike(keys: Keys, index: int) -> bool:
     return differ_in_digits_only([end for end in said_of(keys, index) if isinstance(end, str)])
 
 
-def _said_again(restrictions: Iterable[Restriction], chars_max: int) -> list[str]:
-    """The keys once more for Spark's planner, as far as they fit, the shortest first."""
-    texts = [
-        text
-        for restriction in restrictions
-        if isinstance(restriction.keys, KeySet)
-        and (text := restriction.keys.exact(restriction.names, chars_max)) is not None
-    ]
+def _said_again(restrictions: Iterable[Restriction], chars_max: int, *, instead: bool) -> list[str]:
+    """The keys once more for Spark's planner, as far as they fit, the shortest first.
+
+    Ranges and nulls are said again only where that stands `instead` of what the metastore would be sent.
+    """
+    texts = [_for_the_planner(restriction, chars_max, instead=instead) for restriction in restrictions]
     said = []
-    for text in sorted(texts, key=len):
+    for text in sorted(filter(None, texts), key=len):
         chars_max -= len(text) + _JOINING_CHARS
         if chars_max > 0:
             said.append(text)
     return said
+
+
+def _for_the_planner(restriction: Restriction, chars_max: int, *, instead: bool) -> str | None:
+    keys = restriction.keys
+    exact = keys.exact(restriction.names, chars_max) if isinstance(keys, KeySet) else None
+    if exact is not None or not instead or restriction.cover.is_all:
+        return exact
+    return unsent(cover_sql(restriction.cover))

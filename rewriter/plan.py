@@ -40,6 +40,8 @@ class Plan:
     names: frozenset[TableName] = frozenset()
     # Whether the splits of its scans are to stay as they are.
     keeps_splits: bool = False
+    # The columns by which the tables among these are partitioned that a metastore may be asked for partitions of.
+    partition_columns: frozenset[str] = frozenset()
     # The tables that count as unknown since they were not described in time.
     late: frozenset[TableName] = frozenset()
 
@@ -154,7 +156,14 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     found = scans(scopes, limits)
     kept, narrowable = _keeps_splits(statement, seen), checked(found) if limits.strict else found
-    return Plan(statement, narrowable, pins=pins(scopes, found), names=seen.names, keeps_splits=kept)
+    return Plan(
+        statement,
+        narrowable,
+        pins=pins(scopes, found),
+        names=seen.names,
+        keeps_splits=kept,
+        partition_columns=seen.partition_columns,
+    )
 
 
 def _keeps_splits(statement: Statement, seen: Seen) -> bool:

@@ -17,6 +17,7 @@ from rewriter.cover import Box, Cover
 from rewriter.domain import Domain, Interval
 from rewriter.keys import Key, literal, literals
 from rewriter.keyset import KeyRanges, Keys, KeySet
+from rewriter.metastore_filter import can_say, can_say_range
 from rewriter.positions import Position, line
 
 # Boxes that are met with one another: all keys of three paired reducers would be billions.
@@ -62,8 +63,10 @@ class Predicate:
     sql: str
     # Whether nothing but the keys satisfies it.
     exact: bool
-    # What the metastore, or Iceberg, is asked for.
+    # What the metastore, Iceberg, or else Spark's planner is asked for.
     cover: Cover
+    # Whether it holds what Spark sends to the metastore.
+    is_sent: bool = False
 
 
 def nothing(changed: Sequence[str]) -> Predicate:
@@ -119,6 +122,22 @@ _UUID_DASHES = 4
 def said_of(keys: Keys, index: int) -> Iterable[Key | None]:
     """The keys of a column, or the ends of the ranges that they are in."""
     return chain.from_iterable(keys.ranges) if isinstance(keys, KeyRanges) else map(itemgetter(index), keys.rows)
+
+
+def can_all_be_said(restrictions: Iterable[Restriction]) -> bool:
+    """Whether a metastore's filter can hold all keys, or the ranges that they are in."""
+    return all(
+        _can_be_said(restriction.keys, index, column.type_name)
+        for restriction in restrictions
+        for index, column in enumerate(restriction.columns)
+        if column.type_name in {"date", "string"}
+    )
+
+
+def _can_be_said(keys: Keys, index: int, type_name: str) -> bool:
+    if isinstance(keys, KeyRanges) and not all(can_say_range(type_name, *ends) for ends in keys.ranges):
+        return False
+    return all(can_say(type_name, key) for key in said_of(keys, index) if key is not None)
 
 
 def met(restrictions: Iterable[Restriction]) -> tuple[Cover, list[Restriction]]:

@@ -14,9 +14,10 @@ from rewriter.files import FileIndex, Selection
 from rewriter.keys import UnreadableKeyError
 from rewriter.keyset import Keys, KeySet
 from rewriter.limits import Limits
+from rewriter.metastore_filter import can_name
 from rewriter.partition_predicate import Budget
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
-from rewriter.predicate import Restriction
+from rewriter.predicate import Restriction, can_all_be_said
 from rewriter.reducers import Question, Reducer
 from rewriter.rule import Rule
 from rewriter.scan_predicate import Layout, ScanPredicate, scan_predicate
@@ -57,6 +58,8 @@ class ScanOutcome:
     parts: frozenset[Rule] = frozenset()
     # In how many splits it is read; None where that is not known, or left to Spark.
     splits: Grouping | None = None
+    # Whether the metastore is sent a part of the predicate.
+    is_sent: bool = False
 
     @property
     def narrowed_by(self) -> tuple[tuple[tuple[str, ...], Keys], ...]:
@@ -91,6 +94,12 @@ class Rewrite:
         narrowed = (outcome.scan.table for outcome in self.scans if outcome.predicate is not None)
         return frozenset(table for table in narrowed if table is not None)
 
+    @property
+    def sent(self) -> frozenset[TableName]:
+        """Those of which the metastore is sent a filter."""
+        sent = (outcome.scan.table for outcome in self.scans if outcome.is_sent)
+        return frozenset(table for table in sent if table is not None)
+
 
 def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     plan: Plan,
@@ -111,9 +120,7 @@ def apply(  # noqa: PLR0913 - what is known of tables comes from several places
         name: Layout((partitions or {}).get(name, {}), (files or {}).get(name), grouped.get(name))
         for name in {scan.reference.name for scan in plan.scans}
     }
-    outcomes = tuple(
-        _outcome(plan.statement, scan, answers, limits, layouts[scan.reference.name]) for scan in plan.scans
-    )
+    outcomes = tuple(_outcome(plan, scan, answers, limits, layouts[scan.reference.name]) for scan in plan.scans)
     if _is_for_spark_to_report(answers):
         return _left_alone(plan, outcomes, SkipReason.SCALAR_SUBQUERY_ROWS)
     narrowings = [_narrowing(plan.statement, outcome) for outcome in outcomes if outcome.predicate is not None]
@@ -137,7 +144,7 @@ def _left_alone(plan: Plan, outcomes: Sequence[ScanOutcome], reason: SkipReason)
 
 
 def _outcome(
-    statement: Statement, scan: PlannedScan, answers: Mapping[Question, KeyAnswer], limits: Limits, layout: Layout
+    plan: Plan, scan: PlannedScan, answers: Mapping[Question, KeyAnswer], limits: Limits, layout: Layout
 ) -> ScanOutcome:
     """Narrow a scan by the reducers that have an answer."""
     skip = scan.skip
@@ -151,7 +158,7 @@ def _outcome(
         return ScanOutcome(scan, skip=skip, reducers=tuple(reducers))
     try:
         checks = _checks(reducers) if limits.strict else ()
-        budget = _budget(statement, restrictions, limits, sum(map(len, checks)))
+        budget = _budget(plan, scan, restrictions, limits, sum(map(len, checks)))
         said = scan_predicate(scan, restrictions, layout, budget, limits)
     except UnreadableKeyError:
         return ScanOutcome(scan, skip=SkipReason.UNREADABLE_KEY, reducers=tuple(reducers))
@@ -159,8 +166,10 @@ def _outcome(
         return ScanOutcome(scan, skip=said, reducers=tuple(reducers))
     splits = _splits(said, layout.packing, limits)
     parts = said.rules | {Rule.SPLITS} if splits is not None and splits.hint is not None else said.rules
+    # What stands beside a check is sent to no metastore (`rewriter.strict`).
+    is_sent = said.is_sent and not checks
     return ScanOutcome(
-        scan, said.sql, said.exact, said.cover, None, checks, tuple(reducers), said.files, parts, splits
+        scan, said.sql, said.exact, said.cover, None, checks, tuple(reducers), said.files, parts, splits, is_sent
     )
 
 
@@ -192,12 +201,29 @@ def _restriction(reducer: Reducer, keys: Keys) -> Restriction:
     return Restriction(tuple(Column(name, type_name) for name, type_name in pairs), keys)
 
 
-def _budget(statement: Statement, restrictions: Sequence[Restriction], limits: Limits, chars_spent: int) -> Budget:
+def _budget(
+    plan: Plan, scan: PlannedScan, restrictions: Sequence[Restriction], limits: Limits, chars_spent: int
+) -> Budget:
     """What is left of the metastore's patience beside the comparisons of the statement itself."""
     chars_max = limits.predicate_chars_max - chars_spent
+    if not _may_send(plan, restrictions):
+        return Budget.unsent(chars_max)
+    metastore = limits.metastore
+    if scan.table is not None:
+        metastore = limits.metastore_for.get(scan.table, metastore)
     if sum(key_count(restriction.keys) for restriction in restrictions) <= FEW_KEYS:
-        return Budget(limits.metastore, chars_max)
-    return Budget(beside(limits.metastore, statement.comparisons_on_join_columns), chars_max)
+        return Budget(metastore, chars_max)
+    return Budget(beside(metastore, plan.statement.comparisons_on_join_columns), chars_max)
+
+
+def _may_send(plan: Plan, restrictions: Sequence[Restriction]) -> bool:
+    """Whether a metastore's filter can say what is inserted, of whichever column that the statement reads.
+
+    From `f.ds = g._ds AND f.ds IN (..)` Spark infers the list for `g._ds` too.
+    """
+    if not plan.partition_columns:
+        return True
+    return all(map(can_name, plan.partition_columns)) and can_all_be_said(restrictions)
 
 
 def _narrowing(statement: Statement, outcome: ScanOutcome) -> Narrowing:

@@ -50,6 +50,8 @@ class ScanPredicate:
     cover: Cover | None
     files: Selection | None = None
     rules: frozenset[Rule] = frozenset()
+    # Whether the metastore is sent a part of it.
+    is_sent: bool = False
 
 
 def scan_predicate(
@@ -60,6 +62,8 @@ def scan_predicate(
     Raises UnreadableKeyError.
     """
     if _is_iceberg(scan, restrictions):
+        if not budget.may_send:
+            return SkipReason.METASTORE_FILTER
         return _of_iceberg(scan, restrictions, layout.index, budget.chars_max)
     by_partition = _by_partition(scan, restrictions)
     partitions = _partition_predicate(scan, by_partition, layout, budget) if by_partition else None
@@ -68,7 +72,8 @@ def scan_predicate(
     texts = [partitions.sql] if partitions is not None else []
     cover = partitions.cover if partitions is not None else None
     parts: set[Rule] = set()
-    for rule, text in _of_parts(scan, restrictions, layout.index, limits):
+    # From what is said of data columns, Spark may infer the same of a column that another table is partitioned by.
+    for rule, text in _of_parts(scan, restrictions, layout.index, limits) if budget.may_send else ():
         if sum(map(len, texts)) + len(text) <= budget.chars_max:
             texts.append(text)
             parts.add(rule)
@@ -80,9 +85,11 @@ def scan_predicate(
         texts.append(hint)
         parts.add(Rule.FILE_HINTS)
     if not texts:
-        return _reason(scan, restrictions, layout)
+        return _reason(scan, restrictions, layout, budget)
     is_exact = partitions is not None and partitions.exact and by_partition == list(restrictions)
-    return ScanPredicate(" AND ".join(texts), is_exact if restrictions else None, cover, files, frozenset(parts))
+    is_sent = partitions is not None and partitions.is_sent
+    exact = is_exact if restrictions else None
+    return ScanPredicate(" AND ".join(texts), exact, cover, files, frozenset(parts), is_sent)
 
 
 def _is_iceberg(scan: PlannedScan, restrictions: Sequence[Restriction]) -> bool:
@@ -107,9 +114,11 @@ def _of_iceberg(
     return ScanPredicate(said.sql, said.exact, said.cover, files, frozenset({Rule.ICEBERG}))
 
 
-def _reason(scan: PlannedScan, restrictions: Sequence[Restriction], layout: Layout) -> SkipReason:
+def _reason(scan: PlannedScan, restrictions: Sequence[Restriction], layout: Layout, budget: Budget) -> SkipReason:
     if _by_partition(scan, restrictions):
         return SkipReason.PREDICATE_TOO_LARGE
+    if not budget.may_send:
+        return SkipReason.METASTORE_FILTER
     is_told = not scan.own.is_all or bool(_told_by_files(scan, restrictions))
     return SkipReason.NO_FILE_INDEX if is_told and layout.index is None else SkipReason.NOTHING_TO_SKIP
 

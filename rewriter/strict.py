@@ -9,6 +9,9 @@ So the predicate gets an alternative that never holds, which Spark cannot know: 
 never folded away, and never inferred for another table, since `_metadata` is this scan's alone. What it says of
 partitions Spark still takes from it, but has to list them all: the metastore is sent none of it.
 
+The check stands in a form that Spark evaluates by itself. As it is, it would be pushed to the scan as a filter
+that reads no column, and the reader of CSV fails on that where no column of the files is read (Spark 4.3).
+
 Keys of what is read at a snapshot need no check: they cannot change.
 """
 
@@ -20,6 +23,7 @@ from rewriter.catalog import TableFacts, TableKind
 from rewriter.keyquery import KeyColumn
 from rewriter.keys import integers_of, literal
 from rewriter.keyset import Keys
+from rewriter.metastore_filter import unsent
 from rewriter.predicate import cover_sql
 from rewriter.reducers import Question
 
@@ -60,10 +64,8 @@ def check(question: Question, keys: Keys) -> str:
     new = " AND ".join([*counts, f"({known}) IS NOT TRUE"])
     # With other types, `=` may match what the list does not hold.
     changed = [f"typeof({name}) NOT IN ({_types(column.type_name)})" for name, column in columns]
-    return (
-        f"(SELECT if(count(*) = 0, TRUE, raise_error({_RAISED})) FROM ({question.unbounded}) AS keys_now"
-        f" WHERE {' OR '.join([*changed, f'({new})'])})"
-    )
+    now = f"({question.unbounded}) AS keys_now WHERE {' OR '.join([*changed, f'({new})'])}"
+    return f"({unsent(f'(SELECT if(count(*) = 0, TRUE, raise_error({_RAISED})) FROM {now})')})"
 
 
 def _can_match(name: str, column: KeyColumn) -> str:

@@ -48,6 +48,12 @@ class Seen:
         return tuple(view.query for view in self.views)
 
     @property
+    def partition_columns(self) -> frozenset[str]:
+        """The columns that a metastore may be asked for partitions by, of all tables: Iceberg keeps its own."""
+        tables = (facts for name in self.names if (facts := self.catalog.get(name)) is not None)
+        return frozenset().union(*(facts.partition_columns for facts in tables if facts.iceberg is None))
+
+    @property
     def is_whole(self) -> bool:
         """Whether nothing else is read than tables and the views that were followed."""
         return not any(may_read_anything(self.catalog.get(name)) for name in self.names)

@@ -46,6 +46,11 @@ class Consumer:
     # To fetch so many partitions takes it as long as to be asked for one more range.
     range_partitions: int = 0
 
+    @property
+    def takes_nothing(self) -> bool:
+        """Whether all that it could be sent is too much."""
+        return not self.points_max and not self.ranges_max
+
     def digests(self, cover: Cover) -> bool:
         """Whether the cover can be said within the limits. Null is one short test, and not counted."""
         domains = [pair for box in cover.boxes for pair in box.domains]

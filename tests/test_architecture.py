@@ -94,6 +94,7 @@ REWRITER_LAYERS = (
     "functions",
     "rules",
     "keys",
+    "metastore_filter",
     "prunable",
     "positions",
     "domain",

@@ -38,6 +38,7 @@ from switches import (
     statements_of_any_kind,
     terms_taken_apart,
     unknown_bounds_are_those_of_another_file,
+    unsent_counts_as_sent,
     writers_of_what_they_read,
 )
 
@@ -225,7 +226,7 @@ _KEYS = (
     Mutation("no setting changes how a key arrives", keys_are_asked_for_as_shown, _taken("types: date")),
     Mutation(
         "a day on which calendars differ has no literal",
-        becomes("rewriter.keys._DAYS_OF_THE_SWITCH", ("1582-10-15", "1582-10-14")),
+        becomes("rewriter.keys.DAYS_OF_THE_SWITCH", ("1582-10-15", "1582-10-14")),
         _golden("types: a day on which calendars differ"),
     ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
@@ -357,6 +358,35 @@ _STRICT = (
         "nothing in a check can break up what is around it",
         answers("rewriter.splice.is_enclosed", answer=True),
         f"{_STRICT_TESTS}a_check_that_could_break_up_what_is_around_it_is_not_taken",
+    ),
+)
+_METASTORE = (
+    Mutation(
+        "a key that a metastore's filter cannot say is not sent",
+        answers("rewriter.predicate.can_say", answer=True),
+        _taken("metastore: a key that ends in a backslash, beside a filter on another partition column"),
+    ),
+    Mutation(
+        "nor is a range of days that may hold some of 1582",
+        answers("rewriter.predicate.can_say_range", answer=True),
+        "rewriter/test_metastore_filter.py::"
+        "test_no_range_is_sent_that_may_hold_days_that_derby_takes_for_others[0001-01-01-9999-12-31]",
+    ),
+    Mutation(
+        "a column that a metastore's filter cannot name is not sent",
+        answers("rewriter.rewrite.can_name", answer=True),
+        _taken("metastore: a partition column whose name begins with an underscore"),
+    ),
+    Mutation(
+        "nor is what Spark infers for such a column of another table",
+        becomes("rewriter.views.Seen.partition_columns", frozenset()),
+        _taken("metastore: another table's column of such a name, for which Spark infers the same"),
+    ),
+    Mutation(
+        "nor what it infers from a data column",
+        unsent_counts_as_sent,
+        "rewriter/test_metastore_filter.py::"
+        "test_of_a_data_column_nothing_is_said_that_spark_could_infer_for_such_a_column[buckets]",
     ),
 )
 _VERSION_TESTS = "rewriter/test_versions.py::test_"
@@ -561,6 +591,7 @@ MUTATIONS = (
     *_TEXT,
     *_WRITES,
     *_STRICT,
+    *_METASTORE,
     *_VERSIONS,
     *_OWN_FILTERS,
     *_FILES,

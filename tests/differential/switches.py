@@ -18,11 +18,13 @@ from rewriter import rewrite as rewrite_module
 from rewriter import scan_predicate as scan_predicate_module
 from rewriter import statement as statement_module
 from rewriter.conditions import alternatives, conjuncts
+from rewriter.consumers import NOTHING
 from rewriter.file_bounds import ColumnBounds
 from rewriter.files import FileIndex, Lack
 from rewriter.filters import Filters
 from rewriter.keyquery import KeyColumn, key_query
 from rewriter.keys import _WRITERS
+from rewriter.partition_predicate import Budget
 from rewriter.prunable import key_refusal
 from rewriter.readers import Readers
 from rewriter.rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
@@ -309,3 +311,8 @@ def files_stay_in_their_partitions(patch: pytest.MonkeyPatch) -> None:
         return cover if "p" not in columns else sound(cover, columns)
 
     patch.setattr(scan_predicate_module, "_projected", unsound)
+
+
+def unsent_counts_as_sent(patch: pytest.MonkeyPatch) -> None:
+    """Data columns are said whatever a metastore is told of partition columns."""
+    patch.setattr("rewriter.rewrite.Budget.unsent", lambda chars_max: Budget(NOTHING, chars_max))

@@ -1,14 +1,19 @@
-"""Limits that come down with a refusal and grow back by themselves."""
+"""Limits that come down with a refusal, for one table, and grow back by themselves."""
 
+import logging
 from dataclasses import dataclass, field
 
 import pytest
 
+from proxy import metastore
 from proxy.metastore import PERIOD_MAX_S, Metastore
-from rewriter.consumers import LEAST, METASTORES
+from rewriter import TableName
+from rewriter.consumers import METASTORES, NOTHING, halved
 
 PERIOD_S = 600.0
-FULL = METASTORES["derby"].points_max
+FULL = METASTORES["derby"]
+HALF = halved(FULL)
+SALES, RETURNS = (TableName(("main", "shop", name)) for name in ("sales", "returns"))
 
 
 @dataclass
@@ -19,10 +24,13 @@ class Refusing:
     def __post_init__(self) -> None:
         self.metastore = Metastore("derby", PERIOD_S, lambda: self.now)
 
-    def after(self, seconds: float) -> int:
-        """The points that are sent after so much more time."""
+    def refuses(self, *tables: TableName) -> None:
+        self.metastore.refused(frozenset(tables or (SALES,)))
+
+    def after(self, seconds: float, table: TableName = SALES) -> object:
+        """What is sent at most of a table after so much more time."""
         self.now += seconds
-        return self.metastore.consumer.points_max
+        return self.metastore.lowered.get(table, self.metastore.consumer)
 
 
 @pytest.fixture
@@ -30,56 +38,94 @@ def refusing() -> Refusing:
     return Refusing()
 
 
-def test_a_refusal_halves_the_limits_and_another_one_does_so_again(refusing: Refusing) -> None:
+def test_a_refusal_halves_the_limits_of_the_table_and_another_one_leaves_nothing(refusing: Refusing) -> None:
     assert refusing.after(0) == FULL
-    refusing.metastore.refused()
-    assert refusing.after(0) == FULL // 2
-    refusing.metastore.refused()
-    assert refusing.after(0) == FULL // 4
-    assert refusing.metastore.halvings == 2
+    refusing.refuses()
+    assert refusing.after(0) == HALF
+    refusing.refuses()
+    assert refusing.after(0) == NOTHING
+    refusing.refuses()
+    assert refusing.after(0) == NOTHING
+
+
+def test_a_table_whose_filters_are_refused_changes_nothing_for_the_others(refusing: Refusing) -> None:
+    for _ in range(3):
+        refusing.refuses(SALES)
+    assert refusing.after(0, RETURNS) == FULL
+    assert refusing.metastore.consumer == FULL
+
+
+def test_all_tables_of_the_statement_are_sent_less(refusing: Refusing) -> None:
+    refusing.refuses(SALES, RETURNS)
+    assert dict(refusing.metastore.lowered) == {SALES: HALF, RETURNS: HALF}
 
 
 def test_the_limits_grow_back_step_by_step_and_no_further_than_configured(refusing: Refusing) -> None:
-    refusing.metastore.refused()
-    refusing.metastore.refused()
-    assert refusing.after(PERIOD_S - 1) == FULL // 4
-    assert refusing.after(1) == FULL // 2
+    refusing.refuses()
+    refusing.refuses()
+    assert refusing.after(PERIOD_S - 1) == NOTHING
+    assert refusing.after(1) == HALF
     assert refusing.after(PERIOD_S) == FULL
     assert refusing.after(100 * PERIOD_S) == FULL
-    assert refusing.metastore.halvings == 0
+    assert not refusing.metastore.lowered
 
 
 def test_the_steps_are_taken_although_nobody_asked_in_between(refusing: Refusing) -> None:
-    refusing.metastore.refused()
-    refusing.metastore.refused()
+    refusing.refuses()
+    refusing.refuses()
     assert refusing.after(2 * PERIOD_S) == FULL
 
 
+def test_each_table_takes_its_own_steps(refusing: Refusing) -> None:
+    refusing.refuses(SALES)
+    refusing.after(PERIOD_S / 2)
+    refusing.refuses(RETURNS)
+    assert refusing.after(PERIOD_S / 2) == FULL
+    assert refusing.after(0, RETURNS) == HALF
+    assert refusing.after(PERIOD_S / 2, RETURNS) == FULL
+
+
 def test_a_refusal_after_a_step_back_doubles_the_time(refusing: Refusing) -> None:
-    refusing.metastore.refused()
+    refusing.refuses()
     refusing.after(PERIOD_S + 1)
-    refusing.metastore.refused()
-    assert refusing.after(2 * PERIOD_S - 1) == FULL // 2
+    refusing.refuses()
+    assert refusing.after(2 * PERIOD_S - 1) == HALF
     assert refusing.after(1) == FULL
 
 
 def test_after_a_period_at_the_configured_limits_the_time_is_the_first_one_again(refusing: Refusing) -> None:
-    refusing.metastore.refused()
+    refusing.refuses()
     refusing.after(PERIOD_S + 1)
-    refusing.metastore.refused()
+    refusing.refuses()
     refusing.after(2 * 2 * PERIOD_S)
-    refusing.metastore.refused()
+    refusing.refuses()
     assert refusing.after(PERIOD_S) == FULL
 
 
-def test_refusals_without_end_leave_the_least_and_a_try_a_day(refusing: Refusing) -> None:
-    for _ in range(20):
-        refusing.metastore.refused()
-    least = refusing.metastore.consumer
-    assert (least.points_max, least.ranges_max) == (LEAST.points_max, LEAST.ranges_max)
-    for _ in range(20):
-        refusing.after(PERIOD_MAX_S)
-        refusing.metastore.refused()
-    halvings = refusing.metastore.halvings
-    refusing.after(PERIOD_MAX_S)
-    assert refusing.metastore.halvings == halvings - 1
+def test_refusals_without_end_leave_a_try_a_day(refusing: Refusing) -> None:
+    refusing.refuses()
+    refusing.refuses()
+    for step in range(20):
+        refusing.after(min(PERIOD_S * 2**step, PERIOD_MAX_S))
+        refusing.refuses()
+    assert refusing.after(PERIOD_MAX_S - 1) == NOTHING
+    assert refusing.after(1) == HALF
+
+
+def test_only_so_many_tables_are_remembered(refusing: Refusing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metastore, "_TABLES_MAX", 3)
+    names = [TableName((str(number),)) for number in range(5)]
+    for name in names:
+        refusing.refuses(name)
+    assert set(refusing.metastore.lowered) == set(names[2:])
+
+
+def test_the_log_names_the_table_and_what_is_sent_of_it(
+    refusing: Refusing, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    refusing.refuses()
+    refusing.after(PERIOD_S)
+    down, up = (record.getMessage() for record in caplog.records)
+    assert "50 points or 20 ranges at most of the table main.shop.sales" in down
+    assert "100 points or 40 ranges at most of it again" in up

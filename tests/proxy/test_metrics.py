@@ -156,11 +156,11 @@ def test_what_is_put_aside_counts_by_its_kind_and_names_nothing(metrics: Metrics
     assert value("quarantined", "table") == 0
     for shape in ("one", "two"):
         quarantine.blame(frozenset({Rule.EXISTS}), frozenset({TableName(("secrets",))}), shape)
-    metastore.refused()
+    metastore.refused(frozenset({TableName(("secrets",))}))
     assert value("quarantined", "shape") == 2
     assert value("quarantined", "table") == 1
     assert value("quarantined", "rule") == 0
-    assert value("metastore_halvings") == 1
+    assert value("metastore_tables_lowered") == 1
     assert b"secrets" not in metrics.exposition()
 
 

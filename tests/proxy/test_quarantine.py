@@ -3,7 +3,7 @@
 import logging
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -199,18 +199,26 @@ def test_only_a_statement_that_worked_as_it_came_teaches_that_the_rewrite_did_ha
     metastore = Metastore("derby", PERIOD_S, lambda: watched.now)
     learn(Ending(end, 1.0, "went wrong"), SUSPECTS, watched.quarantine, metastore)
     assert watched.quarantine.is_shape_off("a") == (end is End.RESCUED)
-    assert metastore.halvings == 0
+    assert not metastore.lowered
 
 
 @pytest.mark.parametrize("end", list(End))
-def test_a_filter_that_the_metastore_refused_halves_its_limits_and_blames_nothing_else(
+def test_a_filter_that_the_metastore_refused_is_shortened_for_its_table_and_nothing_else_is_blamed(
     watched: Watched, end: End
 ) -> None:
     metastore = Metastore("derby", PERIOD_S, lambda: watched.now)
     message = f"[{FILTER_REFUSED}] too complex" if end is not End.FINISHED else ""
-    learn(Ending(end, 1.0, message), SUSPECTS, watched.quarantine, metastore)
-    assert metastore.halvings == (end in {End.RESCUED, End.FAILED})
+    suspects = replace(SUSPECTS, tables=frozenset({SALES, RETURNS}), sent=frozenset({SALES}))
+    learn(Ending(end, 1.0, message), suspects, watched.quarantine, metastore)
+    assert set(metastore.lowered) == ({SALES} if end in {End.RESCUED, End.FAILED} else set())
     assert not watched.aside
+
+
+def test_a_filter_that_is_refused_although_we_sent_none_is_a_failure_like_any(watched: Watched) -> None:
+    metastore = Metastore("derby", PERIOD_S, lambda: watched.now)
+    learn(Ending(End.RESCUED, 1.0, f"[{FILTER_REFUSED}]"), SUSPECTS, watched.quarantine, metastore)
+    assert watched.aside == {"a"}
+    assert not metastore.lowered
 
 
 def test_a_failure_that_was_provoked_teaches_nothing(watched: Watched) -> None:

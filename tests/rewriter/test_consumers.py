@@ -1,16 +1,14 @@
 """Every consumer is told what it digests, and no more."""
 
-from dataclasses import replace
-
 import pytest
 
 from rewriter import Column, Statement, read
-from rewriter.consumers import ICEBERG, LEAST, METASTORES, PARQUET, beside, halved
+from rewriter.consumers import ICEBERG, METASTORES, NOTHING, PARQUET, beside, halved
 from rewriter.cover import Cover
 from rewriter.predicate import cover_sql
 from rewriter.widen import Consumer, widen
 
-CONSUMERS = {**METASTORES, "parquet": PARQUET, "iceberg": ICEBERG, "least": LEAST}
+CONSUMERS = {**METASTORES, "parquet": PARQUET, "iceberg": ICEBERG}
 
 
 @pytest.mark.parametrize("name", sorted(CONSUMERS))
@@ -24,12 +22,14 @@ def test_scattered_keys_are_points_as_long_as_they_are_digested_and_then_ranges(
     assert cover_sql(wide).count(" AND ") <= consumer.ranges_max
 
 
-def test_a_consumer_that_failed_is_sent_half_as_much_and_at_last_next_to_nothing() -> None:
+def test_a_consumer_that_failed_is_sent_half_as_much() -> None:
     assert halved(METASTORES["derby"]) == Consumer(50, 20, range_partitions=40)
-    consumer = METASTORES["derby"]
-    for _ in range(10):
-        consumer = halved(consumer)
-    assert consumer == replace(LEAST, range_partitions=consumer.range_partitions)
+
+
+def test_a_consumer_that_the_statement_leaves_no_room_in_takes_nothing() -> None:
+    assert NOTHING.takes_nothing
+    assert beside(METASTORES["derby"], 500).takes_nothing
+    assert not beside(METASTORES["derby"], 99).takes_nothing
 
 
 def test_what_the_statement_compares_itself_is_not_there_for_us() -> None:

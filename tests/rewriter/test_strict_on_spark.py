@@ -221,6 +221,34 @@ def test_keys_that_came_after_they_were_read_fail_the_statement_and_nothing_else
 
 
 @pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("pruning", ["true", "false"])
+@pytest.mark.parametrize("provider", ["csv", "json", "text"])
+def test_a_table_of_text_files_can_be_checked_where_its_partition_columns_alone_are_read(
+    spark: ThriftServer, provider: str, pruning: str
+) -> None:
+    table = f"strict_{provider}"
+    facts: Catalog = {
+        TableName((table,)): TableFacts((Column("v", "string"), Column("ds", "string")), ("ds",), provider),
+        SMALL: FACTS[SMALL],
+    }
+    sql = ONE_KEY.replace("SELECT v FROM strict_fact", f"SELECT count(*) FROM {table}")
+    with closing(connect(spark.endpoint)) as session:
+        run(
+            session,
+            f"CREATE TABLE IF NOT EXISTS {table} (v STRING, ds STRING) USING {provider} PARTITIONED BY (ds)",
+        )
+        run(session, f"INSERT OVERWRITE {table} VALUES ('1', 'a'), ('2', 'b'), ('3', 'c'), ('4', 'd')")
+        run(session, f"SET spark.sql.hive.metastorePartitionPruning={pruning}")
+        text = rewritten(session, sql, STRICT, facts)
+        assert text != sql
+        assert answer(session, text) == answer(session, sql)
+        write(spark, "INTO strict_small VALUES ('d', 1, 1)")
+        run(session, "REFRESH TABLE strict_small")
+        with pytest.raises(hive.Error, match=KEYS_CHANGED):
+            run(session, text)
+
+
+@pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 @pytest.mark.parametrize("incremental", ["true", "false"])
 def test_no_row_comes_before_the_error(spark: ThriftServer, incremental: str, adaptive: str) -> None:

@@ -92,6 +92,19 @@ INSERT INTO keys VALUES
   (3, NULL, NULL, NULL, NULL, NULL, DATE'1582-10-10', NULL, NULL, NULL, NULL, NULL, NULL),
   (3, NULL, NULL, NULL, NULL, NULL, DATE'1582-10-14', NULL, NULL, NULL, NULL, NULL, NULL);
 
+-- Partition columns that no filter of Hive's metastore can name, and keys that none can say: a text in which a backslash
+-- would hide the quote behind it, one with both quotes, and a day that only one of two calendars has.
+CREATE TABLE odd (id INT, `_ds` STRING, `in` INT) USING parquet PARTITIONED BY (`_ds`, `in`);
+INSERT INTO odd VALUES
+  (1, '2026-01-01', 1), (2, '2026-01-01', 2), (3, '2026-01-02', 1), (4, '2026-02-01', 4), (5, NULL, 5), (6, '2026-01-03', NULL);
+CREATE VIEW odd_renamed AS SELECT id, `_ds` AS day FROM odd;
+CREATE TABLE by_path (id INT, path STRING, kind STRING) USING parquet PARTITIONED BY (path, kind);
+INSERT INTO by_path VALUES
+  (1, 'x\\', 'dir'), (2, 'a', 'dir'), (3, 'x\\', 'file'), (4, 'a"b''c', 'dir'), (5, NULL, 'dir'), (6, 'b', 'file');
+CREATE TABLE paths (path STRING, number INT, g INT) USING parquet;
+INSERT INTO paths VALUES
+  ('x\\', 1, 1), ('a', 2, 1), ('a"b''c', NULL, 2), (NULL, NULL, 1);
+
 CREATE VIEW dates_view AS SELECT * FROM dates WHERE year = 2026;
 CREATE VIEW dates_plain AS SELECT * FROM dates;
 CREATE VIEW dates_renamed (day, weekday) AS SELECT ds, dow FROM dates_plain WHERE month = '2026-01';

@@ -1,0 +1,255 @@
+"""What no filter of Hive's metastore can say reaches none, of whichever column Spark infers it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from py4j.java_gateway import get_field
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from rewriter import (
+    Catalog,
+    Column,
+    KeyRanges,
+    Keys,
+    KeySet,
+    Limits,
+    Rewrite,
+    SkipReason,
+    TableFacts,
+    TableName,
+    apply,
+    plan,
+    read,
+)
+from rewriter.catalog import IcebergFacts
+from rewriter.consumers import NOTHING
+from rewriter.keys import Key
+from rewriter.metastore_filter import can_name, can_say
+from rewriter.predicate import Restriction, can_all_be_said
+from rewriter.widen import Consumer
+
+NAMES = {
+    "ds": True,
+    "Ds": True,
+    "a_": True,
+    "1a": True,
+    "2026_01": True,
+    "date": True,
+    "timestamp": True,
+    "null": True,
+    "inn": True,
+    "_x": False,
+    "_dt": False,
+    "a-b": False,
+    "p q.r": False,
+    "é": False,
+    "Größe": False,
+    "12": False,
+    "$x": False,
+    "a`b": False,
+    "and": False,
+    "OR": False,
+    "Not": False,
+    "like": False,
+    "between": False,
+    "in": False,
+    "const": False,
+    "struct": False,
+}
+
+
+@pytest.mark.parametrize(("name", "named"), NAMES.items())
+def test_a_filter_can_name_what_the_grammar_takes_for_a_name(name: str, named: bool) -> None:  # noqa: FBT001
+    assert can_name(name) is named
+
+
+VALUES: Mapping[tuple[str, Key], bool] = {
+    ("int", -5): True,
+    ("boolean", True): True,
+    ("string", "it's"): True,
+    ("string", 'six "'): True,
+    ("string", "it's 6\""): False,
+    ("string", "x\\"): False,
+    ("string", "a\\b"): False,
+    ("string", "\x00"): False,
+    ("string", "日本\n"): True,
+    ("string", "1582-10-10"): True,
+    ("date", "0000-12-31"): False,
+    ("date", "0001-01-01"): True,
+    ("date", "9999-12-31"): True,
+}
+
+
+@pytest.mark.parametrize(("type_name", "value"), VALUES)
+def test_a_filter_can_say_what_the_metastore_reads_as_spark_does(type_name: str, value: Key) -> None:
+    assert can_say(type_name, value) is VALUES[type_name, value]
+
+
+RANGES: Mapping[tuple[str, str], bool] = {
+    ("0001-01-01", "1582-10-04"): True,
+    ("0001-01-01", "9999-12-31"): False,
+    ("1582-10-04", "1582-10-25"): False,
+    ("1582-10-25", "9999-12-31"): True,
+}
+
+
+@pytest.mark.parametrize(("low", "high"), RANGES)
+def test_no_range_is_sent_that_may_hold_days_that_derby_takes_for_others(low: str, high: str) -> None:
+    can_be_sent = RANGES[low, high]
+    restriction = Restriction((Column("day", "date"),), KeyRanges("date", ((low, high),)))
+    assert can_all_be_said([restriction]) is can_be_sent
+    texts = Restriction((Column("day", "string"),), KeyRanges("string", ((low, high),)))
+    assert can_all_be_said([texts])
+
+
+class _Grammar:
+    """The parser of the Hive that Spark embeds, in the tests' own JVM."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no other way to it
+
+    def name_in(self, text: str) -> str | None:
+        """The column that a filter of one comparison names; None where it does not parse."""
+        hive, antlr = self._jvm.org.apache.hadoop.hive.metastore.parser, self._jvm.org.antlr.runtime
+        lexer = hive.FilterLexer(getattr(hive, "ExpressionTree$ANTLRNoCaseStringStream")(text))
+        parser = hive.FilterParser(antlr.CommonTokenStream(lexer))
+        try:
+            parser.filter()
+        except Py4JJavaError:
+            return None
+        root = get_field(parser, "tree").getRoot()
+        is_leaf = root.getClass().getSimpleName() == "LeafNode"
+        return str(get_field(root, "keyName")) if is_leaf and get_field(lexer, "errorMsg") is None else None
+
+
+def _random_names() -> Iterator[str]:
+    """Names of a few signs that may mean something to a grammar, the same in every run."""
+    chosen = Random(20)  # noqa: S311 - not secrets
+    parts = ["a", "Z", "7", "_", "-", " ", ".", "in", "and", "const", "date", "é", "(", '"', "`", "=", "2026"]
+    for _ in range(150):
+        yield "".join(chosen.choices(parts, k=chosen.randint(1, 3)))
+
+
+def test_the_grammar_of_the_hive_that_spark_embeds_takes_these_names(local_spark: SparkSession) -> None:
+    grammar = _Grammar(local_spark)
+    for name in (*NAMES, *_random_names()):
+        texts = f"({name}) in (1)", f'{name} = "v"'
+        taken = all(grammar.name_in(text) == name for text in texts)
+        assert taken == can_name(name), name
+
+
+def test_the_grammar_takes_what_stands_behind_a_backslash_for_the_same_text(local_spark: SparkSession) -> None:
+    grammar = _Grammar(local_spark)
+    assert grammar.name_in('s = "x" and b = "y"') is None, "the root is an AND"
+    assert grammar.name_in('s = "x\\" and b = "y"') == "s"
+
+
+FACT, ODD, SMALL, BUCKETED, ICEBERG = (TableName((name,)) for name in ("f", "o", "d", "b", "i"))
+FULL = {name: TableName(("spark_catalog", "default", *name.parts)) for name in (FACT, ODD, BUCKETED, ICEBERG)}
+COLUMNS = (Column("id", "int"), Column("k", "int"), Column("s", "string"))
+CATALOG: Catalog = {
+    FACT: TableFacts(COLUMNS, ("k", "s"), full_name=FULL[FACT]),
+    ODD: TableFacts((Column("v", "int"), Column("_k", "int")), ("_k",), full_name=FULL[ODD]),
+    SMALL: TableFacts((Column("k", "int"), Column("s", "string"), Column("g", "int"))),
+    BUCKETED: TableFacts(COLUMNS, full_name=FULL[BUCKETED], bucket_columns=("k",), bucket_count=64),
+    ICEBERG: TableFacts(
+        COLUMNS, provider="iceberg", full_name=FULL[ICEBERG], indexed_columns=("k",), iceberg=IcebergFacts(1)
+    ),
+}
+ON_K = "SELECT count(*) FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
+ON_S = ON_K.replace("f.k = d.k", "f.s = d.s")
+ON_ODD = ON_K.replace("FROM f JOIN d ON f.k = d.k", "FROM o JOIN d ON o._k = d.k")
+
+
+def rewritten(sql: str, keys: Keys, limits: Limits | None = None) -> Rewrite:
+    limits = limits or Limits()
+    statement = read(sql, chars_max=10_000)
+    assert not isinstance(statement, SkipReason)
+    found = plan(statement, CATALOG, limits)
+    return apply(found, dict.fromkeys(found.key_queries, keys), limits)
+
+
+def ints(*values: int) -> KeySet:
+    return KeySet.of(("int",), [(value,) for value in values])
+
+
+def test_a_column_that_no_filter_can_name_is_pruned_by_spark_alone() -> None:
+    found = rewritten(ON_ODD, ints(1, 7))
+    assert "WHERE (array_contains(array(1, 7), `_k`) OR typeof(`_k`) <> 'int')" in found.text
+    assert found.scans[0].exact
+    assert found.sent == frozenset()
+
+
+def test_ranges_and_nulls_of_such_a_column_are_said_in_a_form_that_spark_keeps_to_itself() -> None:
+    found = rewritten(ON_ODD, KeyRanges("int", ((1, 4), (7, 7))))
+    assert "(array_contains(array(TRUE), (`_k` IN (7) OR `_k` BETWEEN 1 AND 4)) OR" in found.text
+    assert not found.scans[0].exact
+    assert found.scans[0].cover == KeyRanges("int", ((1, 4), (7, 7))).cover(["_k"])
+    nulls = KeySet.of(("int",), [(None,), (1,)], null_safe=(True,))
+    found = rewritten(ON_ODD.replace("o._k = d.k", "o._k <=> d.k"), nulls)
+    assert "(array_contains(array(TRUE), (`_k` IN (1) OR `_k` IS NULL)) OR" in found.text
+    assert found.scans[0].exact
+
+
+def test_what_would_be_too_long_in_that_form_is_not_said() -> None:
+    found = rewritten(ON_ODD, KeyRanges("int", ((1, 4), (7, 7))), Limits(predicate_chars_max=60))
+    assert found.scans[0].skip is SkipReason.PREDICATE_TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    "join", ["JOIN o ON o._k = f.k", "LEFT JOIN o ON o._k = f.k", "CROSS JOIN o", "JOIN (SELECT * FROM o) x"]
+)
+def test_no_column_is_sent_where_the_statement_reads_a_table_with_such_a_column(join: str) -> None:
+    assert "`k` IN (1, 7)" in rewritten(ON_K, ints(1, 7)).text
+    found = rewritten(ON_K.replace(" WHERE", f" {join} WHERE"), ints(1, 7))
+    assert "array_contains(array(1, 7), `k`)" in found.text
+    assert "`k` IN" not in found.text
+
+
+@pytest.mark.parametrize("value", ["x\\", "it's 6\""])
+def test_a_text_that_a_filter_cannot_hold_is_not_sent(value: str) -> None:
+    found = rewritten(ON_S, KeySet.of(("string",), [("a",), (value,)]))
+    assert "`s` IN" not in found.text
+    assert "array_contains(array('a', CAST(X'" in found.text
+    assert "`s` IN ('a')" in rewritten(ON_S, KeySet.of(("string",), [("a",)])).text
+
+
+ALONE = ["SELECT count(*) FROM b JOIN d ON b.k = d.k WHERE d.g = 1", ON_K.replace(" f ", " i f ")]
+
+
+@pytest.mark.parametrize("sql", ALONE, ids=["buckets", "Iceberg"])
+def test_of_a_data_column_nothing_is_said_that_spark_could_infer_for_such_a_column(sql: str) -> None:
+    assert "`k` IN (1, 7)" in rewritten(sql, ints(1, 7)).text
+    found = rewritten(sql.replace(" WHERE", " CROSS JOIN o WHERE"), ints(1, 7))
+    assert {outcome.skip for outcome in found.scans if outcome.reducers} == {SkipReason.METASTORE_FILTER}
+
+
+def test_a_table_whose_filter_was_refused_is_sent_less_and_the_others_are_not() -> None:
+    sql = "SELECT count(*) FROM f JOIN f g ON f.id = g.id JOIN d ON f.k = d.k WHERE d.g = 1"
+    keys = ints(*range(0, 40, 2))
+    halved = {FULL[FACT]: Consumer(4, 2)}
+    text = rewritten(sql, keys, Limits(metastore_for=halved)).text
+    assert text.count("BETWEEN") == 2
+    assert rewritten(sql, keys, Limits(metastore_for={FULL[ODD]: NOTHING})).text == rewritten(sql, keys).text
+    found = rewritten(sql, keys, Limits(metastore_for={FULL[FACT]: NOTHING}))
+    assert "WHERE (array_contains(array(0, 2, " in found.text
+
+
+@pytest.mark.parametrize(
+    ("keys", "limits", "sent"),
+    [
+        (ints(1), Limits(), [FACT]),
+        (ints(), Limits(), []),
+        (ints(1), Limits(metastore_for={FULL[FACT]: NOTHING}), []),
+        (ints(1), Limits(strict=True), []),
+    ],
+)
+def test_it_is_known_of_which_tables_the_metastore_is_sent_a_filter(
+    keys: Keys, limits: Limits, sent: Sequence[TableName]
+) -> None:
+    found = rewritten(ON_K, keys, limits)
+    assert found.tables == {FULL[FACT]}
+    assert found.sent == {FULL[name] for name in sent}
