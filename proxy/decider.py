@@ -44,7 +44,7 @@ from rewriter.shape import shape
 from rewriter.splits import GroupLimits
 from rewriter.statement import depends_on_quoting
 
-# What a call holds beside the statement: a handle, settings and the fields' own bytes.
+# The part of a call that is not the statement: a handle, settings and the fields' own bytes.
 _CALL_BYTES: Final = 1024
 
 

@@ -66,7 +66,7 @@ async def rule(
     pool: Executor,
     connection: str,
 ) -> Ruling:
-    """What the session rules; that the statement goes on as it came, where it fails to. Called in its turn."""
+    """The session's ruling, or the original where it fails. Called in the statement's turn."""
     loop = asyncio.get_running_loop()
 
     def unclaimed(ruling: Ruling) -> None:

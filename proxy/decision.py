@@ -50,7 +50,7 @@ class Decision:
     skip: SkipReason | None = None
     plan: Plan | None = None
     rewrite: Rewrite | None = None
-    # What the rewrite rests on; None where there is none.
+    # The tables that the rewrite was read from; None where there is none.
     read_set: ReadSet | None = None
     # The partitions of facts that have reducers, where they could be listed. Only explain asks for all of them.
     partitions: Mapping[TableName, PartitionIndex] = field(default_factory=dict)
@@ -106,5 +106,5 @@ class Decision:
             # Where its facts are too small or a small side is being written, no keys were asked for.
             return Run(self.subject, Way.DIRECT, listings, facts=self.facts) if self.facts else None
         way = Way.NARROWED if self.is_narrowed else Way.IN_VAIN
-        # What is fetched once for all statements is no price of this one.
+        # Facts that are fetched once for all statements are no price of this one.
         return Run(self.subject, way, listings, self.timings.total_s - self.timings.files_s, self.facts)

@@ -40,7 +40,7 @@ class SplitsView(msgspec.Struct):
 
 
 class NarrowingView(msgspec.Struct):
-    """What is inserted for a scan, and what that leaves to be read; null where it is not narrowed or not known."""
+    """The predicate inserted for a scan, and the data left to be read; null where none is, or it is unknown."""
 
     predicate: str | None
     exact: bool | None

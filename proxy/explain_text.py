@@ -51,7 +51,7 @@ def _scan_lines(scan: ScanView) -> list[str]:
 
 
 def _narrowing_lines(found: ScanView | NarrowingView, inserted: str, kept: str) -> Iterator[str]:
-    """What is inserted and what that keeps, or would keep."""
+    """The predicate that is inserted, and the partitions, files and splits that it keeps or would keep."""
     if found.predicate is not None:
         yield f"  {inserted:13}{_without_files(found.predicate)}"
     if found.partitions.total is not None:
@@ -64,7 +64,7 @@ def _narrowing_lines(found: ScanView | NarrowingView, inserted: str, kept: str) 
 
 
 def _iceberg_lines(known: IcebergView) -> Iterator[str]:
-    """What of an Iceberg table is out of the ordinary."""
+    """The properties of an Iceberg table that are out of the ordinary."""
     if known.partition_specs is not None and known.partition_specs > 1:
         now = ", ".join(known.partitioned_by) or "nothing"
         yield f"  partitioning by {now} now; files of {known.partition_specs} partition specs"
@@ -72,7 +72,7 @@ def _iceberg_lines(known: IcebergView) -> Iterator[str]:
         yield f"  deletes      {known.delete_files} files, {_megabytes(known.delete_bytes)}, of the whole table"
 
 
-# What a file hint lists (`rewriter.file_hint`): literals behind a comparison with parts of `_metadata`.
+# The list of a file hint (`rewriter.file_hint`): literals behind a comparison with parts of `_metadata`.
 _LITERAL = r"(?:'[^']*'|CAST\(X'[0-9A-F]*' AS STRING\)|-?[0-9]+L?)"
 _COMPARED = r"(_metadata\.file_size|_metadata\.file_modification_time\)|AS STRING\)\))"
 _LISTED = re.compile(rf"{_COMPARED} NOT IN \(({_LITERAL}(?:, {_LITERAL})*)\)")

@@ -38,7 +38,7 @@ _NOT_RUN_AGAIN: Final = (
 # Spark's own words for rows that are asked for too early.
 _NOT_FINISHED: Final = "Expected state FINISHED, but found RUNNING"
 
-# What Spark tells of the columns of a statement that it has not analysed yet, or that has none.
+# Spark answers so for a statement that it has not analysed yet, and for one without columns.
 _PLACEHOLDER: Final = (ColumnType("Result", "string"),)
 
 
@@ -141,7 +141,7 @@ class _Shown:
 
 
 def _shown(reply: Reply, execution: Execution) -> _Shown | None:
-    """What a reply tells of a statement's answer, if anything."""
+    """The news that a reply has of a statement's answer; None without any."""
     reader = open_reply(reply.raw, reply.header)
     match reply.header.name:
         case name if name == EXECUTE_STATEMENT:

@@ -48,9 +48,9 @@ class Known:
     facts: FactsCache
     # Key queries whose answers were longer than they may be.
     too_long: InVain
-    # What was asked of snapshots, and of the session, without an answer.
+    # Questions about snapshots, and about the session, that got no answer.
     unanswered: InVain
-    # What was not described in time.
+    # Tables that were not described in time.
     late: LateNames
     # How files are packed into splits.
     packings: KnownPackings

@@ -1,4 +1,4 @@
-"""What the metastore behind Spark is sent of each table: as configured, and less for a while once it has refused.
+"""Limits of the filters that the metastore is sent for a table: as configured, and lower after it refused one.
 
 A refusal does not say what was wrong: a filter that is too long for the metastore's database, a value of a
 partition that this cannot cast, a name that the grammar of a newer Hive takes for a keyword. All but the first
@@ -64,12 +64,12 @@ class Metastore:
 
     @property
     def consumer(self) -> Consumer:
-        """What it is sent at most of a table of which it refused nothing lately."""
+        """The limits of a table of which it refused no filter lately."""
         return self._levels[0]
 
     @property
     def lowered(self) -> Mapping[TableName, Consumer]:
-        """What it is sent at most of the other tables now."""
+        """The limits of the other tables now."""
         with self._lock:
             self._grow()
             return self._lowered

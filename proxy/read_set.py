@@ -10,7 +10,7 @@ from rewriter import SkipReason, TableName
 
 @dataclass(frozen=True)
 class ReadSet:
-    """What was read to rewrite a statement, and the fence that was opened before.
+    """The tables that were read to rewrite a statement, and the fence that was opened before.
 
     Looked at before the text is released, and again before its answer is let out: the statement reads the same
     tables, but later.

@@ -1,4 +1,4 @@
-"""What the server's own settings make of names: one session for all clients, or an order to search names in.
+"""The server's own settings that decide what a name means: one session for all clients, the order of search.
 
 A session's own text tells neither (`proxy.session_state` sees what the session sets itself).
 """

@@ -29,9 +29,9 @@ _FOLDED: Final = frozenset({"set", "use", "reset"})
 # What gives a session something of its own under a name, a temporary view or a variable; and text that Spark
 # replaces before it reads it.
 _OWN: Final = re.compile(r"\b(?:temp|temporary|var|variable)\b|\$\{", re.IGNORECASE)
-# What sets the path along which names without a database are searched, from Spark 4.2 on, or puts a session's own
-# functions before Spark's, from 4.3 on. Anything may that is not known to do something else: a script, EXECUTE
-# IMMEDIATE, the declaration of what that executes.
+# Statements that set the path along which names without a database are searched, from Spark 4.2 on, or put a
+# session's own functions before Spark's, from 4.3 on. Any statement may that is not known to do something else: a
+# script, EXECUTE IMMEDIATE, the declaration of a variable that it executes.
 _SEARCH_PATH: Final = re.compile(
     r"(?<![\w.])path\b(?!\.)|\bspark\.sql\.(?:path|defaultpath|functionresolution)\b", re.IGNORECASE
 )

@@ -49,7 +49,7 @@ _FORMS: Final = {
         rf"DELETE\s++FROM\s++{_NAME}(?:{_ALIAS}WHERE\b|;?+\s*+\Z)",
     )
 }
-# What stands behind the target of these may be a table that is read.
+# Behind the target of these may stand a table that is read.
 _SOURCE_BEHIND: Final = frozenset({"merge", "update", "delete"})
 # Of others what stands before the query is looked at too: a LOCATION may be that of another table.
 _QUERY: Final = re.compile(r"\b(?:as|select|values|from)\b", re.IGNORECASE)
@@ -67,7 +67,7 @@ _CHARS_MAX: Final = 2_000
 
 @dataclass(frozen=True)
 class Target:
-    """What a statement writes."""
+    """A table that a statement writes."""
 
     name: TableName
     # Those of the name, of the words before it, and of clauses behind it.
@@ -77,7 +77,7 @@ class Target:
 
 
 def target_at(sql: str, start: int) -> Target | None:
-    """What is written by the form that begins there; None where it is not certain."""
+    """The table that the form at `start` writes; None where it is not certain."""
     word = _WORD.match(sql, start)
     form = _FORMS.get(word[0].lower()) if word is not None else None
     found = form.match(sql, start) if form is not None else None

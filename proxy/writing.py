@@ -1,4 +1,4 @@
-"""Which tables a statement may write: generous, since to miss one gives wrong answers.
+"""The tables that a statement may write. Too many are harmless; a missed one gives wrong answers.
 
 Where the statement is of a form that says at its head what it writes (`proxy.write_targets`), it writes that and
 reads the rest. Of any other, each word of the text may be a table that is written.
@@ -98,7 +98,7 @@ class Targets(Tables):
 
 
 def words_in(sql: str) -> frozenset[str]:
-    """What may be a name of a table in the text or its beginning, in lower case."""
+    """The words of the text, or of its beginning, that may name tables, in lower case."""
     return frozenset(_WORD.findall(sql[:_CHARS_MAX].lower()))
 
 
@@ -154,7 +154,7 @@ def _written_behind(query: str) -> Tables | None:
 
 
 def _targets(sql: str, beginnings: Sequence[int]) -> Tables | None:
-    """What the forms write that begin there; None unless there are some and each is one that says so."""
+    """The tables that the forms at these beginnings write; None unless each form says so, and there is one."""
     found = [target for start in beginnings if (target := target_at(sql, start)) is not None]
     if not found or len(found) < len(beginnings):
         return None

@@ -40,7 +40,7 @@ ICEBERG_SWITCHED = frozenset({"tinyint", "smallint", "int", "date"})
 ICEBERG_SWITCHED_POINTS_MAX = 600
 ICEBERG_PAIRED_POINTS_MAX = 60
 
-# What a metastore is sent that cannot be told what there is to say, or that refused half as much.
+# For keys that no filter can hold, and for a table of which the metastore refused half as much.
 NOTHING = Consumer(points_max=0, ranges_max=0)
 
 

@@ -112,7 +112,7 @@ def read_assumptions(assumes: Sequence[str], values: Sequence[Row]) -> Assumptio
 
 
 def assumed_columns(assumes: Sequence[str]) -> list[str]:
-    """What `read_assumptions` reads, as a query selects it."""
+    """The expressions of a select list that `read_assumptions` reads."""
     return [asked_as(SESSION_FUNCTIONS[name], f"{name}()") for name in assumes]
 
 

@@ -23,7 +23,7 @@ class Limits:
     key_queries_max: int = 8
     small_side_bytes_max: int = 10 * _GIB
     metastore: Consumer = METASTORES["derby"]
-    # What it is sent for tables of which it refused a filter, by their full names.
+    # The same for tables of which it refused a filter, by their full names.
     metastore_for: Mapping[TableName, Consumer] = field(default_factory=dict)
     predicate_chars_max: int = 128 * 1024
     # Of the list of files to skip, which is read once, by Spark's planner, and goes to no metastore.

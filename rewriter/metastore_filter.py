@@ -1,4 +1,4 @@
-"""What a Hive metastore can be told in a partition filter, and what not.
+"""The names and values that a partition filter of a Hive metastore can hold.
 
 Spark sends the metastore a text, `(k) in (1, 2) and s = "a"`, in which no name is quoted and nothing is escaped
 (Spark 4.3, HiveShim.scala). The metastore parses it by a grammar of its own (Hive's Filter.g), and then has its
@@ -17,7 +17,7 @@ from typing import Final
 from rewriter.keys import DAYS_OF_THE_SWITCH, Key
 
 # `Identifier` of Filter.g in Hive 2.3, which Spark embeds, and in 3.1; 4.0 takes names that begin with `_` too.
-# What consists of digits is a number. Case is ignored.
+# A word of digits alone is a number. Case is ignored.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 # The keywords that all three versions have. Hive 4.0 has DATE and TIMESTAMP as well, which the others take for
 # the names that they often are: a table that is refused for that is found out soon (`proxy.metastore`).

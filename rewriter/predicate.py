@@ -63,7 +63,7 @@ class Predicate:
     sql: str
     # Whether nothing but the keys satisfies it.
     exact: bool
-    # What the metastore, Iceberg, or else Spark's planner is asked for.
+    # The keys that the metastore, Iceberg, or else Spark's planner is asked for.
     cover: Cover
     # Whether it holds what Spark sends to the metastore.
     is_sent: bool = False

@@ -166,7 +166,7 @@ def _outcome(
         return ScanOutcome(scan, skip=said, reducers=tuple(reducers))
     splits = _splits(said, layout.packing, limits)
     parts = said.rules | {Rule.SPLITS} if splits is not None and splits.hint is not None else said.rules
-    # What stands beside a check is sent to no metastore (`rewriter.strict`).
+    # A predicate beside a check is sent to no metastore (`rewriter.strict`).
     is_sent = said.is_sent and not checks
     return ScanOutcome(
         scan, said.sql, said.exact, said.cover, None, checks, tuple(reducers), said.files, parts, splits, is_sent

@@ -89,7 +89,7 @@ def _grown(table: str, size: int) -> list[str]:
 
 @dataclass
 class World:
-    """What all sessions share."""
+    """The views and tables that all sessions share, and the outcome of the search."""
 
     inside: Register = field(default_factory=lambda: Register("inside", 0))
     outside: Register = field(default_factory=lambda: Register("outside", 0))
@@ -147,11 +147,11 @@ class Question:
     """A statement, and the registers that it reads with how they show in an answer."""
 
     sql: str
-    # What an answer of these keys may have been read from: one or the other of these.
+    # By the keys of an answer, the states that it may have been read from: one or the other of these.
     readings: Callable[[Keys], list[Reading]]
     # The table that the statement writes, where it is no query: the keys are in there then.
     target: str = ""
-    # What Spark shows without rows while it is overwritten: it deletes the old files first.
+    # A table that Spark shows without rows while it is overwritten: it deletes the old files first.
     empty_while: Register | None = None
 
 

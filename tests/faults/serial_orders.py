@@ -1,4 +1,4 @@
-"""Which answers some serial order of statements allows, by when the statements ran.
+"""The answers that some serial order of statements allows, by when the statements ran.
 
 Everything that may change is a register: it has one value at a time, and one writer at a time. A change takes
 effect at some moment between its call and its reply. So a value is possible from the moment at which it was asked

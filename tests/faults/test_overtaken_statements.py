@@ -78,7 +78,7 @@ def second_connection(stage: Stage, session: hive.Connection) -> Iterator[hive.C
 
 
 def in_background(session: hive.Connection, sql: str) -> Seen:
-    """What a client sees that asks for the statement's end."""
+    """The rows, or the error, of a client that polls until the statement ends."""
     with closing(session.cursor()) as cursor:
         cursor.execute(sql, async_=True)
         while (state := cursor.poll()).operationState in (
@@ -114,7 +114,7 @@ def of(small_side: str) -> str:
 def asked_before_a_change(
     stage: Stage, session: hive.Connection, ask: Ask, small_side: str, happens: Callable[[], None]
 ) -> Seen:
-    """What the client sees, if that happens after the rewritten text was released."""
+    """The client's answer where `happens` is done after the rewritten text was released."""
     fault = Fault(First(happens), "ExecuteStatement", NARROWED, times=1)
     with stage.middle.faulty(fault):
         found = ask(session, of(small_side))

@@ -1,4 +1,4 @@
-"""What the checker of answers lets pass: values that were possible together, at one moment of the statement."""
+"""The checker of answers allows values that were possible together, at one moment of the statement."""
 
 from collections.abc import Callable
 

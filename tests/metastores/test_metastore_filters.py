@@ -1,4 +1,4 @@
-"""What a metastore's filter cannot say, on a real one: no statement fails that would not by itself."""
+"""Names and values that no filter of a real metastore can hold: no statement fails that would not by itself."""
 
 from collections.abc import Iterator
 from contextlib import closing

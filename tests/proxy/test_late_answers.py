@@ -111,7 +111,7 @@ def test_a_description_that_is_late_again_and_again_is_waited_for_half_of_the_ti
 
 
 def asked_in_vain(session: Session) -> list[str]:
-    """What a statement asks where nothing is answered in time."""
+    """The queries of a statement whose queries are never answered in time."""
     queries, asked = session.rewrite(SQL), []
     with suppress(StopIteration):
         query = next(queries)

@@ -28,7 +28,7 @@ class Refusing:
         self.metastore.refused(frozenset(tables or (SALES,)))
 
     def after(self, seconds: float, table: TableName = SALES) -> object:
-        """What is sent at most of a table after so much more time."""
+        """The limits of a table after so much more time."""
         self.now += seconds
         return self.metastore.lowered.get(table, self.metastore.consumer)
 

@@ -68,7 +68,7 @@ def test_each_target_of_an_insert_of_several_is_written() -> None:
     assert [tables.hold(TableName((name,))) for name in ("x", "y", "z", "calendar")] == [True, True, True, False]
 
 
-# What Spark reads, or might, otherwise than the form says: here any word of the text counts.
+# Spark may read these otherwise than the form says: any word of the text counts as a table.
 @pytest.mark.parametrize(
     "sql",
     [

@@ -96,7 +96,7 @@ def written(rng: Random) -> str:
 
 
 def targets(plan: Any) -> Iterator[TableName | None]:
-    """What Spark's plan of a statement writes; None where it is named by no table's name."""
+    """The tables that Spark's plan of a statement writes; None for one that has no table's name."""
     kind = str(plan.getClass().getSimpleName())
     if kind in COMMANDS:
         yield TableName(tuple(str(getattr(plan, COMMANDS[kind])().unquotedString()).split(".")))

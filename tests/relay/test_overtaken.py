@@ -34,7 +34,7 @@ CHECK_FAILED = "the keys in this statement have changed"
 
 @dataclass
 class World:
-    """What a statement's text rests on."""
+    """Premises that a test sets."""
 
     is_session_unchanged: bool = True
     are_tables_unchanged: bool = True

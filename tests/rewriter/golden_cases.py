@@ -54,7 +54,7 @@ class Refusal:
     scan: str | None
     reason: SkipReason
     executes: bool
-    # What its key queries answer, where the reason is in that.
+    # The answers of its key queries, where they are the reason.
     answers: tuple[tuple[Row, ...], ...] = ()
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What no filter of Hive's metastore can say reaches none, of whichever column Spark infers it."""
+"""No filter of Hive's metastore is sent a name or value that it cannot hold, nor one that Spark infers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
