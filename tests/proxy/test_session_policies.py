@@ -34,7 +34,7 @@ from proxy.session import Session
 from proxy.sessions import Opened
 from proxy.shared import Shared
 from proxy.writes import CLOSING_S
-from rewriter import Rule, SkipReason, TableName
+from rewriter import Catalog, Limits, Plan, Rule, SkipReason, Statement, TableName, plan
 
 FINISHED = Ending(End.FINISHED, 1.0)
 ONE_SESSION, PATH = "spark.sql.hive.thriftServer.singleSession", "spark.sql.defaultPath"
@@ -211,6 +211,22 @@ def test_a_small_side_that_is_written_while_its_keys_are_read_leaves_the_stateme
     with pytest.raises(StopIteration) as end:
         queries.send(KEYS[1])
     assert end.value.value.text == SQL
+
+
+def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_it_as_it_is(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = stage.session(), stage.session("bob")
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+    def overtaken(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
+        planned = plan(statement, catalog, limits)
+        # In the meantime: statements are planned in threads.
+        played(other.rewrite("ALTER TABLE f ADD COLUMN extra INT"), []).ended(FINISHED)
+        return planned
+
+    monkeypatch.setattr("proxy.asking.plan", overtaken)
+    assert sent(one.rewrite(SQL), [KEYS]) == SQL
 
 
 def test_a_write_that_has_ended_before_the_keys_are_read_is_no_reason(stage: Stage) -> None:
