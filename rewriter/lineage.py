@@ -22,8 +22,6 @@ _BRANCHES_MAX = 200
 
 # Clauses of a SELECT that choose rows by more than their own values.
 _CHOOSING_CLAUSES = ("limit", "offset", "windows", "match", "sample")
-# Clauses of a UNION that pair its columns otherwise than by their positions.
-_PAIRING_CLAUSES = ("by_name",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +128,7 @@ def branches(query: exp.Expr) -> list[exp.Select]:
         part = pending.pop()
         if isinstance(part, exp.Subquery) and not any(v for k, v in part.args.items() if k != "this"):
             pending.append(part.this)
-        elif isinstance(part, exp.Union) and not any(map(part.args.get, (*_PAIRING_CLAUSES, *_CHOOSING_CLAUSES))):
+        elif isinstance(part, exp.Union) and not any(part.args.get(k) for k in ("by_name", *_CHOOSING_CLAUSES)):
             pending += [part.expression, part.this]
         elif isinstance(part, exp.Select) and len(found) < _BRANCHES_MAX:
             found.append(part)

@@ -149,11 +149,6 @@ _LINEAGE = (
     Mutation("a key is not followed past LIMIT", becomes("rewriter.lineage._CHOOSING_CLAUSES", ())),
     Mutation("a key must be a group key", answers("rewriter.lineage._is_grouped_by", answer=True)),
     Mutation("a key must be a window partition key", answers("rewriter.lineage._is_partitioned_by", answer=True)),
-    Mutation(
-        "a UNION may pair its columns by name",
-        becomes("rewriter.lineage._PAIRING_CLAUSES", ()),
-        _golden("derived: a UNION that pairs its columns by name"),
-    ),
     Mutation("a CTE with several readers is not followed", any_reader_of_a_cte),
     Mutation("a CTE hides a table of its name", answers("rewriter.scopes.Scopes.is_cte", answer=False)),
     Mutation(
