@@ -273,6 +273,21 @@ def test_a_worker_ends_what_it_lost_without_being_asked_for_a_fence() -> None:
         assert here.open().holds([D])
 
 
+def test_of_several_lost_writes_each_ends_in_its_time_however_often_they_are_looked_at(
+    writes: WriteLog, now: list[float]
+) -> None:
+    for table in ("d", "e"):
+        tell = SessionWrites(writes).begin(f"INSERT INTO {table} VALUES (1)")
+        assert tell is not None
+        tell(ended(End.LOST))
+        now[0] = 1.0
+        _ = writes.open()
+    now[0] = LOST_S
+    fence = writes.open()
+    assert fence.holds([D])
+    assert not fence.holds([name("e")])
+
+
 def test_a_write_that_is_begun_as_its_session_closes_ends_with_it(writes: WriteLog, now: list[float]) -> None:
     session = SessionWrites(writes)
     session.closed()
@@ -288,8 +303,10 @@ def test_a_fence_that_is_older_than_what_is_remembered_holds_no_longer(monkeypat
     write_once(writes)
     write_once(writes)
     assert fence.holds([D])
+    assert not fence.written([D])
     write_once(writes)
     assert not fence.holds([D])
+    assert fence.written([D]) == fence.changed_columns([D]) == {D}
     assert writes.open().holds([D])
 
 
@@ -317,6 +334,16 @@ def test_a_session_of_too_many_writes_counts_for_any_table_until_it_is_closed(
     session.closed()
     now[0] = CLOSING_S
     assert writes.open().holds([D])
+
+
+def test_a_session_of_too_many_writes_keeps_no_more_of_them(writes: WriteLog) -> None:
+    session, fence = SessionWrites(writes), writes.open()
+    numbers = []
+    for _ in range(40):
+        assert session.begin("INSERT INTO e VALUES (1)") is not None
+        numbers.append(len(writes.since(0) or ()))
+    assert numbers == [*range(1, 17), *[17] * 24]
+    assert not fence.holds([D])
 
 
 def test_no_write_is_lost_between_threads(writes: WriteLog) -> None:
