@@ -7,26 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from relay_dialogue import SESSION
 from stand_in import Rewriter
+from test_sessions import Elsewhere, session_id
 
 from proxy import session_order
 from proxy.desk import Desk
-from proxy.handles import OwnHandles
 from proxy.operation import Call
 from proxy.rulings import Premises, WriteUnderWay
 from proxy.sessions import Opened, Sessions
-from proxy.wire.handles import HandleId
 
 CHANGE, JOIN, SENT = "USE other", "SELECT 1 FROM a JOIN b ON a.k = b.k", "SELECT 2"
 CONNECTION = "connection 1"
-
-
-class Handles(OwnHandles):
-    """As if another process lets statements of every session pass, once the test says so."""
-
-    roams = False
-
-    def stays(self, identifier: HandleId) -> bool:
-        return not self.roams
 
 
 async def ask(_: Call) -> bytes | None:
@@ -38,7 +28,7 @@ class Stage:
 
     def __init__(self, rewriter: Rewriter, pool: ThreadPoolExecutor) -> None:
         self.rewriter = rewriter
-        self.handles = Handles()
+        self.handles = Elsewhere()
         self.sessions = Sessions(lambda _: rewriter, self.handles)
         self.sessions.opened(SESSION, 9, Opened())
         self.desk = Desk(self.sessions, pool, asyncio.Semaphore(1))
@@ -66,7 +56,7 @@ async def test_a_change_waits_for_a_rewritten_write_also_where_its_session_is_re
     stage: Stage,
 ) -> None:
     stage.rewriter.write = write = WriteUnderWay()
-    stage.handles.roams = True
+    stage.handles.roaming.add(session_id())
     assert stage.desk.at_once(SESSION, CHANGE, CONNECTION) is None
     going = asyncio.create_task(stage.sent(CHANGE))
     await asyncio.sleep(0)
@@ -80,7 +70,7 @@ async def test_it_is_refused_there_too_where_it_would_wait_for_too_long(
 ) -> None:
     monkeypatch.setattr(session_order, "WAIT_S", -1.0)
     stage.rewriter.write = WriteUnderWay()
-    stage.handles.roams = True
+    stage.handles.roaming.add(session_id())
     assert (await stage.sent(CHANGE)).startswith("SELECT raise_error(")
 
 
@@ -107,7 +97,7 @@ async def test_the_statements_of_a_session_are_ruled_on_one_at_a_time(stage: Sta
 async def test_a_join_goes_as_it_came_where_its_session_begins_to_roam_meanwhile(pool: ThreadPoolExecutor) -> None:
     class Roaming(Rewriter):
         def rewrite(self, sql: str) -> object:  # type: ignore[override]
-            stage.handles.roams = True
+            stage.handles.roaming.add(session_id())
             return super().rewrite(sql)
 
     stage = Stage(Roaming(SENT), pool)
@@ -127,5 +117,5 @@ async def test_a_text_rests_on_its_session_and_on_that_no_other_process_lets_any
     unchanged = False
     assert not ruling.premises.is_session_unchanged()
     unchanged = True
-    stage.handles.roams = True
+    stage.handles.roaming.add(session_id())
     assert not ruling.premises.is_session_unchanged()
