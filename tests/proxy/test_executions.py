@@ -1,10 +1,13 @@
 """One statement on its way by itself: what its run, its failure and a change around it make of it."""
 
-import pytest
-from relay_dialogue import AGAIN, OPERATION, SESSION, execute
+from collections.abc import Callable
 
-from proxy.executions import Execution
+import pytest
+from relay_dialogue import AGAIN, OPERATION, SESSION, THIRD, execute, get_status, operation_call
+
+from proxy.executions import Execution, Executions
 from proxy.rulings import End, Ending, Premises, Ruling
+from proxy.wire.hs2 import OperationHandle, SessionHandle
 from proxy.wire.messages import Message
 from proxy.wire.thrift import read_header
 
@@ -133,7 +136,7 @@ def test_it_took_as_long_as_until_its_end_was_first_seen(execution: Execution) -
     ],
 )
 def test_a_statement_is_lost_where_the_server_runs_it_within_a_call_that_has_ended(
-    world: World, operation: bytes | None, end: End, *, run_async: bool
+    world: World, operation: OperationHandle | None, end: End, *, run_async: bool
 ) -> None:
     execution = of(world, run_async=run_async)
     execution.operation = operation
@@ -161,3 +164,100 @@ def test_a_second_run_is_asked_about_as_soon_as_it_has_an_operation(execution: E
     run_again(execution)
     assert execution.operation == AGAIN
     assert not execution.is_judged
+
+
+# --- the statements of a process
+
+
+def settled(world: World) -> Execution:
+    """One whose answer the client knows of, or that went as it came."""
+    execution = of(world)
+    execution.is_unsettled = False
+    return execution
+
+
+def withheld(world: World) -> Execution:
+    execution = settled(world)
+    execution.is_withheld = True
+    return execution
+
+
+def execution_of(executions: Executions, operation: OperationHandle) -> Execution | None:
+    """The one that a call for the operation's status is about."""
+    raw = get_status(6, operation)[4:]
+    return executions.resolve(Message(read_header(raw), raw))[1]
+
+
+def test_what_must_not_be_let_out_without_a_look_is_never_given_up(world: World) -> None:
+    executions = Executions(executions_max=2)
+    kept, given_up, last = withheld(world), settled(world), of(world)
+    assert executions.opened(kept, OPERATION, 11.0) == []
+    assert executions.opened(given_up, AGAIN, 11.0) == []
+    [told] = executions.opened(last, THIRD, 12.0)
+    assert (told.ruling, told.ending.end) == (given_up.ruling, End.UNKNOWN)
+    assert [execution_of(executions, handle) for handle in (OPERATION, AGAIN, THIRD)] == [kept, None, last]
+
+
+def test_statements_that_are_not_rewritten_leave_room_for_one_that_is(world: World) -> None:
+    executions = Executions(executions_max=4)
+    for operation in (OPERATION, AGAIN, THIRD):
+        executions.opened(settled(world), operation, 11.0)
+    assert executions.has_room_for_a_rewrite
+    assert not executions.has_unsettled
+
+
+@pytest.mark.parametrize("make", [of, withheld])
+def test_half_of_the_records_may_be_of_statements_that_are_never_given_up(
+    world: World, make: Callable[[World], Execution]
+) -> None:
+    executions = Executions(executions_max=4)
+    executions.opened(make(world), OPERATION, 11.0)
+    assert executions.has_unsettled
+    assert executions.has_room_for_a_rewrite
+    executions.opened(make(world), AGAIN, 11.0)
+    assert not executions.has_room_for_a_rewrite
+
+
+def test_what_is_withheld_is_known_until_it_is_closed(world: World) -> None:
+    executions, execution = Executions(), withheld(world)
+    executions.opened(execution, OPERATION, 11.0)
+    executions.drop(execution)
+    assert execution_of(executions, OPERATION) is execution
+    execution.is_withheld = False
+    executions.drop(execution)
+    assert execution_of(executions, OPERATION) is None
+
+
+def test_a_sessions_statements_end_with_it_and_those_of_others_do_not(world: World) -> None:
+    executions, execution = Executions(), of(world)
+    executions.opened(execution, OPERATION, 11.0)
+    assert executions.sessions_ended([SessionHandle(b"another")], 12.0) == []
+    assert execution_of(executions, OPERATION) is execution
+    assert [told.ending.end for told in executions.sessions_ended([SESSION], 12.0)] == [End.UNKNOWN]
+    assert execution.is_closed
+    assert execution.is_stopped
+    assert execution_of(executions, OPERATION) is None
+
+
+def test_a_new_operation_stands_for_the_old_one_until_its_session_ends(world: World) -> None:
+    executions, execution = Executions(), of(world)
+    executions.opened(execution, OPERATION, 11.0)
+    _ = execution.rerun(12.0, "it failed")
+    assert executions.succeed(execution, AGAIN)
+    assert execution_of(executions, OPERATION) is execution
+    assert execution_of(executions, AGAIN) is execution
+    raw = get_status(6)[4:]
+    executions.sessions_ended([SESSION], 13.0)
+    assert executions.resolve(Message(read_header(raw), raw))[0].raw == raw
+
+
+def test_a_close_by_the_old_operation_ends_the_record_of_the_new_one(world: World) -> None:
+    executions, execution = Executions(), of(world)
+    executions.opened(execution, OPERATION, 11.0)
+    _ = execution.rerun(12.0, "it failed")
+    assert executions.succeed(execution, AGAIN)
+    raw = operation_call("CloseOperation", 7)[4:]
+    executions.closed(Message(read_header(raw), raw))
+    assert execution.is_closed
+    assert execution_of(executions, OPERATION) is None
+    assert execution_of(executions, AGAIN) is None

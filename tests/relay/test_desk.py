@@ -97,11 +97,11 @@ async def test_the_statements_of_a_session_are_ruled_on_one_at_a_time(stage: Sta
 async def test_a_join_goes_as_it_came_where_its_session_begins_to_roam_meanwhile(pool: ThreadPoolExecutor) -> None:
     class Roaming(Rewriter):
         def rewrite(self, sql: str) -> object:  # type: ignore[override]
-            stage.handles.roaming.add(session_id())
+            on.handles.roaming.add(session_id())
             return super().rewrite(sql)
 
-    stage = Stage(Roaming(SENT), pool)
-    assert await stage.sent(JOIN) == JOIN
+    on = Stage(Roaming(SENT), pool)
+    assert await on.sent(JOIN) == JOIN
 
 
 @pytest.mark.parametrize("statement", ["SELECT 1", JOIN])

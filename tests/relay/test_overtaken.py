@@ -247,6 +247,7 @@ def test_an_overtaken_answer_is_refused_for_good_where_the_session_means_somethi
     for call, answer in (
         (get_status(8), status_is(FINISHED, 8)),
         (fetch(8), rows(8)),
+        (fetch(8), reply("FetchResults", 8, status=3, message=OURS)),
         (asks_for_columns(8), metadata_is("k", "int", 8)),
     ):
         play.says(call, to_backend=call)

@@ -10,7 +10,7 @@ from proxy import session_order
 from proxy.operation import Call
 from proxy.rulings import WriteUnderWay
 from proxy.session_order import until_writes_end
-from proxy.wire.hs2 import OperationState
+from proxy.wire.hs2 import OperationHandle, OperationState
 
 RUNNING = OperationState.RUNNING
 FINISHED = OperationState.FINISHED
@@ -111,7 +111,7 @@ async def test_an_answer_that_cannot_be_read_says_nothing_of_the_end(answer: byt
 
 @pytest.mark.parametrize("operation", [None, OPERATION])
 async def test_where_nobody_can_be_asked_the_end_is_awaited_that_the_client_hears_of(
-    monkeypatch: pytest.MonkeyPatch, operation: bytes | None
+    monkeypatch: pytest.MonkeyPatch, operation: OperationHandle | None
 ) -> None:
     # Reached only where others are not let in meanwhile.
     monkeypatch.setattr(session_order, "WAIT_S", 5.0)
