@@ -120,6 +120,11 @@ def test_rows_without_a_look_at_the_status_end_it_too(execution: Execution) -> N
     assert not execution.is_judged
 
 
+def test_a_failure_that_the_client_is_told_is_the_end(execution: Execution) -> None:
+    assert [told.ending for told in execution.failed(11.0, "it failed")] == [Ending(End.FAILED, 1.0, "it failed")]
+    assert not execution.is_judged
+
+
 def test_it_took_as_long_as_until_its_end_was_first_seen(execution: Execution) -> None:
     execution.finished(11.0)
     execution.finished(19.0)

@@ -45,7 +45,9 @@ from proxy.relay import RERUN_WITHIN_S
 from proxy.rulings import End, Ending
 from proxy.successors import OwnSuccessors
 from proxy.wire.frames import frame
-from proxy.wire.hs2 import OperationState, encode_failure, encode_still_running
+from proxy.wire.hs2 import OperationId, OperationState, SessionHandle, encode_failure, encode_still_running
+from proxy.wire.kinds import MessageType
+from proxy.wire.writer import Writer
 
 
 # Whole messages, single bytes, and something between.
@@ -369,6 +371,26 @@ def test_a_statement_goes_as_it_came_where_too_many_rewritten_ones_are_open() ->
 def test_nothing_is_run_again_where_too_many_operations_stand_for_others() -> None:
     play = in_background(Play(Dialogue(executions=Executions(successors=OwnSuccessors(0))).open_session()))
     play.answers(status_is(ERROR, 6, OURS), to_client=status_is(ERROR, 6, OURS))
+
+
+def test_a_second_run_for_which_there_is_no_room_any_more_is_closed() -> None:
+    class Taken(OwnSuccessors):
+        def add(self, old: OperationId, new: OperationId, session: SessionHandle) -> bool:
+            assert (old != new, session) == (True, SESSION)
+            return False
+
+    play = in_background(Play(Dialogue(executions=Executions(successors=Taken())).open_session()))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(AGAIN))
+    play.answers(reply("CloseOperation", 1), to_client=status_is(ERROR, 6, OURS))
+    assert play.endings == [Ending(End.FAILED, 2.5, OURS)]
+
+
+def test_an_exception_in_place_of_a_reply_reaches_the_client(play: Play) -> None:
+    in_background(play)
+    exception = frame(Writer().header("GetOperationStatus", MessageType.EXCEPTION, 6).stop().to_bytes())
+    play.answers(exception, to_client=exception)
+    assert play.endings == []
 
 
 # --- more than one connection

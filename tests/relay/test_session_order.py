@@ -11,6 +11,7 @@ from proxy.operation import Call
 from proxy.rulings import WriteUnderWay
 from proxy.session_order import until_writes_end
 from proxy.wire.hs2 import OperationHandle, OperationState
+from proxy.wire.writer import Writer
 
 RUNNING = OperationState.RUNNING
 FINISHED = OperationState.FINISHED
@@ -61,7 +62,15 @@ async def test_a_change_on_another_connection_waits_too() -> None:
         await other_backend.expect(execute(SENT, 3))
 
 
-@pytest.mark.parametrize("answer", [reply("GetOperationStatus", 1, status=4), reply("GetInfo", 1)])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        reply("GetOperationStatus", 1, status=4),
+        reply("GetOperationStatus", 1, Writer().i32(2, RUNNING), status=4),
+        reply("GetInfo", 1),
+    ],
+    ids=["refused", "refused with a state", "of another call"],
+)
 async def test_what_the_server_does_not_know_any_more_has_ended(answer: bytes) -> None:
     async with stage(writer()) as on:
         client, backend = await writing(on)
@@ -94,7 +103,7 @@ async def test_a_change_that_would_wait_for_too_long_is_refused(monkeypatch: pyt
         client.send(operation_call("CancelOperation", 4, OPERATION))
 
 
-@pytest.mark.parametrize("answer", [None, b"", b"no reply", reply("GetInfo", 1)[4:]])
+@pytest.mark.parametrize("answer", [None, b"", b"no reply", reply("GetInfo", 1)[4:]], ids=range(4))
 async def test_an_answer_that_cannot_be_read_says_nothing_of_the_end(answer: bytes | None) -> None:
     answers = [answer, status_is(RUNNING)[4:], status_is(FINISHED)[4:]]
     asked: list[Call] = []
