@@ -71,7 +71,9 @@ async def test_it_is_refused_there_too_where_it_would_wait_for_too_long(
     monkeypatch.setattr(session_order, "WAIT_S", -1.0)
     stage.rewriter.write = WriteUnderWay()
     stage.handles.roaming.add(session_id())
-    assert (await stage.sent(CHANGE)).startswith("SELECT raise_error(")
+    refused = await stage.desk.in_time(SESSION, CHANGE, ask, CONNECTION)
+    assert refused.text.startswith("SELECT raise_error(")
+    assert not refused.may_rerun, "its failure is what the client is to see"
 
 
 async def test_a_write_that_is_released_while_a_change_waits_for_its_turn_is_awaited(

@@ -36,6 +36,7 @@ from statement_play import (
     synchronous,
 )
 
+from proxy.calls import WATCHED_REPLY_BYTES_MAX
 from proxy.commands import Close, TurnedTransparent
 from proxy.executions import EXECUTIONS_MAX, RERUN_CALL_BYTES_MAX, Executions
 from proxy.intake import WAITING_BYTES_MAX
@@ -452,6 +453,16 @@ def test_others_are_told_that_a_statement_runs_while_it_is_run_again(play: Play)
     play.answers(executed(5, AGAIN), back=own_close(OPERATION))
     late.answers(status_is(ERROR, 3, OURS), to_client=frame(encode_still_running(3)))
     assert play.endings == []
+
+
+def test_rows_of_the_first_run_too_long_to_be_kept_end_the_connection_once_there_is_a_second() -> None:
+    play = in_background(Play(Dialogue().open_session()))
+    other = second_connection(play)
+    other.says(fetch(3), to_backend=fetch(3))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    commands = other.answers(frame(bytes(WATCHED_REPLY_BYTES_MAX + 1))[:1000])
+    assert [type(command) for command in commands] == [Close]
 
 
 def test_a_client_that_leaves_during_a_rerun_leaves_no_operation_behind(play: Play) -> None:
