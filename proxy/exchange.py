@@ -154,7 +154,8 @@ class Exchange:
 
     def _read(self, raw: bytes, header: Header, watched: Watched, changes_since: int) -> Steps:
         execution = watched.execution
-        if execution is not None and execution.is_judged:
+        # Of the first run nothing is let out once there is a second: calls of one session run side by side.
+        if execution is not None and (execution.is_judged or watched.is_superseded):
             reply = JudgedReply(raw, header, watched.message, is_superseded=watched.is_superseded, is_last=True)
             judgement = self._policy.judge(execution, reply)
             if isinstance(judgement, Judged):

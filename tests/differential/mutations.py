@@ -18,12 +18,14 @@ from switches import (
     bounds_of_any_type,
     every_condition_holds_in_a_snowflake,
     every_filter_drops_rows,
+    every_name_is_defined_once,
     failed_key_query_found_no_keys,
     files_end_where_they_begin,
     files_stay_in_their_partitions,
     first_branch_alone,
     first_key_lost,
     first_keys_are_all,
+    hidden_sides_are_seen,
     holds_on_both_sides,
     key_type,
     keys_are_asked_for_as_shown,
@@ -33,6 +35,7 @@ from switches import (
     never_pads,
     null_safe_equality_is_equality,
     only_readers_with_filters,
+    padding_by_the_join_next_to_it,
     rows_by_order_and_chance,
     some_branches_of_a_disjunction,
     statements_of_any_kind,
@@ -112,11 +115,21 @@ _JOINS = (
     Mutation(
         "a name in EXISTS is its own FROM's first", answers("rewriter.blocks.Scope.certainly_lacks", answer=True)
     ),
+    Mutation(
+        "a semi-join hides the columns of its right side",
+        hidden_sides_are_seen,
+        _golden("subqueries: a name that a semi-join hides in EXISTS, which is the outer table's by then"),
+    ),
 )
 _FILTERS = (
     *(
         Mutation(f"a condition above {kind.name} may see padded rows", never_pads(kind))
         for kind in (JoinKind.LEFT, JoinKind.RIGHT, JoinKind.FULL)
+    ),
+    Mutation(
+        "a join further up may pad what a condition reads",
+        padding_by_the_join_next_to_it,
+        _golden("outer_joins: a filter above the padding of a join two levels up"),
     ),
     Mutation("a disjunction implies only what every branch says", some_branches_of_a_disjunction),
     Mutation(
@@ -141,6 +154,11 @@ _LINEAGE = (
     Mutation("a CTE hides a table of its name", answers("rewriter.scopes.Scopes.is_cte", answer=False)),
     Mutation(
         "a CTE is not seen before it is defined", answers("rewriter.scopes.Scopes._stands_behind", answer=True)
+    ),
+    Mutation(
+        "a CTE may be hidden by another of its name",
+        every_name_is_defined_once,
+        _golden("derived: a CTE that one within it hides"),
     ),
 )
 _READERS = (

@@ -1,5 +1,6 @@
 """The switches behind `mutations`: each undoes one clause of one rule, in place, for the length of a test."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
@@ -22,6 +23,7 @@ from rewriter.consumers import NOTHING
 from rewriter.file_bounds import ColumnBounds
 from rewriter.files import FileIndex, Lack
 from rewriter.filters import Filters
+from rewriter.jointree import Join, Leaf
 from rewriter.keyquery import KeyColumn, key_query
 from rewriter.keys import _WRITERS
 from rewriter.partition_predicate import Budget
@@ -53,6 +55,31 @@ def holds_on_both_sides(kind: JoinKind) -> Switch:
 def never_pads(kind: JoinKind) -> Switch:
     """Conditions above the join count as seeing its rows as they are."""
     return lambda patch: patch.setitem(NEVER_PADS, kind, _BOTH)
+
+
+def padding_by_the_join_next_to_it(patch: pytest.MonkeyPatch) -> None:
+    """A join counts as padded by the one that it stands in, not by those further up."""
+
+    def unsound(join: Join) -> None:
+        above = join.parent
+        pads = above is not None and above.side_of_join(join) not in NEVER_PADS[above.kind]
+        join.padded_by = above if pads else None
+
+    patch.setattr(Join, "mark_padded", unsound)
+
+
+def hidden_sides_are_seen(patch: pytest.MonkeyPatch) -> None:
+    """The columns of a semi-join's right side count as named above it too."""
+    patch.setattr(Leaf, "is_visible_at", lambda leaf, join: join.side_of(leaf) is not None)
+
+
+def every_name_is_defined_once(patch: pytest.MonkeyPatch) -> None:
+    """Of several CTEs of one name the outermost counts as meant."""
+
+    def unsound(scopes: Scopes) -> Counter[str]:
+        return Counter({cte.alias.upper().casefold() for cte in scopes.statement.tree.find_all(exp.CTE)})
+
+    patch.setattr(Scopes, "_cte_names", property(unsound))
 
 
 def terms_taken_apart(module: str, *kinds: type[exp.Expr]) -> Switch:

@@ -34,7 +34,7 @@ from proxy.session import Session
 from proxy.sessions import Opened
 from proxy.shared import Shared
 from proxy.writes import CLOSING_S
-from rewriter import Rule, SkipReason, TableName
+from rewriter import Catalog, Limits, Plan, Rule, SkipReason, Statement, TableName, plan
 
 FINISHED = Ending(End.FINISHED, 1.0)
 ONE_SESSION, PATH = "spark.sql.hive.thriftServer.singleSession", "spark.sql.defaultPath"
@@ -112,6 +112,7 @@ def test_another_path_is_none_to_search_names_along(stage: Stage, sql: str) -> N
     [
         ("DECLARE G INT DEFAULT 2", True),
         ("/* /* */ */ DECLARE OR REPLACE VARIABLE G INT", True),
+        ("/* /* */ SET x */ DECLARE G INT", True),
         ("EXECUTE IMMEDIATE 'DECLARE G INT'", True),
         ("BEGIN EXECUTE IMMEDIATE 'DECLARE G INT'; END", True),
         ("SET spark.sql.caseSensitive=true", False),
@@ -211,6 +212,22 @@ def test_a_small_side_that_is_written_while_its_keys_are_read_leaves_the_stateme
     with pytest.raises(StopIteration) as end:
         queries.send(KEYS[1])
     assert end.value.value.text == SQL
+
+
+def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_it_as_it_is(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = stage.session(), stage.session("bob")
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+    def overtaken(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
+        planned = plan(statement, catalog, limits)
+        # In the meantime: statements are planned in threads.
+        played(other.rewrite("ALTER TABLE f ADD COLUMN extra INT"), []).ended(FINISHED)
+        return planned
+
+    monkeypatch.setattr("proxy.asking.plan", overtaken)
+    assert sent(one.rewrite(SQL), [KEYS]) == SQL
 
 
 def test_a_write_that_has_ended_before_the_keys_are_read_is_no_reason(stage: Stage) -> None:
@@ -557,10 +574,11 @@ def test_what_is_told_for_an_explanation_while_the_session_changes_is_not_believ
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
+@pytest.mark.parametrize("end", [End.UNKNOWN, End.LOST])
 @pytest.mark.parametrize("change", ["USE other", "CREATE TEMP VIEW v AS SELECT 1"])
-def test_a_change_whose_end_is_not_seen_is_over_after_a_while(stage: Stage, change: str) -> None:
+def test_a_change_whose_end_is_not_seen_is_over_after_a_while(stage: Stage, change: str, end: End) -> None:
     one = stage.session()
-    played(one.rewrite(change), []).ended(Ending(End.UNKNOWN, 0.0))
+    played(one.rewrite(change), []).ended(Ending(end, 0.0))
     assert sent(one.rewrite(SQL), []) == SQL, "closed before its end, it may be at work yet"
     stage.now = CLOSING_S
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
@@ -589,11 +607,15 @@ def test_a_session_that_has_set_something_is_told_anew(stage: Stage) -> None:
     assert sent(other.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
-def test_a_session_with_something_of_its_own_shares_nothing(stage: Stage) -> None:
-    one, other = stage.session(), stage.session()
-    played(one.rewrite("CREATE TEMP VIEW d AS SELECT 'x' AS ds, 1 AS g"), []).ended(FINISHED)
-    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-    assert sent(other.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+@pytest.mark.parametrize(
+    "own", ["CREATE TEMP VIEW d AS SELECT 'x' AS ds, 1 AS g", "/* /* */ USE x */ DECLARE g STRING DEFAULT uuid()"]
+)
+def test_a_session_with_something_of_its_own_shares_nothing(stage: Stage, own: str) -> None:
+    one, other, plain = stage.session(), stage.session(), stage.session()
+    for session in (one, other):
+        played(session.rewrite(own), []).ended(FINISHED)
+    for session in (one, other, plain):
+        assert sent(session.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
 @pytest.mark.parametrize("change", ["EXPLAIN EXECUTE IMMEDIATE 'USE other'", "/* /* */ SELECT */ USE other"])

@@ -100,6 +100,14 @@ def test_of_any_other_form_each_word_may_be_a_table_that_is_written(sql: str) ->
     assert tables.hold(CALENDAR)
 
 
+@pytest.mark.parametrize("query", ["", f" AS {READS.replace('calendar', 'days')}"])
+def test_a_location_may_be_that_of_another_table(query: str) -> None:
+    tables = tables_written(f"CREATE TABLE db.x USING delta LOCATION '/lake/calendar'{query}")
+    assert isinstance(tables, Targets)
+    assert tables.hold(CALENDAR)
+    assert tables.hold(X)
+
+
 @pytest.mark.parametrize(
     "sql",
     [
@@ -113,6 +121,8 @@ def test_of_any_other_form_each_word_may_be_a_table_that_is_written(sql: str) ->
         f"FROM calendar INSERT INTO x SELECT 1 INSERT OVERWRITE DIRECTORY '/lake/y' {READS}",
         f"INSERT INTO ${{target}} {READS}",
         f"/* ${{comment}} */ INSERT INTO x {READS}",
+        f"${{comment}} INSERT INTO x {READS}",
+        f"${{hint}}; WITH c AS (SELECT 1) INSERT INTO x {READS}",
         "FROM calendar INSERT INTO x SELECT 1 ${further}",
         f"COPY INTO x FROM ({READS})",
         f"BEGIN INSERT INTO x {READS}; END",
@@ -159,6 +169,7 @@ def test_a_statement_changes_the_columns_of_its_target_or_of_none(sql: str, *, c
         ("WITH c AS (SELECT 1) DELETE FROM `d``b`.`x y`", [("d`b", "x y")]),
         ("MERGE INTO x USING y ON x.a = y.a WHEN MATCHED THEN DELETE", [("x",)]),
         ("MERGE INTO global_temp.x USING y ON x.a = y.a WHEN MATCHED THEN DELETE", [("global_temp", "x")]),
+        ("UPDATE Global_Temp.x SET a = 1", [("Global_Temp", "x")]),
         ("UPDATE x SET a = 1", [("x",)]),
         ("UPDATE db.x SET a = 1", []),
         ("MERGE INTO db.x USING y ON x.a = y.a WHEN MATCHED THEN DELETE", []),

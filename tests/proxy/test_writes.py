@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+import lmdb
 import pytest
 from shared_state import DIGESTS, Beside, ledger
 
@@ -13,7 +14,7 @@ from proxy.rulings import End, Ending
 from proxy.workers.ledger import Ledger, ledger_directory
 from proxy.workers.shared_writes import SharedWrites
 from proxy.writes import CLOSING_S, LOST_S, SessionWrites, WriteLog, Writes
-from proxy.writing import Tables, tables_written
+from proxy.writing import AnyTable, Tables, tables_written
 from rewriter import TableName
 
 # Far above what a process takes to start on a busy machine.
@@ -180,6 +181,26 @@ def test_a_fence_does_not_hold_for_a_table_that_is_written_behind_it(writes: Wri
     assert writes.open().holds([D])
 
 
+def test_another_table_of_the_same_database_is_not_written(writes: WriteLog) -> None:
+    fence, tables = writes.open(), [name("db", "d"), name("db", "e")]
+    assert SessionWrites(writes).begin("INSERT INTO db.e VALUES (1)") is not None
+    assert fence.written(tables) == {name("db", "e")}
+    assert fence.changed_columns(tables) == set()
+
+
+def test_a_name_of_several_words_is_written_where_all_of_them_are(writes: WriteLog) -> None:
+    fence = writes.open()
+    tables = [name("d-e"), name("e-f"), name("delta", "/lake/x/d")]
+    assert SessionWrites(writes).begin("INSERT INTO `d-e` VALUES (1)") is not None
+    assert fence.written(tables) == {name("d-e"), name("delta", "/lake/x/d")}
+
+
+def test_what_does_not_say_what_it_writes_may_change_the_columns_of_any_table(writes: WriteLog) -> None:
+    fence = writes.open()
+    writes.end(writes.begin(AnyTable()))
+    assert fence.changed_columns([D]) == {D}
+
+
 def test_a_write_that_was_running_as_the_fence_was_opened_counts(writes: WriteLog) -> None:
     tell = SessionWrites(writes).begin("INSERT INTO d VALUES (1)")
     fence = writes.open()
@@ -273,6 +294,21 @@ def test_a_worker_ends_what_it_lost_without_being_asked_for_a_fence() -> None:
         assert here.open().holds([D])
 
 
+def test_of_several_lost_writes_each_ends_in_its_time_however_often_they_are_looked_at(
+    writes: WriteLog, now: list[float]
+) -> None:
+    for table in ("d", "e"):
+        tell = SessionWrites(writes).begin(f"INSERT INTO {table} VALUES (1)")
+        assert tell is not None
+        tell(ended(End.LOST))
+        now[0] = 1.0
+        _ = writes.open()
+    now[0] = LOST_S
+    fence = writes.open()
+    assert fence.holds([D])
+    assert not fence.holds([name("e")])
+
+
 def test_a_write_that_is_begun_as_its_session_closes_ends_with_it(writes: WriteLog, now: list[float]) -> None:
     session = SessionWrites(writes)
     session.closed()
@@ -281,26 +317,38 @@ def test_a_write_that_is_begun_as_its_session_closes_ends_with_it(writes: WriteL
     assert writes.open().holds([D])
 
 
-def test_a_fence_that_is_older_than_what_is_remembered_holds_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fence_that_is_older_than_what_is_remembered_holds_no_longer(
+    writes: WriteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("proxy.writes.ENDED_MAX", 2)
-    writes = Writes()
+    monkeypatch.setattr("proxy.workers.shared_writes.ENDED_MAX", 2)
+    if isinstance(writes, Writes):
+        writes = Writes()
     fence = writes.open()
     write_once(writes)
-    write_once(writes)
+    later = writes.open()
+    writes.end(writes.begin(Tables(["f"])))
     assert fence.holds([D])
+    assert not fence.written([D])
     write_once(writes)
     assert not fence.holds([D])
+    assert fence.written([D]) == fence.changed_columns([D]) == {D}
+    assert later.holds([D])
+    assert not later.holds([name("f")])
     assert writes.open().holds([D])
 
 
-def test_more_writes_than_are_remembered_count_for_any_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_writes_than_are_remembered_count_for_any_table(
+    writes: WriteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("proxy.writes.RUNNING_MAX", 1)
-    writes = Writes()
-    tells = [SessionWrites(writes).begin("INSERT INTO e VALUES (1)") for _ in range(2)]
+    monkeypatch.setattr("proxy.workers.shared_writes.RUNNING_MAX", 1)
+    first = writes.begin(Tables(["e"]))
+    assert writes.open().holds([D])
+    second = writes.begin(Tables(["e"]))
     assert not writes.open().holds([D])
-    for tell in tells:
-        assert tell is not None
-        tell(ended())
+    for write in (first, second):
+        writes.end(write)
     assert writes.open().holds([D])
 
 
@@ -317,6 +365,16 @@ def test_a_session_of_too_many_writes_counts_for_any_table_until_it_is_closed(
     session.closed()
     now[0] = CLOSING_S
     assert writes.open().holds([D])
+
+
+def test_a_session_of_too_many_writes_keeps_no_more_of_them(writes: WriteLog) -> None:
+    session, fence = SessionWrites(writes), writes.open()
+    numbers = []
+    for _ in range(40):
+        assert session.begin("INSERT INTO e VALUES (1)") is not None
+        numbers.append(len(writes.since(0) or ()))
+    assert numbers == [*range(1, 17), *[17] * 24]
+    assert not fence.holds([D])
 
 
 def test_no_write_is_lost_between_threads(writes: WriteLog) -> None:
@@ -382,6 +440,38 @@ def test_a_write_that_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(
         assert not fence.holds([D])
         assert not here.open().holds([D])
     assert sum("nothing is rewritten any more" in message for message in caplog.messages) == 1
+
+
+class Broken:
+    """An environment of which no part can be read or written."""
+
+    def begin(self, *, write: bool = False) -> object:
+        raise lmdb.ReadersFullError(str(write))
+
+
+def test_a_fence_that_cannot_be_looked_at_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ledger() as opened:
+        writes = SharedWrites(opened, DIGESTS)
+        before = writes.open()
+        with monkeypatch.context() as broken:
+            broken.setattr(writes, "_environment", Broken())
+            meanwhile = writes.open()
+            assert not before.holds([D])
+        assert before.holds([D])
+        assert not meanwhile.holds([D]), "nobody knows what has been written by then"
+
+
+def test_an_end_that_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with ledger() as opened:
+        writes = SharedWrites(opened, DIGESTS)
+        write = writes.begin(Tables(["e"]))
+        assert writes.open().holds([D])
+        with monkeypatch.context() as broken:
+            broken.setattr(writes, "_environment", Broken())
+            writes.end(write)
+        assert not writes.open().holds([D])
 
 
 def test_more_ended_writes_than_are_remembered_let_an_old_fence_hold_no_longer_across_workers(

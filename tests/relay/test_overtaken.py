@@ -179,6 +179,25 @@ def test_columns_of_a_kind_that_is_not_read_tell_nothing(play: Play, world: Worl
     run_again(play, get_status(7), status_is(FINISHED, 7))
 
 
+def test_columns_that_are_refused_tell_nothing(play: Play, world: World) -> None:
+    refusal = reply("GetResultSetMetadata", 6, status=3, message="not yet")
+    in_background(play, world).passes(asks_for_columns(6), refusal)
+    world.change("is_session_unchanged")
+    run_again(play, get_status(7), status_is(FINISHED, 7))
+
+
+@pytest.mark.parametrize(
+    "state", [RUNNING, OperationState.PENDING, OperationState.CANCELED, OperationState.TIMEDOUT]
+)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_statement_without_an_answer_yet_or_for_ever_is_not_run_again(
+    play: Play, world: World, change: str, state: OperationState
+) -> None:
+    in_background(play, world)
+    world.change(change)
+    play.passes(get_status(6), status_is(state, 6))
+
+
 def test_tables_that_change_after_the_columns_were_told_do_matter(play: Play, world: World) -> None:
     in_background(play, world).passes(asks_for_columns(6), metadata_is("k", "int", 6))
     world.change("are_tables_unchanged")
@@ -247,6 +266,7 @@ def test_an_overtaken_answer_is_refused_for_good_where_the_session_means_somethi
     for call, answer in (
         (get_status(8), status_is(FINISHED, 8)),
         (fetch(8), rows(8)),
+        (fetch(8), reply("FetchResults", 8, status=3, message=OURS)),
         (asks_for_columns(8), metadata_is("k", "int", 8)),
     ):
         play.says(call, to_backend=call)

@@ -36,6 +36,7 @@ from statement_play import (
     synchronous,
 )
 
+from proxy.calls import WATCHED_REPLY_BYTES_MAX
 from proxy.commands import Close, TurnedTransparent
 from proxy.executions import EXECUTIONS_MAX, RERUN_CALL_BYTES_MAX, Executions
 from proxy.intake import WAITING_BYTES_MAX
@@ -45,7 +46,9 @@ from proxy.relay import RERUN_WITHIN_S
 from proxy.rulings import End, Ending
 from proxy.successors import OwnSuccessors
 from proxy.wire.frames import frame
-from proxy.wire.hs2 import OperationState, encode_failure, encode_still_running
+from proxy.wire.hs2 import OperationId, OperationState, SessionHandle, encode_failure, encode_still_running
+from proxy.wire.kinds import MessageType
+from proxy.wire.writer import Writer
 
 
 # Whole messages, single bytes, and something between.
@@ -371,6 +374,26 @@ def test_nothing_is_run_again_where_too_many_operations_stand_for_others() -> No
     play.answers(status_is(ERROR, 6, OURS), to_client=status_is(ERROR, 6, OURS))
 
 
+def test_a_second_run_for_which_there_is_no_room_any_more_is_closed() -> None:
+    class Taken(OwnSuccessors):
+        def add(self, old: OperationId, new: OperationId, session: SessionHandle) -> bool:
+            assert (old != new, session) == (True, SESSION)
+            return False
+
+    play = in_background(Play(Dialogue(executions=Executions(successors=Taken())).open_session()))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(AGAIN))
+    play.answers(reply("CloseOperation", 1), to_client=status_is(ERROR, 6, OURS))
+    assert play.endings == [Ending(End.FAILED, 2.5, OURS)]
+
+
+def test_an_exception_in_place_of_a_reply_reaches_the_client(play: Play) -> None:
+    in_background(play)
+    exception = frame(Writer().header("GetOperationStatus", MessageType.EXCEPTION, 6).stop().to_bytes())
+    play.answers(exception, to_client=exception)
+    assert play.endings == []
+
+
 # --- more than one connection
 
 
@@ -430,6 +453,16 @@ def test_others_are_told_that_a_statement_runs_while_it_is_run_again(play: Play)
     play.answers(executed(5, AGAIN), back=own_close(OPERATION))
     late.answers(status_is(ERROR, 3, OURS), to_client=frame(encode_still_running(3)))
     assert play.endings == []
+
+
+def test_rows_of_the_first_run_too_long_to_be_kept_end_the_connection_once_there_is_a_second() -> None:
+    play = in_background(Play(Dialogue().open_session()))
+    other = second_connection(play)
+    other.says(fetch(3), to_backend=fetch(3))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    commands = other.answers(frame(bytes(WATCHED_REPLY_BYTES_MAX + 1))[:1000])
+    assert [type(command) for command in commands] == [Close]
 
 
 def test_a_client_that_leaves_during_a_rerun_leaves_no_operation_behind(play: Play) -> None:

@@ -1,12 +1,17 @@
 """Changes of a session wait for a rewritten statement of it that writes: that one cannot be run again."""
 
+import asyncio
+
 import pytest
 from relay_dialogue import AGAIN, OPERATION, execute, executed, get_status, operation_call, reply, status_is
 from stand_in import Peer, Rewriter, Stage, stage
 
 from proxy import session_order
+from proxy.operation import Call
 from proxy.rulings import WriteUnderWay
-from proxy.wire.hs2 import OperationState
+from proxy.session_order import until_writes_end
+from proxy.wire.hs2 import OperationHandle, OperationState
+from proxy.wire.writer import Writer
 
 RUNNING = OperationState.RUNNING
 FINISHED = OperationState.FINISHED
@@ -57,7 +62,15 @@ async def test_a_change_on_another_connection_waits_too() -> None:
         await other_backend.expect(execute(SENT, 3))
 
 
-@pytest.mark.parametrize("answer", [reply("GetOperationStatus", 1, status=4), reply("GetInfo", 1)])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        reply("GetOperationStatus", 1, status=4),
+        reply("GetOperationStatus", 1, Writer().i32(2, RUNNING), status=4),
+        reply("GetInfo", 1),
+    ],
+    ids=["refused", "refused with a state", "of another call"],
+)
 async def test_what_the_server_does_not_know_any_more_has_ended(answer: bytes) -> None:
     async with stage(writer()) as on:
         client, backend = await writing(on)
@@ -88,3 +101,38 @@ async def test_a_change_that_would_wait_for_too_long_is_refused(monkeypatch: pyt
         assert b"INSERT" not in sent
         # The write goes on.
         client.send(operation_call("CancelOperation", 4, OPERATION))
+
+
+@pytest.mark.parametrize("answer", [None, b"", b"no reply", reply("GetInfo", 1)[4:]], ids=range(4))
+async def test_an_answer_that_cannot_be_read_says_nothing_of_the_end(answer: bytes | None) -> None:
+    answers = [answer, status_is(RUNNING)[4:], status_is(FINISHED)[4:]]
+    asked: list[Call] = []
+
+    async def ask(call: Call) -> bytes | None:
+        asked.append(call)
+        return answers[len(asked) - 1]
+
+    write = WriteUnderWay(OPERATION)
+    assert await until_writes_end(Rewriter(write=write), CHANGE, ask) is None
+    assert [call.name for call in asked] == ["GetOperationStatus"] * 3
+    assert write.is_over
+
+
+@pytest.mark.parametrize("operation", [None, OPERATION])
+async def test_where_nobody_can_be_asked_the_end_is_awaited_that_the_client_hears_of(
+    monkeypatch: pytest.MonkeyPatch, operation: OperationHandle | None
+) -> None:
+    # Reached only where others are not let in meanwhile.
+    monkeypatch.setattr(session_order, "WAIT_S", 5.0)
+
+    async def ask(_: Call) -> bytes | None:
+        raise AssertionError("there is no operation yet")
+
+    write = WriteUnderWay(operation)
+    waiting = asyncio.create_task(
+        until_writes_end(Rewriter(write=write), CHANGE, None if operation is not None else ask)
+    )
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    write.is_over = True
+    assert await waiting is None

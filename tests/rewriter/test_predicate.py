@@ -6,7 +6,8 @@ import pytest
 
 from rewriter import Column, KeyRanges, Keys, KeySet
 from rewriter.costs import PartitionCosts
-from rewriter.cover import Cover
+from rewriter.cover import Box, Cover
+from rewriter.domain import Domain
 from rewriter.keys import Key
 from rewriter.partition_predicate import Budget, render
 from rewriter.predicate import Predicate, Restriction, cover_sql
@@ -208,3 +209,23 @@ def test_partitions_that_spare_the_metastore_a_range_are_not_read() -> None:
     ranges = render([restriction(KeyRanges("int", ((1, 4), (30, 40))), "k")], ["k"], sparing, costs)
     assert ranges is not None
     assert "(`k` BETWEEN 1 AND 4 OR `k` BETWEEN 30 AND 40)" in ranges.sql, "nothing else would keep 5 to 29 out"
+
+
+@pytest.mark.parametrize(
+    ("domain", "sql"),
+    [
+        (Domain.between("int", 5, None), "`k` >= 5"),
+        (Domain.between("string", "b", None), "`k` >= 'b'"),
+        (Domain.between("string", None, "b"), "`k` <= 'b'"),
+        (Domain.between("string", None, "b").complement(), "(`k` > 'b' OR `k` IS NULL)"),
+        (Domain.between("string", "b", None).complement(), "(`k` < 'b' OR `k` IS NULL)"),
+        (Domain("string", (b"a", b"b")), "(`k` >= 'a' AND `k` < 'b')"),
+        (Domain("string", (b"a\0", b"b\0")), "(`k` > 'a' AND `k` <= 'b')"),
+        (Domain("string", (b"a\0", b"b")), "(`k` > 'a' AND `k` < 'b')"),
+        (Domain("string", (b"a", b"b\0")), "`k` BETWEEN 'a' AND 'b'"),
+    ],
+)
+def test_an_end_of_a_range_is_said_to_be_in_it_where_it_is_and_nowhere_else(domain: Domain, sql: str) -> None:
+    box = Box.of({"k": domain})
+    assert box is not None
+    assert cover_sql(Cover((box,))) == sql

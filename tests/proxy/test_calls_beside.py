@@ -1,0 +1,199 @@
+"""One call of a client over HTTP and its reply, beside other calls about the same statement."""
+
+from collections.abc import Callable
+
+import pytest
+from relay_dialogue import (
+    AGAIN,
+    SESSION,
+    execute,
+    execute_and_wait,
+    executed,
+    fetch,
+    get_status,
+    metadata_is,
+    operation_call,
+    reply,
+    status_is,
+)
+
+from proxy.commands import Command, StatementEnded, StatementPassed
+from proxy.exchange import Exchange, Memory, Steps, Terms
+from proxy.executions import Execution, Executions
+from proxy.fallback import refusal
+from proxy.guard import Guard
+from proxy.handles import OwnHandles
+from proxy.rulings import End, Ending, Premises, Ruling
+from proxy.successors import OwnSuccessors
+from proxy.wire.frames import frame
+from proxy.wire.hs2 import OperationState, encode_failure, encode_still_running
+from proxy.wire.kinds import MessageType
+from proxy.wire.messages import Message
+from proxy.wire.thrift import read_header
+from proxy.wire.writer import Writer
+
+FINISHED, RUNNING, ERROR = OperationState.FINISHED, OperationState.RUNNING, OperationState.ERROR
+NOT_YET = "Expected state FINISHED, but found RUNNING"
+
+
+def message(framed: bytes) -> Message:
+    return Message(read_header(framed[4:]), framed[4:])
+
+
+class Talk:
+    """One call on its way: what it sends next, or what the client gets."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+        self.answer: bytes | None = None
+        self.is_over = False
+        self.sends = next(steps).message
+
+    def hears(self, framed: bytes | None) -> "Talk":
+        """The backend replies; None stands for a reply too long to be read."""
+        try:
+            self.sends = self.steps.send(None if framed is None else framed[4:]).message
+        except StopIteration as end:
+            self.answer, self.is_over, self.sends = end.value, True, b""
+        return self
+
+
+class Stage:
+    """Whatever one client calls, about one rewritten statement."""
+
+    def __init__(self, executions: Executions) -> None:
+        self.told: list[Command] = []
+        self.executions = executions
+        self.is_session_unchanged = True
+        guard = Guard(OwnHandles(), "backend:10000", passes_unknown=True)
+        memory = Memory(executions, guard, lambda: 11.0)
+        self.exchange = Exchange(memory, executions, Terms(lambda: 11.0, 5.0), self.told.extend)
+
+    @property
+    def endings(self) -> list[Ending]:
+        return [command.ending for command in self.told if isinstance(command, StatementEnded)]
+
+    def execution(self, original: bytes, *, run_async: bool) -> Execution:
+        ruling = Ruling("SELECT 2", may_rerun=True, premises=Premises(lambda: self.is_session_unchanged))
+        return Execution(ruling, SESSION, 10.0, run_async, message(original), is_unsettled=True)
+
+    def executes(self) -> "Stage":
+        execution = self.execution(execute("SELECT 1", 5), run_async=True)
+        talk = Talk(self.exchange.execute(message(execute("SELECT 2", 5)), execution))
+        assert talk.hears(executed(5)).answer == executed(5)[4:]
+        return self
+
+    def asks(self, call: bytes) -> Talk:
+        talk = Talk(self.exchange.pass_on(message(call)))
+        assert talk.sends == call[4:]
+        return talk
+
+    def runs_again(self, talk: Talk, shown: bytes) -> None:
+        """A reply shows that the first run is of no use; by its end there is a second one, which runs."""
+        assert talk.hears(shown).sends == execute("SELECT 1", 5)[4:]
+        assert talk.hears(executed(5, AGAIN)).sends == operation_call("CloseOperation", 1)[4:]
+        assert talk.hears(reply("CloseOperation", 1)).sends == get_status(6, AGAIN)[4:]
+        assert talk.hears(status_is(RUNNING, 6)).answer == status_is(RUNNING, 6)[4:]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage(Executions())
+
+
+BESIDE = [
+    (get_status(7), status_is(FINISHED, 7), encode_still_running(7)),
+    (get_status(7), status_is(ERROR, 7, "ours"), encode_still_running(7)),
+    (fetch(7), reply("FetchResults", 7), encode_failure("FetchResults", 7, NOT_YET)),
+    (
+        operation_call("GetResultSetMetadata", 7),
+        metadata_is("k", "int", 7),
+        encode_failure("GetResultSetMetadata", 7, NOT_YET),
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "first_run", "answer"), BESIDE, ids=["finished", "failed", "rows", "columns"])
+@pytest.mark.parametrize(
+    "shown", [status_is(FINISHED, 6), status_is(ERROR, 6, "ours")], ids=["overtaken", "failed before"]
+)
+def test_what_a_call_beside_hears_of_the_first_run_reaches_nobody_once_there_is_a_second(
+    stage: Stage, shown: bytes, call: bytes, first_run: bytes, answer: bytes
+) -> None:
+    stage.executes()
+    one, beside = stage.asks(get_status(6)), stage.asks(call)
+    stage.is_session_unchanged = False
+    stage.runs_again(one, shown)
+    assert beside.hears(first_run).answer == answer
+    assert stage.endings == []
+    # What is asked from now on is about the second run.
+    last = Talk(stage.exchange.pass_on(message(get_status(8))))
+    assert last.sends == get_status(8, AGAIN)[4:]
+    assert last.hears(status_is(FINISHED, 8)).answer == status_is(FINISHED, 8)[4:]
+    assert len(stage.endings) == 1
+
+
+def test_rows_of_the_first_run_too_long_to_be_read_are_refused_once_there_is_a_second(stage: Stage) -> None:
+    stage.executes()
+    one, rows = stage.asks(get_status(6)), stage.asks(fetch(7))
+    stage.runs_again(one, status_is(ERROR, 6, "ours"))
+    assert rows.hears(None).answer == refusal(message(fetch(7)).header)
+    assert stage.endings == []
+
+
+def test_an_answer_that_is_refused_is_the_statements_end() -> None:
+    stage = Stage(Executions(successors=OwnSuccessors(0))).executes()
+    asks = stage.asks(get_status(6))
+    stage.is_session_unchanged = False
+    assert asks.hears(status_is(FINISHED, 6)).answer == refusal(message(get_status(6)).header)
+    assert [ending.end for ending in stage.endings] == [End.FAILED]
+
+
+@pytest.mark.parametrize(
+    ("call", "run_async", "end"), [(execute, True, End.UNKNOWN), (execute_and_wait, False, End.LOST)]
+)
+def test_a_client_that_leaves_before_it_knows_of_an_operation_ends_its_statement(
+    stage: Stage, call: Callable[[str, int], bytes], end: End, *, run_async: bool
+) -> None:
+    execution = stage.execution(call("SELECT 1", 5), run_async=run_async)
+    talk = Talk(stage.exchange.execute(message(call("SELECT 2", 5)), execution))
+    talk.steps.close()
+    assert [ending.end for ending in stage.endings] == [end]
+
+
+def known(stage: Stage) -> bool:
+    """Whether anything is known of the statement's operation."""
+    return stage.executions.resolve(message(get_status(9)))[1] is not None
+
+
+def test_a_client_that_leaves_during_a_second_run_ends_its_statement(stage: Stage) -> None:
+    stage.executes()
+    talk, beside = stage.asks(get_status(6)), stage.asks(get_status(7))
+    talk.hears(status_is(ERROR, 6, "ours"))
+    talk.steps.close()
+    assert [ending.end for ending in stage.endings] == [End.UNKNOWN]
+    assert not known(stage)
+    # The first run is all that there is.
+    assert beside.hears(status_is(ERROR, 7, "ours")).answer == status_is(ERROR, 7, "ours")[4:]
+
+
+def test_a_second_run_that_does_not_begin_leaves_the_first_failure(stage: Stage) -> None:
+    stage.executes()
+    talk = stage.asks(get_status(6)).hears(status_is(ERROR, 6, "ours"))
+    refused = reply("ExecuteStatement", 5, status=3, message="theirs")
+    assert talk.hears(refused).answer == status_is(ERROR, 6, "ours")[4:]
+    assert stage.endings == [Ending(End.FAILED, 1.0, "ours")]
+    assert not known(stage)
+
+
+def test_an_exception_in_place_of_rows_ends_the_statement(stage: Stage) -> None:
+    stage.executes()
+    exception = frame(Writer().header("FetchResults", MessageType.EXCEPTION, 7).stop().to_bytes())
+    assert stage.asks(fetch(7)).hears(exception).answer == exception[4:]
+    assert [ending.end for ending in stage.endings] == [End.FINISHED]
+    assert not known(stage)
+
+
+def test_a_statement_that_is_passed_on_is_told_of_before_it_goes(stage: Stage) -> None:
+    stage.asks(execute("USE other", 5))
+    assert [type(command) for command in stage.told] == [StatementPassed]

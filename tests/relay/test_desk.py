@@ -1,0 +1,123 @@
+"""The desk by itself: what it lets go on, when, and for whom."""
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from relay_dialogue import SESSION
+from stand_in import Rewriter
+from test_sessions import Elsewhere, session_id
+
+from proxy import session_order
+from proxy.desk import Desk
+from proxy.operation import Call
+from proxy.rulings import Premises, WriteUnderWay
+from proxy.sessions import Opened, Sessions
+
+CHANGE, JOIN, SENT = "USE other", "SELECT 1 FROM a JOIN b ON a.k = b.k", "SELECT 2"
+CONNECTION = "connection 1"
+
+
+async def ask(_: Call) -> bytes | None:
+    return None
+
+
+class Stage:
+    """A desk with one session."""
+
+    def __init__(self, rewriter: Rewriter, pool: ThreadPoolExecutor) -> None:
+        self.rewriter = rewriter
+        self.handles = Elsewhere()
+        self.sessions = Sessions(lambda _: rewriter, self.handles)
+        self.sessions.opened(SESSION, 9, Opened())
+        self.desk = Desk(self.sessions, pool, asyncio.Semaphore(1))
+
+    @property
+    def turn(self) -> asyncio.Lock:
+        return self.sessions.of(SESSION).turn
+
+    async def sent(self, statement: str) -> str:
+        return (await self.desk.in_time(SESSION, statement, ask, CONNECTION)).text
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as running:
+        yield running
+
+
+@pytest.fixture
+def stage(pool: ThreadPoolExecutor) -> Stage:
+    return Stage(Rewriter(SENT), pool)
+
+
+async def test_a_change_waits_for_a_rewritten_write_also_where_its_session_is_rewritten_no_longer(
+    stage: Stage,
+) -> None:
+    stage.rewriter.write = write = WriteUnderWay()
+    stage.handles.roaming.add(session_id())
+    assert stage.desk.at_once(SESSION, CHANGE, CONNECTION) is None
+    going = asyncio.create_task(stage.sent(CHANGE))
+    await asyncio.sleep(0)
+    assert not going.done()
+    write.is_over = True
+    assert await going == CHANGE
+
+
+async def test_it_is_refused_there_too_where_it_would_wait_for_too_long(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_order, "WAIT_S", -1.0)
+    stage.rewriter.write = WriteUnderWay()
+    stage.handles.roaming.add(session_id())
+    refused = await stage.desk.in_time(SESSION, CHANGE, ask, CONNECTION)
+    assert refused.text.startswith("SELECT raise_error(")
+    assert not refused.may_rerun, "its failure is what the client is to see"
+
+
+async def test_a_write_that_is_released_while_a_change_waits_for_its_turn_is_awaited(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stage.turn:
+        going = asyncio.create_task(stage.sent(CHANGE))
+        await asyncio.sleep(0)
+        stage.rewriter.write = WriteUnderWay()
+        monkeypatch.setattr(session_order, "WAIT_S", -1.0)
+    assert (await going).startswith("SELECT raise_error(")
+
+
+async def test_the_statements_of_a_session_are_ruled_on_one_at_a_time(stage: Stage) -> None:
+    async with stage.turn:
+        going = asyncio.create_task(stage.sent(JOIN))
+        done, _ = await asyncio.wait([going], timeout=0.05)
+        assert not done
+        assert stage.desk.at_once(SESSION, "SELECT 1", CONNECTION) is None
+    assert await going == SENT
+
+
+async def test_a_join_goes_as_it_came_where_its_session_begins_to_roam_meanwhile(pool: ThreadPoolExecutor) -> None:
+    class Roaming(Rewriter):
+        def rewrite(self, sql: str) -> object:  # type: ignore[override]
+            on.handles.roaming.add(session_id())
+            return super().rewrite(sql)
+
+    on = Stage(Roaming(SENT), pool)
+    assert await on.sent(JOIN) == JOIN
+
+
+@pytest.mark.parametrize("statement", ["SELECT 1", JOIN])
+async def test_a_text_rests_on_its_session_and_on_that_no_other_process_lets_anything_of_it_pass(
+    pool: ThreadPoolExecutor, statement: str
+) -> None:
+    unchanged = True
+    stage = Stage(Rewriter(SENT, may_rerun=True, premises=Premises(lambda: unchanged)), pool)
+    at_once = stage.desk.at_once(SESSION, statement, CONNECTION)
+    ruling = at_once or await stage.desk.in_time(SESSION, statement, ask, CONNECTION)
+    assert (ruling.text, at_once is None) == (SENT, statement == JOIN)
+    assert ruling.premises.is_session_unchanged()
+    unchanged = False
+    assert not ruling.premises.is_session_unchanged()
+    unchanged = True
+    stage.handles.roaming.add(session_id())
+    assert not ruling.premises.is_session_unchanged()
