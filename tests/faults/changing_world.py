@@ -19,7 +19,7 @@ from pyhive import exc, hive
 from serial_orders import Register, Value, is_serial
 from TCLIService import ttypes
 
-from demo.hive import Endpoint, connect, run
+from demo.hive import run
 
 KEYS: Final = [f"k{number:02}" for number in range(16)]
 WANTED_KEYS: Final = 6
@@ -36,6 +36,8 @@ PATIENCE_S: Final = 300.0
 _FILES_ARE_GONE: Final = (("overwritten", "FAILED_READ_FILE"), ("growing", ".hive-staging"))
 
 Keys = frozenset[str]
+# Opens a session through the proxy, or past it.
+Opening = Callable[[], hive.Connection]
 # Of each register the versions that come to the same.
 Reading = Mapping[Register, list[Value]]
 
@@ -112,9 +114,10 @@ class World:
         self.stop.set()
 
 
-def change_tables(world: World, endpoint: Endpoint, random: Random, names: Sequence[str]) -> None:
-    """Change what several sessions read, until it is enough."""
-    with closing(connect(endpoint, database=DATABASE)) as session:
+def change_tables(world: World, opening: Opening, random: Random, names: Sequence[str]) -> None:
+    """Change tables and views that several sessions read, until it is enough."""
+    with closing(opening()) as session:
+        run(session, f"USE {DATABASE}")
         while not world.stop.wait(random.choice((0.0, 0.1, 0.5, 2.0))):
             name = random.choice(names)
             register, version = getattr(world, name), random.randrange(VERSIONS)
@@ -158,19 +161,20 @@ class Question:
 class ChangingSession:
     """A session that asks in the background, and changes while it is answered."""
 
-    def __init__(self, number: int, world: World, endpoint: Endpoint, random: Random, consistency: str) -> None:
+    def __init__(self, number: int, world: World, opening: Opening, random: Random, consistency: str) -> None:
         self._target = f"{DATABASE}.written_{number}"
         self.world = world
         self._random = random
         self._consistency = consistency
-        self._endpoint = endpoint
+        self._opening = opening
         self.shown = Register("shown", 0)
         self.database = Register("database", 0)
         self.ansi = Register("ansi", 1)
 
     def run(self, *, own_connection: bool) -> None:
         """Ask and change on one connection, or change on another one of the same session."""
-        with closing(connect(self._endpoint, database=f"{DATABASE}_0")) as asking:
+        with closing(self._opening()) as asking:
+            run(asking, f"USE {DATABASE}_0")
             run(asking, f"SET starpruner.consistency={self._consistency}")
             run(asking, f"CREATE OR REPLACE TEMPORARY VIEW shown AS SELECT * FROM {DATABASE}.d0")
             run(asking, "SET spark.sql.ansi.enabled=true")
@@ -178,7 +182,7 @@ class ChangingSession:
                 while not self.world.stop.is_set():
                     self._ask(asking, lambda: self._change(asking))
                 return
-            with closing(connect(self._endpoint)) as changing:
+            with closing(self._opening()) as changing:
                 own, changing._sessionHandle = changing._sessionHandle, asking._sessionHandle  # noqa: SLF001
                 beside = threading.Thread(target=self._keep_changing, args=(changing,))
                 beside.start()
@@ -209,6 +213,9 @@ class ChangingSession:
 
     def _ask(self, connection: hive.Connection, meanwhile: Callable[[], None]) -> None:
         question = self._random.choice(self._questions())
+        if question.empty_while:
+            # The session would go on with the files, or the lack of any, that it saw amid an earlier overwrite.
+            run(connection, f"REFRESH TABLE {DATABASE}.{question.empty_while.name}")
         since = time.monotonic()
         outcome = self._answer(connection, question.sql, meanwhile)
         until = time.monotonic()

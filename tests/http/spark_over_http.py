@@ -77,13 +77,13 @@ def _answers(endpoint: Endpoint) -> bool:
 
 @contextmanager
 def proxy_with_http(
-    backend: Endpoint, directory: Path, transport: str, *more: Endpoint
+    backend: Endpoint, directory: Path, transport: str, *more: Endpoint, options: tuple[str, ...] = ()
 ) -> Iterator[tuple[ProxyProcess, Endpoint]]:
     """A proxy for SASL and HTTP clients, before one backend or several, and where the latter connect."""
     directory.mkdir(parents=True, exist_ok=True)
     config = directory / "starpruner.toml"
     config.write_text(CONFIGURATION.format(transport=transport))
-    options: tuple[str, ...] = ("--config", str(config))
+    options = ("--config", str(config), *options)
     if more:
         options += ("--set", f"proxy.backends={json.dumps([str(one) for one in (backend, *more)])}")
     with proxy_process(None if more else backend, directory, options=options) as process:
