@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -81,76 +82,79 @@ LOCKED = {
     "proxy.writes",
 }
 
-# Lower layers first: a module imports of its own package only what stands before it.
-REWRITER_LAYERS = (
-    "skip",
-    "unpinned",
-    "rule",
-    "statement",
-    "catalog",
-    "time_travel",
-    "shape",
-    "tasks",
-    "functions",
-    "rules",
-    "keys",
-    "metastore_filter",
-    "prunable",
-    "positions",
-    "domain",
-    "cover",
-    "costs",
-    "widen",
-    "consumers",
-    "keyset",
-    "byte_ranges",
-    "partition_values",
-    "partition_keys",
-    "like",
-    "partition_filter",
-    "scan_plan",
-    "partition_index",
-    "partitions",
-    "file_facts",
-    "file_bounds",
-    "file_hint",
-    "file_costs",
-    "files",
-    "predicate",
-    "partition_predicate",
-    "row_groups",
-    "keyquery",
-    "rangequery",
-    "splits",
-    "limits",
-    "allowed",
-    "conditions",
-    "repeatable",
-    "queries",
-    "jointree",
-    "from_clause",
-    "blocks",
-    "scopes",
-    "strengthen",
-    "lineage",
-    "sources",
-    "filters",
-    "own_filters",
-    "readers",
-    "snowflake",
-    "matches",
-    "reducers",
-    "strict",
-    "views",
-    "scans",
-    "buckets",
-    "iceberg",
-    "scan_predicate",
-    "splice",
-    "versions",
-    "plan",
-    "rewrite",
-)
+# Lower packages first: a module imports of its own tree only packages that stand before its own, and its own one.
+# `plan` and `rewrite` are modules by themselves, and so is `cli`.
+ORDER = {
+    "rewriter": (
+        "skip",
+        "unpinned",
+        "rule",
+        "statement",
+        "catalog",
+        "time_travel",
+        "shape",
+        "tasks",
+        "functions",
+        "rules",
+        "keys",
+        "metastore_filter",
+        "prunable",
+        "positions",
+        "domain",
+        "cover",
+        "costs",
+        "widen",
+        "consumers",
+        "keyset",
+        "byte_ranges",
+        "partition_values",
+        "partition_keys",
+        "like",
+        "partition_filter",
+        "scan_plan",
+        "partition_index",
+        "partitions",
+        "file_facts",
+        "file_bounds",
+        "file_hint",
+        "file_costs",
+        "files",
+        "predicate",
+        "partition_predicate",
+        "row_groups",
+        "keyquery",
+        "rangequery",
+        "splits",
+        "limits",
+        "allowed",
+        "conditions",
+        "repeatable",
+        "queries",
+        "jointree",
+        "from_clause",
+        "blocks",
+        "scopes",
+        "strengthen",
+        "lineage",
+        "sources",
+        "filters",
+        "own_filters",
+        "readers",
+        "snowflake",
+        "matches",
+        "reducers",
+        "strict",
+        "views",
+        "scans",
+        "buckets",
+        "iceberg",
+        "scan_predicate",
+        "splice",
+        "versions",
+        "plan",
+        "rewrite",
+    ),
+}
 
 
 def modules(package: str) -> Iterator[tuple[str, Path]]:
@@ -168,6 +172,19 @@ def imports(path: Path) -> set[str]:
             assert node.level == 0, f"{path}: imports are absolute"
             found.add(node.module or "")
     return found
+
+
+def imported_modules(path: Path) -> set[str]:
+    """The modules that are imported, also those that are named behind `from package import`."""
+    found = imports(path)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def is_in(tree: str, name: str) -> bool:
+    return name == tree or name.startswith(f"{tree}.")
 
 
 ALL_MODULES = [found for package in PACKAGES for found in modules(package)]
@@ -194,20 +211,34 @@ def test_the_rewriter_needs_the_standard_library_and_sqlglot_alone(path: Path) -
     assert outside <= {"rewriter", "sqlglot"}
 
 
-@pytest.mark.parametrize("position", range(len(REWRITER_LAYERS)), ids=REWRITER_LAYERS)
-def test_the_rewriters_layers_run_one_way(position: int) -> None:
-    module = REWRITER_LAYERS[position]
-    own = {
-        name.removeprefix("rewriter.")
-        for name in imports(ROOT / "rewriter" / f"{module}.py")
-        if "rewriter." in name
-    }
-    assert own <= set(REWRITER_LAYERS[:position])
+ORDERED = [found for tree in ORDER for found in modules(tree) if found[0] != tree]
 
 
-def test_every_module_of_the_rewriter_has_a_layer() -> None:
-    named = {name.removeprefix("rewriter.") for name, _ in modules("rewriter")} - {"rewriter"}
-    assert named == set(REWRITER_LAYERS)
+@pytest.mark.parametrize(("module", "path"), ORDERED, ids=[name for name, _ in ORDERED])
+def test_packages_import_one_way(module: str, path: Path) -> None:
+    tree, own, *_ = module.split(".")
+    before = ORDER[tree][: ORDER[tree].index(own)]
+    imported = {name.removeprefix(tree).strip(".").split(".")[0] for name in imports(path) if is_in(tree, name)}
+    assert imported <= {own, *before}, f"{module} imports {sorted(imported - {own, *before})}"
+
+
+@pytest.mark.parametrize("tree", ORDER)
+def test_every_package_has_a_place_in_the_order(tree: str) -> None:
+    assert {module.split(".")[1] for module, _ in modules(tree) if module != tree} == set(ORDER[tree])
+
+
+@pytest.mark.parametrize("tree", ORDER)
+def test_modules_import_one_another_in_no_circle(tree: str) -> None:
+    TopologicalSorter({module: imported_modules(path) for module, path in modules(tree)}).prepare()
+
+
+@pytest.mark.parametrize("tree", ORDER)
+def test_a_package_says_in_one_line_what_it_is_for_and_holds_nothing_else(tree: str) -> None:
+    for _, path in modules(tree):
+        if path.name == "__init__.py" and path.parent != ROOT / tree:
+            (sentence,) = ast.parse(path.read_text(encoding="utf-8")).body
+            assert isinstance(sentence, ast.Expr), path
+            assert path.read_text(encoding="utf-8").count("\n") == 1, path
 
 
 def test_the_wire_knows_nothing_of_the_proxy_around_it() -> None:
