@@ -20,7 +20,7 @@ from pyspark.sql.window import Window
 
 from pipeline.errors import PipelineError
 from pipeline.skew import GROUP, group_columns
-from rewriter.catalog import quoted
+from rewriter.vocabulary.identifiers import quoted
 
 # Each file is a task of Spark's, whose driver keeps the state of all, and a row of two broadcast tables.
 FILES_MAX = 50_000

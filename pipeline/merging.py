@@ -16,7 +16,7 @@ from pipeline.errors import PipelineError
 from pipeline.layout import hashable
 from pipeline.storage import Storage
 from pipeline.tables import Table
-from rewriter.catalog import quoted
+from rewriter.vocabulary.identifiers import quoted
 
 # One statement writes so many files: its plan has a scan for each.
 GROUPS_PER_STATEMENT = 64

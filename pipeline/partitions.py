@@ -15,7 +15,7 @@ from pipeline.java import jvm, jvm_session
 from pipeline.listed_partitions import listed_partitions
 from pipeline.storage import Storage
 from pipeline.tables import Table, identifier
-from rewriter.catalog import quoted
+from rewriter.vocabulary.identifiers import quoted
 
 # How Spark writes a null, and an empty string, as the name of a directory.
 NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"

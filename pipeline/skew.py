@@ -18,8 +18,8 @@ from pyspark.sql.window import Window
 
 from pipeline.errors import PipelineError
 from pipeline.tables import Table
-from rewriter.catalog import quoted
 from rewriter.keys import Key, UnreadableKeyError, literal
+from rewriter.vocabulary.identifiers import quoted
 
 # Above that many rows the values are counted in a sample: enough that a value of one row in a thousand is seen
 # fifty thousand times, few enough to count in minutes.

@@ -12,8 +12,8 @@ from pyspark.sql import functions as f
 
 from pipeline.errors import PipelineError
 from pipeline.tables import Table, find_table
-from rewriter.catalog import quoted
 from rewriter.keys import is_key_type
+from rewriter.vocabulary.identifiers import quoted
 
 PATH_FORMATS = ("parquet", "orc", "csv", "json")
 # Their files name no types: they are read with those of the table, and a field that does not parse is an error.

@@ -15,8 +15,8 @@ from pipeline.errors import PipelineError
 from pipeline.index_rows import ColumnBounds, LacksEntry, bounds
 from pipeline.skew import IS_SKEWED, labelled
 from pipeline.tables import Table
-from rewriter.catalog import quoted
 from rewriter.keys import is_key_type
+from rewriter.vocabulary.identifiers import quoted
 
 _FILE = "__starpruner_file"
 _DIRECTORY = "__starpruner_directory"

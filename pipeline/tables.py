@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pipeline.errors import PipelineError
 from pipeline.exchange_record import PLACES
 from pipeline.java import jvm, jvm_session
-from rewriter.catalog import quoted
+from rewriter.vocabulary.identifiers import quoted
 
 # The formats whose files Spark itself reads and writes, and that hold every value exactly.
 NATIVE_FORMATS = ("parquet", "orc")

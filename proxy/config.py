@@ -241,7 +241,7 @@ class RewriteSection(_Section, frozen=True):
     key_cache_bytes_max: Bytes = 64 * 1024 * 1024
     # What caused a failure or a slowdown is put aside for this long, and longer if it does so again.
     quarantine_s: Seconds = 600.0
-    # Ways to narrow that are switched off, by their names (rewriter/rule.py).
+    # Ways to narrow that are switched off, by their names (rewriter/vocabulary/rule.py).
     rules_off: tuple[Rule, ...] = ()
     # Facts that are never narrowed.
     tables_off: tuple[TablePattern, ...] = ()

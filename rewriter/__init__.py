@@ -5,16 +5,7 @@ finds the scans that may be narrowed and the key queries that say how, `apply` i
 client's own text. Every refusal is a `SkipReason`, never an exception.
 """
 
-from rewriter.catalog import (
-    TEMPORARY_NAMESPACES,
-    Catalog,
-    Column,
-    IcebergFacts,
-    TableFacts,
-    TableKind,
-    TableName,
-    ViewText,
-)
+from rewriter.catalog import TEMPORARY_NAMESPACES, Catalog, IcebergFacts, TableFacts, TableKind, ViewText
 from rewriter.keyquery import KeyQuery
 from rewriter.keys import UnreadableKeyError
 from rewriter.keyset import KeyRanges, Keys, KeySet
@@ -22,13 +13,13 @@ from rewriter.limits import Limits
 from rewriter.plan import Plan, plan
 from rewriter.reducers import Question, Reducer
 from rewriter.rewrite import Rewrite, ScanOutcome, apply
-from rewriter.rule import Rule
 from rewriter.scans import PlannedScan
-from rewriter.skip import SkipReason
 from rewriter.statement import Statement, may_be_narrowed, may_have_a_join, read
-from rewriter.unpinned import Unpinned
 from rewriter.versions import known_at, pinned
 from rewriter.views import VIEW_NESTING_MAX
+from rewriter.vocabulary.identifiers import Column, TableName
+from rewriter.vocabulary.rule import Rule
+from rewriter.vocabulary.skip_reason import SkipReason, Unpinned
 
 __all__ = [
     "TEMPORARY_NAMESPACES",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from rewriter.catalog import Catalog, TableFacts, TableName
+from rewriter.catalog import Catalog, TableFacts
 from rewriter.limits import Limits
-from rewriter.rule import Rule
 from rewriter.statement import Statement
+from rewriter.vocabulary.identifiers import TableName
+from rewriter.vocabulary.rule import Rule
 
 
 def allowed(statement: Statement, catalog: Catalog, limits: Limits) -> Catalog:

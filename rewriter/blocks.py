@@ -10,12 +10,12 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from rewriter.catalog import Column
 from rewriter.from_clause import JoinTreeBuilder, UnsupportedFromError, named_leaves
 from rewriter.jointree import Join, JoinTree, Leaf, holds_only
 from rewriter.rules import Side
-from rewriter.skip import SkipReason
 from rewriter.statement import Statement
+from rewriter.vocabulary.identifiers import Column
+from rewriter.vocabulary.skip_reason import SkipReason
 
 # What a SELECT may hold beside its FROM: all of it works on the joined rows, after ON and WHERE.
 _SELECT_ARGS = frozenset(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from rewriter.catalog import TableFacts, quoted
+from rewriter.catalog import TableFacts
 from rewriter.keys import literals
 from rewriter.keyset import KeySet
 from rewriter.predicate import Restriction, beside_uuids, doubts
+from rewriter.vocabulary.identifiers import quoted
 
 # The part of the buckets that keys may be expected to hit. Where it is larger, too few are left out for what it
 # costs to look up each row that is read in the list of keys.

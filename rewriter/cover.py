@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rewriter.catalog import Column
 from rewriter.domain import Domain
 from rewriter.keys import Key
 from rewriter.positions import Position, line
+from rewriter.vocabulary.identifiers import Column
 
 # Ranges compared to find the boxes that are inside another one: each range is looked up in each box. The boxes of
 # rows are disjoint and never need it; beyond this, a box that could be left out costs some text, never a row.

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from rewriter.catalog import TableName, quoted
 from rewriter.rules import NEVER_PADS, JoinKind, Side
-from rewriter.skip import SkipReason
 from rewriter.statement import Statement
 from rewriter.time_travel import version_of, version_tokens
+from rewriter.vocabulary.identifiers import TableName, quoted
+from rewriter.vocabulary.skip_reason import SkipReason
 
 # What a reference may hold to be narrowed: a sample, for one, would be taken of other rows.
 _TABLE_ARGS = frozenset({"this", "db", "catalog", "version", "alias", "joins"})

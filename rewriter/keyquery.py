@@ -9,12 +9,12 @@ from typing import TypeAlias
 
 from sqlglot import TokenType
 
-from rewriter.catalog import TableName
 from rewriter.functions import BARE_FUNCTIONS, SESSION_FUNCTIONS
 from rewriter.keys import Key, UnreadableKeyError, answered, asked_as, compares_exactly, fits, literal
 from rewriter.keyset import Assumptions, KeySet
-from rewriter.skip import SkipReason
 from rewriter.statement import tokenize
+from rewriter.vocabulary.identifiers import TableName
+from rewriter.vocabulary.skip_reason import SkipReason
 
 # A row of an answer: for each key column its value and its type, then the values of the assumptions.
 Row: TypeAlias = Sequence[object]

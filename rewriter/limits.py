@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rewriter.catalog import TableName
 from rewriter.consumers import METASTORES
-from rewriter.rule import Rule
 from rewriter.splits import GroupLimits
+from rewriter.vocabulary.identifiers import TableName
+from rewriter.vocabulary.rule import Rule
 from rewriter.widen import Consumer
 
 _GIB = 1024**3

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from rewriter.blocks import Operand, Scope
-from rewriter.catalog import Column, TableFacts, TableKind
+from rewriter.catalog import TableFacts, TableKind
 from rewriter.jointree import Leaf, Reference
 from rewriter.scopes import Scopes
+from rewriter.vocabulary.identifiers import Column
 
 # Derived tables inside one another, and branches of one UNION. The limits bound the recursion.
 _NESTING_MAX = 30

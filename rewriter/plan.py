@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rewriter.allowed import allowed
-from rewriter.catalog import Catalog, TableName
+from rewriter.catalog import Catalog
 from rewriter.keyset import KeyRanges, Keys, KeySet
 from rewriter.limits import Limits
 from rewriter.reducers import Question, Reducer
-from rewriter.rule import Rule
 from rewriter.scans import PlannedScan, checked, refused, scans
 from rewriter.scopes import Scopes
-from rewriter.skip import SkipReason
 from rewriter.statement import Statement
 from rewriter.tasks import numbers_tasks, shows_order
-from rewriter.unpinned import Unpinned
 from rewriter.versions import pins
 from rewriter.views import Seen, see_through
+from rewriter.vocabulary.identifiers import TableName
+from rewriter.vocabulary.rule import Rule
+from rewriter.vocabulary.skip_reason import SkipReason, Unpinned
 
 # What became of a question: the keys, or why there are none.
 KeyAnswer: TypeAlias = Keys | SkipReason

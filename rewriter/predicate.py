@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from operator import itemgetter
 
-from rewriter.catalog import Column, quoted
 from rewriter.cover import Box, Cover
 from rewriter.domain import Domain, Interval
 from rewriter.keys import Key, literal, literals
 from rewriter.keyset import KeyRanges, Keys, KeySet
 from rewriter.metastore_filter import can_say, can_say_range
 from rewriter.positions import Position, line
+from rewriter.vocabulary.identifiers import Column, quoted
 
 # Boxes that are met with one another: all keys of three paired reducers would be billions.
 _BOXES_MET_MAX = 10_000

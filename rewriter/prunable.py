@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from rewriter.catalog import Column, TableFacts, TableKind
+from rewriter.catalog import TableFacts, TableKind
 from rewriter.keys import compares_exactly, is_key_type
-from rewriter.skip import SkipReason
+from rewriter.vocabulary.identifiers import Column
+from rewriter.vocabulary.skip_reason import SkipReason
 
 # Formats whose partitions Spark prunes by the catalog's partition columns. Delta does otherwise; so does Iceberg,
 # which is asked by columns of any kind.

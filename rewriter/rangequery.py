@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rewriter.catalog import TableName
 from rewriter.keyquery import (
     KeyColumn,
     Row,
@@ -16,7 +15,8 @@ from rewriter.keyquery import (
 )
 from rewriter.keys import Key, UnreadableKeyError, answered, asked_as, compares_exactly, narrowest_fit
 from rewriter.keyset import KeyRanges
-from rewriter.skip import SkipReason
+from rewriter.vocabulary.identifiers import TableName
+from rewriter.vocabulary.skip_reason import SkipReason
 
 # How far a key is from the one before it, by the family of the column's type. Only the order of the distances
 # matters: with poor ones the ranges hold more than they need, never less.

@@ -19,12 +19,12 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from rewriter.blocks import Operand, Scope, own_parts
-from rewriter.catalog import TableName, quoted
 from rewriter.filters import EqualColumns, Filter, Filters, condition_holds
 from rewriter.jointree import Join, Leaf
 from rewriter.keys import is_key_type
 from rewriter.lineage import ColumnTypes, branches, column_behind
 from rewriter.scopes import Scopes
+from rewriter.vocabulary.identifiers import TableName, quoted
 
 # The key's name beside the columns that the outer filters read, and how the names of all columns begin that are
 # no item's own.

@@ -8,18 +8,19 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from rewriter.blocks import Scope
-from rewriter.catalog import TableName, is_fixed
+from rewriter.catalog import is_fixed
 from rewriter.jointree import Reference
 from rewriter.keyquery import KeyQuery, key_query
 from rewriter.limits import Limits
 from rewriter.matches import ItemPartner, Match, Matcher, Partner, QueryPartner, Refusal
 from rewriter.rangequery import RangeQuery, range_query
 from rewriter.readers import REDUCED_KEY, Readers
-from rewriter.rule import Rule
 from rewriter.scopes import Scopes
-from rewriter.skip import SkipReason
 from rewriter.snowflake import arms
 from rewriter.sources import Source, known_bytes, may_be_as_large, query_source, source_of
+from rewriter.vocabulary.identifiers import TableName
+from rewriter.vocabulary.rule import Rule
+from rewriter.vocabulary.skip_reason import SkipReason
 
 # What is asked of a small side.
 Question: TypeAlias = KeyQuery | RangeQuery

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rewriter.catalog import Column, TableName
 from rewriter.consumers import beside
 from rewriter.costs import Costs
 from rewriter.cover import Cover
@@ -19,14 +18,15 @@ from rewriter.partition_predicate import Budget
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
 from rewriter.predicate import Restriction, can_all_be_said
 from rewriter.reducers import Question, Reducer
-from rewriter.rule import Rule
 from rewriter.scan_predicate import Layout, ScanPredicate, scan_predicate
 from rewriter.scans import PlannedScan
-from rewriter.skip import SkipReason
 from rewriter.splice import Narrowing, narrowed
 from rewriter.splits import Grouping, Packing, grouping
 from rewriter.statement import Statement
 from rewriter.strict import check
+from rewriter.vocabulary.identifiers import Column, TableName
+from rewriter.vocabulary.rule import Rule
+from rewriter.vocabulary.skip_reason import SkipReason
 
 # What is known of where a table's partitions lie, by its columns' names.
 Partitions: TypeAlias = Mapping[TableName, Mapping[str, Costs]]

@@ -20,10 +20,10 @@ from rewriter.limits import Limits
 from rewriter.partition_predicate import Budget, render
 from rewriter.predicate import Predicate, Restriction, doubts, type_doubt
 from rewriter.row_groups import row_group_predicate
-from rewriter.rule import Rule
 from rewriter.scans import PlannedScan
-from rewriter.skip import SkipReason
 from rewriter.splits import Packing
+from rewriter.vocabulary.rule import Rule
+from rewriter.vocabulary.skip_reason import SkipReason
 
 # Boxes of covers that are met with one another: thousands of pairs and a long filter would be millions.
 _BOXES_MET_MAX = 10_000

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from rewriter.blocks import Block, Scope
-from rewriter.catalog import TableFacts, TableName
+from rewriter.catalog import TableFacts
 from rewriter.cover import Cover
 from rewriter.jointree import Leaf, Reference
 from rewriter.limits import Limits
@@ -15,12 +15,13 @@ from rewriter.own_filters import own_cover
 from rewriter.prunable import fact_refusal
 from rewriter.readers import Readers
 from rewriter.reducers import BlockPlanner, Reducer
-from rewriter.rule import Rule
 from rewriter.scopes import Scopes
-from rewriter.skip import SkipReason
 from rewriter.statement import Statement
 from rewriter.strengthen import strengthen
 from rewriter.strict import can_be_checked
+from rewriter.vocabulary.identifiers import TableName
+from rewriter.vocabulary.rule import Rule
+from rewriter.vocabulary.skip_reason import SkipReason
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from functools import cached_property
 from sqlglot import exp
 
 from rewriter.blocks import OUTPUTS_MAX, Block, Operand, Scope, block_of
-from rewriter.catalog import Catalog, Column, TableName
+from rewriter.catalog import Catalog
 from rewriter.functions import BARE_FUNCTIONS
 from rewriter.jointree import Leaf, table_name
-from rewriter.skip import SkipReason
 from rewriter.statement import Statement, is_plain_name
+from rewriter.vocabulary.identifiers import Column, TableName
+from rewriter.vocabulary.skip_reason import SkipReason
 
 # Derived tables inside one another. The limit bounds the recursion.
 _NESTING_MAX = 30

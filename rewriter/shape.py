@@ -11,8 +11,8 @@ from hashlib import blake2b
 
 from sqlglot import Token, TokenType
 
-from rewriter.catalog import quoted
 from rewriter.statement import Statement
+from rewriter.vocabulary.identifiers import quoted
 
 # Enough that two shapes of a process never meet by chance, and little to keep for thousands.
 _DIGEST_BYTES = 16

@@ -8,8 +8,8 @@ from rewriter.catalog import TableFacts
 from rewriter.filters import Filter, Filters
 from rewriter.jointree import Join, Leaf
 from rewriter.scopes import Scopes
-from rewriter.skip import SkipReason
 from rewriter.sources import Source, is_laid_out, may_be_as_large, source_of
+from rewriter.vocabulary.skip_reason import SkipReason
 
 # Tables of a snowflake in one key query. Each is one more join to run before the statement.
 _ARMS_MAX = 6

@@ -13,7 +13,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
-from rewriter.skip import SkipReason
+from rewriter.vocabulary.skip_reason import SkipReason
 
 _SPARK = Spark()
 

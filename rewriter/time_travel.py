@@ -10,8 +10,8 @@ import re
 
 from sqlglot import TokenType, exp
 
-from rewriter.catalog import UNCERTAIN_VERSION
 from rewriter.statement import Statement
+from rewriter.vocabulary.identifiers import UNCERTAIN_VERSION
 
 # What is taken as a version: an integer, the name of a branch or a tag, a moment with its date. Spark reads a time
 # without a date as one of today, and what is computed may come to something else when it is read again.

@@ -13,14 +13,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from rewriter.catalog import Catalog, TableFacts, TableKind, TableName, may_read_anything
+from rewriter.catalog import Catalog, TableFacts, TableKind, may_read_anything
 from rewriter.jointree import Reference, name_parts, table_name
 from rewriter.reducers import Reducer
 from rewriter.scans import PlannedScan
 from rewriter.scopes import Scopes
-from rewriter.skip import SkipReason
 from rewriter.statement import Statement, parsed_statement
-from rewriter.unpinned import Unpinned
+from rewriter.vocabulary.identifiers import TableName
+from rewriter.vocabulary.skip_reason import SkipReason, Unpinned
 
 
 def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, Unpinned | None]:

@@ -13,14 +13,15 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from rewriter.catalog import Catalog, Column, TableFacts, TableKind, TableName, ViewText, may_read_anything
+from rewriter.catalog import Catalog, TableFacts, TableKind, ViewText, may_read_anything
 from rewriter.jointree import name_parts, table_name
 from rewriter.lineage import Origin, output_origins
 from rewriter.prunable import fact_refusal
 from rewriter.scopes import Scopes
-from rewriter.skip import SkipReason
 from rewriter.sources import is_filtered, view_refusal, with_those_behind
 from rewriter.statement import Statement
+from rewriter.vocabulary.identifiers import Column, TableName
+from rewriter.vocabulary.skip_reason import SkipReason
 
 # Views over views. Each level is a round of DESCRIBE, and 150 frames of recursion where its text is nested to the
 # limits of `lineage`.

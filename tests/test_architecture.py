@@ -86,9 +86,7 @@ LOCKED = {
 # `plan` and `rewrite` are modules by themselves, and so is `cli`.
 ORDER = {
     "rewriter": (
-        "skip",
-        "unpinned",
-        "rule",
+        "vocabulary",
         "statement",
         "catalog",
         "time_travel",

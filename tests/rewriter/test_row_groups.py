@@ -8,7 +8,6 @@ from cover_strategies import laws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewriter.catalog import Column
 from rewriter.consumers import PARQUET
 from rewriter.cover import Cover
 from rewriter.domain import Domain
@@ -19,6 +18,7 @@ from rewriter.keyset import KeyRanges, Keys, KeySet
 from rewriter.predicate import Restriction
 from rewriter.row_groups import row_group_predicate
 from rewriter.splice import is_one_condition
+from rewriter.vocabulary.identifiers import Column
 
 K = Column("k", "int")
 CHARS_MAX = 10_000

@@ -10,11 +10,11 @@ from cover_strategies import COLUMNS, VALUES, covers, held, laws, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewriter.catalog import Column
 from rewriter.costs import Costs, Distance, Gaps, PartitionCosts, adds_to
 from rewriter.cover import Box, Cover
 from rewriter.domain import Domain
 from rewriter.keys import Key
+from rewriter.vocabulary.identifiers import Column
 from rewriter.widen import Consumer, widen
 
 NAMES = tuple(column.name for column in COLUMNS)
