@@ -40,9 +40,9 @@ from rewriter import (
     read,
 )
 from rewriter.partition_index import PartitionIndex
-from rewriter.shape import shape
 from rewriter.splits import GroupLimits
-from rewriter.statement import depends_on_quoting
+from rewriter.sql.classify import depends_on_quoting
+from rewriter.sql.fingerprint import shape
 
 # What a call holds beside the statement: a handle, settings and the fields' own bytes.
 _CALL_BYTES: Final = 1024

@@ -12,7 +12,7 @@ from proxy.explain_text import text
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ruling, WriteUnderWay
 from rewriter.keys import literal
-from rewriter.statement import COMMENT_OR_SPACE
+from rewriter.sql.classify import COMMENT_OR_SPACE
 
 # Comments may stand in front, as clients put them there.
 _EXPLAIN_REWRITE = re.compile(rf"(?:{COMMENT_OR_SPACE})*+EXPLAIN\s++REWRITE\s++(?=\S)", re.IGNORECASE | re.DOTALL)

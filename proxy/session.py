@@ -32,7 +32,7 @@ from proxy.writes import SessionWrites
 from proxy.writing import begins_unclearly
 from rewriter import SkipReason, TableName
 from rewriter.keys import literal
-from rewriter.statement import first_word
+from rewriter.sql.classify import first_word
 from rewriter.strict import KEYS_CHANGED
 
 _log = logging.getLogger(__name__)

@@ -14,7 +14,8 @@ from rewriter.plan import Plan, plan
 from rewriter.reducers import Question, Reducer
 from rewriter.rewrite import Rewrite, ScanOutcome, apply
 from rewriter.scans import PlannedScan
-from rewriter.statement import Statement, may_be_narrowed, may_have_a_join, read
+from rewriter.sql.classify import may_be_narrowed, may_have_a_join
+from rewriter.sql.statement import Statement, read
 from rewriter.versions import known_at, pinned
 from rewriter.views import VIEW_NESTING_MAX
 from rewriter.vocabulary.identifiers import Column, TableName

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rewriter.catalog import Catalog, TableFacts
 from rewriter.limits import Limits
-from rewriter.statement import Statement
+from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 

@@ -13,7 +13,7 @@ from sqlglot import exp
 from rewriter.from_clause import JoinTreeBuilder, UnsupportedFromError, named_leaves
 from rewriter.jointree import Join, JoinTree, Leaf, holds_only
 from rewriter.rules import Side
-from rewriter.statement import Statement
+from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import Column
 from rewriter.vocabulary.skip_reason import SkipReason
 

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Final, Protocol, TypeAlias
 
-from rewriter.statement import Statement, read_view
+from rewriter.sql.statement import Statement, read_view
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.skip_reason import SkipReason
 

@@ -10,12 +10,12 @@ from functools import cached_property
 from sqlglot import exp
 
 from rewriter.blocks import Operand, Scope, own_parts
-from rewriter.conditions import Conjunct, alternatives, conjuncts, located
 from rewriter.jointree import Join, Leaf
-from rewriter.repeatable import is_repeatable
 from rewriter.rules import CONDITION_HOLDS, NEVER_PADS
 from rewriter.scopes import Scopes
 from rewriter.sources import is_repeatable_subquery, tables_read
+from rewriter.sql.conditions import Conjunct, alternatives, conjuncts, located
+from rewriter.sql.repeatable import is_repeatable
 from rewriter.vocabulary.identifiers import TableName
 
 

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from rewriter.jointree import Join, JoinTree, Leaf, holds_only, is_named, mark_padding, reference_of
 from rewriter.rules import JoinKind
-from rewriter.statement import Statement
+from rewriter.sql.statement import Statement
 
 # Parenthesised joins inside one another. A person writes two or three; the limit bounds the recursion.
 _NESTING_MAX = 30

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from rewriter.rules import NEVER_PADS, JoinKind, Side
-from rewriter.statement import Statement
-from rewriter.time_travel import version_of, version_tokens
+from rewriter.sql.statement import Statement
+from rewriter.sql.time_travel import version_of, version_tokens
 from rewriter.vocabulary.identifiers import TableName, quoted
 from rewriter.vocabulary.skip_reason import SkipReason
 

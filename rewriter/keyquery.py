@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 from sqlglot import TokenType
 
-from rewriter.functions import BARE_FUNCTIONS, SESSION_FUNCTIONS
 from rewriter.keys import Key, UnreadableKeyError, answered, asked_as, compares_exactly, fits, literal
 from rewriter.keyset import Assumptions, KeySet
-from rewriter.statement import tokenize
+from rewriter.sql.deterministic_functions import BARE_FUNCTIONS, SESSION_FUNCTIONS
+from rewriter.sql.statement import tokenize
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason
 

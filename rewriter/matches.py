@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from rewriter.blocks import Operand, Scope
 from rewriter.catalog import TableKind
-from rewriter.conditions import conjuncts, operands_of
 from rewriter.filters import Filters
 from rewriter.jointree import Join, Leaf, Reference
 from rewriter.keyquery import KeyColumn
@@ -19,7 +18,8 @@ from rewriter.prunable import key_refusal
 from rewriter.rules import CONDITION_HOLDS, JoinKind
 from rewriter.scopes import Scopes
 from rewriter.sources import is_plain_exists, query_key
-from rewriter.statement import is_plain_name
+from rewriter.sql.conditions import conjuncts, operands_of
+from rewriter.sql.statement import is_plain_name
 from rewriter.vocabulary.identifiers import TableName, quoted
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason

@@ -18,13 +18,14 @@ from sqlglot import TokenType, exp
 
 from rewriter.blocks import Scope
 from rewriter.catalog import TableFacts
-from rewriter.conditions import ALTERNATIVES_MAX, conjuncts
 from rewriter.cover import Box, Cover
 from rewriter.domain import Domain
 from rewriter.filters import Filters
 from rewriter.jointree import Join, Leaf
 from rewriter.keys import Key, UnreadableKeyError, integers_of, is_key_type, literal
-from rewriter.statement import Statement, depends_on_quoting
+from rewriter.sql.classify import depends_on_quoting
+from rewriter.sql.conditions import ALTERNATIVES_MAX, conjuncts
+from rewriter.sql.statement import Statement
 
 # Boxes of the filters together: each disjunction multiplies those of the others, and one too many is left out.
 _BOXES_MAX = 1_000

@@ -13,8 +13,8 @@ from rewriter.limits import Limits
 from rewriter.reducers import Question, Reducer
 from rewriter.scans import PlannedScan, checked, refused, scans
 from rewriter.scopes import Scopes
-from rewriter.statement import Statement
-from rewriter.tasks import numbers_tasks, shows_order
+from rewriter.sql.statement import Statement
+from rewriter.sql.task_dependence import numbers_tasks, shows_order
 from rewriter.versions import pins
 from rewriter.views import Seen, see_through
 from rewriter.vocabulary.identifiers import TableName

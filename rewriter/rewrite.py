@@ -22,7 +22,7 @@ from rewriter.scan_predicate import Layout, ScanPredicate, scan_predicate
 from rewriter.scans import PlannedScan
 from rewriter.splice import Narrowing, narrowed
 from rewriter.splits import Grouping, Packing, grouping
-from rewriter.statement import Statement
+from rewriter.sql.statement import Statement
 from rewriter.strict import check
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.rule import Rule

@@ -16,7 +16,7 @@ from rewriter.prunable import fact_refusal
 from rewriter.readers import Readers
 from rewriter.reducers import BlockPlanner, Reducer
 from rewriter.scopes import Scopes
-from rewriter.statement import Statement
+from rewriter.sql.statement import Statement
 from rewriter.strengthen import strengthen
 from rewriter.strict import can_be_checked
 from rewriter.vocabulary.identifiers import TableName

@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from rewriter.blocks import OUTPUTS_MAX, Block, Operand, Scope, block_of
 from rewriter.catalog import Catalog
-from rewriter.functions import BARE_FUNCTIONS
 from rewriter.jointree import Leaf, table_name
-from rewriter.statement import Statement, is_plain_name
+from rewriter.sql.deterministic_functions import BARE_FUNCTIONS
+from rewriter.sql.statement import Statement, is_plain_name
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.skip_reason import SkipReason
 

@@ -10,8 +10,8 @@ from sqlglot import exp
 from rewriter.blocks import Operand, Scope, outer_selects, own_parts
 from rewriter.catalog import Catalog, TableFacts, TableKind
 from rewriter.jointree import Leaf, name_parts, table_name
-from rewriter.queries import has_certain_rows, is_repeatable_query, is_repeatable_view, located_query
 from rewriter.scopes import Scopes
+from rewriter.sql.repeatable import has_certain_rows, is_repeatable_query, is_repeatable_view, located_query
 from rewriter.vocabulary.identifiers import TableName, quoted
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason

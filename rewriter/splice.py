@@ -15,7 +15,7 @@ from itertools import pairwise
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from rewriter.statement import Statement, parsed, tokenize
+from rewriter.sql.statement import Statement, parsed, tokenize
 from rewriter.strict import UNSEEN
 
 # What may stand for any condition.

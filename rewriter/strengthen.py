@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from rewriter.blocks import Scope
-from rewriter.conditions import conjuncts
 from rewriter.jointree import Join, mark_padding
 from rewriter.rules import CONDITION_HOLDS, JoinKind, Side
+from rewriter.sql.conditions import conjuncts
 
 # Comparisons that are null, and so not true, where the operand named `this` is null.
 _REJECTING_LEFT = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Like)

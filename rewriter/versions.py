@@ -18,7 +18,7 @@ from rewriter.jointree import Reference, name_parts, table_name
 from rewriter.reducers import Reducer
 from rewriter.scans import PlannedScan
 from rewriter.scopes import Scopes
-from rewriter.statement import Statement, parsed_statement
+from rewriter.sql.statement import Statement, parsed_statement
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason, Unpinned
 

@@ -19,7 +19,7 @@ from rewriter.lineage import Origin, output_origins
 from rewriter.prunable import fact_refusal
 from rewriter.scopes import Scopes
 from rewriter.sources import is_filtered, view_refusal, with_those_behind
-from rewriter.statement import Statement
+from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.skip_reason import SkipReason
 

@@ -87,12 +87,8 @@ LOCKED = {
 ORDER = {
     "rewriter": (
         "vocabulary",
-        "statement",
+        "sql",
         "catalog",
-        "time_travel",
-        "shape",
-        "tasks",
-        "functions",
         "rules",
         "keys",
         "metastore_filter",
@@ -125,9 +121,6 @@ ORDER = {
         "splits",
         "limits",
         "allowed",
-        "conditions",
-        "repeatable",
-        "queries",
         "jointree",
         "from_clause",
         "blocks",

@@ -43,9 +43,9 @@ from switches import (
 )
 
 from rewriter import strengthen
-from rewriter.functions import BARE_FUNCTIONS
 from rewriter.jointree import _TABLE_ARGS
 from rewriter.rules import JoinKind
+from rewriter.sql.deterministic_functions import BARE_FUNCTIONS
 
 # The statements of `small_scopes` that are few and telling, and all others and the generated ones after them.
 SMALL_CASES = "small cases"
@@ -184,7 +184,7 @@ _REPEATABLE = (
     ),
     Mutation(
         "the clock in a string stays out of key queries",
-        becomes("rewriter.repeatable.CLOCK_WORDS", frozenset()),
+        becomes("rewriter.sql.repeatable.CLOCK_WORDS", frozenset()),
         _golden("filters: the clock in a string that Spark casts"),
     ),
     Mutation(
@@ -308,12 +308,12 @@ _TEXT = (
     ),
     Mutation(
         "columns named by database keep their table in view",
-        becomes("rewriter.statement.Statement.database_qualifiers", frozenset()),
+        becomes("rewriter.sql.statement.Statement.database_qualifiers", frozenset()),
         _golden("insertion: columns named by database"),
     ),
     Mutation(
         "_metadata keeps its table in view",
-        becomes("rewriter.statement.Statement.reads_metadata", value=False),
+        becomes("rewriter.sql.statement.Statement.reads_metadata", value=False),
         _golden("insertion: _metadata"),
     ),
     Mutation(
@@ -323,7 +323,7 @@ _TEXT = (
     ),
     Mutation(
         "text of uncertain extent is left alone",
-        becomes("rewriter.statement._BACKSLASH_NEWLINE", re.compile("(?!)")),
+        becomes("rewriter.sql.statement._BACKSLASH_NEWLINE", re.compile("(?!)")),
         _golden("insertion: a comment that a backslash carries on"),
     ),
 )
@@ -398,7 +398,7 @@ _VERSIONS = (
     ),
     Mutation(
         "a version is a literal that says the same each time",
-        becomes("rewriter.time_travel._MOMENT", re.compile(".*")),
+        becomes("rewriter.sql.time_travel._MOMENT", re.compile(".*")),
         f"{_VERSION_TESTS}a_version_that_is_computed_or_unusual_is_refused",
     ),
     Mutation(
@@ -532,17 +532,17 @@ _ICEBERG = (
 _TASKS = (
     Mutation(
         "nothing is narrowed where rows are numbered by the task that reads them",
-        becomes("rewriter.tasks._BY_TASK", frozenset()),
+        becomes("rewriter.sql.task_dependence._BY_TASK", frozenset()),
         f"{_REFUSED}[tasks: two readings of a table that are put together by numbers of their rows]",
     ),
     Mutation(
         "nothing is narrowed where chance comes from a seed",
-        becomes("rewriter.tasks._BY_SEED", frozenset()),
+        becomes("rewriter.sql.task_dependence._BY_SEED", frozenset()),
         f"{_REFUSED}[tasks: chance from a seed]",
     ),
     Mutation(
         "nothing is narrowed where a user's own function may number rows",
-        becomes("rewriter.tasks._may_be_a_users", lambda _: False),
+        becomes("rewriter.sql.task_dependence._may_be_a_users", lambda _: False),
         f"{_REFUSED}[tasks: a function of a user's own without arguments, which may number rows]",
     ),
     Mutation(
@@ -557,7 +557,7 @@ _SPLIT_HINTS = "rewriter/test_split_hints.py::test_"
 _SPLITS = (
     Mutation(
         "what a statement shows of its splits stays as it is",
-        becomes("rewriter.tasks._BY_ORDER", frozenset()),
+        becomes("rewriter.sql.task_dependence._BY_ORDER", frozenset()),
         f"{_SPLIT_HINTS}a_statement_may_be_narrowed_and_keep_its_splits",
     ),
     Mutation(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from rewriter import KeySet, SkipReason, functions, queries, repeatable
+from rewriter import KeySet, SkipReason
 from rewriter import file_bounds as file_bounds_module
 from rewriter import file_facts as file_facts_module
 from rewriter import filters as filters_module
@@ -16,8 +16,6 @@ from rewriter import own_filters as own_filters_module
 from rewriter import reducers as reducers_module
 from rewriter import rewrite as rewrite_module
 from rewriter import scan_predicate as scan_predicate_module
-from rewriter import statement as statement_module
-from rewriter.conditions import alternatives, conjuncts
 from rewriter.consumers import NOTHING
 from rewriter.file_bounds import ColumnBounds
 from rewriter.files import FileIndex, Lack
@@ -29,6 +27,9 @@ from rewriter.prunable import key_refusal
 from rewriter.readers import Readers
 from rewriter.rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
 from rewriter.scopes import Scopes
+from rewriter.sql import deterministic_functions, repeatable
+from rewriter.sql import statement as statement_module
+from rewriter.sql.conditions import alternatives, conjuncts
 
 Switch = Callable[[pytest.MonkeyPatch], None]
 
@@ -118,18 +119,18 @@ def known_functions(*names: str) -> Switch:
     """Functions that are not the same each time, or not known, count as deterministic."""
 
     def apply(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(repeatable, "FILTER_FUNCTIONS", functions.FILTER_FUNCTIONS | {*names})
-        for module in (repeatable, queries):
-            patch.setattr(module, "QUERY_FUNCTIONS", functions.QUERY_FUNCTIONS | {*names})
+        patch.setattr(repeatable, "FILTER_FUNCTIONS", deterministic_functions.FILTER_FUNCTIONS | {*names})
+        patch.setattr(repeatable, "QUERY_FUNCTIONS", deterministic_functions.QUERY_FUNCTIONS | {*names})
 
     return apply
 
 
 def rows_by_order_and_chance(patch: pytest.MonkeyPatch) -> None:
     """ORDER BY and LIMIT may stand in a key query: as clauses, and as the words that say them."""
-    patch.setattr(queries, "_UNREPEATABLE", (exp.With,))
-    for module in (repeatable, queries):
-        patch.setattr(module, "QUERY_WORDS", module.QUERY_WORDS | {"order", "limit", "asc", "desc"})
+    patch.setattr(repeatable, "_UNREPEATABLE", (exp.With,))
+    patch.setattr(
+        repeatable, "QUERY_WORDS", deterministic_functions.QUERY_WORDS | {"order", "limit", "asc", "desc"}
+    )
 
 
 def keys_are_cast(patch: pytest.MonkeyPatch) -> None:

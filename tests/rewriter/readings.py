@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from rewriter.blocks import block_of
 from rewriter.jointree import Join
-from rewriter.statement import Statement
+from rewriter.sql.statement import Statement
 
 # ("And", {..}), ("Or", {..}), ("Not", ..), or the numbers that stand in what is compared.
 Shape: TypeAlias = tuple[str, Any] | frozenset[str]

@@ -11,7 +11,7 @@ from hashlib import blake2b
 
 from sqlglot import Token, TokenType
 
-from rewriter.statement import Statement
+from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import quoted
 
 # Enough that two shapes of a process never meet by chance, and little to keep for thousands.

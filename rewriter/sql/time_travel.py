@@ -10,7 +10,7 @@ import re
 
 from sqlglot import TokenType, exp
 
-from rewriter.statement import Statement
+from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import UNCERTAIN_VERSION
 
 # What is taken as a version: an integer, the name of a branch or a tag, a moment with its date. Spark reads a time

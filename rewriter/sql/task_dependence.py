@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from sqlglot import TokenType, exp
 
-from rewriter.statement import Statement
+from rewriter.sql.statement import Statement
 
 # The first two count tasks and rows in them. How a file is cut into blocks depends on how much there is to read.
 _BY_TASK = frozenset(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import Token, TokenType, exp
 
-from rewriter.statement import Statement, parsed
+from rewriter.sql.statement import Statement, parsed
 
 # Branches of a disjunction of which something is implied. A generated one with thousands is used whole or not.
 ALTERNATIVES_MAX = 100
