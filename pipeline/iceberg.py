@@ -14,7 +14,7 @@ from pipeline.compaction import Compaction
 from pipeline.compaction_plan import SMALL_SHARE
 from pipeline.errors import PipelineError
 from pipeline.spark import Progress
-from rewriter.keys import literal
+from rewriter.domains.literals import literal
 from rewriter.vocabulary.identifiers import quoted
 
 # A catalog, at least one namespace and the table.

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pipeline.index_rows import INDEX_COLUMNS
-from rewriter.keys import literal
+from rewriter.domains.literals import literal
 
 # Dynamic: replaces only the partitions that the rows belong to, once all of them are written.
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"

@@ -9,8 +9,8 @@ from pyspark.sql import Row, SparkSession
 
 from pipeline.index_rows import ColumnBounds, IndexedFile, bounds
 from pipeline.source_table import SourceTable
+from rewriter.domains.literals import literal
 from rewriter.file_hint import FILE_IDENTITY, FILE_SIZE, FILE_TIME
-from rewriter.keys import literal
 from rewriter.vocabulary.identifiers import quoted
 
 _FILE = f"_metadata.file_path, {FILE_SIZE}, {FILE_TIME}"

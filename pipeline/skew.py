@@ -18,7 +18,7 @@ from pyspark.sql.window import Window
 
 from pipeline.errors import PipelineError
 from pipeline.tables import Table
-from rewriter.keys import Key, UnreadableKeyError, literal
+from rewriter.domains.literals import Key, UnreadableKeyError, literal
 from rewriter.vocabulary.identifiers import quoted
 
 # Above that many rows the values are counted in a sample: enough that a value of one row in a thousand is seen

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 from pipeline.errors import PipelineError
 from pipeline.tables import Table, find_table
-from rewriter.keys import is_key_type
+from rewriter.domains.literals import is_key_type
 from rewriter.vocabulary.identifiers import quoted
 
 PATH_FORMATS = ("parquet", "orc", "csv", "json")

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.errors import PipelineError
 from pipeline.tables import find_table
-from rewriter.keys import is_key_type
+from rewriter.domains.literals import is_key_type
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pipeline.errors import PipelineError
 from pipeline.index_rows import ColumnBounds, LacksEntry, bounds
 from pipeline.skew import IS_SKEWED, labelled
 from pipeline.tables import Table
-from rewriter.keys import is_key_type
+from rewriter.domains.literals import is_key_type
 from rewriter.vocabulary.identifiers import quoted
 
 _FILE = "__starpruner_file"

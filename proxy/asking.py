@@ -41,7 +41,7 @@ from rewriter import (
     pinned,
     plan,
 )
-from rewriter.costs import PartitionCosts
+from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.files import FileIndex
 from rewriter.partition_index import PartitionIndex
 from rewriter.splits import Packing

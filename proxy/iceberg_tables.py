@@ -13,7 +13,7 @@ from typing import Final
 
 from rewriter import TableFacts, TableKind, TableName
 from rewriter.catalog import IcebergFacts
-from rewriter.keys import is_key_type
+from rewriter.domains.literals import is_key_type
 from rewriter.vocabulary.identifiers import Column
 
 PROVIDER: Final = "iceberg"

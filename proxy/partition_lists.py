@@ -12,7 +12,7 @@ from proxy.late import believed_s
 from proxy.queries import Query, QueryResult
 from proxy.store import ListKey, PartitionStore
 from rewriter import TableKind
-from rewriter.costs import PartitionCosts
+from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.partition_index import PartitionIndex
 from rewriter.partition_values import NotIndexableError
 from rewriter.partitions import costs

@@ -31,7 +31,7 @@ from proxy.ward import Cause
 from proxy.writes import SessionWrites
 from proxy.writing import begins_unclearly
 from rewriter import SkipReason, TableName
-from rewriter.keys import literal
+from rewriter.domains.literals import literal
 from rewriter.sql.classify import first_word
 from rewriter.strict import KEYS_CHANGED
 

@@ -19,7 +19,7 @@ from proxy.sessions import SessionPort
 from proxy.wire.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.hs2 import GET_OPERATION_STATUS, OperationHandle, encode_operation_call
 from proxy.wire.replies import decode_state_reply, expect_reply, open_reply
-from rewriter.keys import literal
+from rewriter.domains.literals import literal
 
 # Clients wait for a write before they change its session. One that does not should hear of it before it gives up.
 WAIT_S: Final = 600.0

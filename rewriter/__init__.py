@@ -6,9 +6,9 @@ client's own text. Every refusal is a `SkipReason`, never an exception.
 """
 
 from rewriter.catalog import TEMPORARY_NAMESPACES, Catalog, IcebergFacts, TableFacts, TableKind, ViewText
+from rewriter.domains.keyset import KeyRanges, Keys, KeySet
+from rewriter.domains.literals import UnreadableKeyError
 from rewriter.keyquery import KeyQuery
-from rewriter.keys import UnreadableKeyError
-from rewriter.keyset import KeyRanges, Keys, KeySet
 from rewriter.limits import Limits
 from rewriter.plan import Plan, plan
 from rewriter.reducers import Question, Reducer

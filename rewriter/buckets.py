@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rewriter.catalog import TableFacts
-from rewriter.keys import literals
-from rewriter.keyset import KeySet
+from rewriter.domains.keyset import KeySet
+from rewriter.domains.literals import literals
 from rewriter.predicate import Restriction, beside_uuids, doubts
 from rewriter.vocabulary.identifiers import quoted
 

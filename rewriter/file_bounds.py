@@ -6,10 +6,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rewriter.domain import Domain
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import Key, UnreadableKeyError
+from rewriter.domains.positions import Line, Position, line
 from rewriter.file_facts import Bounds
-from rewriter.keys import Key, UnreadableKeyError
-from rewriter.positions import Line, Position, line
 
 _NOTHING_KNOWN = Bounds(None, None, None)
 

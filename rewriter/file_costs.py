@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import sub
 
-from rewriter.costs import Distance
+from rewriter.domains.gap_costs import Distance
+from rewriter.domains.positions import Position
 from rewriter.file_bounds import ColumnBounds
-from rewriter.positions import Position
 
 # Bytes for each step along the line are whole numbers, so that what is added where a file begins is gone where it
 # has ended. The bits beyond those of a string's position (128) keep them from being nothing.

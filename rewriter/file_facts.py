@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias, TypeGuard
 
-from rewriter.keys import Key, UnreadableKeyError, integers_of
-from rewriter.positions import Line, line
+from rewriter.domains.literals import Key, UnreadableKeyError, integers_of
+from rewriter.domains.positions import Line, line
 
 # The JSON of one row: bounds of a hundred columns with texts of a hundred letters are 40,000 characters.
 _JSON_CHARS_MAX = 1 << 20

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rewriter.domains.literals import UnreadableKeyError, literal, literals
 from rewriter.file_facts import FileFacts
-from rewriter.keys import UnreadableKeyError, literal, literals
 
 _SEPARATOR = ", "
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from rewriter.consumers import (
+from rewriter.domains.consumers import (
     ICEBERG,
     ICEBERG_LIST_MAX,
     ICEBERG_PAIRED_POINTS_MAX,
@@ -19,13 +19,13 @@ from rewriter.consumers import (
     ICEBERG_SWITCHED,
     ICEBERG_SWITCHED_POINTS_MAX,
 )
-from rewriter.cover import Box, Cover
-from rewriter.domain import Domain
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.keyset import KeySet
+from rewriter.domains.widen import column_by_column, widen
 from rewriter.file_costs import FileCosts
 from rewriter.files import FileIndex, Selection, spares_enough
-from rewriter.keyset import KeySet
 from rewriter.predicate import Predicate, Restriction, beside_uuids, cover_sql, doubts, met, nothing
-from rewriter.widen import column_by_column, widen
 
 _BUCKET = re.compile(r"bucket\(\d+, (.+)\)", re.ASCII)
 

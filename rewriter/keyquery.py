@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from sqlglot import TokenType
 
-from rewriter.keys import Key, UnreadableKeyError, answered, asked_as, compares_exactly, fits, literal
-from rewriter.keyset import Assumptions, KeySet
+from rewriter.domains.keyset import Assumptions, KeySet
+from rewriter.domains.literals import Key, UnreadableKeyError, answered, asked_as, compares_exactly, fits, literal
 from rewriter.sql.deterministic_functions import BARE_FUNCTIONS, SESSION_FUNCTIONS
 from rewriter.sql.statement import tokenize
 from rewriter.vocabulary.identifiers import TableName

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rewriter.consumers import METASTORES
+from rewriter.domains.consumers import METASTORES
+from rewriter.domains.widen import Consumer
 from rewriter.splits import GroupLimits
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
-from rewriter.widen import Consumer
 
 _GIB = 1024**3
 

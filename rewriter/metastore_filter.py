@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from rewriter.keys import DAYS_OF_THE_SWITCH, Key
+from rewriter.domains.literals import DAYS_OF_THE_SWITCH, Key
 
 # `Identifier` of Filter.g in Hive 2.3, which Spark embeds, and in 3.1; 4.0 takes names that begin with `_` too.
 # What consists of digits is a number. Case is ignored.
@@ -24,7 +24,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
 _KEYWORDS: Final = frozenset({"and", "or", "not", "like", "between", "in", "const", "struct"})
 
 # To the metastore's calendar there is no year 0. Of the days in 1582 on which calendars differ no key is made at
-# all (`rewriter.keys`), but a range may hold some: Derby takes 1582-10-14 for 1582-10-24.
+# all (`rewriter.domains.literals`), but a range may hold some: Derby takes 1582-10-14 for 1582-10-24.
 _FIRST_DATE: Final = "0001-01-01"
 
 # A backslash hides the quote behind it, whatever that is to Spark. PostgreSQL takes no text with a NUL.

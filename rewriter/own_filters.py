@@ -18,11 +18,11 @@ from sqlglot import TokenType, exp
 
 from rewriter.blocks import Scope
 from rewriter.catalog import TableFacts
-from rewriter.cover import Box, Cover
-from rewriter.domain import Domain
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import Key, UnreadableKeyError, integers_of, is_key_type, literal
 from rewriter.filters import Filters
 from rewriter.jointree import Join, Leaf
-from rewriter.keys import Key, UnreadableKeyError, integers_of, is_key_type, literal
 from rewriter.sql.classify import depends_on_quoting
 from rewriter.sql.conditions import ALTERNATIVES_MAX, conjuncts
 from rewriter.sql.statement import Statement

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from rewriter.byte_ranges import ByteRange, ByteRanges
-from rewriter.keys import Key
+from rewriter.domains.literals import Key
 from rewriter.like import LikePattern
 from rewriter.partition_keys import END, NULL, VALUE, PartitionKeys
 from rewriter.partition_values import NotIndexableError, encoded_prefix

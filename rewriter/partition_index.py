@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
 
-from rewriter.keys import Key
+from rewriter.domains.literals import Key
 from rewriter.partition_filter import Filter, PartitionTest
 from rewriter.partition_keys import END, PartitionKeys
 from rewriter.partition_values import NotIndexableError

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from rewriter.keys import Key
+from rewriter.domains.literals import Key
 from rewriter.partition_values import Codec, NotIndexableError, codec
 
 # How Hive spells null (and the empty string) in a partition's directory.

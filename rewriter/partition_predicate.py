@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rewriter.consumers import NOTHING
-from rewriter.costs import Costs, adds_to
-from rewriter.cover import Cover
-from rewriter.keyset import Keys, KeySet
+from rewriter.domains.consumers import NOTHING
+from rewriter.domains.cover import Cover
+from rewriter.domains.gap_costs import Costs, adds_to
+from rewriter.domains.keyset import Keys, KeySet
+from rewriter.domains.positions import differ_in_digits_only
+from rewriter.domains.widen import Consumer, widen
 from rewriter.metastore_filter import unsent
-from rewriter.positions import differ_in_digits_only
 from rewriter.predicate import (
     Predicate,
     Restriction,
@@ -26,7 +27,6 @@ from rewriter.predicate import (
     nothing,
     said_of,
 )
-from rewriter.widen import Consumer, widen
 
 # What stands between a term and the next one, and around it.
 _JOINING_CHARS = len("() AND ")

@@ -13,7 +13,7 @@ import re
 from datetime import date
 from typing import Protocol
 
-from rewriter.keys import Key
+from rewriter.domains.literals import Key
 
 # A zero byte inside a string gets a mark behind it, larger than the one that makes it the terminator, so that
 # "a" < "a\0" < "ab". A terminator is then the first zero byte that carries the smaller mark.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rewriter.costs import PartitionCosts
-from rewriter.cover import Box, Cover
-from rewriter.domain import Domain, Interval
-from rewriter.keys import Key
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain, Interval
+from rewriter.domains.gap_costs import PartitionCosts
+from rewriter.domains.literals import Key
 from rewriter.partition_filter import And, Compare, Filter, In, IsNull, Operator, Or
 from rewriter.partition_index import PartitionIndex
 

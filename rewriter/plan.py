@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from rewriter.allowed import allowed
 from rewriter.catalog import Catalog
-from rewriter.keyset import KeyRanges, Keys, KeySet
+from rewriter.domains.keyset import KeyRanges, Keys, KeySet
 from rewriter.limits import Limits
 from rewriter.reducers import Question, Reducer
 from rewriter.scans import PlannedScan, checked, refused, scans

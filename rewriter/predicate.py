@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from operator import itemgetter
 
-from rewriter.cover import Box, Cover
-from rewriter.domain import Domain, Interval
-from rewriter.keys import Key, literal, literals
-from rewriter.keyset import KeyRanges, Keys, KeySet
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain, Interval
+from rewriter.domains.keyset import KeyRanges, Keys, KeySet
+from rewriter.domains.literals import Key, literal, literals
+from rewriter.domains.positions import Position, line
 from rewriter.metastore_filter import can_say, can_say_range
-from rewriter.positions import Position, line
 from rewriter.vocabulary.identifiers import Column, quoted
 
 # Boxes that are met with one another: all keys of three paired reducers would be billions.

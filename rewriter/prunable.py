@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewriter.catalog import TableFacts, TableKind
-from rewriter.keys import compares_exactly, is_key_type
+from rewriter.domains.literals import compares_exactly, is_key_type
 from rewriter.vocabulary.identifiers import Column
 from rewriter.vocabulary.skip_reason import SkipReason
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rewriter.domains.keyset import KeyRanges
+from rewriter.domains.literals import Key, UnreadableKeyError, answered, asked_as, compares_exactly, narrowest_fit
 from rewriter.keyquery import (
     KeyColumn,
     Row,
@@ -13,8 +15,6 @@ from rewriter.keyquery import (
     session_functions,
     unbounded_query,
 )
-from rewriter.keys import Key, UnreadableKeyError, answered, asked_as, compares_exactly, narrowest_fit
-from rewriter.keyset import KeyRanges
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason
 

@@ -19,9 +19,9 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from rewriter.blocks import Operand, Scope, own_parts
+from rewriter.domains.literals import is_key_type
 from rewriter.filters import EqualColumns, Filter, Filters, condition_holds
 from rewriter.jointree import Join, Leaf
-from rewriter.keys import is_key_type
 from rewriter.lineage import ColumnTypes, branches, column_behind
 from rewriter.scopes import Scopes
 from rewriter.vocabulary.identifiers import TableName, quoted

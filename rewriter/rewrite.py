@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rewriter.consumers import beside
-from rewriter.costs import Costs
-from rewriter.cover import Cover
+from rewriter.domains.consumers import beside
+from rewriter.domains.cover import Cover
+from rewriter.domains.gap_costs import Costs
+from rewriter.domains.keyset import Keys, KeySet
+from rewriter.domains.literals import UnreadableKeyError
 from rewriter.files import FileIndex, Selection
-from rewriter.keys import UnreadableKeyError
-from rewriter.keyset import Keys, KeySet
 from rewriter.limits import Limits
 from rewriter.metastore_filter import can_name
 from rewriter.partition_predicate import Budget

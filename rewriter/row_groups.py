@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rewriter.consumers import PARQUET, PARQUET_LIST_MAX
-from rewriter.cover import Cover
+from rewriter.domains.consumers import PARQUET, PARQUET_LIST_MAX
+from rewriter.domains.cover import Cover
+from rewriter.domains.widen import widen
 from rewriter.file_costs import FileCosts
 from rewriter.files import FileIndex
 from rewriter.predicate import Restriction, beside_uuids, cover_sql, doubts
-from rewriter.widen import widen
 
 
 def row_group_predicate(restriction: Restriction, index: FileIndex | None, chars_max: int) -> str | None:

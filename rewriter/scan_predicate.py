@@ -12,8 +12,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from rewriter.buckets import bucket_predicate
-from rewriter.costs import Costs
-from rewriter.cover import Box, Cover
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.gap_costs import Costs
 from rewriter.files import FileIndex, Selection, file_hint, spares_enough
 from rewriter.iceberg import files_left, iceberg_predicate, skips_too_little
 from rewriter.limits import Limits

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from rewriter.blocks import Block, Scope
 from rewriter.catalog import TableFacts
-from rewriter.cover import Cover
+from rewriter.domains.cover import Cover
 from rewriter.jointree import Leaf, Reference
 from rewriter.limits import Limits
 from rewriter.own_filters import own_cover

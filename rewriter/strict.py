@@ -20,9 +20,9 @@ from __future__ import annotations
 from typing import Final
 
 from rewriter.catalog import TableFacts, TableKind
+from rewriter.domains.keyset import Keys
+from rewriter.domains.literals import integers_of, literal
 from rewriter.keyquery import KeyColumn
-from rewriter.keys import integers_of, literal
-from rewriter.keyset import Keys
 from rewriter.metastore_filter import unsent
 from rewriter.predicate import cover_sql
 from rewriter.reducers import Question
@@ -79,5 +79,5 @@ def _can_match(name: str, column: KeyColumn) -> str:
 
 
 def _types(type_name: str) -> str:
-    """The types that compare exactly with a column's (`rewriter.keys.compares_exactly`)."""
+    """The types that compare exactly with a column's (`rewriter.domains.literals.compares_exactly`)."""
     return ", ".join(f"'{name}'" for name in (_INTEGERS if type_name in _INTEGERS else (type_name,)))

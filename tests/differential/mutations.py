@@ -226,7 +226,7 @@ _KEYS = (
     Mutation("no setting changes how a key arrives", keys_are_asked_for_as_shown, _taken("types: date")),
     Mutation(
         "a day on which calendars differ has no literal",
-        becomes("rewriter.keys.DAYS_OF_THE_SWITCH", ("1582-10-15", "1582-10-14")),
+        becomes("rewriter.domains.literals.DAYS_OF_THE_SWITCH", ("1582-10-15", "1582-10-14")),
         _golden("types: a day on which calendars differ"),
     ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
@@ -238,12 +238,12 @@ _KEYS = (
     ),
     Mutation(
         "a cover is widened, never narrowed",
-        answers("rewriter.cover.Cover.encloses", answer=True),
+        answers("rewriter.domains.cover.Cover.encloses", answer=True),
         "rewriter/test_predicate.py::test_a_cover_that_lost_a_key_is_not_said",
     ),
     Mutation(
         "a tuple with a null matches nothing",
-        becomes("rewriter.keyset.KeySet.has_null", value=False),
+        becomes("rewriter.domains.keyset.KeySet.has_null", value=False),
         "rewriter/test_predicate.py::test_tuples_never_match_a_null_so_a_pair_with_one_is_not_said_as_one",
     ),
     Mutation("every key is in the cover", first_key_lost),
@@ -519,7 +519,7 @@ _ICEBERG = (
     ),
     Mutation(
         "what Iceberg is asked is widened, never narrowed",
-        answers("rewriter.cover.Cover.encloses", answer=True),
+        answers("rewriter.domains.cover.Cover.encloses", answer=True),
         "rewriter/test_iceberg.py::test_what_lost_a_key_is_not_said",
     ),
     Mutation(

@@ -16,12 +16,12 @@ from rewriter import own_filters as own_filters_module
 from rewriter import reducers as reducers_module
 from rewriter import rewrite as rewrite_module
 from rewriter import scan_predicate as scan_predicate_module
-from rewriter.consumers import NOTHING
+from rewriter.domains.consumers import NOTHING
+from rewriter.domains.literals import _WRITERS
 from rewriter.file_bounds import ColumnBounds
 from rewriter.files import FileIndex, Lack
 from rewriter.filters import Filters
 from rewriter.keyquery import KeyColumn, key_query
-from rewriter.keys import _WRITERS
 from rewriter.partition_predicate import Budget
 from rewriter.prunable import key_refusal
 from rewriter.readers import Readers

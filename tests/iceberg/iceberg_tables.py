@@ -11,7 +11,7 @@ from star_tables import Row, Star, Table, literal, random_star
 
 from rewriter import Column, TableFacts
 from rewriter.catalog import IcebergFacts
-from rewriter.keys import is_key_type
+from rewriter.domains.literals import is_key_type
 
 _ROWS = 24
 _DIMENSION_ROWS = 5

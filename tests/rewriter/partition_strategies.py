@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rewriter.keys import Key
+from rewriter.domains.literals import Key
 from rewriter.partition_filter import And, Compare, Filter, In, IsNull, Like, Operator, Or
 
 NULL_NAME = "__HIVE_DEFAULT_PARTITION__"

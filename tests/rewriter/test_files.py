@@ -9,10 +9,10 @@ from file_strategies import TYPE_NAMES, IndexedFile, exact_files, files, index_o
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewriter.cover import Box, Cover
-from rewriter.domain import Domain
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import Key
 from rewriter.files import FileFacts, FileIndex, Selection, file_hint
-from rewriter.keys import Key
 from rewriter.vocabulary.identifiers import Column
 
 A, B = Column("a", "int"), Column("b", "string")

@@ -33,10 +33,10 @@ from rewriter import (
     read,
 )
 from rewriter.buckets import bucket_predicate
-from rewriter.consumers import ICEBERG, ICEBERG_LIST_MAX, ICEBERG_PAIRED_POINTS_MAX, METASTORES
+from rewriter.domains.consumers import ICEBERG, ICEBERG_LIST_MAX, ICEBERG_PAIRED_POINTS_MAX, METASTORES
+from rewriter.domains.literals import Key
 from rewriter.files import FileIndex
 from rewriter.iceberg import iceberg_predicate
-from rewriter.keys import Key
 from rewriter.partition_predicate import Budget, render
 from rewriter.plan import KeyAnswer
 from rewriter.predicate import Predicate, Restriction

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewriter import KeyRanges, KeySet, SkipReason, UnreadableKeyError
+from rewriter.domains.literals import Key, answered, asked_as, literal
 from rewriter.keyquery import KeyColumn, KeyQuery, key_query
-from rewriter.keys import Key, answered, asked_as, literal
 from rewriter.rangequery import range_query
 
 DAY = KeyColumn("date")

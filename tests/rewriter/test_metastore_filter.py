@@ -25,11 +25,11 @@ from rewriter import (
     read,
 )
 from rewriter.catalog import IcebergFacts
-from rewriter.consumers import NOTHING
-from rewriter.keys import Key
+from rewriter.domains.consumers import NOTHING
+from rewriter.domains.literals import Key
+from rewriter.domains.widen import Consumer
 from rewriter.metastore_filter import can_name, can_say
 from rewriter.predicate import Restriction, can_all_be_said
-from rewriter.widen import Consumer
 
 NAMES = {
     "ds": True,

@@ -4,7 +4,7 @@ import pytest
 from pyhive import hive
 
 from demo.hive import run
-from rewriter.keys import Key, literal
+from rewriter.domains.literals import Key, literal
 from rewriter.partition_filter import And, Compare, Filter, In, IsNull, Like, Operator, Or
 from rewriter.partition_index import PartitionIndex
 

@@ -3,9 +3,9 @@
 import pytest
 
 from rewriter import Column, KeySet
-from rewriter.cover import Cover
-from rewriter.domain import Domain
-from rewriter.keys import Key
+from rewriter.domains.cover import Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import Key
 from rewriter.partition_index import PartitionIndex
 from rewriter.partitions import costs, kept
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from rewriter import Column, KeyRanges, Keys, KeySet
-from rewriter.costs import PartitionCosts
-from rewriter.cover import Cover
-from rewriter.keys import Key
+from rewriter.domains.cover import Cover
+from rewriter.domains.gap_costs import PartitionCosts
+from rewriter.domains.literals import Key
+from rewriter.domains.widen import Consumer
 from rewriter.partition_predicate import Budget, render
 from rewriter.predicate import Predicate, Restriction, cover_sql
-from rewriter.widen import Consumer
 
 DAYS = [f"2026-{month:02}-{day:02}" for month in range(1, 8) for day in range(1, 29)]
 BUDGET = Budget(Consumer(100, 20), 100_000)

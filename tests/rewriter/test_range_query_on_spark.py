@@ -5,8 +5,8 @@ from pyhive import hive
 
 from demo.hive import run
 from rewriter import KeyRanges, KeySet
+from rewriter.domains.literals import Key
 from rewriter.keyquery import KeyColumn
-from rewriter.keys import Key
 from rewriter.rangequery import RangeQuery, range_query
 
 # Three clusters of each type, shuffled, with a duplicate and a null.

@@ -8,13 +8,13 @@ from cover_strategies import laws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewriter.consumers import PARQUET
-from rewriter.cover import Cover
-from rewriter.domain import Domain
+from rewriter.domains.consumers import PARQUET
+from rewriter.domains.cover import Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.keyset import KeyRanges, Keys, KeySet
+from rewriter.domains.literals import Key
 from rewriter.file_costs import FileCosts
 from rewriter.files import FileIndex
-from rewriter.keys import Key
-from rewriter.keyset import KeyRanges, Keys, KeySet
 from rewriter.predicate import Restriction
 from rewriter.row_groups import row_group_predicate
 from rewriter.splice import is_one_condition

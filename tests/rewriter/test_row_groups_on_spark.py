@@ -4,9 +4,9 @@ import pytest
 from pyhive import hive
 
 from demo.hive import run
-from rewriter.consumers import PARQUET
-from rewriter.keys import Key, literals
-from rewriter.keyset import KeySet
+from rewriter.domains.consumers import PARQUET
+from rewriter.domains.keyset import KeySet
+from rewriter.domains.literals import Key, literals
 from rewriter.predicate import Restriction
 from rewriter.row_groups import row_group_predicate
 from rewriter.vocabulary.identifiers import Column

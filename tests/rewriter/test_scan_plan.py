@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from partition_strategies import PATTERNS, VALUES, filters, is_true, like, name_of
 
 from rewriter.byte_ranges import ByteRange, ByteRanges, successor
-from rewriter.keys import Key
+from rewriter.domains.literals import Key
 from rewriter.like import LikePattern
 from rewriter.partition_filter import And, Compare, Filter, In, IsNull, Like, Operator, Or
 from rewriter.partition_index import PartitionIndex, SortedEntries, in_order, matching

@@ -26,7 +26,7 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.cover import Cover
+from rewriter.domains.cover import Cover
 from rewriter.files import FileIndex
 from rewriter.plan import KeyAnswer
 

@@ -9,9 +9,9 @@ from itertools import accumulate
 from operator import sub
 from typing import Protocol
 
-from rewriter.domain import Domain
-from rewriter.keys import Key
-from rewriter.positions import Position, line
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import Key
+from rewriter.domains.positions import Position, line
 
 # Bytes of a string that tell how far it is from another one: a day or a longish code differs within them.
 _PREFIX_BYTES = 16

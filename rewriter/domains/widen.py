@@ -1,7 +1,7 @@
 """Covers that are too large for their consumer are made larger until they can be said in few words.
 
 A wider cover holds every row of the narrower one; that is all that soundness asks of this module. Where to widen
-is a matter of cost, which `rewriter.costs` knows or guesses:
+is a matter of cost, which `rewriter.domains.gap_costs` knows or guesses:
 
 1. Gaps in which no partition lies are closed, or so few that to fetch them costs the consumer less than one more
    range: in `ds IN (1, 5, 9)` over partitions 1, 5, 6 and 9, 1 to 5 is one range. A partition 3 that appears later
@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
 
-from rewriter.costs import Costs, Distance, Gaps
-from rewriter.cover import Box, Cover
-from rewriter.domain import Domain
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.gap_costs import Costs, Distance, Gaps
 
 
 @dataclass(frozen=True, slots=True)

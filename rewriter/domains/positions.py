@@ -15,7 +15,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
-from rewriter.keys import Key, UnreadableKeyError, integers_of
+from rewriter.domains.literals import Key, UnreadableKeyError, integers_of
 
 # An int or bytes, never both on one line; no type of Python's says that the two compare.
 Position: TypeAlias = Any

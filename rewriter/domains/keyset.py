@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeAlias
 
-from rewriter.cover import Cover
-from rewriter.domain import Domain
-from rewriter.keys import Key, literals
-from rewriter.positions import Position, line
+from rewriter.domains.cover import Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import Key, literals
+from rewriter.domains.positions import Position, line
 from rewriter.vocabulary.identifiers import Column, quoted
 
 # Session functions that a key query read, as Spark SQL, each with the literal that it answered.

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rewriter.domain import Domain
-from rewriter.keys import Key
-from rewriter.positions import Position, line
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import Key
+from rewriter.domains.positions import Position, line
 from rewriter.vocabulary.identifiers import Column
 
 # Ranges compared to find the boxes that are inside another one: each range is looked up in each box. The boxes of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rewriter.widen import Consumer
+from rewriter.domains.widen import Consumer
 
 # Databases behind a Hive metastore. Measured on Spark 4.3 with 10,000 partitions, as tests/metastores does again:
 #

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import chain, compress, repeat
 from operator import add, lt
 
-from rewriter.keys import Key
-from rewriter.positions import Bound, Position, line
+from rewriter.domains.literals import Key
+from rewriter.domains.positions import Bound, Position, line
 
 
 @dataclass(frozen=True, slots=True)
