@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from rewriter import TableFacts, TableKind, TableName
-from rewriter.catalog import IcebergFacts
+from rewriter.catalog.table_facts import IcebergFacts
 from rewriter.domains.literals import is_key_type
 from rewriter.vocabulary.identifiers import Column
 

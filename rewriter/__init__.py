@@ -5,7 +5,14 @@ finds the scans that may be narrowed and the key queries that say how, `apply` i
 client's own text. Every refusal is a `SkipReason`, never an exception.
 """
 
-from rewriter.catalog import TEMPORARY_NAMESPACES, Catalog, IcebergFacts, TableFacts, TableKind, ViewText
+from rewriter.catalog.table_facts import (
+    TEMPORARY_NAMESPACES,
+    Catalog,
+    IcebergFacts,
+    TableFacts,
+    TableKind,
+    ViewText,
+)
 from rewriter.domains.keyset import KeyRanges, Keys, KeySet
 from rewriter.domains.literals import UnreadableKeyError
 from rewriter.keyquery import KeyQuery

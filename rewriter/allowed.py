@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from rewriter.catalog import Catalog, TableFacts
+from rewriter.catalog.table_facts import Catalog, TableFacts
 from rewriter.limits import Limits
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import TableName

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewriter.catalog import TableFacts
+from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.keyset import KeySet
 from rewriter.domains.literals import literals
 from rewriter.predicate import Restriction, beside_uuids, doubts

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from rewriter.blocks import Operand, Scope
-from rewriter.catalog import TableFacts, TableKind
+from rewriter.catalog.table_facts import TableFacts, TableKind
 from rewriter.jointree import Leaf, Reference
 from rewriter.scopes import Scopes
 from rewriter.vocabulary.identifiers import Column

@@ -9,12 +9,12 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from rewriter.blocks import Operand, Scope
-from rewriter.catalog import TableKind
+from rewriter.catalog.prunable import key_refusal
+from rewriter.catalog.table_facts import TableKind
 from rewriter.filters import Filters
 from rewriter.jointree import Join, Leaf, Reference
 from rewriter.keyquery import KeyColumn
 from rewriter.lineage import Origin, origins
-from rewriter.prunable import key_refusal
 from rewriter.rules import CONDITION_HOLDS, JoinKind
 from rewriter.scopes import Scopes
 from rewriter.sources import is_plain_exists, query_key

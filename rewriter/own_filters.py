@@ -17,7 +17,7 @@ from itertools import pairwise
 from sqlglot import TokenType, exp
 
 from rewriter.blocks import Scope
-from rewriter.catalog import TableFacts
+from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
 from rewriter.domains.literals import Key, UnreadableKeyError, integers_of, is_key_type, literal

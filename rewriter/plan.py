@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rewriter.allowed import allowed
-from rewriter.catalog import Catalog
+from rewriter.catalog.table_facts import Catalog
 from rewriter.domains.keyset import KeyRanges, Keys, KeySet
 from rewriter.limits import Limits
 from rewriter.reducers import Question, Reducer

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from rewriter.blocks import Scope
-from rewriter.catalog import is_fixed
+from rewriter.catalog.table_facts import is_fixed
 from rewriter.jointree import Reference
 from rewriter.keyquery import KeyQuery, key_query
 from rewriter.limits import Limits

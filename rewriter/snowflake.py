@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rewriter.catalog import TableFacts
+from rewriter.catalog.table_facts import TableFacts
 from rewriter.filters import Filter, Filters
 from rewriter.jointree import Join, Leaf
 from rewriter.scopes import Scopes

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from rewriter.blocks import Operand, Scope, outer_selects, own_parts
-from rewriter.catalog import Catalog, TableFacts, TableKind
+from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind
 from rewriter.jointree import Leaf, name_parts, table_name
 from rewriter.scopes import Scopes
 from rewriter.sql.repeatable import has_certain_rows, is_repeatable_query, is_repeatable_view, located_query

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from rewriter.catalog import TableFacts, TableKind
 from rewriter.domains.keyset import Keys
 from rewriter.domains.literals import integers_of, literal
 from rewriter.keyquery import KeyColumn
@@ -34,21 +33,7 @@ _RAISED = "concat('starpruner: ', 'the keys have changed since they were read')"
 # Never true. Spark folds no function that takes a lambda, and knows nothing of the sizes of files.
 UNSEEN: Final = "(forall(array(TRUE), held -> FALSE) AND _metadata.file_size < 0)"
 
-# The hidden column `_metadata` is one of files that Spark lists, not of tables that it reads as Hive does.
-_WITHOUT_METADATA = frozenset({"hive"})
-
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
-
-
-def can_be_checked(facts: TableFacts | None) -> bool:
-    """Whether a scan of the table can carry a check. Of a view there is no `_metadata`."""
-    return (
-        facts is not None
-        and facts.kind is TableKind.TABLE
-        and facts.provider not in _WITHOUT_METADATA
-        and facts.iceberg is None
-        and facts.column("_metadata") is None
-    )
 
 
 def check(question: Question, keys: Keys) -> str:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from rewriter.catalog import Catalog, TableFacts, TableKind, may_read_anything
+from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, may_read_anything
 from rewriter.jointree import Reference, name_parts, table_name
 from rewriter.reducers import Reducer
 from rewriter.scans import PlannedScan

@@ -92,7 +92,6 @@ ORDER = {
         "catalog",
         "rules",
         "metastore_filter",
-        "prunable",
         "byte_ranges",
         "partition_values",
         "partition_keys",

@@ -279,7 +279,7 @@ _VIEWS = (
     ),
     Mutation(
         "a name in a temporary view's text may be another temporary view's",
-        answers("rewriter.catalog.ViewText.is_ambiguous", answer=False),
+        answers("rewriter.catalog.table_facts.ViewText.is_ambiguous", answer=False),
         _golden("views: a temporary view over a name that the session cannot tell from a temporary view's"),
     ),
 )
@@ -408,7 +408,7 @@ _VERSIONS = (
     ),
     Mutation(
         "what Iceberg tells of a table can change at its snapshot too",
-        becomes("rewriter.catalog._TABLE_PARTS", 4),
+        becomes("rewriter.catalog.table_facts._TABLE_PARTS", 4),
         f"{_VERSION_TESTS}a_version_of_the_clients_own_is_kept_and_counts_as_pinned_where_it_is_a_snapshot",
     ),
     Mutation(
@@ -477,7 +477,7 @@ _FILES = (
     ),
     Mutation(
         "files are told apart by a format's own _metadata alone",
-        becomes("rewriter.catalog._INDEXED_PROVIDERS", frozenset({"parquet", "orc", "csv"})),
+        becomes("rewriter.catalog.table_facts._INDEXED_PROVIDERS", frozenset({"parquet", "orc", "csv"})),
         _files_golden("a format whose text is read by options and settings"),
     ),
     Mutation(
@@ -504,7 +504,7 @@ _ICEBERG = (
     ),
     Mutation(
         "what tells of a table's files is no table with keys",
-        becomes("rewriter.catalog._TABLE_PARTS", 4),
+        becomes("rewriter.catalog.table_facts._TABLE_PARTS", 4),
         f"{_ICEBERG_REFUSED}[iceberg/iceberg: a metadata table]",
     ),
     Mutation(
@@ -562,7 +562,7 @@ _SPLITS = (
     ),
     Mutation(
         "a bucket is a split that a plan may rely on",
-        becomes("rewriter.catalog.TableFacts.packs_files", value=True),
+        becomes("rewriter.catalog.table_facts.TableFacts.packs_files", value=True),
         f"{_SPLIT_HINTS}a_bucketed_table_keeps_its_splits",
     ),
     Mutation(

@@ -16,6 +16,7 @@ from rewriter import own_filters as own_filters_module
 from rewriter import reducers as reducers_module
 from rewriter import rewrite as rewrite_module
 from rewriter import scan_predicate as scan_predicate_module
+from rewriter.catalog.prunable import key_refusal
 from rewriter.domains.consumers import NOTHING
 from rewriter.domains.literals import _WRITERS
 from rewriter.file_bounds import ColumnBounds
@@ -23,7 +24,6 @@ from rewriter.files import FileIndex, Lack
 from rewriter.filters import Filters
 from rewriter.keyquery import KeyColumn, key_query
 from rewriter.partition_predicate import Budget
-from rewriter.prunable import key_refusal
 from rewriter.readers import Readers
 from rewriter.rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
 from rewriter.scopes import Scopes

@@ -24,7 +24,7 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.catalog import IcebergFacts
+from rewriter.catalog.table_facts import IcebergFacts
 from rewriter.domains.consumers import NOTHING
 from rewriter.domains.literals import Key
 from rewriter.domains.widen import Consumer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewriter.catalog import TableFacts, TableKind
+from rewriter.catalog.table_facts import TableFacts, TableKind
 from rewriter.domains.literals import compares_exactly, is_key_type
 from rewriter.vocabulary.identifiers import Column
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -62,3 +62,18 @@ def key_refusal(facts: TableFacts, column: Column, other_type: str | None) -> Sk
 def _column_refusal(facts: TableFacts, column: Column) -> SkipReason:
     is_indexed = column.name.lower() in {name.lower() for name in facts.indexed_columns}
     return SkipReason.HIVE_FORMAT if is_indexed and facts.is_hive else SkipReason.NOT_A_PARTITION_COLUMN
+
+
+# The hidden column `_metadata` is one of files that Spark lists, not of tables that it reads as Hive does.
+_WITHOUT_METADATA = frozenset({"hive"})
+
+
+def can_be_checked(facts: TableFacts | None) -> bool:
+    """Whether a scan of the table can carry a check. Of a view there is no `_metadata`."""
+    return (
+        facts is not None
+        and facts.kind is TableKind.TABLE
+        and facts.provider not in _WITHOUT_METADATA
+        and facts.iceberg is None
+        and facts.column("_metadata") is None
+    )
