@@ -29,7 +29,7 @@ from rewriter.domains.gap_costs import Costs
 from rewriter.domains.literals import Key
 from rewriter.domains.widen import widen
 from rewriter.partition_predicate import Budget, render
-from rewriter.partitions import costs
+from rewriter.partitions.pruning import costs
 from rewriter.predicate import Restriction
 
 Row: TypeAlias = tuple[Key, ...]

@@ -43,7 +43,7 @@ from rewriter import (
 )
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.files import FileIndex
-from rewriter.partition_index import PartitionIndex
+from rewriter.partitions.index import PartitionIndex
 from rewriter.splits import Packing
 
 T = TypeVar("T")

@@ -39,7 +39,7 @@ from rewriter import (
     may_have_a_join,
     read,
 )
-from rewriter.partition_index import PartitionIndex
+from rewriter.partitions.index import PartitionIndex
 from rewriter.splits import GroupLimits
 from rewriter.sql.classify import depends_on_quoting
 from rewriter.sql.fingerprint import shape

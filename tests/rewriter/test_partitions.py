@@ -6,8 +6,8 @@ from rewriter import Column, KeySet
 from rewriter.domains.cover import Cover
 from rewriter.domains.domain import Domain
 from rewriter.domains.literals import Key
-from rewriter.partition_index import PartitionIndex
-from rewriter.partitions import costs, kept
+from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.pruning import costs, kept
 
 INDEX = PartitionIndex.of(
     ("ds", "region"),

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from rewriter.byte_ranges import ByteRange, ByteRanges, successor
-from rewriter.partition_filter import And, FieldTest, Filter, Leaf, Or, terms_of
-from rewriter.partition_keys import END, PartitionKeys
+from rewriter.partitions.byte_ranges import ByteRange, ByteRanges, successor
+from rewriter.partitions.filter_tree import And, FieldTest, Filter, Leaf, Or, terms_of
+from rewriter.partitions.key_encoding import END, PartitionKeys
 
 # Changes between AND and OR on the way down. What is nested deeper is tested and not planned: each level may leave
 # scans with a residual of its own, over all that stands below it. Conditions that people write have two or three.

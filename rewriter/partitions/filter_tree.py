@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from rewriter.byte_ranges import ByteRange, ByteRanges
 from rewriter.domains.literals import Key
-from rewriter.like import LikePattern
-from rewriter.partition_keys import END, NULL, VALUE, PartitionKeys
-from rewriter.partition_values import NotIndexableError, encoded_prefix
+from rewriter.partitions.byte_ranges import ByteRange, ByteRanges
+from rewriter.partitions.key_encoding import END, NULL, VALUE, PartitionKeys
+from rewriter.partitions.like import LikePattern
+from rewriter.partitions.value_encoding import NotIndexableError, encoded_prefix
 
 
 class Operator(Enum):

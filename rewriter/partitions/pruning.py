@@ -8,8 +8,8 @@ from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain, Interval
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.domains.literals import Key
-from rewriter.partition_filter import And, Compare, Filter, In, IsNull, Operator, Or
-from rewriter.partition_index import PartitionIndex
+from rewriter.partitions.filter_tree import And, Compare, Filter, In, IsNull, Operator, Or
+from rewriter.partitions.index import PartitionIndex
 
 
 def kept(index: PartitionIndex, covers: Iterable[Cover]) -> int:

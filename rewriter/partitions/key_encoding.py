@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rewriter.domains.literals import Key
-from rewriter.partition_values import Codec, NotIndexableError, codec
+from rewriter.partitions.value_encoding import Codec, NotIndexableError, codec
 
 # How Hive spells null (and the empty string) in a partition's directory.
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from rewriter.partition_values import NotIndexableError
+from rewriter.partitions.value_encoding import NotIndexableError
 
 _ANY_TEXT, _ANY_CHARACTER = "%", "_"
 

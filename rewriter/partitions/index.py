@@ -9,10 +9,10 @@ from itertools import groupby
 from typing import Protocol
 
 from rewriter.domains.literals import Key
-from rewriter.partition_filter import Filter, PartitionTest
-from rewriter.partition_keys import END, PartitionKeys
-from rewriter.partition_values import NotIndexableError
-from rewriter.scan_plan import ScanPlan, plan_scans
+from rewriter.partitions.filter_tree import Filter, PartitionTest
+from rewriter.partitions.key_encoding import END, PartitionKeys
+from rewriter.partitions.scan_plan import ScanPlan, plan_scans
+from rewriter.partitions.value_encoding import NotIndexableError
 
 
 class OrderedEntries(Protocol):
