@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 
 from pyspark.sql import DataFrame, SparkSession
 
-from rewriter.file_facts import file_identity
+from rewriter.files.file_facts import file_identity
 
 # What stands in `table_name` beside these is the partition column of the index table.
 INDEX_COLUMNS = """

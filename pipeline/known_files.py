@@ -12,7 +12,7 @@ from pipeline.index_rows import ColumnBounds, IndexedFile, LacksEntry
 from pipeline.index_table import known_rows
 from pipeline.listing import comparable_path, current_paths
 from pipeline.source_table import SourceTable
-from rewriter.file_facts import file_identity
+from rewriter.files.file_facts import file_identity
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pyspark.sql import Row, SparkSession
 from pipeline.index_rows import ColumnBounds, IndexedFile, bounds
 from pipeline.source_table import SourceTable
 from rewriter.domains.literals import literal
-from rewriter.file_hint import FILE_IDENTITY, FILE_SIZE, FILE_TIME
+from rewriter.files.file_hint import FILE_IDENTITY, FILE_SIZE, FILE_TIME
 from rewriter.vocabulary.identifiers import quoted
 
 _FILE = f"_metadata.file_path, {FILE_SIZE}, {FILE_TIME}"

@@ -18,7 +18,7 @@ from pipeline.partitions import Locations, partition_values
 from pipeline.spark import Progress
 from pipeline.storage import Storage, StoredFile
 from pipeline.tables import Table
-from rewriter.file_facts import file_identity
+from rewriter.files.file_facts import file_identity
 from rewriter.vocabulary.identifiers import quoted
 
 # As Spark reads it: the digits before the first dot that follows.

@@ -42,9 +42,9 @@ from rewriter import (
     plan,
 )
 from rewriter.domains.gap_costs import PartitionCosts
-from rewriter.files import FileIndex
+from rewriter.files.file_index import FileIndex
+from rewriter.files.splits import Packing
 from rewriter.partitions.index import PartitionIndex
-from rewriter.splits import Packing
 
 T = TypeVar("T")
 Queries: TypeAlias = Generator[Query, QueryResult, T]

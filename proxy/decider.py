@@ -39,8 +39,8 @@ from rewriter import (
     may_have_a_join,
     read,
 )
+from rewriter.files.splits import GroupLimits
 from rewriter.partitions.index import PartitionIndex
-from rewriter.splits import GroupLimits
 from rewriter.sql.classify import depends_on_quoting
 from rewriter.sql.fingerprint import shape
 

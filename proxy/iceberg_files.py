@@ -18,7 +18,7 @@ from proxy.late import believed_s
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
 from rewriter import Plan, TableFacts, TableName
 from rewriter.domains.literals import is_key_type, literal
-from rewriter.files import FileIndex
+from rewriter.files.file_index import FileIndex
 from rewriter.vocabulary.identifiers import Column, quoted
 
 T = TypeVar("T")

@@ -23,8 +23,8 @@ from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
 from rewriter.domains.keyset import KeySet
 from rewriter.domains.widen import column_by_column, widen
-from rewriter.file_costs import FileCosts
-from rewriter.files import FileIndex, Selection, spares_enough
+from rewriter.files.bounds import FileCosts
+from rewriter.files.file_index import FileIndex, Selection, spares_enough
 from rewriter.predicate import Predicate, Restriction, beside_uuids, cover_sql, doubts, met, nothing
 
 _BUCKET = re.compile(r"bucket\(\d+, (.+)\)", re.ASCII)

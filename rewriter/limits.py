@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rewriter.domains.consumers import METASTORES
 from rewriter.domains.widen import Consumer
-from rewriter.splits import GroupLimits
+from rewriter.files.splits import GroupLimits
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 

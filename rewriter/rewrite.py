@@ -11,7 +11,8 @@ from rewriter.domains.cover import Cover
 from rewriter.domains.gap_costs import Costs
 from rewriter.domains.keyset import Keys, KeySet
 from rewriter.domains.literals import UnreadableKeyError
-from rewriter.files import FileIndex, Selection
+from rewriter.files.file_index import FileIndex, Selection
+from rewriter.files.splits import Grouping, Packing, grouping
 from rewriter.limits import Limits
 from rewriter.metastore_filter import can_name
 from rewriter.partition_predicate import Budget
@@ -21,7 +22,6 @@ from rewriter.reducers import Question, Reducer
 from rewriter.scan_predicate import Layout, ScanPredicate, scan_predicate
 from rewriter.scans import PlannedScan
 from rewriter.splice import Narrowing, narrowed
-from rewriter.splits import Grouping, Packing, grouping
 from rewriter.sql.statement import Statement
 from rewriter.strict import check
 from rewriter.vocabulary.identifiers import Column, TableName

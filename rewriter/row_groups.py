@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from rewriter.domains.consumers import PARQUET, PARQUET_LIST_MAX
 from rewriter.domains.cover import Cover
 from rewriter.domains.widen import widen
-from rewriter.file_costs import FileCosts
-from rewriter.files import FileIndex
+from rewriter.files.bounds import FileCosts
+from rewriter.files.file_index import FileIndex
 from rewriter.predicate import Restriction, beside_uuids, cover_sql, doubts
 
 

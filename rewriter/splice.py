@@ -54,7 +54,7 @@ class Narrowing:
     predicate: str
     # What must hold beside it, each an expression in parentheses that runs a query (`rewriter.strict`).
     checks: tuple[str, ...] = ()
-    # In how many splits it is to be read; None for as many as Spark makes (`rewriter.splits`).
+    # In how many splits it is to be read; None for as many as Spark makes (`rewriter.files.splits`).
     splits: int | None = None
 
     @property

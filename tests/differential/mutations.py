@@ -457,7 +457,7 @@ _FILES = (
     ),
     Mutation(
         "null is in a file that may hold it",
-        answers("rewriter.file_bounds._may_hold_null", answer=False),
+        answers("rewriter.files.bounds._may_hold_null", answer=False),
         "rewriter/test_files.py::test_null_is_in_a_file_unless_the_index_counted_none_beside_its_bounds",
     ),
     Mutation(
@@ -567,7 +567,7 @@ _SPLITS = (
     ),
     Mutation(
         "a group of splits is no larger than a split may be",
-        answers("rewriter.splits._fits", answer=True),
+        answers("rewriter.files.splits._fits", answer=True),
         "rewriter/test_splits.py::test_files_that_are_large_are_left_to_spark",
     ),
     Mutation(

@@ -9,8 +9,6 @@ import pytest
 from sqlglot import exp
 
 from rewriter import KeySet, SkipReason
-from rewriter import file_bounds as file_bounds_module
-from rewriter import file_facts as file_facts_module
 from rewriter import filters as filters_module
 from rewriter import own_filters as own_filters_module
 from rewriter import reducers as reducers_module
@@ -19,8 +17,10 @@ from rewriter import scan_predicate as scan_predicate_module
 from rewriter.catalog.prunable import key_refusal
 from rewriter.domains.consumers import NOTHING
 from rewriter.domains.literals import _WRITERS
-from rewriter.file_bounds import ColumnBounds
-from rewriter.files import FileIndex, Lack
+from rewriter.files import bounds as file_bounds_module
+from rewriter.files import file_facts as file_facts_module
+from rewriter.files.bounds import ColumnBounds
+from rewriter.files.file_index import FileIndex, Lack
 from rewriter.filters import Filters
 from rewriter.keyquery import KeyColumn, key_query
 from rewriter.partition_predicate import Budget

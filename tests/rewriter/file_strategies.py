@@ -9,7 +9,7 @@ from cover_strategies import AROUND, COLUMNS, VALUES, order
 from hypothesis import strategies as st
 
 from rewriter.domains.literals import Key
-from rewriter.files import FileIndex
+from rewriter.files.file_index import FileIndex
 
 Row = Mapping[str, Key | None]
 TYPE_NAMES = {column.name: column.type_name for column in COLUMNS}

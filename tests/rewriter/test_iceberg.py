@@ -35,7 +35,7 @@ from rewriter import (
 from rewriter.buckets import bucket_predicate
 from rewriter.domains.consumers import ICEBERG, ICEBERG_LIST_MAX, ICEBERG_PAIRED_POINTS_MAX, METASTORES
 from rewriter.domains.literals import Key
-from rewriter.files import FileIndex
+from rewriter.files.file_index import FileIndex
 from rewriter.iceberg import iceberg_predicate
 from rewriter.partition_predicate import Budget, render
 from rewriter.plan import KeyAnswer

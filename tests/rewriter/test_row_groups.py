@@ -13,8 +13,8 @@ from rewriter.domains.cover import Cover
 from rewriter.domains.domain import Domain
 from rewriter.domains.keyset import KeyRanges, Keys, KeySet
 from rewriter.domains.literals import Key
-from rewriter.file_costs import FileCosts
-from rewriter.files import FileIndex
+from rewriter.files.bounds import FileCosts
+from rewriter.files.file_index import FileIndex
 from rewriter.predicate import Restriction
 from rewriter.row_groups import row_group_predicate
 from rewriter.splice import is_one_condition

@@ -27,7 +27,7 @@ from rewriter import (
     read,
 )
 from rewriter.domains.cover import Cover
-from rewriter.files import FileIndex
+from rewriter.files.file_index import FileIndex
 from rewriter.plan import KeyAnswer
 
 K, X, P = Column("k", "int"), Column("X", "int"), Column("p", "string")

@@ -13,10 +13,9 @@ from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
 from rewriter.domains.literals import is_key_type
 from rewriter.domains.widen import column_by_column
-from rewriter.file_bounds import ColumnBounds
-from rewriter.file_costs import FileCosts
-from rewriter.file_facts import Bounds, FileFacts, Lack, read_files
-from rewriter.file_hint import file_hint
+from rewriter.files.bounds import ColumnBounds, FileCosts
+from rewriter.files.file_facts import Bounds, FileFacts, Lack, read_files
+from rewriter.files.file_hint import file_hint
 
 __all__ = ["Bounds", "FileFacts", "FileIndex", "Lack", "Selection", "file_hint"]
 

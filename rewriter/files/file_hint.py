@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rewriter.domains.literals import UnreadableKeyError, literal, literals
-from rewriter.file_facts import FileFacts
+from rewriter.files.file_facts import FileFacts
 
 _SEPARATOR = ", "
 
