@@ -9,10 +9,10 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from rewriter.blocks import Operand, Scope, own_parts
-from rewriter.jointree import Join, Leaf
-from rewriter.rules import CONDITION_HOLDS, NEVER_PADS
-from rewriter.scopes import Scopes
+from rewriter.scopes.blocks import Operand, Scope, own_parts
+from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS
+from rewriter.scopes.join_tree import Join, Leaf
+from rewriter.scopes.scopes import Scopes
 from rewriter.sources import is_repeatable_subquery, tables_read
 from rewriter.sql.conditions import Conjunct, alternatives, conjuncts, located
 from rewriter.sql.repeatable import is_repeatable
@@ -221,7 +221,7 @@ def _must_be_passed(at: Join, leaf: Leaf) -> bool:
 def condition_holds(at: Join, join: Join, leaf: Leaf) -> bool:
     """Whether every row of the item that can be a partner at `join` has satisfied the condition of `at`.
 
-    See `rules`: the join's own; one below it that lets through satisfied rows only; one above it as long as
+    See `join_rules`: the join's own; one below it that lets through satisfied rows only; one above it as long as
     nothing on the way there pads the item's columns with nulls.
     """
     if at is join:

@@ -12,7 +12,7 @@ from rewriter.domains.keyset import KeyRanges, Keys, KeySet
 from rewriter.limits import Limits
 from rewriter.reducers import Question, Reducer
 from rewriter.scans import PlannedScan, checked, refused, scans
-from rewriter.scopes import Scopes
+from rewriter.scopes.scopes import Scopes
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import numbers_tasks, shows_order
 from rewriter.versions import pins

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from rewriter.blocks import Scope
 from rewriter.catalog.table_facts import is_fixed
-from rewriter.jointree import Reference
 from rewriter.keyquery import KeyQuery, key_query
 from rewriter.limits import Limits
 from rewriter.matches import ItemPartner, Match, Matcher, Partner, QueryPartner, Refusal
 from rewriter.rangequery import RangeQuery, range_query
 from rewriter.readers import REDUCED_KEY, Readers
-from rewriter.scopes import Scopes
+from rewriter.scopes.blocks import Scope
+from rewriter.scopes.join_tree import Reference
+from rewriter.scopes.scopes import Scopes
 from rewriter.snowflake import arms
 from rewriter.sources import Source, known_bytes, may_be_as_large, query_source, source_of
 from rewriter.vocabulary.identifiers import TableName

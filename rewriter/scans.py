@@ -6,18 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from rewriter.blocks import Block, Scope
 from rewriter.catalog.prunable import can_be_checked, fact_refusal
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
-from rewriter.jointree import Leaf, Reference
 from rewriter.limits import Limits
 from rewriter.own_filters import own_cover
 from rewriter.readers import Readers
 from rewriter.reducers import BlockPlanner, Reducer
-from rewriter.scopes import Scopes
+from rewriter.scopes.blocks import Block, Scope
+from rewriter.scopes.join_tree import Leaf, Reference
+from rewriter.scopes.outer_to_inner import strengthen
+from rewriter.scopes.scopes import Scopes
 from rewriter.sql.statement import Statement
-from rewriter.strengthen import strengthen
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.filters import Filter, Filters
-from rewriter.jointree import Join, Leaf
-from rewriter.scopes import Scopes
+from rewriter.scopes.join_tree import Join, Leaf
+from rewriter.scopes.scopes import Scopes
 from rewriter.sources import Source, is_laid_out, may_be_as_large, source_of
 from rewriter.vocabulary.skip_reason import SkipReason
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from rewriter.blocks import Operand, Scope, outer_selects, own_parts
 from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind
-from rewriter.jointree import Leaf, name_parts, table_name
-from rewriter.scopes import Scopes
+from rewriter.scopes.blocks import Operand, Scope, outer_selects, own_parts
+from rewriter.scopes.join_tree import Leaf, name_parts, table_name
+from rewriter.scopes.scopes import Scopes
 from rewriter.sql.repeatable import has_certain_rows, is_repeatable_query, is_repeatable_view, located_query
 from rewriter.vocabulary.identifiers import TableName, quoted
 from rewriter.vocabulary.rule import Rule

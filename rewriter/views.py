@@ -15,9 +15,9 @@ from sqlglot import exp
 
 from rewriter.catalog.prunable import fact_refusal
 from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, ViewText, may_read_anything
-from rewriter.jointree import name_parts, table_name
-from rewriter.lineage import Origin, output_origins
-from rewriter.scopes import Scopes
+from rewriter.scopes.join_tree import name_parts, table_name
+from rewriter.scopes.lineage import Origin, output_origins
+from rewriter.scopes.scopes import Scopes
 from rewriter.sources import is_filtered, view_refusal, with_those_behind
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import Column, TableName

@@ -1,6 +1,6 @@
 """The ways to narrow a fact that can be switched off: by the configuration, or for a while where one did harm.
 
-What makes a way sound stands in `rules`, and is never switched off.
+What makes a way sound stands in `rewriter.scopes.join_rules`, and is never switched off.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ from switches import (
     writers_of_what_they_read,
 )
 
-from rewriter import strengthen
-from rewriter.jointree import _TABLE_ARGS
-from rewriter.rules import JoinKind
+from rewriter.scopes import outer_to_inner
+from rewriter.scopes.join_rules import JoinKind
+from rewriter.scopes.join_tree import _TABLE_ARGS
 from rewriter.sql.deterministic_functions import BARE_FUNCTIONS
 
 # The statements of `small_scopes` that are few and telling, and all others and the generated ones after them.
@@ -110,7 +110,8 @@ _JOINS = (
         "EXISTS over an aggregate always has a row", answers("rewriter.matches.is_plain_exists", answer=True)
     ),
     Mutation(
-        "a name in EXISTS is its own FROM's first", answers("rewriter.blocks.Scope.certainly_lacks", answer=True)
+        "a name in EXISTS is its own FROM's first",
+        answers("rewriter.scopes.blocks.Scope.certainly_lacks", answer=True),
     ),
 )
 _FILTERS = (
@@ -120,27 +121,35 @@ _FILTERS = (
     ),
     Mutation("a disjunction implies only what every branch says", some_branches_of_a_disjunction),
     Mutation(
-        "an expression over padded rows is no key", answers("rewriter.jointree.Leaf.is_padded_below", answer=False)
+        "an expression over padded rows is no key",
+        answers("rewriter.scopes.join_tree.Leaf.is_padded_below", answer=False),
     ),
 )
 _STRENGTHENED = (
     Mutation(
         "IS NULL and <=> let padded rows pass",
-        becomes("rewriter.strengthen._REJECTING_LEFT", (*strengthen._REJECTING_LEFT, exp.Is, exp.NullSafeEQ)),  # noqa: SLF001
+        becomes(
+            "rewriter.scopes.outer_to_inner._REJECTING_LEFT",
+            (*outer_to_inner._REJECTING_LEFT, exp.Is, exp.NullSafeEQ),  # noqa: SLF001
+        ),
     ),
-    Mutation("a term under OR need not hold", terms_taken_apart("strengthen", exp.Or)),
+    Mutation("a term under OR need not hold", terms_taken_apart("scopes.outer_to_inner", exp.Or)),
     Mutation(
-        "a condition drops rows only where it holds", answers("rewriter.strengthen._drops_padded", answer=True)
+        "a condition drops rows only where it holds",
+        answers("rewriter.scopes.outer_to_inner._drops_padded", answer=True),
     ),
 )
 _LINEAGE = (
-    Mutation("a key is not followed past LIMIT", becomes("rewriter.lineage._CHOOSING_CLAUSES", ())),
-    Mutation("a key must be a group key", answers("rewriter.lineage._is_grouped_by", answer=True)),
-    Mutation("a key must be a window partition key", answers("rewriter.lineage._is_partitioned_by", answer=True)),
-    Mutation("a CTE with several readers is not followed", any_reader_of_a_cte),
-    Mutation("a CTE hides a table of its name", answers("rewriter.scopes.Scopes.is_cte", answer=False)),
+    Mutation("a key is not followed past LIMIT", becomes("rewriter.scopes.lineage._CHOOSING_CLAUSES", ())),
+    Mutation("a key must be a group key", answers("rewriter.scopes.lineage._is_grouped_by", answer=True)),
     Mutation(
-        "a CTE is not seen before it is defined", answers("rewriter.scopes.Scopes._stands_behind", answer=True)
+        "a key must be a window partition key", answers("rewriter.scopes.lineage._is_partitioned_by", answer=True)
+    ),
+    Mutation("a CTE with several readers is not followed", any_reader_of_a_cte),
+    Mutation("a CTE hides a table of its name", answers("rewriter.scopes.scopes.Scopes.is_cte", answer=False)),
+    Mutation(
+        "a CTE is not seen before it is defined",
+        answers("rewriter.scopes.scopes.Scopes._stands_behind", answer=True),
     ),
 )
 _READERS = (
@@ -162,7 +171,7 @@ _READERS = (
     ),
     Mutation(
         "a UNION may cast what an outer filter reads",
-        answers("rewriter.lineage.ColumnTypes.of_output", answer="int"),
+        answers("rewriter.scopes.lineage.ColumnTypes.of_output", answer="int"),
         _golden("outer_filters: a UNION that casts the column: '04' IN (4) is false, the cast 4 IN (4) is true"),
     ),
 )
@@ -291,7 +300,7 @@ _SESSION = (
     ),
     Mutation(
         "a name without parentheses is a column's first",
-        becomes("rewriter.scopes.Scopes.bare_functions", BARE_FUNCTIONS),
+        becomes("rewriter.scopes.scopes.Scopes.bare_functions", BARE_FUNCTIONS),
         _golden("session: without parentheses, a name that is a column of the fact"),
     ),
 )
@@ -318,7 +327,7 @@ _TEXT = (
     ),
     Mutation(
         "a sampled reference is left alone",
-        becomes("rewriter.jointree._TABLE_ARGS", _TABLE_ARGS | {"sample"}),
+        becomes("rewriter.scopes.join_tree._TABLE_ARGS", _TABLE_ARGS | {"sample"}),
         _golden("insertion: TABLESAMPLE"),
     ),
     Mutation(
@@ -393,7 +402,7 @@ _VERSION_TESTS = "rewriter/test_versions.py::test_"
 _VERSIONS = (
     Mutation(
         "a version of a table has columns of its own",
-        answers("rewriter.jointree.version_of", answer=""),
+        answers("rewriter.scopes.join_tree.version_of", answer=""),
         f"{_VERSION_TESTS}a_version_is_described_by_itself_for_it_may_have_other_columns",
     ),
     Mutation(

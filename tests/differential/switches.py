@@ -25,8 +25,8 @@ from rewriter.filters import Filters
 from rewriter.keyquery import KeyColumn, key_query
 from rewriter.partition_predicate import Budget
 from rewriter.readers import Readers
-from rewriter.rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
-from rewriter.scopes import Scopes
+from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
+from rewriter.scopes.scopes import Scopes
 from rewriter.sql import deterministic_functions, repeatable
 from rewriter.sql import statement as statement_module
 from rewriter.sql.conditions import alternatives, conjuncts

@@ -13,7 +13,7 @@ from sqlglot import exp
 from star_tables import Star, catalog, random_star
 
 from rewriter import Catalog, Plan, Rewrite, SkipReason, Statement, apply, known_at, pinned, plan, read
-from rewriter.jointree import table_name
+from rewriter.scopes.join_tree import table_name
 from rewriter.sql.statement import parsed
 
 STATEMENTS = 25

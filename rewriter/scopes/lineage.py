@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from rewriter.blocks import Operand, Scope
 from rewriter.catalog.table_facts import TableFacts, TableKind
-from rewriter.jointree import Leaf, Reference
-from rewriter.scopes import Scopes
+from rewriter.scopes.blocks import Operand, Scope
+from rewriter.scopes.join_tree import Leaf, Reference
+from rewriter.scopes.scopes import Scopes
 from rewriter.vocabulary.identifiers import Column
 
 # Derived tables inside one another, and branches of one UNION. The limits bound the recursion.

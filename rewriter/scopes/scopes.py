@@ -9,9 +9,9 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from rewriter.blocks import OUTPUTS_MAX, Block, Operand, Scope, block_of
 from rewriter.catalog.table_facts import Catalog
-from rewriter.jointree import Leaf, table_name
+from rewriter.scopes.blocks import OUTPUTS_MAX, Block, Operand, Scope, block_of
+from rewriter.scopes.join_tree import Leaf, table_name
 from rewriter.sql.deterministic_functions import BARE_FUNCTIONS
 from rewriter.sql.statement import Statement, is_plain_name
 from rewriter.vocabulary.identifiers import Column, TableName

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from rewriter.from_clause import JoinTreeBuilder, UnsupportedFromError, named_leaves
-from rewriter.jointree import Join, JoinTree, Leaf, holds_only
-from rewriter.rules import Side
+from rewriter.scopes.from_clause import JoinTreeBuilder, UnsupportedFromError, named_leaves
+from rewriter.scopes.join_rules import Side
+from rewriter.scopes.join_tree import Join, JoinTree, Leaf, holds_only
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import Column
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -65,7 +65,7 @@ class Operand:
 
 
 class KnownColumns(Protocol):
-    """What is known of the columns of a statement's FROM items. See `rewriter.scopes`."""
+    """What is known of the columns of a statement's FROM items. See `rewriter.scopes.scopes`."""
 
     @property
     def has_variables(self) -> bool:

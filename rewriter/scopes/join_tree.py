@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from rewriter.rules import NEVER_PADS, JoinKind, Side
+from rewriter.scopes.join_rules import NEVER_PADS, JoinKind, Side
 from rewriter.sql.statement import Statement
 from rewriter.sql.time_travel import version_of, version_tokens
 from rewriter.vocabulary.identifiers import TableName, quoted

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from rewriter.jointree import Join, JoinTree, Leaf, holds_only, is_named, mark_padding, reference_of
-from rewriter.rules import JoinKind
+from rewriter.scopes.join_rules import JoinKind
+from rewriter.scopes.join_tree import Join, JoinTree, Leaf, holds_only, is_named, mark_padding, reference_of
 from rewriter.sql.statement import Statement
 
 # Parenthesised joins inside one another. A person writes two or three; the limit bounds the recursion.

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from rewriter.blocks import Scope
-from rewriter.jointree import Join, mark_padding
-from rewriter.rules import CONDITION_HOLDS, JoinKind, Side
+from rewriter.scopes.blocks import Scope
+from rewriter.scopes.join_rules import CONDITION_HOLDS, JoinKind, Side
+from rewriter.scopes.join_tree import Join, mark_padding
 from rewriter.sql.conditions import conjuncts
 
 # Comparisons that are null, and so not true, where the operand named `this` is null.
