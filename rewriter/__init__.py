@@ -15,12 +15,12 @@ from rewriter.catalog.table_facts import (
 )
 from rewriter.domains.keyset import KeyRanges, Keys, KeySet
 from rewriter.domains.literals import UnreadableKeyError
-from rewriter.keyquery import KeyQuery
-from rewriter.limits import Limits
 from rewriter.plan import Plan, plan
-from rewriter.reducers import Question, Reducer
 from rewriter.rewrite import Rewrite, ScanOutcome, apply
-from rewriter.scans import PlannedScan
+from rewriter.semijoins.key_query import KeyQuery
+from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.planned_scan import PlannedScan
+from rewriter.semijoins.reducers import Question, Reducer
 from rewriter.sql.classify import may_be_narrowed, may_have_a_join
 from rewriter.sql.statement import Statement, read
 from rewriter.versions import known_at, pinned

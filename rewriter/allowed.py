@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from rewriter.catalog.table_facts import Catalog, TableFacts
-from rewriter.limits import Limits
+from rewriter.semijoins.limits import Limits
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule

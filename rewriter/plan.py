@@ -9,10 +9,11 @@ from typing import TypeAlias
 from rewriter.allowed import allowed
 from rewriter.catalog.table_facts import Catalog
 from rewriter.domains.keyset import KeyRanges, Keys, KeySet
-from rewriter.limits import Limits
-from rewriter.reducers import Question, Reducer
-from rewriter.scans import PlannedScan, checked, refused, scans
+from rewriter.scans import checked, refused, scans
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.planned_scan import PlannedScan
+from rewriter.semijoins.reducers import Question, Reducer
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import numbers_tasks, shows_order
 from rewriter.versions import pins

@@ -13,14 +13,14 @@ from rewriter.domains.keyset import Keys, KeySet
 from rewriter.domains.literals import UnreadableKeyError
 from rewriter.files.file_index import FileIndex, Selection
 from rewriter.files.splits import Grouping, Packing, grouping
-from rewriter.limits import Limits
 from rewriter.metastore_filter import can_name
 from rewriter.partition_predicate import Budget
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
 from rewriter.predicate import Restriction, can_all_be_said
-from rewriter.reducers import Question, Reducer
 from rewriter.scan_predicate import Layout, ScanPredicate, scan_predicate
-from rewriter.scans import PlannedScan
+from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.planned_scan import PlannedScan
+from rewriter.semijoins.reducers import Question, Reducer
 from rewriter.splice import Narrowing, narrowed
 from rewriter.sql.statement import Statement
 from rewriter.strict import check

@@ -17,11 +17,11 @@ from rewriter.domains.gap_costs import Costs
 from rewriter.files.file_index import FileIndex, Selection, file_hint, spares_enough
 from rewriter.files.splits import Packing
 from rewriter.iceberg import files_left, iceberg_predicate, skips_too_little
-from rewriter.limits import Limits
 from rewriter.partition_predicate import Budget, render
 from rewriter.predicate import Predicate, Restriction, doubts, type_doubt
 from rewriter.row_groups import row_group_predicate
-from rewriter.scans import PlannedScan
+from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
 

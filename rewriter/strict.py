@@ -21,10 +21,10 @@ from typing import Final
 
 from rewriter.domains.keyset import Keys
 from rewriter.domains.literals import integers_of, literal
-from rewriter.keyquery import KeyColumn
 from rewriter.metastore_filter import unsent
 from rewriter.predicate import cover_sql
-from rewriter.reducers import Question
+from rewriter.semijoins.key_query import KeyColumn
+from rewriter.semijoins.reducers import Question
 
 # What a statement fails with whose check found further keys. No error that quotes the statement holds these words.
 KEYS_CHANGED: Final = "starpruner: the keys have changed since they were read"

@@ -14,10 +14,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, may_read_anything
-from rewriter.reducers import Reducer
-from rewriter.scans import PlannedScan
 from rewriter.scopes.join_tree import Reference, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.planned_scan import PlannedScan
+from rewriter.semijoins.reducers import Reducer
 from rewriter.sql.statement import Statement, parsed_statement
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason, Unpinned

@@ -18,7 +18,7 @@ from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, ViewTex
 from rewriter.scopes.join_tree import name_parts, table_name
 from rewriter.scopes.lineage import Origin, output_origins
 from rewriter.scopes.scopes import Scopes
-from rewriter.sources import is_filtered, view_refusal, with_those_behind
+from rewriter.semijoins.small_sides import is_filtered, view_refusal, with_those_behind
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.skip_reason import SkipReason

@@ -104,10 +104,13 @@ _JOINS = (
         Mutation(f"{kind.name} keeps rows without a partner", holds_on_both_sides(kind))
         for kind in (JoinKind.LEFT, JoinKind.RIGHT, JoinKind.FULL, JoinKind.ANTI)
     ),
-    Mutation("an equality under OR reduces nothing", terms_taken_apart("matches", exp.Or)),
-    Mutation("an equality or a subquery under NOT reduces nothing", terms_taken_apart("matches", exp.Not)),
+    Mutation("an equality under OR reduces nothing", terms_taken_apart("semijoins.equalities", exp.Or)),
     Mutation(
-        "EXISTS over an aggregate always has a row", answers("rewriter.matches.is_plain_exists", answer=True)
+        "an equality or a subquery under NOT reduces nothing", terms_taken_apart("semijoins.equalities", exp.Not)
+    ),
+    Mutation(
+        "EXISTS over an aggregate always has a row",
+        answers("rewriter.semijoins.equalities.is_plain_exists", answer=True),
     ),
     Mutation(
         "a name in EXISTS is its own FROM's first",
@@ -156,7 +159,7 @@ _READERS = (
     Mutation("an outer filter must drop the rows for good", every_filter_drops_rows),
     Mutation(
         "a join inside may pad what an outer filter reads",
-        answers("rewriter.readers.condition_holds", answer=True),
+        answers("rewriter.semijoins.outer_filters.condition_holds", answer=True),
     ),
     Mutation("every reader of a CTE lets rows pass", only_readers_with_filters),
     Mutation(
@@ -166,7 +169,7 @@ _READERS = (
     ),
     Mutation(
         "a filter passes an equality of one type only",
-        answers("rewriter.readers.Readers._are_of_one_type", answer=True),
+        answers("rewriter.semijoins.outer_filters.Readers._are_of_one_type", answer=True),
         _golden("outer_filters: through an equality of different types: '01' = 1"),
     ),
     Mutation(
@@ -203,17 +206,17 @@ _REPEATABLE = (
     ),
     Mutation(
         "a small side that is partitioned stays out of key queries",
-        answers("rewriter.sources._table_refusal", answer=None),
+        answers("rewriter.semijoins.small_sides._table_refusal", answer=None),
         _golden("derived: a small side that reads a fact"),
     ),
     Mutation(
         "a correlated subquery stays out of key queries",
-        answers("rewriter.sources._is_closed", answer=True),
+        answers("rewriter.semijoins.small_sides._is_closed", answer=True),
         _golden("subqueries: a correlated IN"),
     ),
     Mutation(
         "a small side that is known to be large is not asked",
-        answers("rewriter.reducers.known_bytes", answer=0),
+        answers("rewriter.semijoins.reducers.known_bytes", answer=0),
         _golden("small_sides: a large table behind a view"),
     ),
 )
@@ -229,7 +232,7 @@ _KEYS = (
     ),
     Mutation(
         "a key that does not fit the column is no key",
-        answers("rewriter.keyquery.fits", answer=True),
+        answers("rewriter.semijoins.key_query.fits", answer=True),
         _taken("types: int against bigint: keys that do not fit are dropped"),
     ),
     Mutation("no setting changes how a key arrives", keys_are_asked_for_as_shown, _taken("types: date")),
@@ -239,7 +242,10 @@ _KEYS = (
         _golden("types: a day on which calendars differ"),
     ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
-    Mutation("neither side of <=> may be padding", answers("rewriter.matches._may_be_padding", answer=False)),
+    Mutation(
+        "neither side of <=> may be padding",
+        answers("rewriter.semijoins.equalities._may_be_padding", answer=False),
+    ),
     Mutation(
         "a range is sent where every database orders the keys alike",
         answers("rewriter.partition_predicate._is_ordered_alike", answer=True),
@@ -268,7 +274,7 @@ _KEYS = (
     ),
     Mutation(
         "a scalar subquery is asked for its rows as they are",
-        becomes("rewriter.matches.Match.is_scalar", value=False),
+        becomes("rewriter.semijoins.equalities.Match.is_scalar", value=False),
         _golden(
             "subqueries: a scalar subquery of two rows, if equal ones:"
             " an error that DISTINCT or no keys at all would hide"
@@ -295,7 +301,7 @@ _VIEWS = (
 _SESSION = (
     Mutation(
         "what a key query read of the session is assumed",
-        answers("rewriter.keyquery.session_functions", answer=()),
+        answers("rewriter.semijoins.key_query.session_functions", answer=()),
         _taken("session: a session function in a filter"),
     ),
     Mutation(
@@ -412,7 +418,7 @@ _VERSIONS = (
     ),
     Mutation(
         "only an Iceberg table at a snapshot cannot change",
-        answers("rewriter.reducers.is_fixed", answer=True),
+        answers("rewriter.semijoins.reducers.is_fixed", answer=True),
         f"{_VERSION_TESTS}what_is_read_at_a_snapshot_cannot_change_and_nothing_else",
     ),
     Mutation(
@@ -441,11 +447,13 @@ _FILE_SIEVE = "differential/test_file_sieve.py::test_small_cases_that_skip_files
 _OWN_FILTERS = (
     Mutation(
         "a filter chooses files only where a row that fails it counts nowhere",
-        answers("rewriter.filters._must_be_passed", answer=True),
+        answers("rewriter.semijoins.side_filters._must_be_passed", answer=True),
         _FILE_SIEVE,
     ),
     Mutation("a disjunction chooses the files of all its branches", first_branch_alone, _FILE_SIEVE),
-    Mutation("a filter under NOT chooses no files", terms_taken_apart("own_filters", exp.Not), _FILE_SIEVE),
+    Mutation(
+        "a filter under NOT chooses no files", terms_taken_apart("semijoins.literal_filters", exp.Not), _FILE_SIEVE
+    ),
     Mutation(
         "a filter's literal is of its column's own type",
         any_literal_is_an_integer,
@@ -453,7 +461,7 @@ _OWN_FILTERS = (
     ),
     Mutation(
         "a filter's text has one meaning under every setting",
-        answers("rewriter.own_filters.depends_on_quoting", answer=False),
+        answers("rewriter.semijoins.literal_filters.depends_on_quoting", answer=False),
         _files_golden("a string whose quotes mean what a setting says"),
     ),
 )
@@ -501,7 +509,7 @@ _FILES = (
     ),
     Mutation(
         "a key query reads no table that is laid out, unless it is known to be the smaller one",
-        answers("rewriter.snowflake.is_laid_out", answer=False),
+        answers("rewriter.semijoins.snowflake.is_laid_out", answer=False),
         f"{_SCAN_TESTS}a_key_query_never_reads_the_fact_itself",
     ),
 )

@@ -9,9 +9,6 @@ import pytest
 from sqlglot import exp
 
 from rewriter import KeySet, SkipReason
-from rewriter import filters as filters_module
-from rewriter import own_filters as own_filters_module
-from rewriter import reducers as reducers_module
 from rewriter import rewrite as rewrite_module
 from rewriter import scan_predicate as scan_predicate_module
 from rewriter.catalog.prunable import key_refusal
@@ -21,12 +18,15 @@ from rewriter.files import bounds as file_bounds_module
 from rewriter.files import file_facts as file_facts_module
 from rewriter.files.bounds import ColumnBounds
 from rewriter.files.file_index import FileIndex, Lack
-from rewriter.filters import Filters
-from rewriter.keyquery import KeyColumn, key_query
 from rewriter.partition_predicate import Budget
-from rewriter.readers import Readers
 from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins import literal_filters as own_filters_module
+from rewriter.semijoins import reducers as reducers_module
+from rewriter.semijoins import side_filters as filters_module
+from rewriter.semijoins.key_query import KeyColumn, key_query
+from rewriter.semijoins.outer_filters import Readers
+from rewriter.semijoins.side_filters import Filters
 from rewriter.sql import deterministic_functions, repeatable
 from rewriter.sql import statement as statement_module
 from rewriter.sql.conditions import alternatives, conjuncts
@@ -77,7 +77,7 @@ def null_safe_equality_is_equality(patch: pytest.MonkeyPatch) -> None:
             null_safe = isinstance(term, exp.NullSafeEQ)
             yield exp.EQ(this=term.this.copy(), expression=term.expression.copy()) if null_safe else term
 
-    patch.setattr("rewriter.matches.conjuncts", unsound)
+    patch.setattr("rewriter.semijoins.equalities.conjuncts", unsound)
 
 
 def any_reader_of_a_cte(patch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,9 @@ def rows_by_order_and_chance(patch: pytest.MonkeyPatch) -> None:
 
 def keys_are_cast(patch: pytest.MonkeyPatch) -> None:
     """A small side of another type is asked for its keys in the fact column's type."""
-    patch.setattr("rewriter.matches.key_refusal", lambda facts, column, _: key_refusal(facts, column, None))
+    patch.setattr(
+        "rewriter.semijoins.equalities.key_refusal", lambda facts, column, _: key_refusal(facts, column, None)
+    )
 
     def cast(*, keys: Sequence[str], columns: Sequence[KeyColumn], **others: Any) -> Any:
         pairs = zip(keys, columns, strict=True)
@@ -147,7 +149,7 @@ def keys_are_cast(patch: pytest.MonkeyPatch) -> None:
 
 def keys_are_asked_for_as_shown(patch: pytest.MonkeyPatch) -> None:
     """A key arrives as Spark shows it to a client."""
-    patch.setattr("rewriter.keyquery.asked_as", lambda _, key: key)
+    patch.setattr("rewriter.semijoins.key_query.asked_as", lambda _, key: key)
 
 
 def key_type(type_name: str) -> Switch:

@@ -16,7 +16,7 @@ from star_tables import VALUES, random_star
 from tally import Tally
 
 from rewriter import Keys, Limits, Plan, Question, Rewrite, SkipReason, TableName, apply, plan, read
-from rewriter.rangequery import RangeQuery
+from rewriter.semijoins.range_query import RangeQuery
 from rewriter.views import VIEW_NESTING_MAX
 
 LIMITS = Limits()

@@ -6,8 +6,8 @@ from pyhive import hive
 from demo.hive import run
 from rewriter import KeyRanges, KeySet
 from rewriter.domains.literals import Key
-from rewriter.keyquery import KeyColumn
-from rewriter.rangequery import RangeQuery, range_query
+from rewriter.semijoins.key_query import KeyColumn
+from rewriter.semijoins.range_query import RangeQuery, range_query
 
 # Three clusters of each type, shuffled, with a duplicate and a null.
 CLUSTERS: dict[str, list[list[Key]]] = {

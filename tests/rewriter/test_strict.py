@@ -19,7 +19,7 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.keyquery import KeyColumn, key_query
+from rewriter.semijoins.key_query import KeyColumn, key_query
 from rewriter.splice import Narrowing, narrowed
 from rewriter.strict import KEYS_CHANGED, check
 

@@ -20,9 +20,9 @@ from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
 from rewriter.domains.literals import Key, UnreadableKeyError, integers_of, is_key_type, literal
-from rewriter.filters import Filters
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join, Leaf
+from rewriter.semijoins.side_filters import Filters
 from rewriter.sql.classify import depends_on_quoting
 from rewriter.sql.conditions import ALTERNATIVES_MAX, conjuncts
 from rewriter.sql.statement import Statement

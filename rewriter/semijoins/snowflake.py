@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rewriter.catalog.table_facts import TableFacts
-from rewriter.filters import Filter, Filters
 from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.scopes.scopes import Scopes
-from rewriter.sources import Source, is_laid_out, may_be_as_large, source_of
+from rewriter.semijoins.side_filters import Filter, Filters
+from rewriter.semijoins.small_sides import Source, is_laid_out, may_be_as_large, source_of
 from rewriter.vocabulary.skip_reason import SkipReason
 
 # Tables of a snowflake in one key query. Each is one more join to run before the statement.

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from rewriter.catalog.table_facts import is_fixed
-from rewriter.keyquery import KeyQuery, key_query
-from rewriter.limits import Limits
-from rewriter.matches import ItemPartner, Match, Matcher, Partner, QueryPartner, Refusal
-from rewriter.rangequery import RangeQuery, range_query
-from rewriter.readers import REDUCED_KEY, Readers
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Reference
 from rewriter.scopes.scopes import Scopes
-from rewriter.snowflake import arms
-from rewriter.sources import Source, known_bytes, may_be_as_large, query_source, source_of
+from rewriter.semijoins.equalities import ItemPartner, Match, Matcher, Partner, QueryPartner, Refusal
+from rewriter.semijoins.key_query import KeyQuery, key_query
+from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.outer_filters import REDUCED_KEY, Readers
+from rewriter.semijoins.range_query import RangeQuery, range_query
+from rewriter.semijoins.small_sides import Source, known_bytes, may_be_as_large, query_source, source_of
+from rewriter.semijoins.snowflake import arms
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason

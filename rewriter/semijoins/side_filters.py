@@ -13,7 +13,7 @@ from rewriter.scopes.blocks import Operand, Scope, own_parts
 from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS
 from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.scopes.scopes import Scopes
-from rewriter.sources import is_repeatable_subquery, tables_read
+from rewriter.semijoins.small_sides import is_repeatable_subquery, tables_read
 from rewriter.sql.conditions import Conjunct, alternatives, conjuncts, located
 from rewriter.sql.repeatable import is_repeatable
 from rewriter.vocabulary.identifiers import TableName

@@ -19,11 +19,11 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from rewriter.domains.literals import is_key_type
-from rewriter.filters import EqualColumns, Filter, Filters, condition_holds
 from rewriter.scopes.blocks import Operand, Scope, own_parts
 from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.scopes.lineage import ColumnTypes, branches, column_behind
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.side_filters import EqualColumns, Filter, Filters, condition_holds
 from rewriter.vocabulary.identifiers import TableName, quoted
 
 # The key's name beside the columns that the outer filters read, and how the names of all columns begin that are

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rewriter.domains.keyset import KeyRanges
 from rewriter.domains.literals import Key, UnreadableKeyError, answered, asked_as, compares_exactly, narrowest_fit
-from rewriter.keyquery import (
+from rewriter.semijoins.key_query import (
     KeyColumn,
     Row,
     assumed_columns,

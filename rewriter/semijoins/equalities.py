@@ -10,14 +10,14 @@ from sqlglot import exp
 
 from rewriter.catalog.prunable import key_refusal
 from rewriter.catalog.table_facts import TableKind
-from rewriter.filters import Filters
-from rewriter.keyquery import KeyColumn
 from rewriter.scopes.blocks import Operand, Scope
 from rewriter.scopes.join_rules import CONDITION_HOLDS, JoinKind
 from rewriter.scopes.join_tree import Join, Leaf, Reference
 from rewriter.scopes.lineage import Origin, origins
 from rewriter.scopes.scopes import Scopes
-from rewriter.sources import is_plain_exists, query_key
+from rewriter.semijoins.key_query import KeyColumn
+from rewriter.semijoins.side_filters import Filters
+from rewriter.semijoins.small_sides import is_plain_exists, query_key
 from rewriter.sql.conditions import conjuncts, operands_of
 from rewriter.sql.statement import is_plain_name
 from rewriter.vocabulary.identifiers import TableName, quoted
