@@ -28,9 +28,9 @@ from rewriter.domains.cover import Cover
 from rewriter.domains.gap_costs import Costs
 from rewriter.domains.literals import Key
 from rewriter.domains.widen import widen
-from rewriter.partition_predicate import Budget, render
 from rewriter.partitions.pruning import costs
-from rewriter.predicate import Restriction
+from rewriter.predicates.partitions import Budget, render
+from rewriter.predicates.predicate import Restriction
 
 Row: TypeAlias = tuple[Key, ...]
 

@@ -34,7 +34,8 @@ class Limits:
     # tables of a database.
     rules_off: frozenset[Rule] = frozenset()
     tables_off: frozenset[TableName] = frozenset()
-    # Whether the statement itself is to look if the keys have changed since they were read (`rewriter.strict`).
+    # Whether the statement itself is to look if the keys have changed since they were read
+    # (`rewriter.predicates.strict_check`).
     strict: bool = False
     # Whether the session may have variables: where case is told apart, `DS` is one of them and no column `ds`.
     has_variables: bool = False

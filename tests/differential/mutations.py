@@ -248,7 +248,7 @@ _KEYS = (
     ),
     Mutation(
         "a range is sent where every database orders the keys alike",
-        answers("rewriter.partition_predicate._is_ordered_alike", answer=True),
+        answers("rewriter.predicates.partitions._is_ordered_alike", answer=True),
         "rewriter/test_predicate.py::test_strings_that_a_database_could_order_otherwise_are_not_sent_as_a_range",
     ),
     Mutation(
@@ -313,12 +313,12 @@ _SESSION = (
 _TEXT = (
     Mutation(
         "the rewritten text is proven",
-        answers("rewriter.splice._is_original_plus", answer=True),
+        answers("rewriter.predicates.splice._is_original_plus", answer=True),
         "rewriter/test_splice.py::test_an_insertion_beside_a_table_is_not_taken",
     ),
     Mutation(
         "nothing around a predicate can break it up",
-        answers("rewriter.splice.is_one_condition", answer=True),
+        answers("rewriter.predicates.splice.is_one_condition", answer=True),
         "rewriter/test_splice.py::test_a_predicate_that_is_not_one_condition_by_itself_is_not_taken",
     ),
     Mutation(
@@ -356,12 +356,12 @@ _STRICT_TESTS = "rewriter/test_strict.py::test_"
 _STRICT = (
     Mutation(
         "Spark cannot fold or infer what stands beside a check",
-        becomes("rewriter.splice.UNSEEN", "FALSE"),
+        becomes("rewriter.predicates.splice.UNSEEN", "FALSE"),
         f"{_STRICT_TESTS}beside_the_predicate_stands_a_check_that_spark_cannot_drop",
     ),
     Mutation(
         "every key that could match counts as new",
-        answers("rewriter.strict._can_match", answer="FALSE"),
+        answers("rewriter.predicates.strict_check._can_match", answer="FALSE"),
         f"{_STRICT_TESTS}what_counts_as_a_new_key_is_what_could_match",
     ),
     Mutation(
@@ -371,19 +371,19 @@ _STRICT = (
     ),
     Mutation(
         "nothing in a check can break up what is around it",
-        answers("rewriter.splice.is_enclosed", answer=True),
+        answers("rewriter.predicates.splice.is_enclosed", answer=True),
         f"{_STRICT_TESTS}a_check_that_could_break_up_what_is_around_it_is_not_taken",
     ),
 )
 _METASTORE = (
     Mutation(
         "a key that a metastore's filter cannot say is not sent",
-        answers("rewriter.predicate.can_say", answer=True),
+        answers("rewriter.predicates.predicate.can_say", answer=True),
         _taken("metastore: a key that ends in a backslash, beside a filter on another partition column"),
     ),
     Mutation(
         "nor is a range of days that may hold some of 1582",
-        answers("rewriter.predicate.can_say_range", answer=True),
+        answers("rewriter.predicates.predicate.can_say_range", answer=True),
         "rewriter/test_metastore_filter.py::"
         "test_no_range_is_sent_that_may_hold_days_that_derby_takes_for_others[0001-01-01-9999-12-31]",
     ),
@@ -489,7 +489,7 @@ _FILES = (
     ),
     Mutation(
         "a hint holds while the columns have the types that it rests on",
-        answers("rewriter.scan_predicate._own_doubts", answer=[]),
+        answers("rewriter.predicates.scan._own_doubts", answer=[]),
         f"{_FILES_TAKEN}[files/file_hints: a filter without a join]",
     ),
     Mutation(
@@ -526,12 +526,12 @@ _ICEBERG = (
     ),
     Mutation(
         "what could be a UUID is not for Iceberg to compare",
-        answers("rewriter.predicate._may_be_uuid", answer=False),
+        answers("rewriter.predicates.predicate._may_be_uuid", answer=False),
         f"{_ICEBERG_TAKEN}[iceberg/iceberg: what could be UUIDs stands beside what cannot]",
     ),
     Mutation(
         "what Iceberg is asked holds while the columns have the types that it rests on",
-        answers("rewriter.iceberg.doubts", answer=[]),
+        answers("rewriter.predicates.iceberg.doubts", answer=[]),
         f"{_ICEBERG_TAKEN}[iceberg/iceberg: a column with bounds]",
     ),
     Mutation(
@@ -589,7 +589,7 @@ _SPLITS = (
     ),
     Mutation(
         "a hint in a narrowed scan says the number of splits and nothing else",
-        answers("rewriter.splice._is_hint", answer=True),
+        answers("rewriter.predicates.splice._is_hint", answer=True),
         f"{_SPLIT_HINTS}a_hint_that_is_not_the_number_of_splits_is_not_taken",
     ),
 )

@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from rewriter import KeySet, SkipReason
 from rewriter import rewrite as rewrite_module
-from rewriter import scan_predicate as scan_predicate_module
 from rewriter.catalog.prunable import key_refusal
 from rewriter.domains.consumers import NOTHING
 from rewriter.domains.literals import _WRITERS
@@ -18,7 +17,8 @@ from rewriter.files import bounds as file_bounds_module
 from rewriter.files import file_facts as file_facts_module
 from rewriter.files.bounds import ColumnBounds
 from rewriter.files.file_index import FileIndex, Lack
-from rewriter.partition_predicate import Budget
+from rewriter.predicates import scan as scan_predicate_module
+from rewriter.predicates.partitions import Budget
 from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins import literal_filters as own_filters_module

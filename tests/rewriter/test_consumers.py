@@ -6,7 +6,7 @@ from rewriter import Column, Statement, read
 from rewriter.domains.consumers import ICEBERG, METASTORES, NOTHING, PARQUET, beside, halved
 from rewriter.domains.cover import Cover
 from rewriter.domains.widen import Consumer, widen
-from rewriter.predicate import cover_sql
+from rewriter.predicates.predicate import cover_sql
 
 CONSUMERS = {**METASTORES, "parquet": PARQUET, "iceberg": ICEBERG}
 

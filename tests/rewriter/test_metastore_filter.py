@@ -28,8 +28,8 @@ from rewriter.catalog.table_facts import IcebergFacts
 from rewriter.domains.consumers import NOTHING
 from rewriter.domains.literals import Key
 from rewriter.domains.widen import Consumer
-from rewriter.metastore_filter import can_name, can_say
-from rewriter.predicate import Restriction, can_all_be_said
+from rewriter.predicates.metastore_filter import can_name, can_say
+from rewriter.predicates.predicate import Restriction, can_all_be_said
 
 NAMES = {
     "ds": True,

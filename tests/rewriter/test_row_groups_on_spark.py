@@ -7,8 +7,8 @@ from demo.hive import run
 from rewriter.domains.consumers import PARQUET
 from rewriter.domains.keyset import KeySet
 from rewriter.domains.literals import Key, literals
-from rewriter.predicate import Restriction
-from rewriter.row_groups import row_group_predicate
+from rewriter.predicates.data_columns import row_group_predicate
+from rewriter.predicates.predicate import Restriction
 from rewriter.vocabulary.identifiers import Column
 
 # More keys than are listed, scattered and in runs.

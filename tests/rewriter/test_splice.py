@@ -4,7 +4,7 @@ import pytest
 
 from rewriter import SkipReason, Statement, read
 from rewriter.files.file_index import FileFacts, file_hint
-from rewriter.splice import Narrowing, is_one_condition, narrowed
+from rewriter.predicates.splice import Narrowing, is_one_condition, narrowed
 
 SQL = "SELECT x.id FROM db.f /* a */ x, f WHERE x.ds = f.ds"
 

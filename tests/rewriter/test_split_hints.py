@@ -21,7 +21,7 @@ from rewriter import (
 )
 from rewriter.files.file_index import FileIndex
 from rewriter.files.splits import Grouping, Packing
-from rewriter.splice import Narrowing, narrowed
+from rewriter.predicates.splice import Narrowing, narrowed
 
 FILES = 96
 T, NAME = TableFacts((Column("x", "int"), Column("v", "string")), indexed_columns=("x",)), TableName(("t",))

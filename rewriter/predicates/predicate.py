@@ -17,7 +17,7 @@ from rewriter.domains.domain import Domain, Interval
 from rewriter.domains.keyset import KeyRanges, Keys, KeySet
 from rewriter.domains.literals import Key, literal, literals
 from rewriter.domains.positions import Position, line
-from rewriter.metastore_filter import can_say, can_say_range
+from rewriter.predicates.metastore_filter import can_say, can_say_range
 from rewriter.vocabulary.identifiers import Column, quoted
 
 # Boxes that are met with one another: all keys of three paired reducers would be billions.

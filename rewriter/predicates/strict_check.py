@@ -21,8 +21,8 @@ from typing import Final
 
 from rewriter.domains.keyset import Keys
 from rewriter.domains.literals import integers_of, literal
-from rewriter.metastore_filter import unsent
-from rewriter.predicate import cover_sql
+from rewriter.predicates.metastore_filter import unsent
+from rewriter.predicates.predicate import cover_sql
 from rewriter.semijoins.key_query import KeyColumn
 from rewriter.semijoins.reducers import Question
 

@@ -25,7 +25,7 @@ from rewriter.domains.keyset import KeySet
 from rewriter.domains.widen import column_by_column, widen
 from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex, Selection, spares_enough
-from rewriter.predicate import Predicate, Restriction, beside_uuids, cover_sql, doubts, met, nothing
+from rewriter.predicates.predicate import Predicate, Restriction, beside_uuids, cover_sql, doubts, met, nothing
 
 _BUCKET = re.compile(r"bucket\(\d+, (.+)\)", re.ASCII)
 

@@ -15,8 +15,8 @@ from itertools import pairwise
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from rewriter.predicates.strict_check import UNSEEN
 from rewriter.sql.statement import Statement, parsed, tokenize
-from rewriter.strict import UNSEEN
 
 # What may stand for any condition.
 _STAND_IN = "TRUE"
@@ -52,7 +52,8 @@ class Narrowing:
     stop: int
     alias: str | None
     predicate: str
-    # What must hold beside it, each an expression in parentheses that runs a query (`rewriter.strict`).
+    # What must hold beside it, each an expression in parentheses that runs a query
+    # (`rewriter.predicates.strict_check`).
     checks: tuple[str, ...] = ()
     # In how many splits it is to be read; None for as many as Spark makes (`rewriter.files.splits`).
     splits: int | None = None

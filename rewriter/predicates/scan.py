@@ -11,15 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from rewriter.buckets import bucket_predicate
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.gap_costs import Costs
 from rewriter.files.file_index import FileIndex, Selection, file_hint, spares_enough
 from rewriter.files.splits import Packing
-from rewriter.iceberg import files_left, iceberg_predicate, skips_too_little
-from rewriter.partition_predicate import Budget, render
-from rewriter.predicate import Predicate, Restriction, doubts, type_doubt
-from rewriter.row_groups import row_group_predicate
+from rewriter.predicates.data_columns import bucket_predicate, row_group_predicate
+from rewriter.predicates.iceberg import files_left, iceberg_predicate, skips_too_little
+from rewriter.predicates.partitions import Budget, render
+from rewriter.predicates.predicate import Predicate, Restriction, doubts, type_doubt
 from rewriter.semijoins.limits import Limits
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.vocabulary.rule import Rule

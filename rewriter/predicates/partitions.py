@@ -15,8 +15,8 @@ from rewriter.domains.gap_costs import Costs, adds_to
 from rewriter.domains.keyset import Keys, KeySet
 from rewriter.domains.positions import differ_in_digits_only
 from rewriter.domains.widen import Consumer, widen
-from rewriter.metastore_filter import unsent
-from rewriter.predicate import (
+from rewriter.predicates.metastore_filter import unsent
+from rewriter.predicates.predicate import (
     Predicate,
     Restriction,
     all_of,
