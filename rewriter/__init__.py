@@ -16,6 +16,8 @@ from rewriter.catalog.table_facts import (
 from rewriter.domains.keyset import KeyRanges, Keys, KeySet
 from rewriter.domains.literals import UnreadableKeyError
 from rewriter.plan import Plan, plan
+from rewriter.planning.snapshot_pins import known_at, pinned
+from rewriter.planning.views import VIEW_NESTING_MAX
 from rewriter.rewrite import Rewrite, ScanOutcome, apply
 from rewriter.semijoins.key_query import KeyQuery
 from rewriter.semijoins.limits import Limits
@@ -23,8 +25,6 @@ from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducers import Question, Reducer
 from rewriter.sql.classify import may_be_narrowed, may_have_a_join
 from rewriter.sql.statement import Statement, read
-from rewriter.versions import known_at, pinned
-from rewriter.views import VIEW_NESTING_MAX
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason, Unpinned

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from rewriter.allowed import allowed
 from rewriter.catalog.table_facts import Catalog
 from rewriter.domains.keyset import KeyRanges, Keys, KeySet
-from rewriter.scans import checked, refused, scans
+from rewriter.planning.scans import checked, refused, scans
+from rewriter.planning.snapshot_pins import pins
+from rewriter.planning.switched_off import allowed
+from rewriter.planning.views import Seen, see_through
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.limits import Limits
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducers import Question, Reducer
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import numbers_tasks, shows_order
-from rewriter.versions import pins
-from rewriter.views import Seen, see_through
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason, Unpinned
@@ -34,8 +34,8 @@ class Plan:
     scans: tuple[PlannedScan, ...]
     missing: frozenset[TableName] = frozenset()
     # The Iceberg tables that keys are read from, each with why it is read as it is. With None the statement can be
-    # planned anew at the table's snapshot (`rewriter.versions.pinned`). With strict consistency, that may find key
-    # queries where this plan has none.
+    # planned anew at the table's snapshot (`rewriter.planning.snapshot_pins.pinned`). With strict consistency,
+    # that may find key queries where this plan has none.
     pins: Mapping[TableName, Unpinned | None] = field(default_factory=dict)
     # All tables and views that the statement reads, those behind views among them, once scans could be narrowed.
     names: frozenset[TableName] = frozenset()

@@ -55,7 +55,7 @@ class ViewText:
 
 
 class Behind(Protocol):
-    """What stands behind a view whose text was followed. See `rewriter.views`."""
+    """What stands behind a view whose text was followed. See `rewriter.planning.views`."""
 
     @property
     def small_side_refusal(self) -> SkipReason | None:

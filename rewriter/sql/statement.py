@@ -65,7 +65,7 @@ class Statement:
     text: str
     tree: exp.Expr
     tokens: tuple[Token, ...]
-    # The client's own text, where this one names snapshots beside it (`rewriter.versions`).
+    # The client's own text, where this one names snapshots beside it (`rewriter.planning.snapshot_pins`).
     written: str | None = None
 
     @property

@@ -289,7 +289,7 @@ _KEYS = (
 _VIEWS = (
     Mutation(
         "a view that is not the same each time stays out of key queries",
-        answers("rewriter.views.view_refusal", answer=None),
+        answers("rewriter.planning.views.view_refusal", answer=None),
         _golden("views: chance in a view"),
     ),
     Mutation(
@@ -366,7 +366,7 @@ _STRICT = (
     ),
     Mutation(
         "what cannot carry a check is left alone",
-        answers("rewriter.scans.can_be_checked", answer=True),
+        answers("rewriter.planning.scans.can_be_checked", answer=True),
         f"{_STRICT_TESTS}what_cannot_be_checked_or_run_again_is_left_alone",
     ),
     Mutation(
@@ -394,7 +394,7 @@ _METASTORE = (
     ),
     Mutation(
         "nor is what Spark infers for such a column of another table",
-        becomes("rewriter.views.Seen.partition_columns", frozenset()),
+        becomes("rewriter.planning.views.Seen.partition_columns", frozenset()),
         _taken("metastore: another table's column of such a name, for which Spark infers the same"),
     ),
     Mutation(
@@ -428,17 +428,17 @@ _VERSIONS = (
     ),
     Mutation(
         "a table is read at a snapshot wherever the statement names it, or nowhere",
-        answers("rewriter.versions._mentions", answer=()),
+        answers("rewriter.planning.snapshot_pins._mentions", answer=()),
         f"{_VERSION_TESTS}a_table_that_keys_are_read_from_is_pinned_wherever_the_statement_reads_it_or_nowhere",
     ),
     Mutation(
         "a text with versions is proven",
-        answers("rewriter.versions._is_original_pinned", answer=True),
+        answers("rewriter.planning.snapshot_pins._is_original_pinned", answer=True),
         f"{_VERSION_TESTS}a_version_that_would_run_into_the_alias_is_not_taken",
     ),
     Mutation(
         "a fact that carries no check is narrowed by keys of snapshots alone",
-        answers("rewriter.scans.can_be_checked", answer=True),
+        answers("rewriter.planning.scans.can_be_checked", answer=True),
         f"{_VERSION_TESTS}strict_a_fact_that_carries_no_check_is_narrowed_by_keys_of_snapshots_alone",
     ),
 )
@@ -516,7 +516,7 @@ _FILES = (
 _ICEBERG = (
     Mutation(
         "a hidden column of Iceberg's keeps its table in view",
-        answers("rewriter.scans._hides_metadata", answer=False),
+        answers("rewriter.planning.scans._hides_metadata", answer=False),
         f"{_ICEBERG_REFUSED}[iceberg/iceberg: a hidden column that would be found further out]",
     ),
     Mutation(
@@ -541,7 +541,7 @@ _ICEBERG = (
     ),
     Mutation(
         "of a view no more is said than of the tables behind it",
-        answers("rewriter.views._is_iceberg", answer=True),
+        answers("rewriter.planning.views._is_iceberg", answer=True),
         "rewriter/test_iceberg.py::test_a_view_of_which_one_branch_is_no_iceberg_table_is_left_alone",
     ),
 )
@@ -564,7 +564,7 @@ _TASKS = (
     ),
     Mutation(
         "what a view shows of tasks is shown by the statement",
-        becomes("rewriter.views.Seen.queries", value=()),
+        becomes("rewriter.planning.views.Seen.queries", value=()),
         f"{_REFUSED}[tasks: numbers of rows in a view]",
     ),
 )
