@@ -9,8 +9,8 @@ from pipeline.load import Load
 from pipeline.load import load as load_table
 from pipeline.skew import Skew
 from pipeline.source import PATH_FORMATS, Source
-from pipeline.spark import spark_session, to_stderr
-from pipeline.tables import NATIVE_FORMATS
+from pipeline.spark.session import spark_session, to_stderr
+from pipeline.tables.table import NATIVE_FORMATS
 
 
 @click.group()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import click
 from pyspark.errors import PySparkException
 
-from pipeline.errors import PipelineError
+from pipeline.spark.errors import PipelineError
 
 _SIZE = re.compile(r"(\d+)([kmg]?)", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}

@@ -12,7 +12,7 @@ from pipeline.command import column_names, sentences_for_errors, setting, size_b
 from pipeline.compaction import Compacted, Compaction, compact, plan_compaction
 from pipeline.compaction_plan import Limits, PartitionPlan
 from pipeline.iceberg import IcebergCompaction, iceberg_catalog
-from pipeline.spark import spark_session, to_stderr
+from pipeline.spark.session import spark_session, to_stderr
 
 # Of a dry run: the ones that gain most come first.
 PLANS_SHOWN_MAX = 100

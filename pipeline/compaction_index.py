@@ -13,8 +13,8 @@ from pipeline.index_rows import IndexedFile, LacksEntry, as_frame
 from pipeline.index_table import known_rows, replace_rows
 from pipeline.known_files import indexed_file
 from pipeline.source_table import source_table
-from pipeline.spark import Progress
-from pipeline.tables import Table
+from pipeline.spark.session import Progress
+from pipeline.tables.table import Table
 
 # One statement asks for so many files by name.
 NAMES_PER_STATEMENT = 1_000

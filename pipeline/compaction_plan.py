@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pipeline.storage import StoredFile
+from pipeline.tables.storage import StoredFile
 
 # A file of this share of the target is as good as one of the target: to write it again saves next to nothing.
 SMALL_SHARE = 0.75

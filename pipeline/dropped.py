@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.errors import PipelineError
 from pipeline.exchange import bring_home, settle_files
 from pipeline.exchange_record import COMING_HOME, LEFT, OVER, Exchange, advance
 from pipeline.places import Locations, Rows, foreign_files, rows_placed
-from pipeline.spark import Progress
-from pipeline.storage import Storage
+from pipeline.spark.errors import PipelineError
+from pipeline.spark.session import Progress
+from pipeline.tables.storage import Storage
 
 
 def was_made_anew(storage: Storage, locations: Locations, exchange: Exchange) -> bool:

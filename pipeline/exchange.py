@@ -27,7 +27,7 @@ from pipeline.places import (
     rows_placed,
 )
 from pipeline.replaced_rows import give_way, put_back, unclear
-from pipeline.storage import Storage, StoredFile
+from pipeline.tables.storage import Storage, StoredFile
 
 # While files arrive faster than they are copied there is no moment to switch.
 ARRIVALS_MAX = 5

@@ -7,9 +7,8 @@ import re
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
-from pipeline.storage import Storage, StoredFile
-
-PLACES = ".starpruner-compacted"
+from pipeline.tables.reserved_paths import PLACES
+from pipeline.tables.storage import Storage, StoredFile
 
 # At the second place; on its way home, where files come and go; home again, with the second place kept for a
 # while; and done, so that what is left can be deleted.

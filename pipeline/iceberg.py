@@ -12,8 +12,8 @@ from pyspark.sql import functions as f
 
 from pipeline.compaction import Compaction
 from pipeline.compaction_plan import SMALL_SHARE
-from pipeline.errors import PipelineError
-from pipeline.spark import Progress
+from pipeline.spark.errors import PipelineError
+from pipeline.spark.session import Progress
 from rewriter.domains.literals import literal
 from rewriter.vocabulary.identifiers import quoted
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from pipeline.errors import PipelineError
 from pipeline.footers import FooterReader
 from pipeline.index_rows import ColumnBounds, IndexedFile, as_frame
 from pipeline.index_table import create_if_needed, replace_rows
@@ -21,7 +20,8 @@ from pipeline.known_files import KnownFiles, known_files
 from pipeline.listing import other_than
 from pipeline.reading import Reader
 from pipeline.source_table import SourceTable, source_table
-from pipeline.spark import Progress
+from pipeline.spark.errors import PipelineError
+from pipeline.spark.session import Progress
 
 # Of one table: the proxy takes no more either. Their names make a statement of some 40 MB.
 FILES_MAX = 200_000

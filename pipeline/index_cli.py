@@ -6,7 +6,7 @@ import click
 
 from pipeline.command import sentences_for_errors, setting
 from pipeline.index import index_files
-from pipeline.spark import spark_session, to_stderr
+from pipeline.spark.session import spark_session, to_stderr
 
 
 @click.command()

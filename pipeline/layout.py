@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
 from pyspark.sql.window import Window
 
-from pipeline.errors import PipelineError
 from pipeline.skew import GROUP, group_columns
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.row_hash import hashable
 from rewriter.vocabulary.identifiers import quoted
 
 # Each file is a task of Spark's, whose driver keeps the state of all, and a row of two broadcast tables.
@@ -28,8 +27,6 @@ FILES_MAX = 50_000
 FILL = 0.8
 # So many more ints than numbers that one number in a thousand million runs stays without an int.
 _SPARE = 20
-
-_UNHASHED = re.compile(r"map<|variant")
 
 _FIRST = f"{GROUP}_first"
 _FILES = f"{GROUP}_files"
@@ -88,12 +85,6 @@ def spread(spark: SparkSession, rows: DataFrame, layout: Layout, columns: Sequen
 def _row_hash(rows: DataFrame, columns: Sequence[str]) -> Column:
     """Another hash than the one that sends rows to tasks."""
     return f.xxhash64(*hashable(rows.select(*(f.col(quoted(name)) for name in columns)).schema))
-
-
-def hashable(schema: StructType) -> list[Column]:
-    """The columns that can be hashed: Spark refuses what has one value in several forms, as the order in a map."""
-    types = {field.name: field.dataType.simpleString() for field in schema.fields}
-    return [f.col(quoted(name)) for name, type_name in types.items() if not _UNHASHED.search(type_name)]
 
 
 def _tasks(spark: SparkSession, files: int) -> DataFrame:

@@ -15,17 +15,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as f
 
-from pipeline.errors import PipelineError
 from pipeline.index_rows import IndexedFile, as_frame
 from pipeline.index_table import create_if_needed, replace_rows
 from pipeline.layout import lay_out, spread
-from pipeline.publish import Publication
 from pipeline.skew import Skew, check_given, labelled, skewed_values
 from pipeline.source import Source, check_fits, create_table, fitted, read, skewed_columns
-from pipeline.spark import Progress
+from pipeline.spark.errors import PipelineError
+from pipeline.spark.session import Progress
 from pipeline.staged import StagedFile, inspect, rows_of
-from pipeline.storage import Storage
-from pipeline.tables import Table, find_table
+from pipeline.tables.publish import Publication
+from pipeline.tables.storage import Storage
+from pipeline.tables.table import Table, find_table
 from pipeline.workspace import Workspace, at_work
 
 # Written once to see how many bytes a row takes in the table's format and compression.

@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
-from pipeline.errors import PipelineError
-from pipeline.layout import hashable
-from pipeline.storage import Storage
-from pipeline.tables import Table
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.row_hash import hashable
+from pipeline.tables.storage import Storage
+from pipeline.tables.table import Table
 from rewriter.vocabulary.identifiers import quoted
 
 # One statement writes so many files: its plan has a scan for each.

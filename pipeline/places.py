@@ -7,7 +7,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from pipeline.exchange_record import Exchange
-from pipeline.storage import Storage, StoredFile
+from pipeline.tables.storage import Storage, StoredFile
 
 # Seconds since 1970.
 Clock = Callable[[], float]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pipeline.errors import PipelineError
 from pipeline.index_rows import ColumnBounds, IndexedFile
 from pipeline.listing import only, profiles
 from pipeline.source_table import SourceTable
+from pipeline.spark.errors import PipelineError
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.errors import PipelineError
 from pipeline.exchange_record import AWAY, LEFT, Exchange, advance
 from pipeline.places import Clock, Locations, foreign_files, late_files
-from pipeline.storage import Storage
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.storage import Storage
 
 
 def give_way(storage: Storage, locations: Locations, exchange: Exchange) -> Exchange:

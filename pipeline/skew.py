@@ -16,8 +16,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
-from pipeline.errors import PipelineError
-from pipeline.tables import Table
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.table import Table
 from rewriter.domains.literals import Key, UnreadableKeyError, literal
 from rewriter.vocabulary.identifiers import quoted
 

@@ -12,12 +12,12 @@ from pyspark.sql import functions as f
 
 from pipeline.compaction_index import KnownSkew
 from pipeline.compaction_plan import SMALL_SHARE, Candidate, Kind, Limits, PartitionPlan, plan_partition
-from pipeline.errors import PipelineError
 from pipeline.merging import Merger, codec_of
-from pipeline.partitions import Locations, partition_values
-from pipeline.spark import Progress
-from pipeline.storage import Storage, StoredFile
-from pipeline.tables import Table
+from pipeline.spark.errors import PipelineError
+from pipeline.spark.session import Progress
+from pipeline.tables.partitions import Locations, partition_values
+from pipeline.tables.storage import Storage, StoredFile
+from pipeline.tables.table import Table
 from rewriter.files.file_facts import file_identity
 from rewriter.vocabulary.identifiers import quoted
 

@@ -10,8 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from pipeline.errors import PipelineError
-from pipeline.tables import Table, find_table
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.table import Table, find_table
 from rewriter.domains.literals import is_key_type
 from rewriter.vocabulary.identifiers import quoted
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pipeline.errors import PipelineError
-from pipeline.tables import find_table
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.table import find_table
 from rewriter.domains.literals import is_key_type
 
 

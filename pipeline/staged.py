@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
-from pipeline.errors import PipelineError
 from pipeline.index_rows import ColumnBounds, LacksEntry, bounds
 from pipeline.skew import IS_SKEWED, labelled
-from pipeline.tables import Table
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.table import Table
 from rewriter.domains.literals import is_key_type
 from rewriter.vocabulary.identifiers import quoted
 

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from pipeline import partitions
-from pipeline.errors import PipelineError
 from pipeline.journeys import Journeys
-from pipeline.lock import locked
-from pipeline.publish import COMMITTED, WORK, Publication, publish, recover, staging
-from pipeline.spark import Progress
-from pipeline.storage import Storage
-from pipeline.tables import Table
+from pipeline.spark.errors import PipelineError
+from pipeline.spark.session import Progress
+from pipeline.tables import partitions
+from pipeline.tables.lock import locked
+from pipeline.tables.publish import COMMITTED, Publication, publish, recover, staging
+from pipeline.tables.reserved_paths import WORK
+from pipeline.tables.storage import Storage
+from pipeline.tables.table import Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from pipeline.exchange import go_away
-from pipeline.exchange_record import PLACES, Exchange
+from pipeline.exchange_record import Exchange
 from pipeline.journeys import Journeys
-from pipeline.storage import Storage, StoredFile
+from pipeline.tables.reserved_paths import PLACES
+from pipeline.tables.storage import Storage, StoredFile
 
 HOME = "ds=a"
 PREPARED = ".starpruner/1/prepared"

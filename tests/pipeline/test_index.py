@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pipeline.index
-from pipeline.errors import PipelineError
 from pipeline.index import IndexReport, index_files
 from pipeline.index_rows import ColumnBounds, IndexedFile, LacksEntry, as_frame
 from pipeline.index_table import known_rows, replace_rows
 from pipeline.listing import comparable_path
+from pipeline.spark.errors import PipelineError
 
 NUMBERS = count()
 

@@ -8,14 +8,14 @@ import pytest
 from loaded_tables import FOUND, TWO_DAYS, answers, held, load_query, quietly
 from pyspark.sql import SparkSession
 
-from pipeline.errors import PipelineError
 from pipeline.index_table import known_rows
 from pipeline.load import Load, load
-from pipeline.publish import LOCK
 from pipeline.skew import Skew
 from pipeline.source import Source
-from pipeline.storage import Storage
-from pipeline.tables import find_table
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.reserved_paths import LOCK
+from pipeline.tables.storage import Storage
+from pipeline.tables.table import find_table
 
 
 @pytest.fixture(scope="module")

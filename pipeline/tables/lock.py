@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from pipeline.errors import PipelineError
-from pipeline.publish import LOCK
-from pipeline.storage import Storage
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.reserved_paths import LOCK
+from pipeline.tables.storage import Storage
 
 # Who found the same holder gone has written its own name by then, if it was not stopped in between.
 TAKE_OVER_S = 2.0

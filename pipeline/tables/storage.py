@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pipeline.entries import Entry, entries
-from pipeline.errors import PipelineError
-from pipeline.java import jvm, jvm_session
+from pipeline.spark.errors import PipelineError
+from pipeline.spark.java import jvm, jvm_session
+from pipeline.tables.directory import Entry, entries
 
 # What `hdfs dfs -put` is still writing; Spark does not read it either.
 _UNFINISHED = "._COPYING_"

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pipeline.java import list_of, texts
+from pipeline.spark.java import list_of, texts
 
 # As `org.apache.hadoop.fs.FileStatus.toString` has said it since Hadoop 3.0. A name may hold any of these words,
 # so the last ones count.

@@ -10,11 +10,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pipeline.errors import PipelineError
-from pipeline.java import jvm, jvm_session
-from pipeline.listed_partitions import listed_partitions
-from pipeline.storage import Storage
-from pipeline.tables import Table, identifier
+from pipeline.spark.errors import PipelineError
+from pipeline.spark.java import jvm, jvm_session
+from pipeline.tables.listed_partitions import listed_partitions
+from pipeline.tables.storage import Storage
+from pipeline.tables.table import Table, identifier
 from rewriter.vocabulary.identifiers import quoted
 
 # How Spark writes a null, and an empty string, as the name of a directory.

@@ -19,12 +19,11 @@ import posixpath
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
-from pipeline.storage import Storage
+from pipeline.tables.reserved_paths import LOCK, WORK
+from pipeline.tables.storage import Storage
 
-WORK = ".starpruner"
 JOURNAL = f"{WORK}/journal.json"
 COMMITTED = f"{WORK}/committed.json"
-LOCK = f"{WORK}/lock"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from typing import Any
 from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
-from pipeline.errors import PipelineError
-from pipeline.exchange_record import PLACES
-from pipeline.java import jvm, jvm_session
+from pipeline.spark.errors import PipelineError
+from pipeline.spark.java import jvm, jvm_session
+from pipeline.tables.reserved_paths import PLACES
 from rewriter.vocabulary.identifiers import quoted
 
 # The formats whose files Spark itself reads and writes, and that hold every value exactly.

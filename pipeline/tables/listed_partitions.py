@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pipeline.java import jvm, texts
+from pipeline.spark.java import jvm, texts
 
 # What Spark writes as it is in the name of a directory.
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
