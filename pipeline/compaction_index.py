@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from pipeline.index import IndexReport, index_files
-from pipeline.index_rows import IndexedFile, LacksEntry, as_frame
-from pipeline.index_table import known_rows, replace_rows
-from pipeline.known_files import indexed_file
-from pipeline.source_table import source_table
+from pipeline.index.build import IndexReport, index_files
+from pipeline.index.index_table import known_rows, replace_rows
+from pipeline.index.indexed_table import source_table
+from pipeline.index.known_files import indexed_file
+from pipeline.index.rows import IndexedFile, LacksEntry, as_frame
 from pipeline.spark.session import Progress
 from pipeline.tables.table import Table
 

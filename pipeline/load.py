@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as f
 
-from pipeline.index_rows import IndexedFile, as_frame
-from pipeline.index_table import create_if_needed, replace_rows
+from pipeline.index.index_table import create_if_needed, replace_rows
+from pipeline.index.rows import IndexedFile, as_frame
 from pipeline.layout import lay_out, spread
 from pipeline.skew import Skew, check_given, labelled, skewed_values
 from pipeline.source import Source, check_fits, create_table, fitted, read, skewed_columns

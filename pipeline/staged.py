@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
-from pipeline.index_rows import ColumnBounds, LacksEntry, bounds
+from pipeline.index.rows import ColumnBounds, LacksEntry, bounds
 from pipeline.skew import IS_SKEWED, labelled
 from pipeline.spark.errors import PipelineError
 from pipeline.tables.table import Table

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.compaction import Compacted, Compaction, compact, plan_compaction
 from pipeline.compaction_plan import Limits
-from pipeline.index_table import known_rows
+from pipeline.index.index_table import known_rows
 from pipeline.spark.errors import PipelineError
 from pipeline.tables.storage import Storage
 

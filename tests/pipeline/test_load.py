@@ -8,7 +8,7 @@ import pytest
 from loaded_tables import FOUND, TWO_DAYS, answers, held, load_query, quietly
 from pyspark.sql import SparkSession
 
-from pipeline.index_table import known_rows
+from pipeline.index.index_table import known_rows
 from pipeline.load import Load, load
 from pipeline.skew import Skew
 from pipeline.source import Source

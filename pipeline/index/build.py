@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from pipeline.footers import FooterReader
-from pipeline.index_rows import ColumnBounds, IndexedFile, as_frame
-from pipeline.index_table import create_if_needed, replace_rows
-from pipeline.known_files import KnownFiles, known_files
-from pipeline.listing import other_than
-from pipeline.reading import Reader
-from pipeline.source_table import SourceTable, source_table
+from pipeline.index.file_listing import other_than
+from pipeline.index.footers import FooterReader
+from pipeline.index.index_table import create_if_needed, replace_rows
+from pipeline.index.indexed_table import SourceTable, source_table
+from pipeline.index.known_files import KnownFiles, known_files
+from pipeline.index.rows import ColumnBounds, IndexedFile, as_frame
+from pipeline.index.scan_bounds import Reader
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
 

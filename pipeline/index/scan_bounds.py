@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pipeline.index_rows import ColumnBounds, IndexedFile
-from pipeline.listing import only, profiles
-from pipeline.source_table import SourceTable
+from pipeline.index.file_listing import only, profiles
+from pipeline.index.indexed_table import SourceTable
+from pipeline.index.rows import ColumnBounds, IndexedFile
 from pipeline.spark.errors import PipelineError
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as f
 
-from pipeline.index_rows import ColumnBounds, IndexedFile, LacksEntry
-from pipeline.index_table import known_rows
-from pipeline.listing import comparable_path, current_paths
-from pipeline.source_table import SourceTable
+from pipeline.index.file_listing import comparable_path, current_paths
+from pipeline.index.index_table import known_rows
+from pipeline.index.indexed_table import SourceTable
+from pipeline.index.rows import ColumnBounds, IndexedFile, LacksEntry
 from rewriter.files.file_facts import file_identity
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from pipeline.index_rows import INDEX_COLUMNS
+from pipeline.index.rows import INDEX_COLUMNS
 from rewriter.domains.literals import literal
 
 # Dynamic: replaces only the partitions that the rows belong to, once all of them are written.
@@ -37,7 +37,7 @@ def replace_rows(
 ) -> None:
     """Takes out the rows of the removed paths, and puts in new ones, in place of older ones of the same paths.
 
-    `added` has the columns of the index but `table_name`; `index_rows.as_frame` makes such a frame.
+    `added` has the columns of the index but `table_name`; `rows.as_frame` makes such a frame.
     """
     gone = spark.createDataFrame([(path,) for path in removed], "path STRING").union(added.select("path"))
     kept = known_rows(spark, index, table_name).join(f.broadcast(gone), "path", "left_anti")

@@ -17,11 +17,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pipeline.index_rows import ColumnBounds, IndexedFile
-from pipeline.listing import certain_bounds
-from pipeline.orc_bounds import OrcFooter
-from pipeline.parquet_bounds import ParquetFooter
-from pipeline.source_table import SourceTable
+from pipeline.index.file_listing import certain_bounds
+from pipeline.index.indexed_table import SourceTable
+from pipeline.index.orc_bounds import OrcFooter
+from pipeline.index.parquet_bounds import ParquetFooter
+from pipeline.index.rows import ColumnBounds, IndexedFile
 
 # Threads that wait for storage. Each call into the JVM holds Python's lock only while it is written and read.
 FOOTERS_AT_ONCE = 8

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from pyspark.sql import Row, SparkSession
 
-from pipeline.index_rows import ColumnBounds, IndexedFile, bounds
-from pipeline.source_table import SourceTable
+from pipeline.index.indexed_table import SourceTable
+from pipeline.index.rows import ColumnBounds, IndexedFile, bounds
 from rewriter.domains.literals import literal
 from rewriter.files.file_hint import FILE_IDENTITY, FILE_SIZE, FILE_TIME
 from rewriter.vocabulary.identifiers import quoted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.parquet_bounds import ABSENT, KnownBounds, date_text
+from pipeline.index.parquet_bounds import ABSENT, KnownBounds, date_text
 
 # ORC's own writer in Java since 2017. Earlier ones have had wrong statistics of strings (HIVE-8732), and the
 # others number their versions by themselves; Spark reads what they wrote.
