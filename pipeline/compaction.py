@@ -13,16 +13,16 @@ from pyspark.sql import SparkSession
 from pipeline.compaction_batches import batches, statements
 from pipeline.compaction_index import KnownSkew, Merged, update_index
 from pipeline.compaction_plan import Limits, PartitionPlan
-from pipeline.exchange import go_away
-from pipeline.exchange_record import Exchange
 from pipeline.merging import Group, Merger
 from pipeline.small_files import SmallFiles, sorted_by
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
+from pipeline.swap.record import Exchange
+from pipeline.swap.swap import go_away
+from pipeline.swap.workspace import Workspace, at_work
 from pipeline.tables.partitions import Locations
 from pipeline.tables.storage import Storage
 from pipeline.tables.table import Table, find_table
-from pipeline.workspace import Workspace, at_work
 
 # Between two looks at the partitions that are away: so many times as long as the look took.
 _REST = 5

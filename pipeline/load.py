@@ -23,10 +23,10 @@ from pipeline.source import Source, check_fits, create_table, fitted, read, skew
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
 from pipeline.staged import StagedFile, inspect, rows_of
+from pipeline.swap.workspace import Workspace, at_work
 from pipeline.tables.publish import Publication
 from pipeline.tables.storage import Storage
 from pipeline.tables.table import Table, find_table
-from pipeline.workspace import Workspace, at_work
 
 # Written once to see how many bytes a row takes in the table's format and compression.
 PROBE_ROWS = 100_000

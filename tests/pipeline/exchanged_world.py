@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from pipeline.exchange import go_away
-from pipeline.exchange_record import Exchange
-from pipeline.journeys import Journeys
+from pipeline.swap.record import Exchange
+from pipeline.swap.recovery import Journeys
+from pipeline.swap.swap import go_away
 from pipeline.tables.reserved_paths import PLACES
 from pipeline.tables.storage import Storage, StoredFile
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from exchanged_world import BEFORE, GRACE_S, HOME, SMALL, WAITING, Disk, World, away, changes
 
-from pipeline.exchange_record import exchanges, write_record
 from pipeline.spark.errors import PipelineError
+from pipeline.swap.record import exchanges, write_record
 from pipeline.tables.reserved_paths import PLACES
 from pipeline.tables.storage import StoredFile
 

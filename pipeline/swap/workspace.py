@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from pipeline.journeys import Journeys
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
+from pipeline.swap.recovery import Journeys
 from pipeline.tables import partitions
 from pipeline.tables.lock import locked
 from pipeline.tables.publish import COMMITTED, Publication, publish, recover, staging

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.exchange_record import AWAY, LEFT, Exchange, advance
-from pipeline.places import Clock, Locations, foreign_files, late_files
 from pipeline.spark.errors import PipelineError
+from pipeline.swap.locations import Clock, Locations, foreign_files, late_files
+from pipeline.swap.record import AWAY, LEFT, Exchange, advance
 from pipeline.tables.storage import Storage
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Protocol
 
-from pipeline.exchange_record import Exchange
+from pipeline.swap.record import Exchange
 from pipeline.tables.storage import Storage, StoredFile
 
 # Seconds since 1970.

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipeline.dropped import abandon, discard, was_made_anew
-from pipeline.exchange import arrive, bring_home, carry_late_files, come_home
-from pipeline.exchange_record import AWAY, COMING_HOME, LEFT, OVER, Exchange, advance, exchanges
-from pipeline.places import Clock, Locations, Rows, foreign_files, rows_placed
-from pipeline.replaced_rows import give_way, stay_home
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
+from pipeline.swap.dropped import abandon, discard, was_made_anew
+from pipeline.swap.locations import Clock, Locations, Rows, foreign_files, rows_placed
+from pipeline.swap.overwritten import give_way, stay_home
+from pipeline.swap.record import AWAY, COMING_HOME, LEFT, OVER, Exchange, advance, exchanges
+from pipeline.swap.swap import arrive, bring_home, carry_late_files, come_home
 from pipeline.tables.storage import Storage
 
 # How soon rows are seen that a statement appends to the place it read of before the partition went away.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.exchange import bring_home, settle_files
-from pipeline.exchange_record import COMING_HOME, LEFT, OVER, Exchange, advance
-from pipeline.places import Locations, Rows, foreign_files, rows_placed
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
+from pipeline.swap.locations import Locations, Rows, foreign_files, rows_placed
+from pipeline.swap.record import COMING_HOME, LEFT, OVER, Exchange, advance
+from pipeline.swap.swap import bring_home, settle_files
 from pipeline.tables.storage import Storage
 
 

@@ -16,17 +16,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.exchange_record import AWAY, COMING_HOME, LEFT, Exchange, advance, write_record
-from pipeline.places import (
-    Clock,
-    Locations,
-    Rows,
-    foreign_files,
-    is_undisturbed,
-    late_files,
-    rows_placed,
-)
-from pipeline.replaced_rows import give_way, put_back, unclear
+from pipeline.swap.locations import Clock, Locations, Rows, foreign_files, is_undisturbed, late_files, rows_placed
+from pipeline.swap.overwritten import give_way, put_back, unclear
+from pipeline.swap.record import AWAY, COMING_HOME, LEFT, Exchange, advance, write_record
 from pipeline.tables.storage import Storage, StoredFile
 
 # While files arrive faster than they are copied there is no moment to switch.
