@@ -5,10 +5,10 @@ import click
 from pipeline.command import column_names, sentences_for_errors, setting, size_bytes
 from pipeline.compaction_cli import compact_command
 from pipeline.index_cli import index as index_command
-from pipeline.load import Load
-from pipeline.load import load as load_table
-from pipeline.skew import Skew
-from pipeline.source import PATH_FORMATS, Source
+from pipeline.load.load import Load
+from pipeline.load.load import load as load_table
+from pipeline.load.skew import Skew
+from pipeline.load.source import PATH_FORMATS, Source
 from pipeline.spark.session import spark_session, to_stderr
 from pipeline.tables.table import NATIVE_FORMATS
 

@@ -6,9 +6,9 @@ from pyspark.sql import SparkSession
 
 from pipeline.cli import pipeline
 from pipeline.command import size_bytes
-from pipeline.load import Load, load
-from pipeline.skew import Skew
-from pipeline.source import Source
+from pipeline.load.load import Load, load
+from pipeline.load.skew import Skew
+from pipeline.load.source import Source
 from pipeline.spark.errors import PipelineError
 
 ROWS = """

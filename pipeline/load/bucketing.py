@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
-from pipeline.skew import GROUP, group_columns
+from pipeline.load.skew import GROUP, group_columns
 from pipeline.spark.errors import PipelineError
 from pipeline.tables.row_hash import hashable
 from rewriter.vocabulary.identifiers import quoted

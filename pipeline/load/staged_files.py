@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from pipeline.index.rows import ColumnBounds, LacksEntry, bounds
-from pipeline.skew import IS_SKEWED, labelled
+from pipeline.load.skew import IS_SKEWED, labelled
 from pipeline.spark.errors import PipelineError
 from pipeline.tables.table import Table
 from rewriter.domains.literals import is_key_type

@@ -17,12 +17,12 @@ from pyspark.sql import functions as f
 
 from pipeline.index.index_table import create_if_needed, replace_rows
 from pipeline.index.rows import IndexedFile, as_frame
-from pipeline.layout import lay_out, spread
-from pipeline.skew import Skew, check_given, labelled, skewed_values
-from pipeline.source import Source, check_fits, create_table, fitted, read, skewed_columns
+from pipeline.load.bucketing import lay_out, spread
+from pipeline.load.skew import Skew, check_given, labelled, skewed_values
+from pipeline.load.source import Source, check_fits, create_table, fitted, read, skewed_columns
+from pipeline.load.staged_files import StagedFile, inspect, rows_of
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
-from pipeline.staged import StagedFile, inspect, rows_of
 from pipeline.swap.workspace import Workspace, at_work
 from pipeline.tables.publish import Publication
 from pipeline.tables.storage import Storage
