@@ -9,9 +9,9 @@ from click.core import ParameterSource
 from pyspark.sql import SparkSession
 
 from pipeline.command import column_names, sentences_for_errors, setting, size_bytes
-from pipeline.compaction import Compacted, Compaction, compact, plan_compaction
-from pipeline.compaction_plan import Limits, PartitionPlan
-from pipeline.iceberg import IcebergCompaction, iceberg_catalog
+from pipeline.compaction.compaction import Compacted, Compaction, compact, plan_compaction
+from pipeline.compaction.iceberg import IcebergCompaction, iceberg_catalog
+from pipeline.compaction.plan import Limits, PartitionPlan
 from pipeline.spark.session import spark_session, to_stderr
 
 # Of a dry run: the ones that gain most come first.

@@ -13,8 +13,8 @@ import pytest
 from loaded_tables import answers, quietly
 from pyspark.sql import SparkSession
 
-from pipeline.compaction import Compaction, compact
-from pipeline.compaction_plan import Limits
+from pipeline.compaction.compaction import Compaction, compact
+from pipeline.compaction.plan import Limits
 from pipeline.spark.errors import PipelineError
 from pipeline.tables.partitions import Locations
 from pipeline.tables.reserved_paths import PLACES

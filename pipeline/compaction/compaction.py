@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pipeline.compaction_batches import batches, statements
-from pipeline.compaction_index import KnownSkew, Merged, update_index
-from pipeline.compaction_plan import Limits, PartitionPlan
-from pipeline.merging import Group, Merger
-from pipeline.small_files import SmallFiles, sorted_by
+from pipeline.compaction.index_update import KnownSkew, Merged, update_index
+from pipeline.compaction.merge_files import Group, Merger
+from pipeline.compaction.plan import Limits, PartitionPlan, batches, statements
+from pipeline.compaction.small_files import SmallFiles, sorted_by
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
 from pipeline.swap.record import Exchange

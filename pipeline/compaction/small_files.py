@@ -10,9 +10,9 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from pipeline.compaction_index import KnownSkew
-from pipeline.compaction_plan import SMALL_SHARE, Candidate, Kind, Limits, PartitionPlan, plan_partition
-from pipeline.merging import Merger, codec_of
+from pipeline.compaction.index_update import KnownSkew
+from pipeline.compaction.merge_files import Merger, codec_of
+from pipeline.compaction.plan import SMALL_SHARE, Candidate, Kind, Limits, PartitionPlan, plan_partition
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
 from pipeline.tables.partitions import Locations, partition_values

@@ -10,8 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
-from pipeline.compaction import Compaction
-from pipeline.compaction_plan import SMALL_SHARE
+from pipeline.compaction.compaction import Compaction
+from pipeline.compaction.plan import SMALL_SHARE
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
 from rewriter.domains.literals import literal
