@@ -106,9 +106,7 @@ ORDER = {
         "swap",
         "load",
         "compaction",
-        "command",
-        "index_cli",
-        "compaction_cli",
+        "commands",
         "cli",
     ),
 }

@@ -5,7 +5,7 @@ from loaded_tables import answers, quietly
 from pyspark.sql import SparkSession
 
 from pipeline.cli import pipeline
-from pipeline.command import size_bytes
+from pipeline.commands.options import size_bytes
 from pipeline.load.load import Load, load
 from pipeline.load.skew import Skew
 from pipeline.load.source import Source

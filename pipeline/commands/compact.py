@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 from pyspark.sql import SparkSession
 
-from pipeline.command import column_names, sentences_for_errors, setting, size_bytes
+from pipeline.commands.options import column_names, sentences_for_errors, setting, size_bytes
 from pipeline.compaction.compaction import Compacted, Compaction, compact, plan_compaction
 from pipeline.compaction.iceberg import IcebergCompaction, iceberg_catalog
 from pipeline.compaction.plan import Limits, PartitionPlan

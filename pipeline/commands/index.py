@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pipeline.command import sentences_for_errors, setting
+from pipeline.commands.options import sentences_for_errors, setting
 from pipeline.index.build import index_files
 from pipeline.spark.session import spark_session, to_stderr
 
