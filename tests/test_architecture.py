@@ -83,7 +83,7 @@ LOCKED = {
 }
 
 # Lower packages first: a module imports of its own tree only packages that stand before its own, and its own one.
-# `plan` and `rewrite` are modules by themselves, and so is `cli`.
+# `plan` and `rewrite` are modules by themselves, and so is `cli`. A package in a package has a place of its own.
 ORDER = {
     "rewriter": (
         "vocabulary",
@@ -109,7 +109,14 @@ ORDER = {
         "commands",
         "cli",
     ),
+    "proxy": (
+        "wire.thrift",
+        "wire.hs2",
+        "wire",
+    ),
 }
+# Of these not all modules have a package yet. Those that have none import whatever they need.
+UNFINISHED = {"proxy"}
 
 
 def modules(package: str) -> Iterator[tuple[str, Path]]:
@@ -166,20 +173,33 @@ def test_the_rewriter_needs_the_standard_library_and_sqlglot_alone(path: Path) -
     assert outside <= {"rewriter", "sqlglot"}
 
 
-ORDERED = [found for tree in ORDER for found in modules(tree) if found[0] != tree]
+def place_of(module: str) -> str | None:
+    """The innermost package in the order that the module stands in."""
+    tree, _, name = module.partition(".")
+    found = (place for place in ORDER[tree] if name == place or name.startswith(f"{place}."))
+    return max(found, key=len, default=None)
+
+
+ORDERED = [found for tree in ORDER for found in modules(tree) if place_of(found[0]) is not None]
 
 
 @pytest.mark.parametrize(("module", "path"), ORDERED, ids=[name for name, _ in ORDERED])
 def test_packages_import_one_way(module: str, path: Path) -> None:
-    tree, own, *_ = module.split(".")
+    tree, own = module.split(".", maxsplit=1)[0], place_of(module)
+    assert own is not None
     before = ORDER[tree][: ORDER[tree].index(own)]
-    imported = {name.removeprefix(tree).strip(".").split(".")[0] for name in imports(path) if is_in(tree, name)}
+    imported = {place_of(name) or name for name in imports(path) if is_in(tree, name)}
     assert imported <= {own, *before}, f"{module} imports {sorted(imported - {own, *before})}"
 
 
+@pytest.mark.parametrize("tree", sorted(ORDER.keys() - UNFINISHED))
+def test_every_module_has_a_place_in_the_order(tree: str) -> None:
+    assert [module for module, _ in modules(tree) if module != tree and place_of(module) is None] == []
+
+
 @pytest.mark.parametrize("tree", ORDER)
-def test_every_package_has_a_place_in_the_order(tree: str) -> None:
-    assert {module.split(".")[1] for module, _ in modules(tree) if module != tree} == set(ORDER[tree])
+def test_every_place_in_the_order_is_taken(tree: str) -> None:
+    assert {place_of(module) for module, _ in modules(tree)} - {None} == set(ORDER[tree])
 
 
 @pytest.mark.parametrize("tree", ORDER)
@@ -194,11 +214,3 @@ def test_a_package_says_in_one_line_what_it_is_for_and_holds_nothing_else(tree: 
             (sentence,) = ast.parse(path.read_text(encoding="utf-8")).body
             assert isinstance(sentence, ast.Expr), path
             assert path.read_text(encoding="utf-8").count("\n") == 1, path
-
-
-def test_the_wire_knows_nothing_of_the_proxy_around_it() -> None:
-    for _, path in modules("proxy/wire"):
-        outside = {
-            name for name in imports(path) if name.startswith("proxy") and not name.startswith("proxy.wire")
-        }
-        assert not outside, f"{path}: {outside}"

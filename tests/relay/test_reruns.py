@@ -44,8 +44,8 @@ from proxy.phases import Phase
 from proxy.relay import RERUN_WITHIN_S
 from proxy.rulings import End, Ending
 from proxy.successors import OwnSuccessors
-from proxy.wire.frames import frame
-from proxy.wire.hs2 import OperationState, encode_failure, encode_still_running
+from proxy.wire.hs2.calls import OperationState, encode_failure, encode_still_running
+from proxy.wire.thrift.frames import frame
 
 
 # Whole messages, single bytes, and something between.

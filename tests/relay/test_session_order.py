@@ -6,7 +6,7 @@ from stand_in import Peer, Rewriter, Stage, stage
 
 from proxy import session_order
 from proxy.rulings import WriteUnderWay
-from proxy.wire.hs2 import OperationState
+from proxy.wire.hs2.calls import OperationState
 
 RUNNING = OperationState.RUNNING
 FINISHED = OperationState.FINISHED

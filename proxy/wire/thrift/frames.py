@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from proxy.wire.errors import RemoteProtocolError
+from proxy.wire.thrift.errors import RemoteProtocolError
 
 HEADER = struct.Struct(">I")
 HEADER_BYTES = HEADER.size

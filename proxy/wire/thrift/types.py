@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final, TypeAlias
 
-from proxy.wire.errors import RemoteProtocolError
+from proxy.wire.thrift.errors import RemoteProtocolError
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.frames import FrameReader, frame
-from proxy.wire.kinds import Kind
-from proxy.wire.thrift import Header, read_header
-from proxy.wire.walk import Walk
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from proxy.wire.thrift.frames import FrameReader, frame
+from proxy.wire.thrift.reader import Header, read_header
+from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.types import Kind
 
 # Fields, and items of lists and maps, in one call. The settings of an OpenSession are some dozens; a message
 # made of nothing else would keep the event loop for a minute.

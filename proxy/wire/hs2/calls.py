@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final, NewType
 
-from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.kinds import Kind, MessageType
-from proxy.wire.messages import Message
-from proxy.wire.thrift import Reader
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import Reader
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
 
 SessionHandle = NewType("SessionHandle", bytes)
 OperationHandle = NewType("OperationHandle", bytes)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.hs2 import OPEN_SESSION, PROTOCOL_V10
-from proxy.wire.kinds import Kind, MessageType
-from proxy.wire.messages import Message
-from proxy.wire.thrift import Reader
-from proxy.wire.writer import Writer
+from proxy.wire.hs2.calls import OPEN_SESSION, PROTOCOL_V10
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import Reader
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
 
 # HiveAuthFactory.HS2_PROXY_USER. Over HTTP the parameter doAs says the same.
 PROXY_USER: Final = "hive.server2.proxy.user"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from proxy.wire.kinds import Kind, MessageType
+from proxy.wire.thrift.types import Kind, MessageType
 
 VERSION_1 = 0x8001_0000
 

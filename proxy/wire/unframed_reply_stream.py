@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.follow import (
+from proxy.wire.reply_stream import (
     NO_CALL,
     Follower,
     Forward,
@@ -20,10 +19,11 @@ from proxy.wire.follow import (
     ReplyEnd,
     ReplyEvent,
 )
-from proxy.wire.frames import frame
-from proxy.wire.kinds import Kind
-from proxy.wire.thrift import read_header
-from proxy.wire.walk import Walk
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.reader import read_header
+from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.types import Kind
 
 _FORWARDED: Final = frozenset({Handling.RELAY, Handling.WATCH})
 

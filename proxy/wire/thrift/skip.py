@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.kinds import FIXED_BYTES, Buffer, Kind, kind_of
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.types import FIXED_BYTES, Buffer, Kind, kind_of
 
 # What Thrift's own Java and C++ readers allow; HiveServer2's structs nest no deeper than seven.
 NESTING_MAX: Final = 64

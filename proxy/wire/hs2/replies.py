@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.hs2 import OperationHandle, OperationState, SessionHandle, expect_operation_state
-from proxy.wire.kinds import Kind, MessageType
-from proxy.wire.thrift import Header, Reader, read_header
+from proxy.wire.hs2.calls import OperationHandle, OperationState, SessionHandle, expect_operation_state
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.reader import Header, Reader, read_header
+from proxy.wire.thrift.types import Kind, MessageType
 
 
 class StatusCode(IntEnum):

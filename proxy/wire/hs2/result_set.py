@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.kinds import FIXED_BYTES, Kind
-from proxy.wire.replies import Status, read_status
-from proxy.wire.thrift import Reader
+from proxy.wire.hs2.replies import Status, read_status
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.reader import Reader
+from proxy.wire.thrift.types import FIXED_BYTES, Kind
 
 # What a column's values decode to: structurally `proxy.queries.Value`, which the wire must not import.
 Cell: TypeAlias = str | int | bool | float | bytes | None

@@ -2,7 +2,7 @@
 
 A queue of the calls made says what the next frame is. Most bytes are only counted; the few replies that
 are read are copied while they pass; replies to the proxy's own calls are taken out. For a backend that sends no
-frames, `proxy.wire.follow_plain` does the same.
+frames, `proxy.wire.unframed_reply_stream` does the same.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.frames import HEADER_BYTES, frame_length
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.frames import HEADER_BYTES, frame_length
 
 # A client that sends calls and reads no replies fills this. HiveServer2 clients wait for each reply.
 PENDING_CALLS_MAX: Final = 1024

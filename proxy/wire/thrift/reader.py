@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.kinds import FIXED_BYTES, Buffer, Kind, MessageType, kind_of
-from proxy.wire.walk import Walk
-from proxy.wire.writer import VERSION_1
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.types import FIXED_BYTES, Buffer, Kind, MessageType, kind_of
+from proxy.wire.thrift.writer import VERSION_1
 
 # The longest method name of TCLIService has 22 characters.
 METHOD_NAME_BYTES_MAX: Final = 128

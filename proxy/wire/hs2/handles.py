@@ -12,10 +12,10 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, NewType
 
-from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.kinds import Kind
-from proxy.wire.messages import Message
-from proxy.wire.thrift import Reader
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import Reader
+from proxy.wire.thrift.types import Kind
 
 # What tells a handle from all others, whoever wrote it down: the bytes that the server compares.
 HandleId = NewType("HandleId", bytes)
