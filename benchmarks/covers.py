@@ -24,13 +24,13 @@ from rich.table import Table
 from proxy.config import CatalogSection
 from proxy.store import ListKey, PartitionStore, open_store
 from rewriter import Column, KeySet, Limits
-from rewriter.costs import Costs
-from rewriter.cover import Cover
-from rewriter.keys import Key
-from rewriter.partition_predicate import Budget, render
-from rewriter.partitions import costs
-from rewriter.predicate import Restriction
-from rewriter.widen import widen
+from rewriter.domains.cover import Cover
+from rewriter.domains.gap_costs import Costs
+from rewriter.domains.literals import Key
+from rewriter.domains.widen import widen
+from rewriter.partitions.pruning import costs
+from rewriter.predicates.partitions import Budget, render
+from rewriter.predicates.predicate import Restriction
 
 Row: TypeAlias = tuple[Key, ...]
 

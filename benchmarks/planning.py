@@ -22,7 +22,7 @@ from rich.table import Table
 from tpcds import tpcds
 
 from rewriter import Catalog, KeySet, Limits, Question, SkipReason, TableFacts, TableName, apply, plan, read
-from rewriter.statement import tokenize
+from rewriter.sql.statement import tokenize
 
 T = TypeVar("T")
 

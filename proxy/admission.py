@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proxy.proxy_users import ProxyUsers
-from proxy.wire.messages import Message
-from proxy.wire.open_session import proxy_user_of, user_of, with_user
+from proxy.wire.hs2.open_session import proxy_user_of, user_of, with_user
+from proxy.wire.thrift.messages import Message
 
 
 @dataclass(frozen=True)

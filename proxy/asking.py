@@ -41,10 +41,10 @@ from rewriter import (
     pinned,
     plan,
 )
-from rewriter.costs import PartitionCosts
-from rewriter.files import FileIndex
-from rewriter.partition_index import PartitionIndex
-from rewriter.splits import Packing
+from rewriter.domains.gap_costs import PartitionCosts
+from rewriter.files.file_index import FileIndex
+from rewriter.files.splits import Packing
+from rewriter.partitions.index import PartitionIndex
 
 T = TypeVar("T")
 Queries: TypeAlias = Generator[Query, QueryResult, T]

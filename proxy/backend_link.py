@@ -10,10 +10,10 @@ from proxy.address import Address
 from proxy.dial import Dialer, UnreachableError
 from proxy.operation import Call, Reply
 from proxy.transports import Transport
-from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.follow import Forward, Handling, Lost, PendingCall, ReplyEnd
 from proxy.wire.framing import Framing
+from proxy.wire.reply_stream import Forward, Handling, Lost, PendingCall, ReplyEnd
 from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
+from proxy.wire.thrift.errors import RemoteProtocolError
 
 _READ_BYTES: Final = 64 * 1024
 

@@ -22,7 +22,7 @@ from proxy.http.link import Link, link_to
 from proxy.operation import Call, Reply
 from proxy.own_operation import OwnOperation
 from proxy.queries import Query, QueryResult
-from proxy.wire.hs2 import SessionHandle
+from proxy.wire.hs2.calls import SessionHandle
 
 # What runs keeps its own result, since nobody waits for it.
 Work: TypeAlias = Generator[Query, QueryResult, object]

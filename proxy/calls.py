@@ -13,12 +13,12 @@ from proxy.guard import Guard
 from proxy.observer import Observer, Watched
 from proxy.operation import Call
 from proxy.own_operation import OwnOperation
-from proxy.wire.follow import PENDING_CALLS_MAX, Handling, PendingCall, ReplyEnd
 from proxy.wire.framing import FRAMED, Framing
-from proxy.wire.hs2 import FETCH_RESULTS, GET_OPERATION_STATUS, GET_RESULT_SET_METADATA, asks_for_rows
-from proxy.wire.kinds import MessageType
-from proxy.wire.messages import Message
-from proxy.wire.replies import expect_reply
+from proxy.wire.hs2.calls import FETCH_RESULTS, GET_OPERATION_STATUS, GET_RESULT_SET_METADATA, asks_for_rows
+from proxy.wire.hs2.replies import expect_reply
+from proxy.wire.reply_stream import PENDING_CALLS_MAX, Handling, PendingCall, ReplyEnd
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.types import MessageType
 
 # Calls about an operation whose replies may tell of its answer.
 ASKING_CALLS: Final = frozenset({GET_OPERATION_STATUS, GET_RESULT_SET_METADATA, FETCH_RESULTS})

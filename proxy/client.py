@@ -17,8 +17,7 @@ from proxy.http.link import link_to
 from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.queries import Query, QueryResult
 from proxy.transports import UPSTREAM, Upstream
-from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.hs2 import (
+from proxy.wire.hs2.calls import (
     CLOSE_SESSION,
     OPEN_SESSION,
     PROTOCOL_V6,
@@ -26,8 +25,9 @@ from proxy.wire.hs2 import (
     encode_close_session,
     encode_open_session,
 )
-from proxy.wire.replies import decode_session_reply, expect_reply, open_reply
+from proxy.wire.hs2.replies import decode_session_reply, expect_reply, open_reply
 from proxy.wire.sasl import plain_response
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 
 __all__ = ["BackendClient", "BackendError", "Login"]
 

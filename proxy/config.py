@@ -241,7 +241,7 @@ class RewriteSection(_Section, frozen=True):
     key_cache_bytes_max: Bytes = 64 * 1024 * 1024
     # What caused a failure or a slowdown is put aside for this long, and longer if it does so again.
     quarantine_s: Seconds = 600.0
-    # Ways to narrow that are switched off, by their names (rewriter/rule.py).
+    # Ways to narrow that are switched off, by their names (rewriter/vocabulary/rule.py).
     rules_off: tuple[Rule, ...] = ()
     # Facts that are never narrowed.
     tables_off: tuple[TablePattern, ...] = ()
@@ -266,8 +266,8 @@ class RewriteSection(_Section, frozen=True):
     key_query_bytes_max: Bytes = 1024 * 1024
     # Ranges around keys that are too many to be fetched: the widest gaps between them are left out.
     key_ranges_max: Annotated[int, Meta(ge=1, le=10_000)] = 200
-    # The database behind the metastore, which bounds what it is sent of the keys (rewriter/consumers.py). The
-    # embedded Derby is the least able one, so its limits are safe for all.
+    # The database behind the metastore, which bounds what it is sent of the keys (rewriter/domains/consumers.py).
+    # The embedded Derby is the least able one, so its limits are safe for all.
     metastore: Literal["derby", "postgresql"] = "derby"
     # Text inserted for one scan: 5,000 keys of about 25 characters.
     predicate_chars_max: Count = 131_072

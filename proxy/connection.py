@@ -53,8 +53,8 @@ from proxy.sessions import Opened, Sessions
 from proxy.settings import ServerSettings
 from proxy.sockets import Side, peer_host, peer_name, prepare
 from proxy.transports import Listener
-from proxy.wire.handles import identifier_in
-from proxy.wire.hs2 import SessionHandle
+from proxy.wire.hs2.calls import SessionHandle
+from proxy.wire.hs2.handles import identifier_in
 from proxy.wire.sasl import plain_user
 
 log = logging.getLogger(__name__)

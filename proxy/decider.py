@@ -39,10 +39,10 @@ from rewriter import (
     may_have_a_join,
     read,
 )
-from rewriter.partition_index import PartitionIndex
-from rewriter.shape import shape
-from rewriter.splits import GroupLimits
-from rewriter.statement import depends_on_quoting
+from rewriter.files.splits import GroupLimits
+from rewriter.partitions.index import PartitionIndex
+from rewriter.sql.classify import depends_on_quoting
+from rewriter.sql.fingerprint import shape
 
 # The part of a call that is not the statement: a handle, settings and the fields' own bytes.
 _CALL_BYTES: Final = 1024

@@ -13,7 +13,7 @@ from proxy.drive import drive
 from proxy.queries import Query, QueryResult
 from proxy.rulings import End, Ending, Ruling
 from proxy.sessions import OpenSession, SessionPort
-from rewriter.statement import first_word
+from rewriter.sql.classify import first_word
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from proxy.snapshots import Scanned
 from proxy.timings import Timings
 from proxy.ward import PutAside
 from rewriter import Plan, Question, Rewrite, SkipReason, TableName, Unpinned
-from rewriter.partition_index import PartitionIndex
+from rewriter.partitions.index import PartitionIndex
 
 
 @dataclass(frozen=True)

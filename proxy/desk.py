@@ -15,7 +15,7 @@ from proxy.queries import Query, QueryResult
 from proxy.rulings import End, Ending, Ruling
 from proxy.session_order import until_writes_end
 from proxy.sessions import Sessions
-from proxy.wire.hs2 import SessionHandle
+from proxy.wire.hs2.calls import SessionHandle
 
 
 class Desk:

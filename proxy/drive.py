@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from proxy.operation import Call, Reply, run_query
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult
-from proxy.wire.hs2 import SessionHandle
+from proxy.wire.hs2.calls import SessionHandle
 
 # Decoding this much takes about a millisecond, the longest that the event loop should stand still.
 DECODE_INLINE_BYTES_MAX: Final = 64 * 1024

@@ -21,17 +21,14 @@ from proxy.held import passing
 from proxy.observer import Observer, Watched
 from proxy.operation import Call, Reply
 from proxy.reruns import Rerun, rerun
-from proxy.wire.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.framing import Framing
-from proxy.wire.hs2 import (
-    EXECUTE_STATEMENT,
-    OPEN_SESSION,
-)
-from proxy.wire.kinds import Kind, MessageType
-from proxy.wire.messages import CALL_VALUES_MAX, Message
-from proxy.wire.replies import expect_reply
-from proxy.wire.thrift import Header, read_header
-from proxy.wire.walk import Walk
+from proxy.wire.hs2.calls import EXECUTE_STATEMENT, OPEN_SESSION
+from proxy.wire.hs2.replies import expect_reply
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from proxy.wire.thrift.messages import CALL_VALUES_MAX, Message
+from proxy.wire.thrift.reader import Header, read_header
+from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.types import Kind, MessageType
 
 # The reply for the client, or None where the reply to the last call goes to it unread, as it comes.
 Answer: TypeAlias = bytes | None

@@ -12,7 +12,7 @@ from typing import Final
 from proxy.commands import StatementEnded
 from proxy.rulings import End, Ending, Ruling
 from proxy.successors import OwnSuccessors, Successors
-from proxy.wire.hs2 import (
+from proxy.wire.hs2.calls import (
     OperationHandle,
     OperationId,
     SessionHandle,
@@ -20,7 +20,7 @@ from proxy.wire.hs2 import (
     identifier_of,
     replace_operation,
 )
-from proxy.wire.messages import Message
+from proxy.wire.thrift.messages import Message
 
 # Spark Thrift Server takes 500 connections. Four open statements on each of them is more than clients have.
 EXECUTIONS_MAX: Final = 2_000

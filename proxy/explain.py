@@ -7,9 +7,9 @@ import msgspec
 from proxy.decision import Decision
 from proxy.timings import Timings
 from rewriter import Keys, KeySet, Question, Reducer, ScanOutcome, SkipReason
-from rewriter.partition_index import PartitionIndex
-from rewriter.partition_values import NotIndexableError
-from rewriter.partitions import kept
+from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.pruning import kept
+from rewriter.partitions.value_encoding import NotIndexableError
 
 
 class ReducerView(msgspec.Struct):

@@ -11,8 +11,8 @@ from proxy.explain import view
 from proxy.explain_text import text
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ruling, WriteUnderWay
-from rewriter.keys import literal
-from rewriter.statement import COMMENT_OR_SPACE
+from rewriter.domains.literals import literal
+from rewriter.sql.classify import COMMENT_OR_SPACE
 
 # Comments may stand in front, as clients put them there.
 _EXPLAIN_REWRITE = re.compile(rf"(?:{COMMENT_OR_SPACE})*+EXPLAIN\s++REWRITE\s++(?=\S)", re.IGNORECASE | re.DOTALL)

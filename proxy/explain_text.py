@@ -72,7 +72,7 @@ def _iceberg_lines(known: IcebergView) -> Iterator[str]:
         yield f"  deletes      {known.delete_files} files, {_megabytes(known.delete_bytes)}, of the whole table"
 
 
-# The list of a file hint (`rewriter.file_hint`): literals behind a comparison with parts of `_metadata`.
+# The list of a file hint (`rewriter.files.file_hint`): literals behind a comparison with parts of `_metadata`.
 _LITERAL = r"(?:'[^']*'|CAST\(X'[0-9A-F]*' AS STRING\)|-?[0-9]+L?)"
 _COMPARED = r"(_metadata\.file_size|_metadata\.file_modification_time\)|AS STRING\)\))"
 _LISTED = re.compile(rf"{_COMPARED} NOT IN \(({_LITERAL}(?:, {_LITERAL})*)\)")

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from proxy.executions import Execution, Executions
 from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
-from proxy.wire.hs2 import (
+from proxy.wire.hs2.calls import (
     CLOSE_OPERATION,
     EXECUTE_STATEMENT,
     GET_OPERATION_STATUS,
@@ -24,10 +24,10 @@ from proxy.wire.hs2 import (
     encode_operation_call,
     encode_still_running,
 )
-from proxy.wire.messages import Message
-from proxy.wire.replies import decode_operation_reply, decode_state_reply, decode_status_only, open_reply
-from proxy.wire.rows import ColumnType, UnreadableError, decode_metadata_reply
-from proxy.wire.thrift import Header, Reader
+from proxy.wire.hs2.replies import decode_operation_reply, decode_state_reply, decode_status_only, open_reply
+from proxy.wire.hs2.result_set import ColumnType, UnreadableError, decode_metadata_reply
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import Header, Reader
 
 # SQLSTATE 40001, serialization failure: clients that retry a statement do so on it.
 _SERIALIZATION_FAILURE: Final = "40001"

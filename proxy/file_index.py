@@ -11,7 +11,7 @@ from functools import cached_property
 from proxy.config import FilesSection
 from proxy.queries import Query, QueryResult, Rows, Value
 from rewriter import TableFacts, TableKind, TableName
-from rewriter.keys import literal
+from rewriter.domains.literals import literal
 
 _log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from proxy.known import Known, owner_of
 from proxy.late import believed_s
 from proxy.queries import Query, QueryResult, Rows
 from rewriter import TableFacts
-from rewriter.files import FileIndex
+from rewriter.files.file_index import FileIndex
 
 T = TypeVar("T")
 _Asking: TypeAlias = Generator[Query, QueryResult, T]

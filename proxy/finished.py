@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from proxy.wire.frames import HEADER, HEADER_BYTES
 from proxy.wire.framing import FRAMED, Framing
-from proxy.wire.hs2 import GET_OPERATION_STATUS
-from proxy.wire.messages import Message
-from proxy.wire.thrift import Header
+from proxy.wire.hs2.calls import GET_OPERATION_STATUS
+from proxy.wire.thrift.frames import HEADER, HEADER_BYTES
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import Header
 
 # Statements that one connection fetches from in turns; a forgotten one is merely asked for again.
 STATUSES_MAX: Final = 16

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from proxy.handles import HandleKind, Handles, Holding, Owner
-from proxy.wire.handles import HandleId, identifier_in, named_by
-from proxy.wire.hs2 import OPEN_SESSION
-from proxy.wire.messages import Message
+from proxy.wire.hs2.calls import OPEN_SESSION
+from proxy.wire.hs2.handles import HandleId, identifier_in, named_by
+from proxy.wire.thrift.messages import Message
 
 # Calls that answer with an operation of which nothing but its owner has to be known.
 CATALOG_CALLS: Final = frozenset(

@@ -14,7 +14,7 @@ from enum import Enum
 from hashlib import blake2b
 from typing import Final, NewType, Protocol
 
-from proxy.wire.handles import HandleId
+from proxy.wire.hs2.handles import HandleId
 
 # Enough that two never have one digest.
 DIGEST_BYTES: Final = 16

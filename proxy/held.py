@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from proxy.commands import StatementPassed
 from proxy.executions import RERUN_CALL_BYTES_MAX, Execution, Executions
 from proxy.rulings import Ruling
-from proxy.wire.hs2 import (
+from proxy.wire.hs2.calls import (
     EXECUTE_STATEMENT,
     StatementCall,
     decode_statement_call,
     replace_statement,
     words_of_statement,
 )
-from proxy.wire.messages import Message
+from proxy.wire.thrift.messages import Message
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from proxy.known import Known, owner_of
 from proxy.late import believed_s
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
 from rewriter import Plan, TableFacts, TableName
-from rewriter.catalog import Column, quoted
-from rewriter.files import FileIndex
-from rewriter.keys import is_key_type, literal
+from rewriter.domains.literals import is_key_type, literal
+from rewriter.files.file_index import FileIndex
+from rewriter.vocabulary.identifiers import Column, quoted
 
 T = TypeVar("T")
 _Asking: TypeAlias = Generator[Query, QueryResult, T]

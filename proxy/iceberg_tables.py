@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Final
 
 from rewriter import TableFacts, TableKind, TableName
-from rewriter.catalog import Column, IcebergFacts
-from rewriter.keys import is_key_type
+from rewriter.catalog.table_facts import IcebergFacts
+from rewriter.domains.literals import is_key_type
+from rewriter.vocabulary.identifiers import Column
 
 PROVIDER: Final = "iceberg"
 # What Spark heads the partitioning with where it is by more than columns alone: rows of `Part 0`, `bucket(8, k)`.

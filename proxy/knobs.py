@@ -14,7 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from proxy.config import Config, Consistency, Mode, Staleness
-from rewriter.statement import COMMENT_OR_SPACE
+from rewriter.sql.classify import COMMENT_OR_SPACE
 
 PREFIX: Final = "starpruner."
 # How HiveServer2 clients pass what stands behind the `?` of a JDBC URL.

@@ -17,8 +17,8 @@ from threading import Lock
 from typing import Final
 
 from rewriter import TableName
-from rewriter.consumers import METASTORES, NOTHING, halved
-from rewriter.widen import Consumer
+from rewriter.domains.consumers import METASTORES, NOTHING, halved
+from rewriter.domains.widen import Consumer
 
 _log = logging.getLogger(__name__)
 

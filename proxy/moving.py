@@ -10,8 +10,8 @@ from proxy.backends.pool import Lease
 from proxy.dial import Dialer, UnreachableError
 from proxy.sockets import Side
 from proxy.transports import Transport
-from proxy.wire.errors import RemoteProtocolError
 from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
+from proxy.wire.thrift.errors import RemoteProtocolError
 
 
 async def arrive(dialer: Dialer, lease: Lease, credentials: bytes, login_s: float) -> asyncio.Transport:

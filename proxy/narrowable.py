@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from proxy.asking import Asking
 from proxy.gate import Fact
 from rewriter import Plan, PlannedScan, Rewrite, TableName
-from rewriter.files import Selection
-from rewriter.partition_index import PartitionIndex
+from rewriter.files.file_index import Selection
+from rewriter.partitions.index import PartitionIndex
 
 # By a filter of the statement's own Spark looks into each file's footer, and skips the row groups that it need not
 # read. So a file that is skipped saves opening it, and the more the larger it is; but the hint that skips it is

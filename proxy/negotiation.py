@@ -11,7 +11,6 @@ from enum import Enum
 from typing import Protocol
 
 from proxy.commands import Close, Command, ConnectBackend, SendBackend, SendClient
-from proxy.wire.errors import RemoteProtocolError
 from proxy.wire.sasl import (
     PLAIN,
     SaslMessage,
@@ -22,6 +21,7 @@ from proxy.wire.sasl import (
     plain_user,
     refusal,
 )
+from proxy.wire.thrift.errors import RemoteProtocolError
 
 
 class Turn(Enum):

@@ -11,9 +11,9 @@ from proxy.executions import Execution, Executions
 from proxy.finished import FinishedStatuses, key_of
 from proxy.guard import CATALOG_CALLS, Guard
 from proxy.handles import HandleKind
-from proxy.wire import hs2
 from proxy.wire.framing import FRAMED, Framing
-from proxy.wire.hs2 import (
+from proxy.wire.hs2 import calls as hs2_calls
+from proxy.wire.hs2.calls import (
     CANCEL_OPERATION,
     CLOSE_OPERATION,
     CLOSE_SESSION,
@@ -26,16 +26,16 @@ from proxy.wire.hs2 import (
     decode_configuration,
     decode_session_of_call,
 )
-from proxy.wire.messages import Message
-from proxy.wire.open_session import user_of
-from proxy.wire.replies import (
+from proxy.wire.hs2.open_session import user_of
+from proxy.wire.hs2.replies import (
     decode_operation_reply,
     decode_session_reply,
     decode_state_reply,
     decode_status_only,
     open_reply,
 )
-from proxy.wire.thrift import Header, Reader
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import Header, Reader
 
 # An operation in one of these never has rows.
 _WITHOUT_ANSWER: Final = frozenset({OperationState.CANCELED, OperationState.CLOSED, OperationState.TIMEDOUT})
@@ -94,13 +94,13 @@ class Observer:
         if header.name in CATALOG_CALLS:
             return self._executed(reader, None)
         match header.name:
-            case hs2.OPEN_SESSION:
+            case hs2_calls.OPEN_SESSION:
                 return self._opened(reader, watched.message)
-            case hs2.EXECUTE_STATEMENT:
+            case hs2_calls.EXECUTE_STATEMENT:
                 return self._executed(reader, watched.execution)
-            case hs2.FETCH_RESULTS:
+            case hs2_calls.FETCH_RESULTS:
                 return self._fetched(reader, watched.execution)
-            case hs2.GET_OPERATION_STATUS:
+            case hs2_calls.GET_OPERATION_STATUS:
                 return self._told_state(reader, watched, raw, header, calls_since)
         return []
 

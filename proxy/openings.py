@@ -15,9 +15,8 @@ from proxy.commands import Close, Command, ConnectBackend, SendBackend, SendClie
 from proxy.negotiation import Negotiation, Opening, Turn
 from proxy.proxy_users import NOBODY, ProxyUsers
 from proxy.transports import UPSTREAM, Transport, Upstream
-from proxy.wire.errors import RemoteProtocolError
 from proxy.wire.framing import Framing
-from proxy.wire.hs2 import encode_refusal
+from proxy.wire.hs2.calls import encode_refusal
 from proxy.wire.sasl import (
     PLAIN,
     SaslReader,
@@ -29,6 +28,7 @@ from proxy.wire.sasl import (
     plain_user,
     refusal,
 )
+from proxy.wire.thrift.errors import RemoteProtocolError
 
 # The version that every message of the strict binary protocol begins with.
 _FIRST_BYTE: Final = 0x80

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypeVar
 
 from proxy.queries import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
-from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.hs2 import (
+from proxy.wire.hs2.calls import (
     CLOSE_OPERATION,
     EXECUTE_STATEMENT,
     FETCH_RESULTS,
@@ -26,7 +25,7 @@ from proxy.wire.hs2 import (
     encode_fetch,
     encode_operation_call,
 )
-from proxy.wire.replies import (
+from proxy.wire.hs2.replies import (
     StateReply,
     Status,
     decode_operation_reply,
@@ -34,8 +33,9 @@ from proxy.wire.replies import (
     expect_reply,
     open_reply,
 )
-from proxy.wire.rows import UnreadableError, decode_fetch_reply, decode_metadata_reply
-from proxy.wire.thrift import Reader
+from proxy.wire.hs2.result_set import UnreadableError, decode_fetch_reply, decode_metadata_reply
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from proxy.wire.thrift.reader import Reader
 
 # Replies that carry no rows: a status with an error's stack trace stays far below this.
 CONTROL_REPLY_BYTES_MAX: Final = 1024 * 1024

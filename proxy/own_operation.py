@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call, Reply
 from proxy.reruns import read_operation
-from proxy.wire.hs2 import (
+from proxy.wire.hs2.calls import (
     CANCEL_OPERATION,
     CLOSE_OPERATION,
     EXECUTE_STATEMENT,

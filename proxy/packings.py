@@ -15,8 +15,8 @@ from typing import TypeAlias, TypeVar
 from proxy import late
 from proxy.queries import Query, QueryResult, Rows
 from rewriter import TableName
-from rewriter.files import FileIndex
-from rewriter.splits import IcebergPacking, Packing
+from rewriter.files.file_index import FileIndex
+from rewriter.files.splits import IcebergPacking, Packing
 
 T = TypeVar("T")
 _Asking: TypeAlias = Generator[Query, QueryResult, T]

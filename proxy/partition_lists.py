@@ -12,10 +12,10 @@ from proxy.late import believed_s
 from proxy.queries import Query, QueryResult
 from proxy.store import ListKey, PartitionStore
 from rewriter import TableKind
-from rewriter.costs import PartitionCosts
-from rewriter.partition_index import PartitionIndex
-from rewriter.partition_values import NotIndexableError
-from rewriter.partitions import costs
+from rewriter.domains.gap_costs import PartitionCosts
+from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.pruning import costs
+from rewriter.partitions.value_encoding import NotIndexableError
 
 # Lists whose costs are kept: 16 bytes a partition and column, so 400 MB if each has 200,000 partitions by two.
 _COSTS_KEPT_MAX = 64

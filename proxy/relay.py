@@ -36,13 +36,13 @@ from proxy.own_operation import OwnOperation
 from proxy.phases import FOLLOWING, Phase
 from proxy.reruns import Rerun, rerun
 from proxy.rulings import Ruling
-from proxy.wire import hs2
-from proxy.wire.errors import IncompleteError, LocalProtocolError, RemoteProtocolError
-from proxy.wire.follow import Forward, Handling, Lost, Overlong, ReplyEnd
-from proxy.wire.messages import Message
-from proxy.wire.open_session import encode_open_session_refusal
-from proxy.wire.replies import expect_reply
+from proxy.wire.hs2 import calls as hs2_calls
+from proxy.wire.hs2.open_session import encode_open_session_refusal
+from proxy.wire.hs2.replies import expect_reply
+from proxy.wire.reply_stream import Forward, Handling, Lost, Overlong, ReplyEnd
 from proxy.wire.sasl import plain_name
+from proxy.wire.thrift.errors import IncompleteError, LocalProtocolError, RemoteProtocolError
+from proxy.wire.thrift.messages import Message
 
 # Spark Thrift Server itself cuts a connection whose message is longer, so no larger one can be answered.
 REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
@@ -252,10 +252,10 @@ class Relay:
         name = message.header.name
         if self.phase is Phase.TRANSPARENT:
             self._forward(message)
-        elif name == hs2.EXECUTE_STATEMENT:
+        elif name == hs2_calls.EXECUTE_STATEMENT:
             self._commands += self._calls.observer.note_call(message, None)
             self._hold(message)
-        elif name == hs2.OPEN_SESSION:
+        elif name == hs2_calls.OPEN_SESSION:
             self._open_session(message)
         elif name in CATALOG_CALLS:
             self._commands.append(self._calls.watch(message))
@@ -268,13 +268,13 @@ class Relay:
 
     def _forward(self, message: Message) -> None:
         """Where replies are not followed. What may not be asked for is not asked for here either."""
-        if message.header.name == hs2.OPEN_SESSION:
+        if message.header.name == hs2_calls.OPEN_SESSION:
             admitted = self._admission.decide(message, self._negotiation.login)
             if isinstance(admitted, Refusal):
                 self._close(f"client: {admitted.sentence}")
                 return
             message = admitted
-        elif message.header.name == hs2.EXECUTE_STATEMENT:
+        elif message.header.name == hs2_calls.EXECUTE_STATEMENT:
             self._commands += passing(message)
         self._commands.append(SendBackend(self._framing.to_backend(message.raw)))
 

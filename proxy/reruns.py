@@ -12,8 +12,7 @@ from typing import Final, TypeAlias
 from proxy.commands import StatementEnded
 from proxy.executions import Execution, Executions
 from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call, Reply
-from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.hs2 import (
+from proxy.wire.hs2.calls import (
     CANCEL_OPERATION,
     CLOSE_OPERATION,
     EXECUTE_STATEMENT,
@@ -25,8 +24,7 @@ from proxy.wire.hs2 import (
     encode_failure,
     encode_operation_call,
 )
-from proxy.wire.messages import Message
-from proxy.wire.replies import (
+from proxy.wire.hs2.replies import (
     OperationReply,
     StateReply,
     Status,
@@ -35,6 +33,8 @@ from proxy.wire.replies import (
     expect_reply,
     open_reply,
 )
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from proxy.wire.thrift.messages import Message
 
 # Replies come in the order of the calls, so one number does for all of them.
 _SEQID: Final = 1

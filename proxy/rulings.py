@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from proxy.queries import Query, QueryResult
-from proxy.wire.hs2 import OperationHandle
+from proxy.wire.hs2.calls import OperationHandle
 
 
 class End(Enum):

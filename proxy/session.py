@@ -31,9 +31,9 @@ from proxy.ward import Cause
 from proxy.writes import SessionWrites
 from proxy.writing import begins_unclearly
 from rewriter import SkipReason, TableName
-from rewriter.keys import literal
-from rewriter.statement import first_word
-from rewriter.strict import KEYS_CHANGED
+from rewriter.domains.literals import literal
+from rewriter.predicates.strict_check import KEYS_CHANGED
+from rewriter.sql.classify import first_word
 
 _log = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.reruns import WAITING
 from proxy.rulings import Ruling, WriteUnderWay
 from proxy.sessions import SessionPort
-from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.hs2 import GET_OPERATION_STATUS, OperationHandle, encode_operation_call
-from proxy.wire.replies import decode_state_reply, expect_reply, open_reply
-from rewriter.keys import literal
+from proxy.wire.hs2.calls import GET_OPERATION_STATUS, OperationHandle, encode_operation_call
+from proxy.wire.hs2.replies import decode_state_reply, expect_reply, open_reply
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from rewriter.domains.literals import literal
 
 # Clients wait for a write before they change its session. One that does not should hear of it before it gives up.
 WAIT_S: Final = 600.0

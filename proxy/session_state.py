@@ -13,7 +13,7 @@ from typing import Final
 from proxy.rulings import End, Ending
 from proxy.writes import CLOSING_S
 from proxy.writing import begins_unclearly
-from rewriter.statement import first_word
+from rewriter.sql.classify import first_word
 
 # What begins a statement that leaves the session as it was. What it does to tables is for the write fence to see.
 _LEAVING: Final = frozenset(

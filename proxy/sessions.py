@@ -15,8 +15,8 @@ from typing import Final, Protocol
 from proxy.handles import Handles
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ruling, WriteUnderWay
-from proxy.wire.handles import identifier_in
-from proxy.wire.hs2 import PROTOCOL_V6, SessionHandle
+from proxy.wire.hs2.calls import PROTOCOL_V6, SessionHandle
+from proxy.wire.hs2.handles import identifier_in
 
 # Sessions that somebody opened past this process and uses through it: clients of a proxy that was restarted.
 STRANGERS_MAX: Final = 1_000

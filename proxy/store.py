@@ -26,9 +26,9 @@ import lmdb
 import msgspec
 
 from proxy.config import CatalogSection, ConfigError
-from rewriter.partition_index import PartitionIndex, in_order
-from rewriter.partition_keys import PartitionKeys
-from rewriter.partition_values import NotIndexableError
+from rewriter.partitions.index import PartitionIndex, in_order
+from rewriter.partitions.key_encoding import PartitionKeys
+from rewriter.partitions.value_encoding import NotIndexableError
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class _Snapshot:
     generation: bytes
 
     def scan(self, start: bytes, stop: bytes) -> Iterator[bytes]:
-        """See rewriter.partition_index.OrderedEntries."""
+        """See rewriter.partitions.index.OrderedEntries."""
         last = self.generation + stop
         with self.transaction.cursor(self.entries) as cursor:
             if not cursor.set_range(self.generation + start):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from proxy.wire.hs2 import OperationId, SessionHandle
+from proxy.wire.hs2.calls import OperationId, SessionHandle
 
 # Operations that stand for another since a rerun, until the client closes them. Past this nothing is run again.
 SUCCESSORS_MAX: Final = 2_000

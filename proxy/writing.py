@@ -13,7 +13,7 @@ from typing import Final
 
 from proxy.write_targets import Target, target_at
 from rewriter import TableName
-from rewriter.statement import before_first_word, first_word
+from rewriter.sql.classify import before_first_word, first_word
 
 # What begins a statement that changes no table, whatever follows. SET, USE and RESET change the session alone.
 _READING: Final = frozenset("select values table show describe desc explain list set use reset declare".split())

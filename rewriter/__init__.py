@@ -5,30 +5,29 @@ finds the scans that may be narrowed and the key queries that say how, `apply` i
 client's own text. Every refusal is a `SkipReason`, never an exception.
 """
 
-from rewriter.catalog import (
+from rewriter.catalog.table_facts import (
     TEMPORARY_NAMESPACES,
     Catalog,
-    Column,
     IcebergFacts,
     TableFacts,
     TableKind,
-    TableName,
     ViewText,
 )
-from rewriter.keyquery import KeyQuery
-from rewriter.keys import UnreadableKeyError
-from rewriter.keyset import KeyRanges, Keys, KeySet
-from rewriter.limits import Limits
+from rewriter.domains.keyset import KeyRanges, Keys, KeySet
+from rewriter.domains.literals import UnreadableKeyError
 from rewriter.plan import Plan, plan
-from rewriter.reducers import Question, Reducer
+from rewriter.planning.snapshot_pins import known_at, pinned
+from rewriter.planning.views import VIEW_NESTING_MAX
 from rewriter.rewrite import Rewrite, ScanOutcome, apply
-from rewriter.rule import Rule
-from rewriter.scans import PlannedScan
-from rewriter.skip import SkipReason
-from rewriter.statement import Statement, may_be_narrowed, may_have_a_join, read
-from rewriter.unpinned import Unpinned
-from rewriter.versions import known_at, pinned
-from rewriter.views import VIEW_NESTING_MAX
+from rewriter.semijoins.key_query import KeyQuery
+from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.planned_scan import PlannedScan
+from rewriter.semijoins.reducers import Question, Reducer
+from rewriter.sql.classify import may_be_narrowed, may_have_a_join
+from rewriter.sql.statement import Statement, read
+from rewriter.vocabulary.identifiers import Column, TableName
+from rewriter.vocabulary.rule import Rule
+from rewriter.vocabulary.skip_reason import SkipReason, Unpinned
 
 __all__ = [
     "TEMPORARY_NAMESPACES",

@@ -6,20 +6,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from rewriter.allowed import allowed
-from rewriter.catalog import Catalog, TableName
-from rewriter.keyset import KeyRanges, Keys, KeySet
-from rewriter.limits import Limits
-from rewriter.reducers import Question, Reducer
-from rewriter.rule import Rule
-from rewriter.scans import PlannedScan, checked, refused, scans
-from rewriter.scopes import Scopes
-from rewriter.skip import SkipReason
-from rewriter.statement import Statement
-from rewriter.tasks import numbers_tasks, shows_order
-from rewriter.unpinned import Unpinned
-from rewriter.versions import pins
-from rewriter.views import Seen, see_through
+from rewriter.catalog.table_facts import Catalog
+from rewriter.domains.keyset import KeyRanges, Keys, KeySet
+from rewriter.planning.scans import checked, refused, scans
+from rewriter.planning.snapshot_pins import pins
+from rewriter.planning.switched_off import allowed
+from rewriter.planning.views import Seen, see_through
+from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.planned_scan import PlannedScan
+from rewriter.semijoins.reducers import Question, Reducer
+from rewriter.sql.statement import Statement
+from rewriter.sql.task_dependence import numbers_tasks, shows_order
+from rewriter.vocabulary.identifiers import TableName
+from rewriter.vocabulary.rule import Rule
+from rewriter.vocabulary.skip_reason import SkipReason, Unpinned
 
 # What became of a question: the keys, or why there are none.
 KeyAnswer: TypeAlias = Keys | SkipReason
@@ -33,8 +34,8 @@ class Plan:
     scans: tuple[PlannedScan, ...]
     missing: frozenset[TableName] = frozenset()
     # The Iceberg tables that keys are read from, each with why it is read as it is. With None the statement can be
-    # planned anew at the table's snapshot (`rewriter.versions.pinned`). With strict consistency, that may find key
-    # queries where this plan has none.
+    # planned anew at the table's snapshot (`rewriter.planning.snapshot_pins.pinned`). With strict consistency,
+    # that may find key queries where this plan has none.
     pins: Mapping[TableName, Unpinned | None] = field(default_factory=dict)
     # All tables and views that the statement reads, those behind views among them, once scans could be narrowed.
     names: frozenset[TableName] = frozenset()

@@ -6,27 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rewriter.catalog import Column, TableName
-from rewriter.consumers import beside
-from rewriter.costs import Costs
-from rewriter.cover import Cover
-from rewriter.files import FileIndex, Selection
-from rewriter.keys import UnreadableKeyError
-from rewriter.keyset import Keys, KeySet
-from rewriter.limits import Limits
-from rewriter.metastore_filter import can_name
-from rewriter.partition_predicate import Budget
+from rewriter.domains.consumers import beside
+from rewriter.domains.cover import Cover
+from rewriter.domains.gap_costs import Costs
+from rewriter.domains.keyset import Keys, KeySet
+from rewriter.domains.literals import UnreadableKeyError
+from rewriter.files.file_index import FileIndex, Selection
+from rewriter.files.splits import Grouping, Packing, grouping
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
-from rewriter.predicate import Restriction, can_all_be_said
-from rewriter.reducers import Question, Reducer
-from rewriter.rule import Rule
-from rewriter.scan_predicate import Layout, ScanPredicate, scan_predicate
-from rewriter.scans import PlannedScan
-from rewriter.skip import SkipReason
-from rewriter.splice import Narrowing, narrowed
-from rewriter.splits import Grouping, Packing, grouping
-from rewriter.statement import Statement
-from rewriter.strict import check
+from rewriter.predicates.metastore_filter import can_name
+from rewriter.predicates.partitions import Budget
+from rewriter.predicates.predicate import Restriction, can_all_be_said
+from rewriter.predicates.scan import Layout, ScanPredicate, scan_predicate
+from rewriter.predicates.splice import Narrowing, narrowed
+from rewriter.predicates.strict_check import check
+from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.planned_scan import PlannedScan
+from rewriter.semijoins.reducers import Question, Reducer
+from rewriter.sql.statement import Statement
+from rewriter.vocabulary.identifiers import Column, TableName
+from rewriter.vocabulary.rule import Rule
+from rewriter.vocabulary.skip_reason import SkipReason
 
 # What is known of where a table's partitions lie, by its columns' names.
 Partitions: TypeAlias = Mapping[TableName, Mapping[str, Costs]]
@@ -166,7 +166,7 @@ def _outcome(
         return ScanOutcome(scan, skip=said, reducers=tuple(reducers))
     splits = _splits(said, layout.packing, limits)
     parts = said.rules | {Rule.SPLITS} if splits is not None and splits.hint is not None else said.rules
-    # A predicate beside a check is sent to no metastore (`rewriter.strict`).
+    # A predicate beside a check is sent to no metastore (`rewriter.predicates.strict_check`).
     is_sent = said.is_sent and not checks
     return ScanOutcome(
         scan, said.sql, said.exact, said.cover, None, checks, tuple(reducers), said.files, parts, splits, is_sent

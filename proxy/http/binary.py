@@ -24,9 +24,8 @@ from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.patience import Keepalive
 from proxy.settings import ServerSettings
 from proxy.transports import Transport
-from proxy.wire.errors import RemoteProtocolError
 from proxy.wire.framing import Framing
-from proxy.wire.hs2 import (
+from proxy.wire.hs2.calls import (
     CLOSE_SESSION,
     OPEN_SESSION,
     SessionHandle,
@@ -34,8 +33,9 @@ from proxy.wire.hs2 import (
     encode_exception,
     encode_unknown_call,
 )
-from proxy.wire.messages import Message
 from proxy.wire.sasl import PLAIN, SaslMessage, SaslReader, SaslStatus, encode_sasl, plain_response, refusal
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.messages import Message
 
 log = logging.getLogger(__name__)
 

@@ -28,10 +28,10 @@ from proxy.own_operation import OwnOperation
 from proxy.rulings import Ruling
 from proxy.sessions import Opened
 from proxy.transports import Transport
-from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.hs2 import OPEN_SESSION, SessionHandle
-from proxy.wire.messages import Message
-from proxy.wire.open_session import encode_open_session_refusal
+from proxy.wire.hs2.calls import OPEN_SESSION, SessionHandle
+from proxy.wire.hs2.open_session import encode_open_session_refusal
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from proxy.wire.thrift.messages import Message
 
 log = logging.getLogger(__name__)
 

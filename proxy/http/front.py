@@ -20,8 +20,8 @@ from proxy.http.courier import Answered, Courier
 from proxy.http.headers import Caller, acts_for
 from proxy.http.incoming import Client, RefusedError, UnsentError
 from proxy.http.upstream import HEADER_BYTES_MAX
-from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.hs2 import OPEN_SESSION
+from proxy.wire.hs2.calls import OPEN_SESSION
+from proxy.wire.thrift.errors import RemoteProtocolError
 
 log = logging.getLogger(__name__)
 

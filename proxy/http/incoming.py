@@ -9,7 +9,7 @@ from proxy.backend_link import BackendError
 from proxy.backends.backend import Backend
 from proxy.http.headers import Headers
 from proxy.operation import Call, Reply
-from proxy.wire.hs2 import SessionHandle
+from proxy.wire.hs2.calls import SessionHandle
 
 
 class UnsentError(BackendError):

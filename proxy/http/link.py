@@ -15,7 +15,7 @@ from proxy.http.incoming import ask
 from proxy.http.upstream import HttpConnections, HttpIncoming
 from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call, Reply
 from proxy.transports import Transport
-from proxy.wire.hs2 import encode_unknown_call
+from proxy.wire.hs2.calls import encode_unknown_call
 
 
 class HttpLink:

@@ -10,7 +10,7 @@ from proxy.backends.backend import Backend
 from proxy.http.headers import Caller, Headers
 from proxy.http.links import Link, Links
 from proxy.operation import Call, Reply
-from proxy.wire.hs2 import SessionHandle
+from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.sasl import plain_user
 
 

@@ -18,7 +18,7 @@ from proxy.backends.pool import Backends, Lease
 from proxy.dial import Dialer
 from proxy.http.incoming import RefusedError, UnsentError
 from proxy.transports import Transport
-from proxy.wire.hs2 import SessionHandle
+from proxy.wire.hs2.calls import SessionHandle
 
 log = logging.getLogger(__name__)
 

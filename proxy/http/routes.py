@@ -13,10 +13,10 @@ from proxy.backends.backend import Backend
 from proxy.backends.pool import TRIES_MAX, Backends
 from proxy.handles import Handles
 from proxy.http.cookies import mark_of
-from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.handles import NamedHandle, named_by
-from proxy.wire.hs2 import OPEN_SESSION
-from proxy.wire.messages import Message
+from proxy.wire.hs2.calls import OPEN_SESSION
+from proxy.wire.hs2.handles import NamedHandle, named_by
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from proxy.wire.thrift.messages import Message
 
 
 class Routes:

@@ -23,7 +23,7 @@ from proxy.http.headers import Caller, Headers, passing
 from proxy.http.incoming import UnsentError
 from proxy.operation import Call, Reply
 from proxy.tls import why_no_handshake
-from proxy.wire.hs2 import SessionHandle
+from proxy.wire.hs2.calls import SessionHandle
 
 # A cookie and a Kerberos ticket stand in one header each. Jetty's own limit is 8 KB, or 6 KB as Spark sets it.
 HEADER_BYTES_MAX: Final = 64 * 1024

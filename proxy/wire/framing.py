@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.wire.follow import Follower, ReplyFollower
-from proxy.wire.follow_plain import PlainFollower
-from proxy.wire.frames import frame
-from proxy.wire.messages import MessageReader, PlainReader
+from proxy.wire.reply_stream import Follower, ReplyFollower
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.messages import MessageReader, PlainReader
+from proxy.wire.unframed_reply_stream import PlainFollower
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from proxy.wire.errors import RemoteProtocolError
+from proxy.wire.thrift.errors import RemoteProtocolError
 
 # A PLAIN response is a name and a password. Kerberos tickets with many groups reach 64 KiB, and their
 # START message passes here before the relay turns transparent.

@@ -10,7 +10,7 @@ from typing import Final
 import lmdb
 
 from proxy.handles import DIGEST_BYTES, OPERATIONS_MAX, SESSIONS_MAX, Digest, Digests, HandleKind, Holding, Owner
-from proxy.wire.handles import HandleId
+from proxy.wire.hs2.handles import HandleId
 from proxy.workers.ledger import Ledger
 
 log = logging.getLogger(__name__)

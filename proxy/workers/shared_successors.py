@@ -14,7 +14,7 @@ import lmdb
 
 from proxy.handles import DIGEST_BYTES, Digests
 from proxy.successors import SUCCESSORS_MAX
-from proxy.wire.hs2 import OperationId, SessionHandle
+from proxy.wire.hs2.calls import OperationId, SessionHandle
 from proxy.workers.ledger import Ledger
 
 # As long as a mask can be: an identifier of two UUIDs takes 47 bytes.

@@ -19,12 +19,12 @@ from proxy.exchange import message_of
 from proxy.server import Proxy, ServerSettings
 from proxy.sessions import Opened
 from proxy.transports import Listener, Transport, Upstream
-from proxy.wire.frames import frame
-from proxy.wire.handles import HandleId, identifier_in, named_by
-from proxy.wire.hs2 import OperationHandle, SessionHandle
-from proxy.wire.replies import decode_session_reply, expect_reply, open_reply
+from proxy.wire.hs2.calls import OperationHandle, SessionHandle
+from proxy.wire.hs2.handles import HandleId, identifier_in, named_by
+from proxy.wire.hs2.replies import decode_session_reply, expect_reply, open_reply
 from proxy.wire.sasl import plain_start
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.writer import Writer
 
 UNKNOWN = 3
 _NUMBERS = count(1)

@@ -16,7 +16,7 @@ from proxy.server import Proxy, ServerSettings
 from proxy.sessions import Opened
 from proxy.transports import Listener
 from proxy.wire.sasl import SaslReader, SaslStatus, encode_sasl, plain_start
-from proxy.wire.thrift import read_header
+from proxy.wire.thrift.reader import read_header
 
 
 class Mood(Enum):

@@ -15,8 +15,8 @@ from stand_in import HOST, PATIENCE_S, Peer, eventually
 
 from proxy.backends.pool import PoolSettings
 from proxy.transports import Transport, UpstreamTls
-from proxy.wire.frames import frame
-from proxy.wire.hs2 import SessionHandle
+from proxy.wire.hs2.calls import SessionHandle
+from proxy.wire.thrift.frames import frame
 
 APART = PoolSettings(login_together_max=0)
 

@@ -13,7 +13,7 @@ from proxy.backends.breaker import FAILURES_MAX
 from proxy.backends.pool import PoolSettings
 from proxy.http.cookies import mark_of
 from proxy.transports import Transport
-from proxy.wire.hs2 import SessionHandle
+from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.sasl import SaslStatus, plain_start
 
 HTTP, SASL = Transport.HTTP, Transport.SASL

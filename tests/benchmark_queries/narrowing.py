@@ -8,8 +8,8 @@ from sqlglot import exp, parse_one
 from star_benchmark import StarBenchmark
 
 from rewriter import Keys, Limits, Plan, Question, ScanOutcome, SkipReason, Statement, TableName, apply, plan, read
-from rewriter.partition_index import PartitionIndex
-from rewriter.partitions import costs, kept
+from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.pruning import costs, kept
 
 LIMITS = Limits()
 STATEMENT_CHARS_MAX = 100_000  # The longest of the texts has under 10,000.

@@ -39,7 +39,7 @@ def to_duckdb(sql: str, schema: Schema) -> str:
 
 
 def _call_as_duckdb_does(call: exp.Anonymous) -> None:
-    """What the check of keys is made of (`rewriter.strict`)."""
+    """What the check of keys is made of (`rewriter.predicates.strict_check`)."""
     if call.name.lower() == "raise_error":
         _ = call.replace(exp.func("error", *call.expressions))
     elif call.name.lower() == "forall" and isinstance(call.parent, exp.And):

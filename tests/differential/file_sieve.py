@@ -27,7 +27,7 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.files import FileIndex
+from rewriter.files.file_index import FileIndex
 
 LIMITS = Limits(has_file_index=True)
 ROWS_OF_A_FILE = 2

@@ -45,10 +45,10 @@ from switches import (
     writers_of_what_they_read,
 )
 
-from rewriter import strengthen
-from rewriter.functions import BARE_FUNCTIONS
-from rewriter.jointree import _TABLE_ARGS
-from rewriter.rules import JoinKind
+from rewriter.scopes import outer_to_inner
+from rewriter.scopes.join_rules import JoinKind
+from rewriter.scopes.join_tree import _TABLE_ARGS
+from rewriter.sql.deterministic_functions import BARE_FUNCTIONS
 
 # The statements of `small_scopes` that are few and telling, and all others and the generated ones after them.
 SMALL_CASES = "small cases"
@@ -107,13 +107,17 @@ _JOINS = (
         Mutation(f"{kind.name} keeps rows without a partner", holds_on_both_sides(kind))
         for kind in (JoinKind.LEFT, JoinKind.RIGHT, JoinKind.FULL, JoinKind.ANTI)
     ),
-    Mutation("an equality under OR reduces nothing", terms_taken_apart("matches", exp.Or)),
-    Mutation("an equality or a subquery under NOT reduces nothing", terms_taken_apart("matches", exp.Not)),
+    Mutation("an equality under OR reduces nothing", terms_taken_apart("semijoins.equalities", exp.Or)),
     Mutation(
-        "EXISTS over an aggregate always has a row", answers("rewriter.matches.is_plain_exists", answer=True)
+        "an equality or a subquery under NOT reduces nothing", terms_taken_apart("semijoins.equalities", exp.Not)
     ),
     Mutation(
-        "a name in EXISTS is its own FROM's first", answers("rewriter.blocks.Scope.certainly_lacks", answer=True)
+        "EXISTS over an aggregate always has a row",
+        answers("rewriter.semijoins.equalities.is_plain_exists", answer=True),
+    ),
+    Mutation(
+        "a name in EXISTS is its own FROM's first",
+        answers("rewriter.scopes.blocks.Scope.certainly_lacks", answer=True),
     ),
     Mutation(
         "a semi-join hides the columns of its right side",
@@ -133,27 +137,35 @@ _FILTERS = (
     ),
     Mutation("a disjunction implies only what every branch says", some_branches_of_a_disjunction),
     Mutation(
-        "an expression over padded rows is no key", answers("rewriter.jointree.Leaf.is_padded_below", answer=False)
+        "an expression over padded rows is no key",
+        answers("rewriter.scopes.join_tree.Leaf.is_padded_below", answer=False),
     ),
 )
 _STRENGTHENED = (
     Mutation(
         "IS NULL and <=> let padded rows pass",
-        becomes("rewriter.strengthen._REJECTING_LEFT", (*strengthen._REJECTING_LEFT, exp.Is, exp.NullSafeEQ)),  # noqa: SLF001
+        becomes(
+            "rewriter.scopes.outer_to_inner._REJECTING_LEFT",
+            (*outer_to_inner._REJECTING_LEFT, exp.Is, exp.NullSafeEQ),  # noqa: SLF001
+        ),
     ),
-    Mutation("a term under OR need not hold", terms_taken_apart("strengthen", exp.Or)),
+    Mutation("a term under OR need not hold", terms_taken_apart("scopes.outer_to_inner", exp.Or)),
     Mutation(
-        "a condition drops rows only where it holds", answers("rewriter.strengthen._drops_padded", answer=True)
+        "a condition drops rows only where it holds",
+        answers("rewriter.scopes.outer_to_inner._drops_padded", answer=True),
     ),
 )
 _LINEAGE = (
-    Mutation("a key is not followed past LIMIT", becomes("rewriter.lineage._CHOOSING_CLAUSES", ())),
-    Mutation("a key must be a group key", answers("rewriter.lineage._is_grouped_by", answer=True)),
-    Mutation("a key must be a window partition key", answers("rewriter.lineage._is_partitioned_by", answer=True)),
-    Mutation("a CTE with several readers is not followed", any_reader_of_a_cte),
-    Mutation("a CTE hides a table of its name", answers("rewriter.scopes.Scopes.is_cte", answer=False)),
+    Mutation("a key is not followed past LIMIT", becomes("rewriter.scopes.lineage._CHOOSING_CLAUSES", ())),
+    Mutation("a key must be a group key", answers("rewriter.scopes.lineage._is_grouped_by", answer=True)),
     Mutation(
-        "a CTE is not seen before it is defined", answers("rewriter.scopes.Scopes._stands_behind", answer=True)
+        "a key must be a window partition key", answers("rewriter.scopes.lineage._is_partitioned_by", answer=True)
+    ),
+    Mutation("a CTE with several readers is not followed", any_reader_of_a_cte),
+    Mutation("a CTE hides a table of its name", answers("rewriter.scopes.scopes.Scopes.is_cte", answer=False)),
+    Mutation(
+        "a CTE is not seen before it is defined",
+        answers("rewriter.scopes.scopes.Scopes._stands_behind", answer=True),
     ),
     Mutation(
         "a CTE may be hidden by another of its name",
@@ -165,7 +177,7 @@ _READERS = (
     Mutation("an outer filter must drop the rows for good", every_filter_drops_rows),
     Mutation(
         "a join inside may pad what an outer filter reads",
-        answers("rewriter.readers.condition_holds", answer=True),
+        answers("rewriter.semijoins.outer_filters.condition_holds", answer=True),
     ),
     Mutation("every reader of a CTE lets rows pass", only_readers_with_filters),
     Mutation(
@@ -175,12 +187,12 @@ _READERS = (
     ),
     Mutation(
         "a filter passes an equality of one type only",
-        answers("rewriter.readers.Readers._are_of_one_type", answer=True),
+        answers("rewriter.semijoins.outer_filters.Readers._are_of_one_type", answer=True),
         _golden("outer_filters: through an equality of different types: '01' = 1"),
     ),
     Mutation(
         "a UNION may cast what an outer filter reads",
-        answers("rewriter.lineage.ColumnTypes.of_output", answer="int"),
+        answers("rewriter.scopes.lineage.ColumnTypes.of_output", answer="int"),
         _golden("outer_filters: a UNION that casts the column: '04' IN (4) is false, the cast 4 IN (4) is true"),
     ),
 )
@@ -202,7 +214,7 @@ _REPEATABLE = (
     ),
     Mutation(
         "the clock in a string stays out of key queries",
-        becomes("rewriter.repeatable.CLOCK_WORDS", frozenset()),
+        becomes("rewriter.sql.repeatable.CLOCK_WORDS", frozenset()),
         _golden("filters: the clock in a string that Spark casts"),
     ),
     Mutation(
@@ -212,17 +224,17 @@ _REPEATABLE = (
     ),
     Mutation(
         "a small side that is partitioned stays out of key queries",
-        answers("rewriter.sources._table_refusal", answer=None),
+        answers("rewriter.semijoins.small_sides._table_refusal", answer=None),
         _golden("derived: a small side that reads a fact"),
     ),
     Mutation(
         "a correlated subquery stays out of key queries",
-        answers("rewriter.sources._is_closed", answer=True),
+        answers("rewriter.semijoins.small_sides._is_closed", answer=True),
         _golden("subqueries: a correlated IN"),
     ),
     Mutation(
         "a small side that is known to be large is not asked",
-        answers("rewriter.reducers.known_bytes", answer=0),
+        answers("rewriter.semijoins.reducers.known_bytes", answer=0),
         _golden("small_sides: a large table behind a view"),
     ),
 )
@@ -238,30 +250,33 @@ _KEYS = (
     ),
     Mutation(
         "a key that does not fit the column is no key",
-        answers("rewriter.keyquery.fits", answer=True),
+        answers("rewriter.semijoins.key_query.fits", answer=True),
         _taken("types: int against bigint: keys that do not fit are dropped"),
     ),
     Mutation("no setting changes how a key arrives", keys_are_asked_for_as_shown, _taken("types: date")),
     Mutation(
         "a day on which calendars differ has no literal",
-        becomes("rewriter.keys.DAYS_OF_THE_SWITCH", ("1582-10-15", "1582-10-14")),
+        becomes("rewriter.domains.literals.DAYS_OF_THE_SWITCH", ("1582-10-15", "1582-10-14")),
         _golden("types: a day on which calendars differ"),
     ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
-    Mutation("neither side of <=> may be padding", answers("rewriter.matches._may_be_padding", answer=False)),
+    Mutation(
+        "neither side of <=> may be padding",
+        answers("rewriter.semijoins.equalities._may_be_padding", answer=False),
+    ),
     Mutation(
         "a range is sent where every database orders the keys alike",
-        answers("rewriter.partition_predicate._is_ordered_alike", answer=True),
+        answers("rewriter.predicates.partitions._is_ordered_alike", answer=True),
         "rewriter/test_predicate.py::test_strings_that_a_database_could_order_otherwise_are_not_sent_as_a_range",
     ),
     Mutation(
         "a cover is widened, never narrowed",
-        answers("rewriter.cover.Cover.encloses", answer=True),
+        answers("rewriter.domains.cover.Cover.encloses", answer=True),
         "rewriter/test_predicate.py::test_a_cover_that_lost_a_key_is_not_said",
     ),
     Mutation(
         "a tuple with a null matches nothing",
-        becomes("rewriter.keyset.KeySet.has_null", value=False),
+        becomes("rewriter.domains.keyset.KeySet.has_null", value=False),
         "rewriter/test_predicate.py::test_tuples_never_match_a_null_so_a_pair_with_one_is_not_said_as_one",
     ),
     Mutation("every key is in the cover", first_key_lost),
@@ -277,7 +292,7 @@ _KEYS = (
     ),
     Mutation(
         "a scalar subquery is asked for its rows as they are",
-        becomes("rewriter.matches.Match.is_scalar", value=False),
+        becomes("rewriter.semijoins.equalities.Match.is_scalar", value=False),
         _golden(
             "subqueries: a scalar subquery of two rows, if equal ones:"
             " an error that DISTINCT or no keys at all would hide"
@@ -292,56 +307,56 @@ _KEYS = (
 _VIEWS = (
     Mutation(
         "a view that is not the same each time stays out of key queries",
-        answers("rewriter.views.view_refusal", answer=None),
+        answers("rewriter.planning.views.view_refusal", answer=None),
         _golden("views: chance in a view"),
     ),
     Mutation(
         "a name in a temporary view's text may be another temporary view's",
-        answers("rewriter.catalog.ViewText.is_ambiguous", answer=False),
+        answers("rewriter.catalog.table_facts.ViewText.is_ambiguous", answer=False),
         _golden("views: a temporary view over a name that the session cannot tell from a temporary view's"),
     ),
 )
 _SESSION = (
     Mutation(
         "what a key query read of the session is assumed",
-        answers("rewriter.keyquery.session_functions", answer=()),
+        answers("rewriter.semijoins.key_query.session_functions", answer=()),
         _taken("session: a session function in a filter"),
     ),
     Mutation(
         "a name without parentheses is a column's first",
-        becomes("rewriter.scopes.Scopes.bare_functions", BARE_FUNCTIONS),
+        becomes("rewriter.scopes.scopes.Scopes.bare_functions", BARE_FUNCTIONS),
         _golden("session: without parentheses, a name that is a column of the fact"),
     ),
 )
 _TEXT = (
     Mutation(
         "the rewritten text is proven",
-        answers("rewriter.splice._is_original_plus", answer=True),
+        answers("rewriter.predicates.splice._is_original_plus", answer=True),
         "rewriter/test_splice.py::test_an_insertion_beside_a_table_is_not_taken",
     ),
     Mutation(
         "nothing around a predicate can break it up",
-        answers("rewriter.splice.is_one_condition", answer=True),
+        answers("rewriter.predicates.splice.is_one_condition", answer=True),
         "rewriter/test_splice.py::test_a_predicate_that_is_not_one_condition_by_itself_is_not_taken",
     ),
     Mutation(
         "columns named by database keep their table in view",
-        becomes("rewriter.statement.Statement.database_qualifiers", frozenset()),
+        becomes("rewriter.sql.statement.Statement.database_qualifiers", frozenset()),
         _golden("insertion: columns named by database"),
     ),
     Mutation(
         "_metadata keeps its table in view",
-        becomes("rewriter.statement.Statement.reads_metadata", value=False),
+        becomes("rewriter.sql.statement.Statement.reads_metadata", value=False),
         _golden("insertion: _metadata"),
     ),
     Mutation(
         "a sampled reference is left alone",
-        becomes("rewriter.jointree._TABLE_ARGS", _TABLE_ARGS | {"sample"}),
+        becomes("rewriter.scopes.join_tree._TABLE_ARGS", _TABLE_ARGS | {"sample"}),
         _golden("insertion: TABLESAMPLE"),
     ),
     Mutation(
         "text of uncertain extent is left alone",
-        becomes("rewriter.statement._BACKSLASH_NEWLINE", re.compile("(?!)")),
+        becomes("rewriter.sql.statement._BACKSLASH_NEWLINE", re.compile("(?!)")),
         _golden("insertion: a comment that a backslash carries on"),
     ),
 )
@@ -359,34 +374,34 @@ _STRICT_TESTS = "rewriter/test_strict.py::test_"
 _STRICT = (
     Mutation(
         "Spark cannot fold or infer what stands beside a check",
-        becomes("rewriter.splice.UNSEEN", "FALSE"),
+        becomes("rewriter.predicates.splice.UNSEEN", "FALSE"),
         f"{_STRICT_TESTS}beside_the_predicate_stands_a_check_that_spark_cannot_drop",
     ),
     Mutation(
         "every key that could match counts as new",
-        answers("rewriter.strict._can_match", answer="FALSE"),
+        answers("rewriter.predicates.strict_check._can_match", answer="FALSE"),
         f"{_STRICT_TESTS}what_counts_as_a_new_key_is_what_could_match",
     ),
     Mutation(
         "what cannot carry a check is left alone",
-        answers("rewriter.scans.can_be_checked", answer=True),
+        answers("rewriter.planning.scans.can_be_checked", answer=True),
         f"{_STRICT_TESTS}what_cannot_be_checked_or_run_again_is_left_alone",
     ),
     Mutation(
         "nothing in a check can break up what is around it",
-        answers("rewriter.splice.is_enclosed", answer=True),
+        answers("rewriter.predicates.splice.is_enclosed", answer=True),
         f"{_STRICT_TESTS}a_check_that_could_break_up_what_is_around_it_is_not_taken",
     ),
 )
 _METASTORE = (
     Mutation(
         "a key that a metastore's filter cannot say is not sent",
-        answers("rewriter.predicate.can_say", answer=True),
+        answers("rewriter.predicates.predicate.can_say", answer=True),
         _taken("metastore: a key that ends in a backslash, beside a filter on another partition column"),
     ),
     Mutation(
         "nor is a range of days that may hold some of 1582",
-        answers("rewriter.predicate.can_say_range", answer=True),
+        answers("rewriter.predicates.predicate.can_say_range", answer=True),
         "rewriter/test_metastore_filter.py::"
         "test_no_range_is_sent_that_may_hold_days_that_derby_takes_for_others[0001-01-01-9999-12-31]",
     ),
@@ -397,7 +412,7 @@ _METASTORE = (
     ),
     Mutation(
         "nor is what Spark infers for such a column of another table",
-        becomes("rewriter.views.Seen.partition_columns", frozenset()),
+        becomes("rewriter.planning.views.Seen.partition_columns", frozenset()),
         _taken("metastore: another table's column of such a name, for which Spark infers the same"),
     ),
     Mutation(
@@ -411,37 +426,37 @@ _VERSION_TESTS = "rewriter/test_versions.py::test_"
 _VERSIONS = (
     Mutation(
         "a version of a table has columns of its own",
-        answers("rewriter.jointree.version_of", answer=""),
+        answers("rewriter.scopes.join_tree.version_of", answer=""),
         f"{_VERSION_TESTS}a_version_is_described_by_itself_for_it_may_have_other_columns",
     ),
     Mutation(
         "a version is a literal that says the same each time",
-        becomes("rewriter.time_travel._MOMENT", re.compile(".*")),
+        becomes("rewriter.sql.time_travel._MOMENT", re.compile(".*")),
         f"{_VERSION_TESTS}a_version_that_is_computed_or_unusual_is_refused",
     ),
     Mutation(
         "only an Iceberg table at a snapshot cannot change",
-        answers("rewriter.reducers.is_fixed", answer=True),
+        answers("rewriter.semijoins.reducers.is_fixed", answer=True),
         f"{_VERSION_TESTS}what_is_read_at_a_snapshot_cannot_change_and_nothing_else",
     ),
     Mutation(
         "what Iceberg tells of a table can change at its snapshot too",
-        becomes("rewriter.catalog._TABLE_PARTS", 4),
+        becomes("rewriter.catalog.table_facts._TABLE_PARTS", 4),
         f"{_VERSION_TESTS}a_version_of_the_clients_own_is_kept_and_counts_as_pinned_where_it_is_a_snapshot",
     ),
     Mutation(
         "a table is read at a snapshot wherever the statement names it, or nowhere",
-        answers("rewriter.versions._mentions", answer=()),
+        answers("rewriter.planning.snapshot_pins._mentions", answer=()),
         f"{_VERSION_TESTS}a_table_that_keys_are_read_from_is_pinned_wherever_the_statement_reads_it_or_nowhere",
     ),
     Mutation(
         "a text with versions is proven",
-        answers("rewriter.versions._is_original_pinned", answer=True),
+        answers("rewriter.planning.snapshot_pins._is_original_pinned", answer=True),
         f"{_VERSION_TESTS}a_version_that_would_run_into_the_alias_is_not_taken",
     ),
     Mutation(
         "a fact that carries no check is narrowed by keys of snapshots alone",
-        answers("rewriter.scans.can_be_checked", answer=True),
+        answers("rewriter.planning.scans.can_be_checked", answer=True),
         f"{_VERSION_TESTS}strict_a_fact_that_carries_no_check_is_narrowed_by_keys_of_snapshots_alone",
     ),
 )
@@ -450,11 +465,13 @@ _FILE_SIEVE = "differential/test_file_sieve.py::test_small_cases_that_skip_files
 _OWN_FILTERS = (
     Mutation(
         "a filter chooses files only where a row that fails it counts nowhere",
-        answers("rewriter.filters._must_be_passed", answer=True),
+        answers("rewriter.semijoins.side_filters._must_be_passed", answer=True),
         _FILE_SIEVE,
     ),
     Mutation("a disjunction chooses the files of all its branches", first_branch_alone, _FILE_SIEVE),
-    Mutation("a filter under NOT chooses no files", terms_taken_apart("own_filters", exp.Not), _FILE_SIEVE),
+    Mutation(
+        "a filter under NOT chooses no files", terms_taken_apart("semijoins.literal_filters", exp.Not), _FILE_SIEVE
+    ),
     Mutation(
         "a filter's literal is of its column's own type",
         any_literal_is_an_integer,
@@ -462,7 +479,7 @@ _OWN_FILTERS = (
     ),
     Mutation(
         "a filter's text has one meaning under every setting",
-        answers("rewriter.own_filters.depends_on_quoting", answer=False),
+        answers("rewriter.semijoins.literal_filters.depends_on_quoting", answer=False),
         _files_golden("a string whose quotes mean what a setting says"),
     ),
 )
@@ -475,7 +492,7 @@ _FILES = (
     ),
     Mutation(
         "null is in a file that may hold it",
-        answers("rewriter.file_bounds._may_hold_null", answer=False),
+        answers("rewriter.files.bounds._may_hold_null", answer=False),
         "rewriter/test_files.py::test_null_is_in_a_file_unless_the_index_counted_none_beside_its_bounds",
     ),
     Mutation(
@@ -490,12 +507,12 @@ _FILES = (
     ),
     Mutation(
         "a hint holds while the columns have the types that it rests on",
-        answers("rewriter.scan_predicate._own_doubts", answer=[]),
+        answers("rewriter.predicates.scan._own_doubts", answer=[]),
         f"{_FILES_TAKEN}[files/file_hints: a filter without a join]",
     ),
     Mutation(
         "files are told apart by a format's own _metadata alone",
-        becomes("rewriter.catalog._INDEXED_PROVIDERS", frozenset({"parquet", "orc", "csv"})),
+        becomes("rewriter.catalog.table_facts._INDEXED_PROVIDERS", frozenset({"parquet", "orc", "csv"})),
         _files_golden("a format whose text is read by options and settings"),
     ),
     Mutation(
@@ -510,39 +527,39 @@ _FILES = (
     ),
     Mutation(
         "a key query reads no table that is laid out, unless it is known to be the smaller one",
-        answers("rewriter.snowflake.is_laid_out", answer=False),
+        answers("rewriter.semijoins.snowflake.is_laid_out", answer=False),
         f"{_SCAN_TESTS}a_key_query_never_reads_the_fact_itself",
     ),
 )
 _ICEBERG = (
     Mutation(
         "a hidden column of Iceberg's keeps its table in view",
-        answers("rewriter.scans._hides_metadata", answer=False),
+        answers("rewriter.planning.scans._hides_metadata", answer=False),
         f"{_ICEBERG_REFUSED}[iceberg/iceberg: a hidden column that would be found further out]",
     ),
     Mutation(
         "what tells of a table's files is no table with keys",
-        becomes("rewriter.catalog._TABLE_PARTS", 4),
+        becomes("rewriter.catalog.table_facts._TABLE_PARTS", 4),
         f"{_ICEBERG_REFUSED}[iceberg/iceberg: a metadata table]",
     ),
     Mutation(
         "what could be a UUID is not for Iceberg to compare",
-        answers("rewriter.predicate._may_be_uuid", answer=False),
+        answers("rewriter.predicates.predicate._may_be_uuid", answer=False),
         f"{_ICEBERG_TAKEN}[iceberg/iceberg: what could be UUIDs stands beside what cannot]",
     ),
     Mutation(
         "what Iceberg is asked holds while the columns have the types that it rests on",
-        answers("rewriter.iceberg.doubts", answer=[]),
+        answers("rewriter.predicates.iceberg.doubts", answer=[]),
         f"{_ICEBERG_TAKEN}[iceberg/iceberg: a column with bounds]",
     ),
     Mutation(
         "what Iceberg is asked is widened, never narrowed",
-        answers("rewriter.cover.Cover.encloses", answer=True),
+        answers("rewriter.domains.cover.Cover.encloses", answer=True),
         "rewriter/test_iceberg.py::test_what_lost_a_key_is_not_said",
     ),
     Mutation(
         "of a view no more is said than of the tables behind it",
-        answers("rewriter.views._is_iceberg", answer=True),
+        answers("rewriter.planning.views._is_iceberg", answer=True),
         "rewriter/test_iceberg.py::test_a_view_of_which_one_branch_is_no_iceberg_table_is_left_alone",
     ),
 )
@@ -550,22 +567,22 @@ _ICEBERG = (
 _TASKS = (
     Mutation(
         "nothing is narrowed where rows are numbered by the task that reads them",
-        becomes("rewriter.tasks._BY_TASK", frozenset()),
+        becomes("rewriter.sql.task_dependence._BY_TASK", frozenset()),
         f"{_REFUSED}[tasks: two readings of a table that are put together by numbers of their rows]",
     ),
     Mutation(
         "nothing is narrowed where chance comes from a seed",
-        becomes("rewriter.tasks._BY_SEED", frozenset()),
+        becomes("rewriter.sql.task_dependence._BY_SEED", frozenset()),
         f"{_REFUSED}[tasks: chance from a seed]",
     ),
     Mutation(
         "nothing is narrowed where a user's own function may number rows",
-        becomes("rewriter.tasks._may_be_a_users", lambda _: False),
+        becomes("rewriter.sql.task_dependence._may_be_a_users", lambda _: False),
         f"{_REFUSED}[tasks: a function of a user's own without arguments, which may number rows]",
     ),
     Mutation(
         "what a view shows of tasks is shown by the statement",
-        becomes("rewriter.views.Seen.queries", value=()),
+        becomes("rewriter.planning.views.Seen.queries", value=()),
         f"{_REFUSED}[tasks: numbers of rows in a view]",
     ),
 )
@@ -575,22 +592,22 @@ _SPLIT_HINTS = "rewriter/test_split_hints.py::test_"
 _SPLITS = (
     Mutation(
         "what a statement shows of its splits stays as it is",
-        becomes("rewriter.tasks._BY_ORDER", frozenset()),
+        becomes("rewriter.sql.task_dependence._BY_ORDER", frozenset()),
         f"{_SPLIT_HINTS}a_statement_may_be_narrowed_and_keep_its_splits",
     ),
     Mutation(
         "a bucket is a split that a plan may rely on",
-        becomes("rewriter.catalog.TableFacts.packs_files", value=True),
+        becomes("rewriter.catalog.table_facts.TableFacts.packs_files", value=True),
         f"{_SPLIT_HINTS}a_bucketed_table_keeps_its_splits",
     ),
     Mutation(
         "a group of splits is no larger than a split may be",
-        answers("rewriter.splits._fits", answer=True),
+        answers("rewriter.files.splits._fits", answer=True),
         "rewriter/test_splits.py::test_files_that_are_large_are_left_to_spark",
     ),
     Mutation(
         "a hint in a narrowed scan says the number of splits and nothing else",
-        answers("rewriter.splice._is_hint", answer=True),
+        answers("rewriter.predicates.splice._is_hint", answer=True),
         f"{_SPLIT_HINTS}a_hint_that_is_not_the_number_of_splits_is_not_taken",
     ),
 )

@@ -30,8 +30,8 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.keys import Key
-from rewriter.widen import Consumer
+from rewriter.domains.literals import Key
+from rewriter.domains.widen import Consumer
 
 Answer = Counter[tuple[str, ...]]
 Answers = Mapping[Question, Keys | SkipReason]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from star_tables import Star, Table
 
 from rewriter import IcebergFacts, TableFacts
-from rewriter.keys import is_key_type
+from rewriter.domains.literals import is_key_type
 
 SNAPSHOT = 8548337367546804323
 

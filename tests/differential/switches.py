@@ -9,28 +9,29 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from rewriter import KeySet, SkipReason, functions, queries, repeatable
-from rewriter import file_bounds as file_bounds_module
-from rewriter import file_facts as file_facts_module
-from rewriter import filters as filters_module
-from rewriter import own_filters as own_filters_module
-from rewriter import reducers as reducers_module
+from rewriter import KeySet, SkipReason
 from rewriter import rewrite as rewrite_module
-from rewriter import scan_predicate as scan_predicate_module
-from rewriter import statement as statement_module
-from rewriter.conditions import alternatives, conjuncts
-from rewriter.consumers import NOTHING
-from rewriter.file_bounds import ColumnBounds
-from rewriter.files import FileIndex, Lack
-from rewriter.filters import Filters
-from rewriter.jointree import Join, Leaf
-from rewriter.keyquery import KeyColumn, key_query
-from rewriter.keys import _WRITERS
-from rewriter.partition_predicate import Budget
-from rewriter.prunable import key_refusal
-from rewriter.readers import Readers
-from rewriter.rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
-from rewriter.scopes import Scopes
+from rewriter.catalog.prunable import key_refusal
+from rewriter.domains.consumers import NOTHING
+from rewriter.domains.literals import _WRITERS
+from rewriter.files import bounds as file_bounds_module
+from rewriter.files import file_facts as file_facts_module
+from rewriter.files.bounds import ColumnBounds
+from rewriter.files.file_index import FileIndex, Lack
+from rewriter.predicates import scan as scan_predicate_module
+from rewriter.predicates.partitions import Budget
+from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
+from rewriter.scopes.join_tree import Join, Leaf
+from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins import literal_filters as own_filters_module
+from rewriter.semijoins import reducers as reducers_module
+from rewriter.semijoins import side_filters as filters_module
+from rewriter.semijoins.key_query import KeyColumn, key_query
+from rewriter.semijoins.outer_filters import Readers
+from rewriter.semijoins.side_filters import Filters
+from rewriter.sql import deterministic_functions, repeatable
+from rewriter.sql import statement as statement_module
+from rewriter.sql.conditions import alternatives, conjuncts
 
 Switch = Callable[[pytest.MonkeyPatch], None]
 
@@ -103,7 +104,7 @@ def null_safe_equality_is_equality(patch: pytest.MonkeyPatch) -> None:
             null_safe = isinstance(term, exp.NullSafeEQ)
             yield exp.EQ(this=term.this.copy(), expression=term.expression.copy()) if null_safe else term
 
-    patch.setattr("rewriter.matches.conjuncts", unsound)
+    patch.setattr("rewriter.semijoins.equalities.conjuncts", unsound)
 
 
 def any_reader_of_a_cte(patch: pytest.MonkeyPatch) -> None:
@@ -145,23 +146,25 @@ def known_functions(*names: str) -> Switch:
     """Functions that are not the same each time, or not known, count as deterministic."""
 
     def apply(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(repeatable, "FILTER_FUNCTIONS", functions.FILTER_FUNCTIONS | {*names})
-        for module in (repeatable, queries):
-            patch.setattr(module, "QUERY_FUNCTIONS", functions.QUERY_FUNCTIONS | {*names})
+        patch.setattr(repeatable, "FILTER_FUNCTIONS", deterministic_functions.FILTER_FUNCTIONS | {*names})
+        patch.setattr(repeatable, "QUERY_FUNCTIONS", deterministic_functions.QUERY_FUNCTIONS | {*names})
 
     return apply
 
 
 def rows_by_order_and_chance(patch: pytest.MonkeyPatch) -> None:
     """ORDER BY and LIMIT may stand in a key query: as clauses, and as the words that say them."""
-    patch.setattr(queries, "_UNREPEATABLE", (exp.With,))
-    for module in (repeatable, queries):
-        patch.setattr(module, "QUERY_WORDS", module.QUERY_WORDS | {"order", "limit", "asc", "desc"})
+    patch.setattr(repeatable, "_UNREPEATABLE", (exp.With,))
+    patch.setattr(
+        repeatable, "QUERY_WORDS", deterministic_functions.QUERY_WORDS | {"order", "limit", "asc", "desc"}
+    )
 
 
 def keys_are_cast(patch: pytest.MonkeyPatch) -> None:
     """A small side of another type is asked for its keys in the fact column's type."""
-    patch.setattr("rewriter.matches.key_refusal", lambda facts, column, _: key_refusal(facts, column, None))
+    patch.setattr(
+        "rewriter.semijoins.equalities.key_refusal", lambda facts, column, _: key_refusal(facts, column, None)
+    )
 
     def cast(*, keys: Sequence[str], columns: Sequence[KeyColumn], **others: Any) -> Any:
         pairs = zip(keys, columns, strict=True)
@@ -173,7 +176,7 @@ def keys_are_cast(patch: pytest.MonkeyPatch) -> None:
 
 def keys_are_asked_for_as_shown(patch: pytest.MonkeyPatch) -> None:
     """A key arrives as Spark shows it to a client."""
-    patch.setattr("rewriter.keyquery.asked_as", lambda _, key: key)
+    patch.setattr("rewriter.semijoins.key_query.asked_as", lambda _, key: key)
 
 
 def key_type(type_name: str) -> Switch:

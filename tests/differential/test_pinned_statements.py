@@ -13,8 +13,8 @@ from sqlglot import exp
 from star_tables import Star, catalog, random_star
 
 from rewriter import Catalog, Plan, Rewrite, SkipReason, Statement, apply, known_at, pinned, plan, read
-from rewriter.jointree import table_name
-from rewriter.statement import parsed
+from rewriter.scopes.join_tree import table_name
+from rewriter.sql.statement import parsed
 
 STATEMENTS = 25
 # Some of the tables stay as they are in most statements that name several.

@@ -17,7 +17,7 @@ from proxy.backends.pool import Backends, Lease
 from proxy.beside import Beside, BesideSettings
 from proxy.client import BackendClient
 from proxy.queries import Query, QueryFailed, QueryResult, Rows
-from proxy.wire.hs2 import SessionHandle
+from proxy.wire.hs2.calls import SessionHandle
 
 CREDENTIALS = b"\0demo\0demo"
 # Longer than anything here takes, also on a busy machine.

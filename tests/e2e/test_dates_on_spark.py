@@ -15,8 +15,8 @@ from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess
 from demo.thrift_server import ThriftServer
 from rewriter import KeyRanges, KeySet
-from rewriter.keyquery import KeyColumn, key_query
-from rewriter.rangequery import range_query
+from rewriter.semijoins.key_query import KeyColumn, key_query
+from rewriter.semijoins.range_query import range_query
 
 pytestmark = pytest.mark.usefixtures("tables")
 

@@ -10,7 +10,7 @@ from pyhive import hive
 
 from demo.hive import Row, run
 from demo.metrics import SparkUi
-from rewriter.files import FileFacts, file_hint
+from rewriter.files.file_index import FileFacts, file_hint
 
 # Directories are named after these, percent-encoded once by Spark and once more where it names their files.
 _PARTITIONS = ("plain", "a b", "c%d", "e=f/g", "it''s", "é中", "x|y:z")

@@ -7,8 +7,8 @@ from enum import Enum
 from middle import Act, CutError, Exchange
 from replies_made import refused, thrown
 
-from proxy.wire.frames import frame
-from proxy.wire.thrift import Header
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.reader import Header
 
 
 class Moment(Enum):

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from demo.hive import Endpoint
-from proxy.wire.frames import HEADER_BYTES, frame, frame_length
-from proxy.wire.hs2 import EXECUTE_STATEMENT, decode_session_of_call, decode_statement_call
-from proxy.wire.messages import Message, MessageReader
-from proxy.wire.replies import decode_operation_reply, open_reply
+from proxy.wire.hs2.calls import EXECUTE_STATEMENT, decode_session_of_call, decode_statement_call
+from proxy.wire.hs2.replies import decode_operation_reply, open_reply
 from proxy.wire.sasl import SaslReader, SaslStatus
-from proxy.wire.thrift import read_header
+from proxy.wire.thrift.frames import HEADER_BYTES, frame, frame_length
+from proxy.wire.thrift.messages import Message, MessageReader
+from proxy.wire.thrift.reader import read_header
 
 _READ_BYTES: Final = 64 * 1024
 _REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024

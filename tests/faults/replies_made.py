@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from proxy.wire.hs2 import GET_OPERATION_STATUS, OperationState
-from proxy.wire.kinds import Kind, MessageType
-from proxy.wire.replies import StatusCode
-from proxy.wire.thrift import Header
-from proxy.wire.writer import Writer
+from proxy.wire.hs2.calls import GET_OPERATION_STATUS, OperationState
+from proxy.wire.hs2.replies import StatusCode
+from proxy.wire.thrift.reader import Header
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
 
 # TStatus, as each reply carries it.
 _STATUS: Final = 1

@@ -16,8 +16,8 @@ from star_tables import VALUES, random_star
 from tally import Tally
 
 from rewriter import Keys, Limits, Plan, Question, Rewrite, SkipReason, TableName, apply, plan, read
-from rewriter.rangequery import RangeQuery
-from rewriter.views import VIEW_NESTING_MAX
+from rewriter.planning.views import VIEW_NESTING_MAX
+from rewriter.semijoins.range_query import RangeQuery
 
 LIMITS = Limits()
 CHARS_MAX = 100_000

@@ -7,9 +7,9 @@ import relay_target
 import thrift_targets
 from wire_vectors import CLIENTS, captured
 
-from proxy.wire.messages import MessageReader
 from proxy.wire.sasl import SaslReader
-from proxy.wire.thrift import read_header
+from proxy.wire.thrift.messages import MessageReader
+from proxy.wire.thrift.reader import read_header
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "sasl": parser_targets.sasl,

@@ -7,8 +7,8 @@ on the pieces that the bytes came in, a byte lost, or more kept than has come.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
-from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.follow import (
+from proxy.wire.hs2.result_set import UnreadableError, decode_fetch_reply, decode_metadata_reply
+from proxy.wire.reply_stream import (
     Follower,
     Forward,
     Handling,
@@ -19,14 +19,14 @@ from proxy.wire.follow import (
     ReplyEvent,
     ReplyFollower,
 )
-from proxy.wire.follow_plain import PlainFollower
-from proxy.wire.frames import HEADER_BYTES, FrameReader, frame
-from proxy.wire.kinds import Kind
-from proxy.wire.messages import MessageReader, PlainReader
-from proxy.wire.rows import UnreadableError, decode_fetch_reply, decode_metadata_reply
 from proxy.wire.sasl import SaslReader, encode_sasl
-from proxy.wire.thrift import Reader
-from proxy.wire.walk import Walk
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from proxy.wire.thrift.frames import HEADER_BYTES, FrameReader, frame
+from proxy.wire.thrift.messages import MessageReader, PlainReader
+from proxy.wire.thrift.reader import Reader
+from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.types import Kind
+from proxy.wire.unframed_reply_stream import PlainFollower
 
 # Small, so that short inputs reach the limits.
 FRAME_BYTES_MAX = 600

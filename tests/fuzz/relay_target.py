@@ -45,11 +45,11 @@ from proxy.handles import HandleKind, Holding, OwnHandles
 from proxy.phases import Phase
 from proxy.relay import Relay
 from proxy.rulings import Premises, Ruling
-from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.handles import identifier_in
-from proxy.wire.hs2 import OperationHandle, OperationState, asks_for_rows, decode_statement_call
-from proxy.wire.messages import Message, MessageReader
-from proxy.wire.writer import Writer
+from proxy.wire.hs2.calls import OperationHandle, OperationState, asks_for_rows, decode_statement_call
+from proxy.wire.hs2.handles import identifier_in
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.messages import Message, MessageReader
+from proxy.wire.thrift.writer import Writer
 
 REQUEST_BYTES_MAX = 2_000
 # What a reply to a call of the proxy's own holds, and no client may ever see.

@@ -10,11 +10,8 @@ from TCLIService import TCLIService, ttypes
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TTransport import TMemoryBuffer
 
-from proxy.wire import hs2
-from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.kinds import Kind, MessageType
-from proxy.wire.messages import Message
-from proxy.wire.replies import (
+from proxy.wire.hs2 import calls as hs2_calls
+from proxy.wire.hs2.replies import (
     Status,
     decode_operation_reply,
     decode_session_reply,
@@ -22,10 +19,13 @@ from proxy.wire.replies import (
     decode_status_only,
     open_reply,
 )
-from proxy.wire.rows import UnreadableError, decode_fetch_reply, decode_metadata_reply
-from proxy.wire.thrift import Header, Reader, read_header
-from proxy.wire.walk import Walk
-from proxy.wire.writer import Writer
+from proxy.wire.hs2.result_set import UnreadableError, decode_fetch_reply, decode_metadata_reply
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import Header, Reader, read_header
+from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
 
 # Far above what an input holds: Thrift's library is to refuse lengths before it allocates them.
 LENGTH_MAX = 1 << 16
@@ -63,20 +63,20 @@ def calls(data: bytes) -> None:
     theirs = _read_by_thrift(getattr(TCLIService, f"{name}_args")(), message)
     try:
         _compare_handles(message, theirs)
-        if name == hs2.EXECUTE_STATEMENT:
+        if name == hs2_calls.EXECUTE_STATEMENT:
             _compare_statements(message, theirs)
-        elif name == hs2.FETCH_RESULTS:
-            rows = hs2.asks_for_rows(message)
+        elif name == hs2_calls.FETCH_RESULTS:
+            rows = hs2_calls.asks_for_rows(message)
             assert theirs is None or theirs.req is None or rows == (theirs.req.fetchType in (0, None))
-        elif name == hs2.OPEN_SESSION:
-            settings = hs2.decode_configuration(message)
+        elif name == hs2_calls.OPEN_SESSION:
+            settings = hs2_calls.decode_configuration(message)
             assert theirs is None or settings in (None, (theirs.req and theirs.req.configuration) or {})
     except RemoteProtocolError:
         return
 
 
 def _compare_handles(message: Message, theirs: Any) -> None:
-    session, operation = hs2.decode_session_of_call(message), hs2.decode_operation_of_call(message)
+    session, operation = hs2_calls.decode_session_of_call(message), hs2_calls.decode_operation_of_call(message)
     if theirs is None:
         return
     request = theirs.req
@@ -87,24 +87,24 @@ def _compare_handles(message: Message, theirs: Any) -> None:
             identifier = handle and (handle.operationId if name == "operationHandle" else handle.sessionId)
             assert _decoded(ttypes.THandleIdentifier, operation and operation[0]) == identifier
     if operation is not None:
-        other = hs2.OperationId(Writer().binary(1, b"other").stop().to_bytes())
-        redirected = hs2.replace_operation(message, operation[1], other)
-        again = hs2.decode_operation_of_call(redirected)
+        other = hs2_calls.OperationId(Writer().binary(1, b"other").stop().to_bytes())
+        redirected = hs2_calls.replace_operation(message, operation[1], other)
+        again = hs2_calls.decode_operation_of_call(redirected)
         assert again is not None
         assert again[0] == other
-        assert hs2.replace_operation(redirected, again[1], operation[0]) == message
+        assert hs2_calls.replace_operation(redirected, again[1], operation[0]) == message
 
 
 def _compare_statements(message: Message, theirs: Any) -> None:
-    call = hs2.decode_statement_call(message)
+    call = hs2_calls.decode_statement_call(message)
     if call is None or call.statement is None:
         return
     text = "SELECT 'another'"
-    replaced = Message(message.header, hs2.replace_statement(message.raw, call.span, text))
-    again = hs2.decode_statement_call(replaced)
+    replaced = Message(message.header, hs2_calls.replace_statement(message.raw, call.span, text))
+    again = hs2_calls.decode_statement_call(replaced)
     assert again is not None
     assert (again.statement, again.session, again.run_async) == (text, call.session, call.run_async)
-    assert hs2.replace_statement(replaced.raw, again.span, call.statement) == message.raw
+    assert hs2_calls.replace_statement(replaced.raw, again.span, call.statement) == message.raw
     if theirs is not None:
         request = theirs.req
         assert (call.statement, call.run_async) == (request.statement, bool(request.runAsync))

@@ -35,11 +35,11 @@ from relay_dialogue import (
 from stand_in import Peer, Rewriter, eventually
 
 from proxy.transports import Transport
-from proxy.wire.hs2 import OperationState, encode_exception, encode_unknown_call
-from proxy.wire.kinds import MessageType
+from proxy.wire.hs2.calls import OperationState, encode_exception, encode_unknown_call
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start_with
-from proxy.wire.thrift import read_header
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.reader import read_header
+from proxy.wire.thrift.types import MessageType
+from proxy.wire.thrift.writer import Writer
 
 FINISHED = OperationState.FINISHED
 SERVER_ERROR = "Starpruner: the backend answered with HTTP status 500: no"

@@ -11,7 +11,7 @@ from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
 from stand_in import HOST, Peer
 
 from proxy.transports import ListenerTls, UpstreamTls
-from proxy.wire.hs2 import encode_unknown_call
+from proxy.wire.hs2.calls import encode_unknown_call
 
 
 @pytest.fixture(scope="module")

@@ -29,11 +29,11 @@ from proxy.proxy_users import ProxyUsers
 from proxy.queries import Query, QueryFailed
 from proxy.rulings import End
 from proxy.transports import Transport
-from proxy.wire.frames import HEADER
-from proxy.wire.hs2 import OperationState
+from proxy.wire.hs2.calls import OperationState
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
-from proxy.wire.thrift import read_header
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.frames import HEADER
+from proxy.wire.thrift.reader import read_header
+from proxy.wire.thrift.writer import Writer
 
 RUNNING = OperationState.RUNNING
 QUERY = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=PATIENCE_S)

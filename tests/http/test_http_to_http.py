@@ -45,11 +45,11 @@ from proxy.proxy_users import ProxyUsers
 from proxy.queries import Query, QueryFailed, QueryResult
 from proxy.rulings import End, Premises, Ruling
 from proxy.sessions import Opened
-from proxy.wire.hs2 import OperationState, encode_open_session
-from proxy.wire.kinds import Kind
-from proxy.wire.open_session import PROXY_USER
-from proxy.wire.thrift import read_header
-from proxy.wire.writer import Writer
+from proxy.wire.hs2.calls import OperationState, encode_open_session
+from proxy.wire.hs2.open_session import PROXY_USER
+from proxy.wire.thrift.reader import read_header
+from proxy.wire.thrift.types import Kind
+from proxy.wire.thrift.writer import Writer
 
 FINISHED, RUNNING, ERROR = OperationState.FINISHED, OperationState.RUNNING, OperationState.ERROR
 QUERY = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=PATIENCE_S)

@@ -13,7 +13,7 @@ from proxy.backend_link import BackendError
 from proxy.client import BackendClient
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult
 from proxy.transports import Transport, Upstream
-from proxy.wire.thrift import read_header
+from proxy.wire.thrift.reader import read_header
 
 
 @asynccontextmanager

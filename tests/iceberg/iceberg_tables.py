@@ -10,8 +10,8 @@ from layout_tables import some_rows
 from star_tables import Row, Star, Table, literal, random_star
 
 from rewriter import Column, TableFacts
-from rewriter.catalog import IcebergFacts
-from rewriter.keys import is_key_type
+from rewriter.catalog.table_facts import IcebergFacts
+from rewriter.domains.literals import is_key_type
 
 _ROWS = 24
 _DIMENSION_ROWS = 5

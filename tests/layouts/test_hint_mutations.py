@@ -20,7 +20,7 @@ from proxy.config import Config, FilesSection, RewriteSection
 from proxy.queries import Column, QueryResult, Rows
 from proxy.session import Session
 from proxy.shared import Shared
-from rewriter.file_facts import FileFacts
+from rewriter.files.file_facts import FileFacts
 
 TABLES = ("by_time", "by_size", "by_name")
 # Rows of a file that holds 1 alone, before it is written again.
@@ -118,7 +118,7 @@ def test_a_file_written_again_is_read_and_would_not_be_if_it_were_known(  # noqa
     point = f"SELECT x FROM {table} WHERE x = 7"
     sound = sent(session, tables, point)
     hint, identity = mutant
-    monkeypatch.setattr("rewriter.file_hint._HINT", hint)
+    monkeypatch.setattr("rewriter.files.file_hint._HINT", hint)
     monkeypatch.setattr(FileFacts, "identity", property(identity))
     unsound = sent(session, tables, point)
     assert "NOT IN" in sound

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from pipeline.exchange import go_away
-from pipeline.exchange_record import PLACES, Exchange
-from pipeline.journeys import Journeys
-from pipeline.storage import Storage, StoredFile
+from pipeline.swap.record import Exchange
+from pipeline.swap.recovery import Journeys
+from pipeline.swap.swap import go_away
+from pipeline.tables.reserved_paths import PLACES
+from pipeline.tables.storage import Storage, StoredFile
 
 HOME = "ds=a"
 PREPARED = ".starpruner/1/prepared"

@@ -6,9 +6,9 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from pipeline.load import Load, Loaded, load
-from pipeline.skew import Skew
-from pipeline.source import Source
+from pipeline.load.load import Load, Loaded, load
+from pipeline.load.skew import Skew
+from pipeline.load.source import Source
 
 FOUND = Skew(("x",), (), top=2, share_min=0.1, values_max=100)
 

@@ -12,11 +12,11 @@ import pytest
 from loaded_tables import TWO_DAYS, answers, held, load_query, quietly
 from pyspark.sql import SparkSession
 
-from pipeline.compaction import Compacted, Compaction, compact, plan_compaction
-from pipeline.compaction_plan import Limits
-from pipeline.errors import PipelineError
-from pipeline.index_table import known_rows
-from pipeline.storage import Storage
+from pipeline.compaction.compaction import Compacted, Compaction, compact, plan_compaction
+from pipeline.compaction.plan import Limits
+from pipeline.index.index_table import known_rows
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.storage import Storage
 
 AT_ONCE: dict[str, Any] = {"limits": Limits(files_min=2), "grace_s": 0, "keep_s": 0}
 

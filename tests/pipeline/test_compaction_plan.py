@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.compaction_plan import SMALL_SHARE, Candidate, Kind, Limits, PartitionPlan, plan_partition
-from pipeline.storage import StoredFile
+from pipeline.compaction.plan import SMALL_SHARE, Candidate, Kind, Limits, PartitionPlan, plan_partition
+from pipeline.tables.storage import StoredFile
 
 TARGET = 100
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from exchanged_world import BEFORE, HOME, KEEP_S, WAITING, World, away, changes
 
-from pipeline.errors import PipelineError
-from pipeline.exchange_record import PLACES
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.reserved_paths import PLACES
 
 
 def killed_away(*, is_managed: bool) -> Iterator[tuple[int, World]]:

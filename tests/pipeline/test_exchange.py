@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 from exchanged_world import BEFORE, GRACE_S, HOME, SMALL, WAITING, Disk, World, away, changes
 
-from pipeline.errors import PipelineError
-from pipeline.exchange_record import PLACES, exchanges, write_record
-from pipeline.storage import StoredFile
+from pipeline.spark.errors import PipelineError
+from pipeline.swap.record import exchanges, write_record
+from pipeline.tables.reserved_paths import PLACES
+from pipeline.tables.storage import StoredFile
 
 
 def test_a_partition_comes_home_with_fewer_files_and_the_same_rows() -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.footers import FooterReader
-from pipeline.index_rows import ColumnBounds, IndexedFile
-from pipeline.listing import profiles
-from pipeline.parquet_bounds import ABSENT, ParquetFooter
-from pipeline.reading import Reader
-from pipeline.source_table import SourceTable, source_table
+from pipeline.index.file_listing import profiles
+from pipeline.index.footers import FooterReader
+from pipeline.index.indexed_table import SourceTable, source_table
+from pipeline.index.parquet_bounds import ABSENT, ParquetFooter
+from pipeline.index.rows import ColumnBounds, IndexedFile
+from pipeline.index.scan_bounds import Reader
 
 COLUMNS = """b TINYINT, h SMALLINT, i INT, l BIGINT, t BOOLEAN, d DATE, s STRING,
 d9 DECIMAL(9,2), d18 DECIMAL(18,0), d38 DECIMAL(38,10), `nested.name` INT, st STRUCT<a: INT>, after INT, f INT"""

@@ -9,12 +9,12 @@ from typing import TypeAlias
 import pytest
 from pyspark.sql import SparkSession
 
-import pipeline.index
-from pipeline.errors import PipelineError
-from pipeline.index import IndexReport, index_files
-from pipeline.index_rows import ColumnBounds, IndexedFile, LacksEntry, as_frame
-from pipeline.index_table import known_rows, replace_rows
-from pipeline.listing import comparable_path
+import pipeline.index.build
+from pipeline.index.build import IndexReport, index_files
+from pipeline.index.file_listing import comparable_path
+from pipeline.index.index_table import known_rows, replace_rows
+from pipeline.index.rows import ColumnBounds, IndexedFile, LacksEntry, as_frame
+from pipeline.spark.errors import PipelineError
 
 NUMBERS = count()
 
@@ -44,7 +44,7 @@ def table(local_spark: SparkSession) -> Iterator[str]:
 @pytest.fixture
 def by_footers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The files of tests are small, and small files are read."""
-    monkeypatch.setattr(pipeline.index, "READ_WHOLE_BYTES_MAX", 0)
+    monkeypatch.setattr(pipeline.index.build, "READ_WHOLE_BYTES_MAX", 0)
 
 
 def refreshed(spark: SparkSession, table: str, index: str, *columns: str) -> IndexReport:
@@ -131,7 +131,9 @@ def test_special_paths_and_null_partitions_are_named_as_spark_names_them(
 
 @pytest.fixture(params=["by footers", "read whole"])
 def by_either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline.index, "READ_WHOLE_BYTES_MAX", 0 if request.param == "by footers" else 1 << 20)
+    monkeypatch.setattr(
+        pipeline.index.build, "READ_WHOLE_BYTES_MAX", 0 if request.param == "by footers" else 1 << 20
+    )
 
 
 @pytest.mark.usefixtures("by_either_way")
@@ -197,7 +199,7 @@ def test_a_run_that_was_killed_has_done_what_it_has_done(
     local_spark.sql(
         f"CREATE TABLE {table} USING parquet PARTITIONED BY (p) AS SELECT id AS x, id AS p FROM range(3)"
     )
-    monkeypatch.setattr(pipeline.index, "BATCH_FILES", 1)
+    monkeypatch.setattr(pipeline.index.build, "BATCH_FILES", 1)
 
     def killed(message: str) -> None:
         if "1 of 3" in message:
@@ -215,8 +217,8 @@ def test_a_file_of_this_second_waits_where_times_are_whole_seconds(
 ) -> None:
     local_spark.sql(f"CREATE TABLE {table} USING parquet AS SELECT 1 AS x")
     # To whoever takes every time for one of whole seconds, and an hour for a moment.
-    monkeypatch.setattr(pipeline.index, "_COARSE_MS", 1)
-    monkeypatch.setattr(pipeline.index, "_SETTLED_MS", 3_600_000)
+    monkeypatch.setattr(pipeline.index.build, "_COARSE_MS", 1)
+    monkeypatch.setattr(pipeline.index.build, "_SETTLED_MS", 3_600_000)
     report = refreshed(local_spark, table, index)
     assert (counts(report), report.unsettled) == ((0, 0, 0), 1)
     assert "1 changing and left to the next run" in str(report)
@@ -228,7 +230,7 @@ def test_an_index_takes_no_more_files_than_the_proxy(
     local_spark.sql(
         f"CREATE TABLE {table} USING parquet PARTITIONED BY (p) AS SELECT id AS x, id AS p FROM range(3)"
     )
-    monkeypatch.setattr(pipeline.index, "FILES_MAX", 2)
+    monkeypatch.setattr(pipeline.index.build, "FILES_MAX", 2)
     assert counts(refreshed(local_spark, table, index)) == (0, 2, 0)
     report = refreshed(local_spark, table, index)
     assert (counts(report), report.is_full) == ((2, 0, 0), True)

@@ -16,9 +16,11 @@ pytestmark = pytest.mark.skipif(
 
 FILES = 8
 SPARK = ("--master", "local[1]", "--conf", "spark.ui.enabled=false", "--conf", "spark.driver.memory=1g")
-COMMAND = "import pipeline.index; pipeline.index.BATCH_FILES = 1; from pipeline.index_cli import index; index()"
+COMMAND = (
+    "from pipeline.index import build; build.BATCH_FILES = 1; from pipeline.commands.index import index; index()"
+)
 TABLES = f"""
-from pipeline.spark import spark_session
+from pipeline.spark.session import spark_session
 with spark_session("local[1]", {{"spark.ui.enabled": "false", "spark.driver.memory": "1g"}}) as spark:
     spark.sql("CREATE TABLE facts USING parquet PARTITIONED BY (p) AS SELECT id AS x, id AS p FROM range({FILES})")
     spark.sql("CREATE TABLE of_hive STORED AS PARQUET AS SELECT 1 AS x")

@@ -3,8 +3,8 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.index_rows import ColumnBounds, IndexedFile, LacksEntry, as_frame, bounds, key_text
-from pipeline.index_table import create_if_needed, known_rows, replace_rows
+from pipeline.index.index_table import create_if_needed, known_rows, replace_rows
+from pipeline.index.rows import ColumnBounds, IndexedFile, LacksEntry, as_frame, bounds, key_text
 
 TABLE = "spark_catalog.default.sales"
 

@@ -13,12 +13,12 @@ import pytest
 from loaded_tables import answers, quietly
 from pyspark.sql import SparkSession
 
-from pipeline.compaction import Compaction, compact
-from pipeline.compaction_plan import Limits
-from pipeline.errors import PipelineError
-from pipeline.exchange_record import PLACES
-from pipeline.partitions import Locations
-from pipeline.storage import Storage
+from pipeline.compaction.compaction import Compaction, compact
+from pipeline.compaction.plan import Limits
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.partitions import Locations
+from pipeline.tables.reserved_paths import PLACES
+from pipeline.tables.storage import Storage
 
 IS_DEEP = bool(os.environ.get("STARPRUNER_DEEP"))
 # More than any of these compactions makes.

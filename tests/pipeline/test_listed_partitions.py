@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.java import jvm, jvm_session, texts
-from pipeline.listed_partitions import listed_partitions, teller
-from pipeline.tables import identifier
+from pipeline.spark.java import jvm, jvm_session, texts
+from pipeline.tables.listed_partitions import listed_partitions, teller
+from pipeline.tables.table import identifier
 
 VALUES = ("a", "2026-01-01", "null", "a b", "a, region=b", "x%y", "é中", "a/b=c", "]", "line\\nbreak", "''")
 COLUMNS = ["day", "region"]
@@ -35,7 +35,7 @@ def test_all_together_they_are_listed_as_each_by_itself(
     local_spark: SparkSession, partitions: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     together = listed_partitions(local_spark, partitions, COLUMNS)
-    monkeypatch.setattr("pipeline.listed_partitions.texts", lambda *_: None)
+    monkeypatch.setattr("pipeline.tables.listed_partitions.texts", lambda *_: None)
     assert together == listed_partitions(local_spark, partitions, COLUMNS)
     assert len(set(together)) == len(together) == 2 * (len(VALUES) + 1)
 

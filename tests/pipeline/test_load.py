@@ -8,14 +8,14 @@ import pytest
 from loaded_tables import FOUND, TWO_DAYS, answers, held, load_query, quietly
 from pyspark.sql import SparkSession
 
-from pipeline.errors import PipelineError
-from pipeline.index_table import known_rows
-from pipeline.load import Load, load
-from pipeline.publish import LOCK
-from pipeline.skew import Skew
-from pipeline.source import Source
-from pipeline.storage import Storage
-from pipeline.tables import find_table
+from pipeline.index.index_table import known_rows
+from pipeline.load.load import Load, load
+from pipeline.load.skew import Skew
+from pipeline.load.source import Source
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.reserved_paths import LOCK
+from pipeline.tables.storage import Storage
+from pipeline.tables.table import find_table
 
 
 @pytest.fixture(scope="module")
@@ -164,9 +164,9 @@ def test_files_of_csv_are_read_with_the_types_of_the_table(local_spark: SparkSes
 KILLED = """
 import os, signal, sys
 from pyspark.sql import SparkSession
-from pipeline.load import Load, load
-from pipeline.skew import Skew
-from pipeline.source import Source
+from pipeline.load.load import Load, load
+from pipeline.load.skew import Skew
+from pipeline.load.source import Source
 
 directory, stage = sys.argv[1:]
 spark = SparkSession.builder.master("local[1]").config("spark.driver.memory", "1g").getOrCreate()

@@ -5,11 +5,11 @@ from loaded_tables import answers, quietly
 from pyspark.sql import SparkSession
 
 from pipeline.cli import pipeline
-from pipeline.command import size_bytes
-from pipeline.errors import PipelineError
-from pipeline.load import Load, load
-from pipeline.skew import Skew
-from pipeline.source import Source
+from pipeline.commands.options import size_bytes
+from pipeline.load.load import Load, load
+from pipeline.load.skew import Skew
+from pipeline.load.source import Source
+from pipeline.spark.errors import PipelineError
 
 ROWS = """
 SELECT 1 AS id, 10 AS x, CAST(1.5 AS DECIMAL(3, 1)) AS d, 1.0D AS f, DATE'2024-01-01' AS day, 's' AS s,

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.errors import PipelineError
-from pipeline.lock import locked
-from pipeline.publish import LOCK, Publication, publish, recover
-from pipeline.storage import Storage
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.lock import locked
+from pipeline.tables.publish import Publication, publish, recover
+from pipeline.tables.reserved_paths import LOCK
+from pipeline.tables.storage import Storage
 
 NEW_DIRECTORY = "ds=%25 b%2Fé"
 PUBLICATION = Publication(

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from exchanged_world import BEFORE, GRACE_S, HOME, WAITING, KilledError, Replacement, World, away, changes
 
-from pipeline.errors import PipelineError
+from pipeline.spark.errors import PipelineError
 
 
 def test_a_statement_that_replaces_the_rows_at_home_has_the_last_word() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.entries import Entry, entries, told
-from pipeline.java import jvm
-from pipeline.storage import Storage, StoredFile
+from pipeline.spark.java import jvm
+from pipeline.tables.directory import Entry, entries, told
+from pipeline.tables.storage import Storage, StoredFile
 
 PATHS = (
     "",

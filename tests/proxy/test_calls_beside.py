@@ -25,12 +25,12 @@ from proxy.guard import Guard
 from proxy.handles import OwnHandles
 from proxy.rulings import End, Ending, Premises, Ruling
 from proxy.successors import OwnSuccessors
-from proxy.wire.frames import frame
-from proxy.wire.hs2 import OperationState, encode_failure, encode_still_running
-from proxy.wire.kinds import MessageType
-from proxy.wire.messages import Message
-from proxy.wire.thrift import read_header
-from proxy.wire.writer import Writer
+from proxy.wire.hs2.calls import OperationState, encode_failure, encode_still_running
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import read_header
+from proxy.wire.thrift.types import MessageType
+from proxy.wire.thrift.writer import Writer
 
 FINISHED, RUNNING, ERROR = OperationState.FINISHED, OperationState.RUNNING, OperationState.ERROR
 NOT_YET = "Expected state FINISHED, but found RUNNING"

@@ -7,9 +7,9 @@ from relay_dialogue import AGAIN, OPERATION, SESSION, THIRD, execute, get_status
 
 from proxy.executions import Execution, Executions
 from proxy.rulings import End, Ending, Premises, Ruling
-from proxy.wire.hs2 import OperationHandle, SessionHandle
-from proxy.wire.messages import Message
-from proxy.wire.thrift import read_header
+from proxy.wire.hs2.calls import OperationHandle, SessionHandle
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import read_header
 
 SENT_AT, WITHIN_S = 10.0, 5.0
 CHECK_FAILED = "the keys have changed"

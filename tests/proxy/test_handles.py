@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shared_state import DIGESTS, Beside, ledger
 
 from proxy.handles import Digests, HandleKind, Handles, Holding, OwnHandles
-from proxy.wire.handles import HandleId
+from proxy.wire.hs2.handles import HandleId
 from proxy.workers.shared_handles import SharedHandles
 
 SESSIONS_MAX, OPERATIONS_MAX = 3, 5

@@ -6,7 +6,7 @@ from iceberg_answers import DAYS_SNAPSHOT, described
 from proxy.catalog import read_description
 from proxy.iceberg_tables import as_named
 from rewriter import TableFacts, TableName
-from rewriter.catalog import IcebergFacts
+from rewriter.catalog.table_facts import IcebergFacts
 
 COLUMNS = ("k", "int"), ("s", "string"), ("x", "double"), ("p", "date")
 TRANSFORMS = ("# Partitioning", ""), ("Part 0", "bucket(8, k)"), ("Part 1", "months(p)")

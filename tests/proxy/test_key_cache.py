@@ -9,7 +9,7 @@ from proxy.rulings import End, Ending
 from proxy.session_state import SessionState
 from proxy.writes import Fence, SessionWrites, Writes
 from rewriter import KeyQuery, KeyRanges, Keys, KeySet, TableName
-from rewriter.keyquery import KeyColumn
+from rewriter.semijoins.key_query import KeyColumn
 
 D = frozenset({TableName(("d",))})
 STATE = b"state"

@@ -8,7 +8,7 @@ import pytest
 from proxy import metastore
 from proxy.metastore import PERIOD_MAX_S, Metastore
 from rewriter import TableName
-from rewriter.consumers import METASTORES, NOTHING, halved
+from rewriter.domains.consumers import METASTORES, NOTHING, halved
 
 PERIOD_S = 600.0
 FULL = METASTORES["derby"]

@@ -34,7 +34,7 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.files import Selection
+from rewriter.files.file_index import Selection
 
 Samples = dict[tuple[str, frozenset[str]], float]
 K = Column("k", "int")

@@ -3,8 +3,8 @@
 import pytest
 
 from proxy.narrowable import makes_up
-from rewriter.file_facts import FileFacts
-from rewriter.files import Selection
+from rewriter.files.file_facts import FileFacts
+from rewriter.files.file_index import Selection
 
 MB = 1_000_000
 

@@ -6,8 +6,8 @@ from test_session import failed, played, rows
 from proxy.packings import KnownPackings, packings, read_size, worth_asking
 from proxy.queries import FailureKind, QueryResult
 from rewriter import TableName
-from rewriter.files import FileIndex
-from rewriter.splits import IcebergPacking, Packing
+from rewriter.files.file_index import FileIndex
+from rewriter.files.splits import IcebergPacking, Packing
 
 T = TableName(("d", "t"))
 MIB = 1 << 20

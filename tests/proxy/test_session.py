@@ -17,8 +17,8 @@ from proxy.rulings import End, Ending, Ruling
 from proxy.session import Session
 from proxy.shared import Shared
 from proxy.store import ListKey, open_store
-from rewriter.keyquery import KeyColumn
-from rewriter.rangequery import range_query
+from rewriter.semijoins.key_query import KeyColumn
+from rewriter.semijoins.range_query import range_query
 
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
 KEY_QUERY = "SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM d WHERE (d.g = 1) LIMIT 5001"

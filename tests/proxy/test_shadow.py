@@ -11,7 +11,7 @@ from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows, Va
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict, compare
 from proxy.snapshots import Scanned
 from rewriter import KeySet, TableName
-from rewriter.keyquery import KeyColumn, KeyQuery
+from rewriter.semijoins.key_query import KeyColumn, KeyQuery
 
 ORIGINAL = "SELECT a FROM f JOIN d LIMIT 5;"
 REWRITTEN = "SELECT a FROM (SELECT * FROM f WHERE k IN (1)) AS f JOIN d LIMIT 5;"

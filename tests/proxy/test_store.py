@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from proxy.config import CatalogSection, ConfigError
 from proxy.store import ListKey, PartitionStore, open_store
-from rewriter.partition_filter import And, Compare, Filter, In, Operator
-from rewriter.partition_index import PartitionIndex
+from rewriter.partitions.filter_tree import And, Compare, Filter, In, Operator
+from rewriter.partitions.index import PartitionIndex
 
 ANN = ListKey(("ann", "ann"), ("sales", "default", "spark_catalog", "file:/sales", "2026-11-20"))
 DAYS = [f"ds=2026-01-{day:02d}/r={r}" for day in range(1, 31) for r in ("eu", "us")]

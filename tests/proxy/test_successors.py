@@ -6,7 +6,7 @@ import pytest
 from shared_state import DIGESTS, Beside, ledger
 
 from proxy.successors import OwnSuccessors, Successors
-from proxy.wire.hs2 import OperationId, SessionHandle
+from proxy.wire.hs2.calls import OperationId, SessionHandle
 from proxy.workers.shared_successors import SharedSuccessors
 
 OLD, OLDER, NEW, NEWER = (OperationId(name * 11) for name in (b"old ", b"odd ", b"new ", b"neat"))

@@ -7,8 +7,7 @@ from proxy.handles import Handles, OwnHandles
 from proxy.openings import Sides
 from proxy.operation import Call
 from proxy.relay import Relay
-from proxy.wire.frames import frame
-from proxy.wire.hs2 import (
+from proxy.wire.hs2.calls import (
     OperationHandle,
     OperationState,
     SessionHandle,
@@ -18,9 +17,10 @@ from proxy.wire.hs2 import (
     encode_open_session,
     encode_operation_call,
 )
-from proxy.wire.kinds import Kind, MessageType
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
 
 LOGIN = plain_start("user", "password")
 ACCEPTED = encode_sasl(SaslStatus.COMPLETE)

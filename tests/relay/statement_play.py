@@ -18,7 +18,7 @@ from relay_dialogue import (
 
 from proxy.commands import Command, StatementEnded
 from proxy.rulings import Ending, Premises, Ruling
-from proxy.wire.hs2 import OperationHandle, OperationState
+from proxy.wire.hs2.calls import OperationHandle, OperationState
 
 ERROR = OperationState.ERROR
 FINISHED = OperationState.FINISHED

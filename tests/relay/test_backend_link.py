@@ -14,7 +14,7 @@ from proxy.dial import Dialer
 from proxy.operation import Call
 from proxy.transports import Transport, Upstream
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_response
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.writer import Writer
 
 SASL, NOSASL = Transport.SASL, Transport.NOSASL
 RESPONSE = plain_response("user", "password")

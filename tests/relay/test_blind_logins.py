@@ -9,10 +9,10 @@ from stand_in import stage
 from proxy.commands import SendBackend
 from proxy.notices import SUBJECTS_MAX, Notices
 from proxy.phases import Phase
-from proxy.wire.frames import frame
-from proxy.wire.kinds import MessageType
 from proxy.wire.sasl import SaslStatus, encode_sasl
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.types import MessageType
+from proxy.wire.thrift.writer import Writer
 
 
 @pytest.mark.parametrize("mechanism", [b"GSSAPI", b"DIGEST-MD5"])

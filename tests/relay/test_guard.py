@@ -23,14 +23,14 @@ from relay_dialogue import (
 from proxy.commands import CallRefused, Close, StatementHeld, TurnedTransparent
 from proxy.executions import Executions
 from proxy.handles import OwnHandles
-from proxy.wire.frames import frame
-from proxy.wire.handles import identifier_in, named_by
-from proxy.wire.hs2 import OperationHandle, OperationState, encode_operation_call
-from proxy.wire.kinds import Kind
-from proxy.wire.messages import Message
+from proxy.wire.hs2.calls import OperationHandle, OperationState, encode_operation_call
+from proxy.wire.hs2.handles import identifier_in, named_by
 from proxy.wire.sasl import plain_start, plain_start_with
-from proxy.wire.thrift import read_header
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import read_header
+from proxy.wire.thrift.types import Kind
+from proxy.wire.thrift.writer import Writer
 
 CATALOG = (
     "GetTypeInfo GetCatalogs GetSchemas GetTables GetTableTypes GetColumns GetFunctions GetPrimaryKeys "

@@ -16,7 +16,7 @@ from relay_dialogue import (
 from proxy.commands import Command, MoveBackend, StatementHeld, TurnedTransparent
 from proxy.handles import HandleKind, Holding, OwnHandles
 from proxy.phases import Phase
-from proxy.wire.handles import identifier_in
+from proxy.wire.hs2.handles import identifier_in
 
 THERE = "another:10000"
 

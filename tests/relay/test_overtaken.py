@@ -24,10 +24,10 @@ from proxy.commands import Close
 from proxy.executions import Executions
 from proxy.rulings import End, Ending, Premises
 from proxy.successors import OwnSuccessors
-from proxy.wire.frames import frame
-from proxy.wire.hs2 import OperationState, encode_failure, encode_still_running
-from proxy.wire.replies import decode_status_only, open_reply
-from proxy.wire.thrift import read_header
+from proxy.wire.hs2.calls import OperationState, encode_failure, encode_still_running
+from proxy.wire.hs2.replies import decode_status_only, open_reply
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.reader import read_header
 
 CHECK_FAILED = "the keys in this statement have changed"
 

@@ -9,14 +9,14 @@ from proxy.commands import Close, SessionOpened, SessionRefused
 from proxy.openings import Sides
 from proxy.proxy_users import ProxyUsers
 from proxy.transports import Transport, Upstream
-from proxy.wire.frames import frame
-from proxy.wire.hs2 import encode_open_session
-from proxy.wire.kinds import Kind, MessageType
-from proxy.wire.messages import Message
-from proxy.wire.open_session import encode_open_session_refusal, proxy_user_of, user_of, with_user
-from proxy.wire.replies import decode_session_reply, open_reply
-from proxy.wire.thrift import read_header
-from proxy.wire.writer import Writer
+from proxy.wire.hs2.calls import encode_open_session
+from proxy.wire.hs2.open_session import encode_open_session_refusal, proxy_user_of, user_of, with_user
+from proxy.wire.hs2.replies import decode_session_reply, open_reply
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import read_header
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
 
 PROXY_USER = "hive.server2.proxy.user"
 RULES = ProxyUsers({"hue": ("anna", "bob"), "admin": ("*",), "*": ("guest",)})

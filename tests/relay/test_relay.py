@@ -34,11 +34,11 @@ from proxy.intake import WAITING_BYTES_MAX
 from proxy.operation import Call
 from proxy.phases import Phase
 from proxy.rulings import Ruling
-from proxy.wire.errors import LocalProtocolError
-from proxy.wire.follow import PENDING_CALLS_MAX
-from proxy.wire.frames import frame
-from proxy.wire.hs2 import OperationState
+from proxy.wire.hs2.calls import OperationState
+from proxy.wire.reply_stream import PENDING_CALLS_MAX
 from proxy.wire.sasl import SaslStatus, encode_sasl
+from proxy.wire.thrift.errors import LocalProtocolError
+from proxy.wire.thrift.frames import frame
 
 FINISHED = OperationState.FINISHED
 RUNNING = OperationState.RUNNING

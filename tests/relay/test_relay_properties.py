@@ -18,7 +18,7 @@ from relay_dialogue import (
 from proxy.commands import StatementHeld
 from proxy.phases import Phase
 from proxy.rulings import Ruling
-from proxy.wire.hs2 import OperationState
+from proxy.wire.hs2.calls import OperationState
 
 RUNNING = OperationState.RUNNING
 

@@ -45,10 +45,10 @@ from proxy.phases import Phase
 from proxy.relay import RERUN_WITHIN_S
 from proxy.rulings import End, Ending
 from proxy.successors import OwnSuccessors
-from proxy.wire.frames import frame
-from proxy.wire.hs2 import OperationId, OperationState, SessionHandle, encode_failure, encode_still_running
-from proxy.wire.kinds import MessageType
-from proxy.wire.writer import Writer
+from proxy.wire.hs2.calls import OperationId, OperationState, SessionHandle, encode_failure, encode_still_running
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.types import MessageType
+from proxy.wire.thrift.writer import Writer
 
 
 # Whole messages, single bytes, and something between.

@@ -25,11 +25,11 @@ from stand_in import PATIENCE_S, Peer, Rewriter, eventually, stage
 from proxy.queries import Column, FailureKind, Query, QueryFailed, Rows
 from proxy.rulings import End, Ruling
 from proxy.sessions import Opened
-from proxy.wire.frames import frame
-from proxy.wire.hs2 import CONFIGURATION_ENTRIES_MAX, OperationState, encode_open_session
-from proxy.wire.kinds import Kind
-from proxy.wire.thrift import read_header
-from proxy.wire.writer import Writer
+from proxy.wire.hs2.calls import CONFIGURATION_ENTRIES_MAX, OperationState, encode_open_session
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.reader import read_header
+from proxy.wire.thrift.types import Kind
+from proxy.wire.thrift.writer import Writer
 
 FINISHED = OperationState.FINISHED
 # With a fraction of a second, which the server is not told of.

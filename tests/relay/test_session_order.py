@@ -10,8 +10,8 @@ from proxy import session_order
 from proxy.operation import Call
 from proxy.rulings import WriteUnderWay
 from proxy.session_order import until_writes_end
-from proxy.wire.hs2 import OperationHandle, OperationState
-from proxy.wire.writer import Writer
+from proxy.wire.hs2.calls import OperationHandle, OperationState
+from proxy.wire.thrift.writer import Writer
 
 RUNNING = OperationState.RUNNING
 FINISHED = OperationState.FINISHED

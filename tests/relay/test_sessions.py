@@ -9,8 +9,8 @@ from proxy.ground import Ground
 from proxy.handles import Digests, HandleKind, Handles, Holding, OwnHandles
 from proxy.rulings import End
 from proxy.sessions import SETTLING_S
-from proxy.wire.handles import HandleId, identifier_in
-from proxy.wire.hs2 import OperationState
+from proxy.wire.hs2.calls import OperationState
+from proxy.wire.hs2.handles import HandleId, identifier_in
 
 
 class Elsewhere(OwnHandles):

@@ -10,7 +10,7 @@ from stand_in import Peer, Rewriter, Stage, stage
 
 from proxy.patience import Keepalive, Limits
 from proxy.sockets import prepare
-from proxy.wire.hs2 import OperationState
+from proxy.wire.hs2.calls import OperationState
 
 FINISHED = OperationState.FINISHED
 CALLS = 600

@@ -39,9 +39,9 @@ from proxy.dial import Dialer
 from proxy.queries import Query
 from proxy.tls import LOOK_S, Certificates
 from proxy.transports import Listener, ListenerTls, Transport, Upstream, UpstreamTls
-from proxy.wire.kinds import Kind, MessageType
 from proxy.wire.sasl import SaslReader
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
 
 QUERY = Query("SELECT k", rows_max=10, bytes_max=10_000, deadline_s=PATIENCE_S)
 

@@ -30,9 +30,9 @@ from proxy.operation import Call
 from proxy.phases import Phase
 from proxy.rulings import Ruling
 from proxy.transports import Transport, Upstream
-from proxy.wire.frames import FrameReader, frame
-from proxy.wire.hs2 import OperationState, encode_open_session, encode_operation_call, encode_refusal
+from proxy.wire.hs2.calls import OperationState, encode_open_session, encode_operation_call, encode_refusal
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start, refusal
+from proxy.wire.thrift.frames import FrameReader, frame
 
 SASL, NOSASL = Transport.SASL, Transport.NOSASL
 CONFIGURED = Upstream(user="proxy", password="secret")  # noqa: S106 - nobody's

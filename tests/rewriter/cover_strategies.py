@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import HealthCheck, reject, settings
 from hypothesis import strategies as st
 
-from rewriter.catalog import Column
-from rewriter.cover import Box, Cover
-from rewriter.domain import Domain
-from rewriter.keys import Key
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import Key
+from rewriter.vocabulary.identifiers import Column
 
 # A little in every test run, a lot in `make test-deep`. A busy machine may be slow to make examples.
 laws = settings(

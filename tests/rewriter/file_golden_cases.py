@@ -25,8 +25,8 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.files import FileIndex
-from rewriter.splits import Packing
+from rewriter.files.file_index import FileIndex
+from rewriter.files.splits import Packing
 
 KIND = "files"
 LIMITS = Limits(has_file_index=True)

@@ -8,8 +8,8 @@ from itertools import product
 from cover_strategies import AROUND, COLUMNS, VALUES, order
 from hypothesis import strategies as st
 
-from rewriter.files import FileIndex
-from rewriter.keys import Key
+from rewriter.domains.literals import Key
+from rewriter.files.file_index import FileIndex
 
 Row = Mapping[str, Key | None]
 TYPE_NAMES = {column.name: column.type_name for column in COLUMNS}

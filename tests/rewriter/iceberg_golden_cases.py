@@ -17,7 +17,7 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.keys import is_key_type
+from rewriter.domains.literals import is_key_type
 
 KIND = "iceberg"
 LIMITS = Limits()

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rewriter.keys import Key
-from rewriter.partition_filter import And, Compare, Filter, In, IsNull, Like, Operator, Or
+from rewriter.domains.literals import Key
+from rewriter.partitions.filter_tree import And, Compare, Filter, In, IsNull, Like, Operator, Or
 
 NULL_NAME = "__HIVE_DEFAULT_PARTITION__"
 

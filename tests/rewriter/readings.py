@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 from pyspark.sql import SparkSession
 from sqlglot import exp
 
-from rewriter.blocks import block_of
-from rewriter.jointree import Join
-from rewriter.statement import Statement
+from rewriter.scopes.blocks import block_of
+from rewriter.scopes.join_tree import Join
+from rewriter.sql.statement import Statement
 
 # ("And", {..}), ("Or", {..}), ("Not", ..), or the numbers that stand in what is compared.
 Shape: TypeAlias = tuple[str, Any] | frozenset[str]

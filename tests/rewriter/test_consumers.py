@@ -3,10 +3,10 @@
 import pytest
 
 from rewriter import Column, Statement, read
-from rewriter.consumers import ICEBERG, METASTORES, NOTHING, PARQUET, beside, halved
-from rewriter.cover import Cover
-from rewriter.predicate import cover_sql
-from rewriter.widen import Consumer, widen
+from rewriter.domains.consumers import ICEBERG, METASTORES, NOTHING, PARQUET, beside, halved
+from rewriter.domains.cover import Cover
+from rewriter.domains.widen import Consumer, widen
+from rewriter.predicates.predicate import cover_sql
 
 CONSUMERS = {**METASTORES, "parquet": PARQUET, "iceberg": ICEBERG}
 

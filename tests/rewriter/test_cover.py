@@ -7,10 +7,10 @@ from cover_strategies import COLUMNS, ROWS, boxes, covers, held, laws, rows
 from hypothesis import given
 
 from rewriter import KeySet
-from rewriter.catalog import Column
-from rewriter.cover import Box, Cover
-from rewriter.domain import Domain
-from rewriter.keys import Key
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import Key
+from rewriter.vocabulary.identifiers import Column
 
 DAY_AND_REGION = (Column("day", "int"), Column("region", "string"))
 

@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rewriter import KeySet, UnreadableKeyError
-from rewriter.domain import Domain
-from rewriter.keys import Key, is_key_type
-from rewriter.positions import Bound, differ_in_digits_only, line
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import Key, is_key_type
+from rewriter.domains.positions import Bound, differ_in_digits_only, line
 
 TYPE_NAMES = sorted(WORLDS)
 EVERY_TYPE_WITH_KEYS = [

@@ -5,7 +5,7 @@ from file_golden_cases import CHARS_MAX, KIND, LIMITS, Outcome, planned, recorde
 from golden_cases import Expected, Refusal, Take, expectations, refusals, takes
 
 from rewriter import Limits, Rule, SkipReason, read
-from rewriter.statement import parsed
+from rewriter.sql.statement import parsed
 
 RULES = {rule.value: rule for rule in Rule}
 

@@ -9,11 +9,11 @@ from file_strategies import TYPE_NAMES, IndexedFile, exact_files, files, index_o
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewriter.catalog import Column
-from rewriter.cover import Box, Cover
-from rewriter.domain import Domain
-from rewriter.files import FileFacts, FileIndex, Selection, file_hint
-from rewriter.keys import Key
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import Key
+from rewriter.files.file_index import FileFacts, FileIndex, Selection, file_hint
+from rewriter.vocabulary.identifiers import Column
 
 A, B = Column("a", "int"), Column("b", "string")
 
@@ -325,7 +325,7 @@ def test_many_boxes_are_looked_up_column_by_column_and_only_keep_more(
     found: list[IndexedFile], cover: Cover
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rewriter.files.LOOKUPS_MAX", 0)
+        patch.setattr("rewriter.files.file_index.LOOKUPS_MAX", 0)
         roughly = set(missed(index_of(found), cover))
     assert roughly <= set(missed(index_of(found), cover))
 

@@ -6,7 +6,7 @@ import pytest
 from golden_cases import Expected, Refusal, Row, Take, expectations, pure_catalog, refusals, takes
 
 from rewriter import Limits, Plan, Rewrite, SkipReason, TableName, apply, plan, read
-from rewriter.statement import parsed
+from rewriter.sql.statement import parsed
 
 LIMITS = Limits()
 CHARS_MAX = 100_000

@@ -5,7 +5,7 @@ from golden_cases import Expected, Refusal, Take, expectations, refusals, takes
 from iceberg_golden_cases import KIND, LIMITS, planned, rule_of
 
 from rewriter import Limits, Rule, apply
-from rewriter.statement import parsed
+from rewriter.sql.statement import parsed
 
 RULES = {rule.value: rule for rule in Rule}
 

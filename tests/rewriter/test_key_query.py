@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewriter import KeyRanges, KeySet, SkipReason, UnreadableKeyError
-from rewriter.keyquery import KeyColumn, KeyQuery, key_query
-from rewriter.keys import Key, answered, asked_as, literal
-from rewriter.rangequery import range_query
+from rewriter.domains.literals import Key, answered, asked_as, literal
+from rewriter.semijoins.key_query import KeyColumn, KeyQuery, key_query
+from rewriter.semijoins.range_query import range_query
 
 DAY = KeyColumn("date")
 

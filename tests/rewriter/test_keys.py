@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewriter import KeySet, UnreadableKeyError
-from rewriter.keys import Key, is_key_type
+from rewriter.domains.literals import Key, is_key_type
 
 
 def keys(type_name: str, *values: Key | None) -> tuple[Key | None, ...]:

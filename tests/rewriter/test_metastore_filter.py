@@ -24,12 +24,12 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.catalog import IcebergFacts
-from rewriter.consumers import NOTHING
-from rewriter.keys import Key
-from rewriter.metastore_filter import can_name, can_say
-from rewriter.predicate import Restriction, can_all_be_said
-from rewriter.widen import Consumer
+from rewriter.catalog.table_facts import IcebergFacts
+from rewriter.domains.consumers import NOTHING
+from rewriter.domains.literals import Key
+from rewriter.domains.widen import Consumer
+from rewriter.predicates.metastore_filter import can_name, can_say
+from rewriter.predicates.predicate import Restriction, can_all_be_said
 
 NAMES = {
     "ds": True,

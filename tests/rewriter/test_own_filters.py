@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewriter import Column, Limits, Rule, SkipReason, Statement, TableFacts, TableName, plan, read
-from rewriter.cover import Cover
-from rewriter.keys import Key
+from rewriter.domains.cover import Cover
+from rewriter.domains.literals import Key
 
 COLUMNS = (
     *(Column("id", "int"), Column("x", "tinyint"), Column("y", "string"), Column("d", "date")),

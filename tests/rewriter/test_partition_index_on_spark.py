@@ -4,9 +4,9 @@ import pytest
 from pyhive import hive
 
 from demo.hive import run
-from rewriter.keys import Key, literal
-from rewriter.partition_filter import And, Compare, Filter, In, IsNull, Like, Operator, Or
-from rewriter.partition_index import PartitionIndex
+from rewriter.domains.literals import Key, literal
+from rewriter.partitions.filter_tree import And, Compare, Filter, In, IsNull, Like, Operator, Or
+from rewriter.partitions.index import PartitionIndex
 
 # Derby takes texts for equal that differ in blanks at the end alone, so no two of these do.
 _TEXTS = (

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_strategies import VALUES, name_of, order
 
-from rewriter.keys import Key
-from rewriter.partition_keys import PartitionKeys
-from rewriter.partition_values import NotIndexableError
+from rewriter.domains.literals import Key
+from rewriter.partitions.key_encoding import PartitionKeys
+from rewriter.partitions.value_encoding import NotIndexableError
 
 
 @st.composite

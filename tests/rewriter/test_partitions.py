@@ -3,11 +3,11 @@
 import pytest
 
 from rewriter import Column, KeySet
-from rewriter.cover import Cover
-from rewriter.domain import Domain
-from rewriter.keys import Key
-from rewriter.partition_index import PartitionIndex
-from rewriter.partitions import costs, kept
+from rewriter.domains.cover import Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import Key
+from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.pruning import costs, kept
 
 INDEX = PartitionIndex.of(
     ("ds", "region"),

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from rewriter import Column, KeyRanges, Keys, KeySet
-from rewriter.costs import PartitionCosts
-from rewriter.cover import Box, Cover
-from rewriter.domain import Domain
-from rewriter.keys import Key
-from rewriter.partition_predicate import Budget, render
-from rewriter.predicate import Predicate, Restriction, cover_sql
-from rewriter.widen import Consumer
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.gap_costs import PartitionCosts
+from rewriter.domains.literals import Key
+from rewriter.domains.widen import Consumer
+from rewriter.predicates.partitions import Budget, render
+from rewriter.predicates.predicate import Predicate, Restriction, cover_sql
 
 DAYS = [f"2026-{month:02}-{day:02}" for month in range(1, 8) for day in range(1, 29)]
 BUDGET = Budget(Consumer(100, 20), 100_000)
@@ -166,7 +166,7 @@ def test_a_filter_that_rests_on_the_day_holds_for_that_day_only() -> None:
 def test_a_cover_that_lost_a_key_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = KeySet.of(("int",), [(1,), (3,)])
     narrower = Cover.of_rows([Column("k", "int")], [(1,)])
-    monkeypatch.setattr("rewriter.partition_predicate.widen", lambda *_: narrower)
+    monkeypatch.setattr("rewriter.predicates.partitions.widen", lambda *_: narrower)
     assert render([restriction(keys, "k")], ["k"], BUDGET, {}) is None
 
 

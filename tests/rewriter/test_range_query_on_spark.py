@@ -5,9 +5,9 @@ from pyhive import hive
 
 from demo.hive import run
 from rewriter import KeyRanges, KeySet
-from rewriter.keyquery import KeyColumn
-from rewriter.keys import Key
-from rewriter.rangequery import RangeQuery, range_query
+from rewriter.domains.literals import Key
+from rewriter.semijoins.key_query import KeyColumn
+from rewriter.semijoins.range_query import RangeQuery, range_query
 
 # Three clusters of each type, shuffled, with a duplicate and a null.
 CLUSTERS: dict[str, list[list[Key]]] = {

@@ -11,7 +11,7 @@ from readings import our_facts, spark_facts
 from seeding import seeded, seeds
 
 from rewriter import SkipReason
-from rewriter.statement import parsed_statement, read
+from rewriter.sql.statement import parsed_statement, read
 
 QUERIES_PER_SEED = 25
 CHARS_MAX = 100_000

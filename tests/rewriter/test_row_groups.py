@@ -8,17 +8,17 @@ from cover_strategies import laws
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewriter.catalog import Column
-from rewriter.consumers import PARQUET
-from rewriter.cover import Cover
-from rewriter.domain import Domain
-from rewriter.file_costs import FileCosts
-from rewriter.files import FileIndex
-from rewriter.keys import Key
-from rewriter.keyset import KeyRanges, Keys, KeySet
-from rewriter.predicate import Restriction
-from rewriter.row_groups import row_group_predicate
-from rewriter.splice import is_one_condition
+from rewriter.domains.consumers import PARQUET
+from rewriter.domains.cover import Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.keyset import KeyRanges, Keys, KeySet
+from rewriter.domains.literals import Key
+from rewriter.files.bounds import FileCosts
+from rewriter.files.file_index import FileIndex
+from rewriter.predicates.data_columns import row_group_predicate
+from rewriter.predicates.predicate import Restriction
+from rewriter.predicates.splice import is_one_condition
+from rewriter.vocabulary.identifiers import Column
 
 K = Column("k", "int")
 CHARS_MAX = 10_000
@@ -123,7 +123,7 @@ def test_nothing_is_said_of_no_keys_of_what_is_too_long_or_of_all_values() -> No
 
 
 def test_what_lost_a_key_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rewriter.row_groups.widen", lambda *_: Cover.of_rows([K], [(1,)]))
+    monkeypatch.setattr("rewriter.predicates.data_columns.widen", lambda *_: Cover.of_rows([K], [(1,)]))
     assert row_group_predicate(restriction(1, 7), None, CHARS_MAX) is None
 
 

@@ -4,12 +4,12 @@ import pytest
 from pyhive import hive
 
 from demo.hive import run
-from rewriter.catalog import Column
-from rewriter.consumers import PARQUET
-from rewriter.keys import Key, literals
-from rewriter.keyset import KeySet
-from rewriter.predicate import Restriction
-from rewriter.row_groups import row_group_predicate
+from rewriter.domains.consumers import PARQUET
+from rewriter.domains.keyset import KeySet
+from rewriter.domains.literals import Key, literals
+from rewriter.predicates.data_columns import row_group_predicate
+from rewriter.predicates.predicate import Restriction
+from rewriter.vocabulary.identifiers import Column
 
 # More keys than are listed, scattered and in runs.
 _NUMBERS = sorted({*range(0, 4_000, 13), *range(500, 540), *range(700, 705)})

@@ -7,14 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from partition_strategies import PATTERNS, VALUES, filters, is_true, like, name_of
 
-from rewriter.byte_ranges import ByteRange, ByteRanges, successor
-from rewriter.keys import Key
-from rewriter.like import LikePattern
-from rewriter.partition_filter import And, Compare, Filter, In, IsNull, Like, Operator, Or
-from rewriter.partition_index import PartitionIndex, SortedEntries, in_order, matching
-from rewriter.partition_keys import END, VALUE, PartitionKeys
-from rewriter.partition_values import NotIndexableError
-from rewriter.scan_plan import COMBINED_SCANS_MAX, INTERSECTIONS_MAX, LEVELS_MAX, Scan, ScanPlan, plan_scans
+from rewriter.domains.literals import Key
+from rewriter.partitions.byte_ranges import ByteRange, ByteRanges, successor
+from rewriter.partitions.filter_tree import And, Compare, Filter, In, IsNull, Like, Operator, Or
+from rewriter.partitions.index import PartitionIndex, SortedEntries, in_order, matching
+from rewriter.partitions.key_encoding import END, VALUE, PartitionKeys
+from rewriter.partitions.like import LikePattern
+from rewriter.partitions.scan_plan import (
+    COMBINED_SCANS_MAX,
+    INTERSECTIONS_MAX,
+    LEVELS_MAX,
+    Scan,
+    ScanPlan,
+    plan_scans,
+)
+from rewriter.partitions.value_encoding import NotIndexableError
 
 KEYS = PartitionKeys(("p1", "c1", "c2"), ("int", "int", "string"))
 ALONE = PartitionKeys(("p1",), ("int",))

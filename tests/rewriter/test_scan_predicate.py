@@ -26,8 +26,8 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.cover import Cover
-from rewriter.files import FileIndex
+from rewriter.domains.cover import Cover
+from rewriter.files.file_index import FileIndex
 from rewriter.plan import KeyAnswer
 
 K, X, P = Column("k", "int"), Column("X", "int"), Column("p", "string")

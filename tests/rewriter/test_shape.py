@@ -6,8 +6,8 @@ import pytest
 from sqlglot import exp
 
 from rewriter import Statement, read
-from rewriter.shape import shape
-from rewriter.statement import tokenize
+from rewriter.sql.fingerprint import shape
+from rewriter.sql.statement import tokenize
 
 BASE = "SELECT sum(f.x) FROM f JOIN d ON f.k = d.k WHERE "
 

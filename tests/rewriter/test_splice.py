@@ -3,8 +3,8 @@
 import pytest
 
 from rewriter import SkipReason, Statement, read
-from rewriter.files import FileFacts, file_hint
-from rewriter.splice import Narrowing, is_one_condition, narrowed
+from rewriter.files.file_index import FileFacts, file_hint
+from rewriter.predicates.splice import Narrowing, is_one_condition, narrowed
 
 SQL = "SELECT x.id FROM db.f /* a */ x, f WHERE x.ds = f.ds"
 

@@ -19,9 +19,9 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.files import FileIndex
-from rewriter.splice import Narrowing, narrowed
-from rewriter.splits import Grouping, Packing
+from rewriter.files.file_index import FileIndex
+from rewriter.files.splits import Grouping, Packing
+from rewriter.predicates.splice import Narrowing, narrowed
 
 FILES = 96
 T, NAME = TableFacts((Column("x", "int"), Column("v", "string")), indexed_columns=("x",)), TableName(("t",))

@@ -19,9 +19,9 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.keyquery import KeyColumn, key_query
-from rewriter.splice import Narrowing, narrowed
-from rewriter.strict import KEYS_CHANGED, check
+from rewriter.predicates.splice import Narrowing, narrowed
+from rewriter.predicates.strict_check import KEYS_CHANGED, check
+from rewriter.semijoins.key_query import KeyColumn, key_query
 
 STRICT = Limits(strict=True)
 FACT = TableFacts((Column("id", "int"), Column("ds", "string")), ("ds",))

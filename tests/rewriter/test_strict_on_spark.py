@@ -29,7 +29,7 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.strict import KEYS_CHANGED
+from rewriter.predicates.strict_check import KEYS_CHANGED
 
 STRICT = Limits(strict=True)
 # One key at most, so that ranges around them are asked for.

@@ -4,7 +4,7 @@ from contextlib import closing
 
 from demo.hive import connect, run
 from demo.thrift_server import ThriftServer
-from rewriter.tasks import _BY_ORDER, _BY_SEED, _BY_TASK
+from rewriter.sql.task_dependence import _BY_ORDER, _BY_SEED, _BY_TASK
 
 
 def test_what_spark_calls_non_deterministic_is_known(spark: ThriftServer) -> None:

@@ -24,7 +24,7 @@ from rewriter import (
     plan,
     read,
 )
-from rewriter.strict import UNSEEN
+from rewriter.predicates.strict_check import UNSEEN
 
 SNAPSHOT = 8548337367546804323
 WINDOW, STRICT = Limits(), Limits(strict=True)

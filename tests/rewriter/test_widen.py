@@ -10,12 +10,12 @@ from cover_strategies import COLUMNS, VALUES, covers, held, laws, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewriter.catalog import Column
-from rewriter.costs import Costs, Distance, Gaps, PartitionCosts, adds_to
-from rewriter.cover import Box, Cover
-from rewriter.domain import Domain
-from rewriter.keys import Key
-from rewriter.widen import Consumer, widen
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.gap_costs import Costs, Distance, Gaps, PartitionCosts, adds_to
+from rewriter.domains.literals import Key
+from rewriter.domains.widen import Consumer, widen
+from rewriter.vocabulary.identifiers import Column
 
 NAMES = tuple(column.name for column in COLUMNS)
 EVERYTHING = Consumer(points_max=1_000, ranges_max=1_000)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Self
 
 from demo.hive import Endpoint
-from proxy.wire import hs2
-from proxy.wire.frames import HEADER, frame
-from proxy.wire.hs2 import OperationHandle, SessionHandle
-from proxy.wire.kinds import Kind, MessageType
-from proxy.wire.replies import decode_operation_reply, decode_session_reply, open_reply
+from proxy.wire.hs2 import calls as hs2_calls
+from proxy.wire.hs2.calls import OperationHandle, SessionHandle
+from proxy.wire.hs2.replies import decode_operation_reply, decode_session_reply, open_reply
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
-from proxy.wire.thrift import Reader, read_header
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.frames import HEADER, frame
+from proxy.wire.thrift.reader import Reader, read_header
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
 
 # On a busy machine; only what hangs takes as long.
 PATIENCE_S = 60.0
@@ -47,7 +47,7 @@ class AsyncClient:
         """Connect, log in and open a session."""
         client = await cls.log_in(endpoint)
         client.session = decode_session_reply(
-            await client.ask(hs2.encode_open_session(1, "soak", "soak", {}))
+            await client.ask(hs2_calls.encode_open_session(1, "soak", "soak", {}))
         ).session
         return client
 
@@ -67,22 +67,22 @@ class AsyncClient:
 
     async def execute(self, sql: str) -> OperationHandle:
         """Begin a statement."""
-        reply = decode_operation_reply(await self.ask(hs2.encode_execute(1, self._session, sql, 0)))
+        reply = decode_operation_reply(await self.ask(hs2_calls.encode_execute(1, self._session, sql, 0)))
         if reply.operation is None:
             raise ConnectionError(f"not executed: {reply.status.message}")
         return reply.operation
 
     async def of_operation(self, name: str, operation: OperationHandle) -> None:
         """Ask for its status, cancel or close it."""
-        _ = await self.ask(hs2.encode_operation_call(name, 1, operation))
+        _ = await self.ask(hs2_calls.encode_operation_call(name, 1, operation))
 
     async def fetch(self, operation: OperationHandle) -> None:
         """The next batch."""
-        _ = await self.ask(hs2.encode_fetch(1, operation, 10_000))
+        _ = await self.ask(hs2_calls.encode_fetch(1, operation, 10_000))
 
     async def close_session(self) -> None:
         """End the session."""
-        _ = await self.ask(hs2.encode_close_session(1, self._session))
+        _ = await self.ask(hs2_calls.encode_close_session(1, self._session))
 
     def send(self, call: bytes) -> None:
         """Send a call and wait for nothing."""

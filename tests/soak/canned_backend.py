@@ -17,13 +17,13 @@ from typing import cast
 import uvloop
 
 from demo.hive import Endpoint
-from proxy.wire import hs2
-from proxy.wire.frames import HEADER
-from proxy.wire.hs2 import OperationState
-from proxy.wire.kinds import Kind, MessageType
-from proxy.wire.messages import Message, MessageReader
+from proxy.wire.hs2 import calls as hs2_calls
+from proxy.wire.hs2.calls import OperationState
 from proxy.wire.sasl import SaslReader, SaslStatus, encode_sasl
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.frames import HEADER
+from proxy.wire.thrift.messages import Message, MessageReader
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
 
 HOST = "127.0.0.1"
 REQUEST_BYTES_MAX = 10_000_000
@@ -58,7 +58,7 @@ _FINISHED = Writer().i32(2, OperationState.FINISHED).to_bytes()
 
 def _batches(call: Message) -> int:
     """The number that the statement ends with."""
-    decoded = hs2.decode_statement_call(call)
+    decoded = hs2_calls.decode_statement_call(call)
     last = "" if decoded is None or decoded.statement is None else decoded.statement.rpartition(" ")[2]
     return int(last) if last.isdecimal() else 1
 
@@ -82,7 +82,7 @@ class Backend(asyncio.Protocol):
             data = self._log_in(self._sasl, data)
         self._messages.feed(data)
         while (message := self._messages.next_message()) is not None:
-            if message.header.name == hs2.EXECUTE_STATEMENT:
+            if message.header.name == hs2_calls.EXECUTE_STATEMENT:
                 self._batches_left = _batches(message)
             self._answer(message.header.name, message.header.seqid)
 
@@ -104,13 +104,13 @@ class Backend(asyncio.Protocol):
 
     def _result(self, name: str) -> bytes:
         match name:
-            case hs2.OPEN_SESSION:
-                return Writer().i32(2, hs2.PROTOCOL_V10).raw(3, Kind.STRUCT, _handle()).to_bytes()
-            case hs2.EXECUTE_STATEMENT:
+            case hs2_calls.OPEN_SESSION:
+                return Writer().i32(2, hs2_calls.PROTOCOL_V10).raw(3, Kind.STRUCT, _handle()).to_bytes()
+            case hs2_calls.EXECUTE_STATEMENT:
                 return Writer().raw(2, Kind.STRUCT, _handle()).to_bytes()
-            case hs2.GET_OPERATION_STATUS:
+            case hs2_calls.GET_OPERATION_STATUS:
                 return _FINISHED
-            case hs2.FETCH_RESULTS:
+            case hs2_calls.FETCH_RESULTS:
                 self._batches_left -= 1
                 return _BATCH if self._batches_left >= 0 else _NO_ROWS
         return b""

@@ -7,14 +7,14 @@ from types import TracebackType
 from typing import Final, Self
 
 from demo.hive import Endpoint
-from proxy.wire import hs2
-from proxy.wire.frames import HEADER, frame
-from proxy.wire.hs2 import OperationHandle, OperationState, SessionHandle
-from proxy.wire.kinds import Kind, MessageType
-from proxy.wire.replies import decode_operation_reply, decode_session_reply, decode_state_reply, open_reply
+from proxy.wire.hs2 import calls as hs2_calls
+from proxy.wire.hs2.calls import OperationHandle, OperationState, SessionHandle
+from proxy.wire.hs2.replies import decode_operation_reply, decode_session_reply, decode_state_reply, open_reply
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
-from proxy.wire.thrift import Reader, read_header
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.frames import HEADER, frame
+from proxy.wire.thrift.reader import Reader, read_header
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
 
 SECONDS_MAX: Final = 120.0
 FETCH_ROWS: Final = 10_000
@@ -39,7 +39,7 @@ class CountingClient:
         answer = self._receive(len(_COMPLETE))
         if answer != _COMPLETE:
             raise ConnectionError(f"the login was answered with {answer!r}")
-        reply = decode_session_reply(self._ask(hs2.encode_open_session(self._next(), "bench", "bench", {})))
+        reply = decode_session_reply(self._ask(hs2_calls.encode_open_session(self._next(), "bench", "bench", {})))
         if reply.session is None:
             raise ConnectionError(f"no session was opened: {reply.status.message}")
         self.session: SessionHandle = reply.session
@@ -52,7 +52,7 @@ class CountingClient:
 
     def execute(self, sql: str) -> OperationHandle:
         """Run a statement to its end."""
-        reply = decode_operation_reply(self._ask(hs2.encode_execute(self._next(), self.session, sql, 0)))
+        reply = decode_operation_reply(self._ask(hs2_calls.encode_execute(self._next(), self.session, sql, 0)))
         if reply.operation is None:
             raise ConnectionError(f"not executed: {reply.status.message}")
         while not self.has_finished(reply.operation):
@@ -61,7 +61,7 @@ class CountingClient:
 
     def has_finished(self, operation: OperationHandle) -> bool:
         """Asks once."""
-        call = hs2.encode_operation_call(hs2.GET_OPERATION_STATUS, self._next(), operation)
+        call = hs2_calls.encode_operation_call(hs2_calls.GET_OPERATION_STATUS, self._next(), operation)
         state = decode_state_reply(self._ask(call)).state
         if state in (OperationState.ERROR, OperationState.CANCELED, OperationState.CLOSED):
             raise ConnectionError(f"the statement ended in state {state.name}")
@@ -69,7 +69,7 @@ class CountingClient:
 
     def fetch(self, operation: OperationHandle) -> int:
         """How many bytes the reply with the next batch has."""
-        self._socket.sendall(frame(hs2.encode_fetch(self._next(), operation, FETCH_ROWS)))
+        self._socket.sendall(frame(hs2_calls.encode_fetch(self._next(), operation, FETCH_ROWS)))
         length: int = HEADER.unpack(self._receive(HEADER.size))[0]
         left = length
         while left:
@@ -82,12 +82,12 @@ class CountingClient:
         total = 0
         while (length := self.fetch(operation)) > EMPTY_BATCH_BYTES_MAX:
             total += length
-        _ = self._ask(hs2.encode_operation_call(hs2.CLOSE_OPERATION, self._next(), operation))
+        _ = self._ask(hs2_calls.encode_operation_call(hs2_calls.CLOSE_OPERATION, self._next(), operation))
         return total
 
     def close(self) -> None:
         """End session and connection."""
-        _ = self._ask(hs2.encode_close_session(self._next(), self.session))
+        _ = self._ask(hs2_calls.encode_close_session(self._next(), self.session))
         self._socket.close()
 
     def __enter__(self) -> Self:

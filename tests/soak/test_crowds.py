@@ -8,9 +8,9 @@ import pytest
 from async_client import AsyncClient
 from soak_stage import Stage, at_once, soak_stage, until
 
-from proxy.wire import hs2
-from proxy.wire.frames import frame
+from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.sasl import plain_start
+from proxy.wire.thrift.frames import frame
 
 SESSIONS = 1_000
 # Two sockets in uvloop, a relay, and a session with what it knows: 11 KB on CPython 3.11.
@@ -55,7 +55,7 @@ async def test_what_slow_readers_do_not_take_stays_with_the_backend(stage: Stage
         operation = await client.execute(f"SELECT {BATCHES_ASKED}")
         client.reader._transport.pause_reading()  # type: ignore[attr-defined]  # noqa: SLF001 - streams read ahead
         for _ in range(BATCHES_ASKED):
-            client.send(hs2.encode_fetch(1, operation, 10_000))
+            client.send(hs2_calls.encode_fetch(1, operation, 10_000))
     sizes: list[int] = []
 
     def stalled() -> bool:
@@ -110,7 +110,7 @@ async def nothing_under_way(_: AsyncClient) -> None:
 
 
 async def half_a_frame(client: AsyncClient) -> None:
-    client.writer.write(frame(hs2.encode_open_session(1, "soak", "soak", {}))[:20])
+    client.writer.write(frame(hs2_calls.encode_open_session(1, "soak", "soak", {}))[:20])
 
 
 async def a_statement_open(client: AsyncClient) -> None:
@@ -119,7 +119,7 @@ async def a_statement_open(client: AsyncClient) -> None:
 
 async def half_a_result(client: AsyncClient) -> None:
     operation = await client.execute(f"SELECT {BATCHES_ASKED}")
-    client.send(hs2.encode_fetch(1, operation, 10_000))
+    client.send(hs2_calls.encode_fetch(1, operation, 10_000))
     await client.reader.readexactly(1_000)
 
 

@@ -17,7 +17,7 @@ from async_client import AsyncClient
 from footprint import Footprint
 from soak_stage import Stage, soak_stage
 
-from proxy.wire import hs2
+from proxy.wire.hs2 import calls as hs2_calls
 
 SECONDS = float(os.environ.get("STARPRUNER_SOAK_S") or (120 if os.environ.get("STARPRUNER_DEEP") == "1" else 10))
 CLIENTS = 40
@@ -49,19 +49,19 @@ async def a_round_trip(client: AsyncClient, _: Random) -> None:
 async def a_statement(client: AsyncClient, random: Random) -> None:
     operation = await client.execute(random.choice(STATEMENTS))
     for _ in range(random.randrange(4)):
-        await client.of_operation(hs2.GET_OPERATION_STATUS, operation)
+        await client.of_operation(hs2_calls.GET_OPERATION_STATUS, operation)
     for _ in range(random.randrange(4)):
         await client.fetch(operation)
     if random.random() < 0.3:
-        await client.of_operation(hs2.CANCEL_OPERATION, operation)
+        await client.of_operation(hs2_calls.CANCEL_OPERATION, operation)
     if random.random() < 0.8:
-        await client.of_operation(hs2.CLOSE_OPERATION, operation)
+        await client.of_operation(hs2_calls.CLOSE_OPERATION, operation)
 
 
 async def calls_at_once(client: AsyncClient, random: Random) -> None:
     operation = await client.execute("SELECT 2")
     for _ in range(random.randrange(5)):
-        client.send(hs2.encode_fetch(1, operation, 10_000))
+        client.send(hs2_calls.encode_fetch(1, operation, 10_000))
     await client.fetch(operation)
     raise ConnectionError("the replies are nobody's")
 
@@ -72,7 +72,7 @@ async def a_new_session(client: AsyncClient, _: Random) -> None:
 
 
 async def half_a_call(client: AsyncClient, random: Random) -> None:
-    call = hs2.encode_open_session(1, "soak", "soak", {})
+    call = hs2_calls.encode_open_session(1, "soak", "soak", {})
     client.send(call[: random.randrange(len(call))])
     raise ConnectionError("and gone")
 

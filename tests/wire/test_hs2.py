@@ -4,9 +4,7 @@ import pytest
 from test_streams import split_client
 from wire_vectors import captured, read_all
 
-from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.frames import FrameReader
-from proxy.wire.hs2 import (
+from proxy.wire.hs2.calls import (
     CONFIGURATION_BYTES_MAX,
     CONFIGURATION_ENTRIES_MAX,
     EXECUTE_STATEMENT,
@@ -24,19 +22,21 @@ from proxy.wire.hs2 import (
     replace_operation,
     replace_statement,
 )
-from proxy.wire.kinds import Kind, MessageType
-from proxy.wire.messages import Message, MessageReader
-from proxy.wire.replies import (
+from proxy.wire.hs2.replies import (
     decode_operation_reply,
     decode_session_reply,
     decode_state_reply,
     expect_reply,
     open_reply,
 )
-from proxy.wire.rows import UnreadableError, decode_fetch_reply, decode_metadata_reply
+from proxy.wire.hs2.result_set import UnreadableError, decode_fetch_reply, decode_metadata_reply
 from proxy.wire.sasl import SaslStatus, encode_sasl
-from proxy.wire.thrift import Reader, read_header
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.frames import FrameReader
+from proxy.wire.thrift.messages import Message, MessageReader
+from proxy.wire.thrift.reader import Reader, read_header
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
 
 SESSION = SessionHandle(Writer().struct(1).binary(1, b"guid").binary(2, b"secret").stop().stop().to_bytes())
 

@@ -4,13 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.handles import HandleId, identifier_in, named_by
-from proxy.wire.hs2 import OperationHandle, SessionHandle, encode_execute, encode_fetch, encode_operation_call
-from proxy.wire.kinds import Kind, MessageType
-from proxy.wire.messages import Message
-from proxy.wire.thrift import read_header
-from proxy.wire.writer import Writer
+from proxy.wire.hs2.calls import (
+    OperationHandle,
+    SessionHandle,
+    encode_execute,
+    encode_fetch,
+    encode_operation_call,
+)
+from proxy.wire.hs2.handles import HandleId, identifier_in, named_by
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import read_header
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
 
 GUID, SECRET = bytes(range(16)), bytes(range(100, 116))
 OWN = HandleId(GUID + SECRET)

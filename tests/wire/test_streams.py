@@ -3,11 +3,11 @@ from collections.abc import Callable, Iterator
 import pytest
 from wire_vectors import CLIENTS, captured, every_chunking, read_all
 
-from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.follow import Forward, Handling, Lost, PendingCall, ReplyEnd, ReplyFollower
-from proxy.wire.frames import FrameReader, frame
-from proxy.wire.messages import MessageReader
+from proxy.wire.reply_stream import Forward, Handling, Lost, PendingCall, ReplyEnd, ReplyFollower
 from proxy.wire.sasl import SASL_BODY_BYTES_MAX, SaslReader, SaslStatus, encode_sasl
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.frames import FrameReader, frame
+from proxy.wire.thrift.messages import MessageReader
 
 Chunks = Callable[[bytes], Iterator[bytes]]
 

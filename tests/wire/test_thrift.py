@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.kinds import Kind
-from proxy.wire.messages import MessageReader
-from proxy.wire.thrift import Reader, read_header
-from proxy.wire.walk import NESTING_MAX, Walk
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from proxy.wire.thrift.messages import MessageReader
+from proxy.wire.thrift.reader import Reader, read_header
+from proxy.wire.thrift.skip import NESTING_MAX, Walk
+from proxy.wire.thrift.types import Kind
+from proxy.wire.thrift.writer import Writer
 
 # One of everything that may nest, as the value of a struct field.
 NESTED = (

@@ -6,15 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_vectors import CLIENTS, byte_by_byte, captured, every_chunking, read_all
 
-from proxy.wire.errors import RemoteProtocolError
-from proxy.wire.follow import Follower, Forward, Handling, Lost, PendingCall, ReplyEnd, ReplyEvent, ReplyFollower
-from proxy.wire.follow_plain import PlainFollower
-from proxy.wire.frames import FrameReader, frame
-from proxy.wire.kinds import Kind, MessageType
-from proxy.wire.messages import CALL_VALUES_MAX, MessageReader, PlainReader
+from proxy.wire.reply_stream import (
+    Follower,
+    Forward,
+    Handling,
+    Lost,
+    PendingCall,
+    ReplyEnd,
+    ReplyEvent,
+    ReplyFollower,
+)
 from proxy.wire.sasl import SaslReader
-from proxy.wire.walk import Walk
-from proxy.wire.writer import Writer
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.frames import FrameReader, frame
+from proxy.wire.thrift.messages import CALL_VALUES_MAX, MessageReader, PlainReader
+from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
+from proxy.wire.unframed_reply_stream import PlainFollower
 
 Chunks = Callable[[bytes], Iterator[bytes]]
 

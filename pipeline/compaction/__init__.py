@@ -1,0 +1,1 @@
+"""Merges a table's small files."""

@@ -1,0 +1,162 @@
+"""Compaction of Iceberg's tables by Iceberg's own procedure, which commits a snapshot: one step for readers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+
+from pipeline.compaction.compaction import Compaction
+from pipeline.compaction.plan import SMALL_SHARE
+from pipeline.spark.errors import PipelineError
+from pipeline.spark.session import Progress
+from rewriter.domains.literals import literal
+from rewriter.vocabulary.identifiers import quoted
+
+# A catalog, at least one namespace and the table.
+_NAME_PARTS_MIN = 3
+# What Iceberg can turn into an expression of its own, by which it chooses files.
+_WHERE_EXPECTED = "For --where it takes comparisons, IN, IS NULL and LIKE 'a%', of columns with literals"
+# A dry run shows the partitions with most small files.
+PARTITIONS_SHOWN_MAX = 100
+
+
+def iceberg_catalog(spark: SparkSession, name: str) -> tuple[str, ...] | None:
+    """The full name of an Iceberg table, its catalog first; None for anything else. Raises PipelineError."""
+    described = _described(spark, name)
+    if described.get("Provider", "").lower() != "iceberg":
+        return None
+    full_name = described.get("Name", "")
+    parts = tuple(full_name.split("."))
+    if len(parts) < _NAME_PARTS_MIN or not all(parts):
+        raise PipelineError(f"{name}: Iceberg describes it as {full_name!r}; expected catalog.database.table")
+    again = _described(spark, ".".join(map(quoted, parts)))
+    if any(again.get(told) != described.get(told) for told in ("Name", "Location")):
+        raise PipelineError(
+            f"{name}: Iceberg describes it as {full_name!r}, and a dot in it belongs to a name, so that it is not "
+            f"certain which table is meant. Call the procedure rewrite_data_files by hand"
+        )
+    if not _ends_in(name, parts[-1]):
+        raise PipelineError(f"{name}: is a branch or a tag of {full_name}; expected the table itself")
+    return parts
+
+
+def _described(spark: SparkSession, name: str) -> dict[str, str]:
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    except PySparkException:
+        # No table, or no name of one: who looks for a table of files says which.
+        return {}
+    return {row.col_name: str(row.data_type) for row in rows}
+
+
+def _ends_in(name: str, part: str) -> bool:
+    said, expected = (text.replace("`", "").lower() for text in (name, part))
+    return f".{said}".endswith(f".{expected}")
+
+
+class _Sizes(NamedTuple):
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class IcebergCompaction:
+    """One run on one table."""
+
+    spark: SparkSession
+    names: tuple[str, ...]
+    request: Compaction
+
+    def plan(self) -> str:
+        """What Iceberg would choose, going by the sizes of files alone."""
+        files = self._files_of_other_sizes()
+        is_partitioned = "partition" in files.columns
+        keys = ["spec_id", "partition"] if is_partitioned else ["spec_id"]
+        counted = files.groupBy(*keys).agg(f.count("*").alias("files"), f.sum("file_size_in_bytes").alias("bytes"))
+        rows = counted.where(self._is_worth_rewriting()).orderBy(f.desc("files")).collect()
+        shown = [
+            (_partition(row) if is_partitioned else self.request.table, row) for row in rows[:PARTITIONS_SHOWN_MAX]
+        ]
+        lines = [f"{name}: {row.files} files, {row.bytes} bytes" for name, row in shown]
+        total = sum(row.files for row in rows)
+        said = (
+            f"{self.request.table}: going by sizes, Iceberg would rewrite {total} files of {len(rows)} partitions"
+        )
+        return "\n".join([*lines, said + (", less what --where leaves out" if self.request.where else "")])
+
+    def run(self, progress: Progress) -> str:
+        """Calls the procedure, and says what it did."""
+        progress(f"{self.request.table}: {quoted(self.names[0])}.system.rewrite_data_files")
+        try:
+            [done] = self.spark.sql(self._call()).collect()
+        except PySparkException as error:
+            raise PipelineError(self._why(str(error))) from error
+        except Py4JJavaError as error:
+            # What PySpark has no class for, and shows with the stack of Java.
+            raise PipelineError(self._why(error.java_exception.toString())) from error
+        return (
+            f"{self.request.table}: {done.rewritten_data_files_count} files became {done.added_data_files_count}, "
+            f"{done.rewritten_bytes_count} bytes rewritten"
+        )
+
+    def _files_of_other_sizes(self) -> DataFrame:
+        files = self.spark.table(".".join(map(quoted, (*self.names, "files"))))
+        size, sizes = f.col("file_size_in_bytes"), self._sizes()
+        # 0 is data; the others say what of it is deleted.
+        return files.where(f.col("content") == 0).where((size < sizes.least) | (size > sizes.most))
+
+    def _is_worth_rewriting(self) -> Column:
+        """As Iceberg decides of a partition's files (`SizeBasedFileRewritePlanner`)."""
+        files, size = f.col("files"), f.col("bytes")
+        is_enough = (files >= self.request.limits.files_min) | (size > self.request.limits.target_bytes)
+        return ((files > 1) & is_enough) | (size > self._sizes().most)
+
+    def _sizes(self) -> _Sizes:
+        """The sizes that files are left as they are with."""
+        target_bytes = self.request.limits.target_bytes
+        return _Sizes(int(target_bytes * SMALL_SHARE), target_bytes * 2)
+
+    def _call(self) -> str:
+        arguments = {"table": _text(".".join(map(quoted, self.names[1:]))), "options": self._options()}
+        if self.request.sort_by:
+            order = ", ".join(f"{quoted(name)} ASC NULLS FIRST" for name in self.request.sort_by)
+            arguments |= {"strategy": _text("sort"), "sort_order": _text(order)}
+        if self.request.where is not None:
+            arguments["where"] = _text(self.request.where)
+        said = ", ".join(f"{name} => {value}" for name, value in arguments.items())
+        return f"CALL {quoted(self.names[0])}.system.rewrite_data_files({said})"
+
+    def _options(self) -> str:
+        limits, sizes = self.request.limits, self._sizes()
+        options = {
+            "target-file-size-bytes": limits.target_bytes,
+            "min-file-size-bytes": sizes.least,
+            "max-file-size-bytes": sizes.most,
+            "min-input-files": limits.files_min,
+        }
+        return f"map({', '.join(_text(str(part)) for option in options.items() for part in option)})"
+
+    def _why(self, said: str) -> str:
+        first = said.strip().partition("\n")[0]
+        if first.startswith("[") and ("rewrite_data_files" in first or "PARSE" in first):
+            return (
+                f"{self.request.table}: the procedure rewrite_data_files was not found ({first}). "
+                f"Before Spark 4.1 it needs Iceberg's extensions: --conf "
+                f"spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+            )
+        expected = "" if self.request.where is None else f". {_WHERE_EXPECTED}"
+        return f"{self.request.table}: Iceberg's rewrite_data_files failed: {first}{expected}"
+
+
+def _partition(row: Row) -> str:
+    values = row.partition.asDict()
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _text(text: str) -> str:
+    return literal("string", text)

@@ -1,0 +1,79 @@
+"""The files of a table as Spark itself names and reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+
+from pyspark.sql import Row, SparkSession
+
+from pipeline.index.indexed_table import SourceTable
+from pipeline.index.rows import ColumnBounds, IndexedFile, bounds
+from rewriter.domains.literals import literal
+from rewriter.files.file_hint import FILE_IDENTITY, FILE_SIZE, FILE_TIME
+from rewriter.vocabulary.identifiers import quoted
+
+_FILE = f"_metadata.file_path, {FILE_SIZE}, {FILE_TIME}"
+
+# The first day on which the Julian and the Gregorian calendar agree. How earlier days are read is a setting of
+# the session (`datetimeRebaseModeInRead`) where a file does not say who wrote it.
+_FIRST_CERTAIN_DATE = "1582-10-15"
+
+
+def current_paths(spark: SparkSession, table: SourceTable) -> frozenset[str]:
+    """Where the table's files are now, each as `comparable_path` has it."""
+    return frozenset(comparable_path(path) for path in spark.table(table.sql).inputFiles())
+
+
+def comparable_path(path: str) -> str:
+    """A path by which one of Spark's two spellings is found among the others.
+
+    >>> comparable_path("file:///a"), comparable_path("file:/a"), comparable_path("s3a://bucket/a")
+    ('file:/a', 'file:/a', 's3a://bucket/a')
+    """
+    return re.sub(r"^file:/+", "file:/", path)
+
+
+def other_than(identities: Iterable[str]) -> str:
+    """The condition that leaves these files out; Spark does so before it opens any."""
+    listed = ", ".join(literal("string", text) for text in identities)
+    return f"{FILE_IDENTITY} NOT IN ({listed})" if listed else "TRUE"
+
+
+def only(files: Collection[IndexedFile]) -> str:
+    """The condition that holds in these files alone, and in none of them that changed."""
+    return f"{FILE_IDENTITY} IN ({', '.join(literal('string', file.identity) for file in files)})"
+
+
+def profiles(
+    spark: SparkSession, table: SourceTable, columns: Mapping[str, str], condition: str, files_max: int
+) -> list[IndexedFile]:
+    """The files in which the condition holds, with rows and exact bounds of the columns, as Spark reads them.
+
+    A file without rows is not among them.
+    """
+    measures = [
+        f"CAST(min({quoted(name)}) AS STRING), CAST(max({quoted(name)}) AS STRING), count({quoted(name)})"
+        for name in columns
+    ]
+    rows = spark.sql(
+        f"SELECT {', '.join([_FILE, 'count(*)', *measures])} FROM {table.sql} WHERE {condition} "
+        f"GROUP BY {_FILE} LIMIT {files_max}"
+    ).collect()
+    return [_profile(columns, row) for row in rows]
+
+
+def certain_bounds(type_name: str, low: str | None, high: str | None, nulls: int | None) -> ColumnBounds:
+    """Bounds that hold in every session, however it reads the dates of old calendars."""
+    if type_name == "date" and low is not None and low < _FIRST_CERTAIN_DATE:
+        low = high = None
+    return bounds(type_name, low, high, nulls)
+
+
+def _profile(columns: Mapping[str, str], row: Row) -> IndexedFile:
+    path, size_bytes, modified_ms, rows, *measures = row
+    found = {
+        name: certain_bounds(columns[name], low, high, rows - values)
+        for name, low, high, values in zip(columns, measures[::3], measures[1::3], measures[2::3], strict=True)
+    }
+    return IndexedFile(path, size_bytes, modified_ms, rows, found)

@@ -1,0 +1,78 @@
+"""The table whose files are indexed, and which of its columns are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.table import find_table
+from rewriter.domains.literals import is_key_type
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table of files, with the names of its columns as it writes them and their types as DESCRIBE does."""
+
+    # The name as SQL, each part quoted, and as the index has it.
+    sql: str
+    full_name: str
+    provider: str
+    # Those that are indexed.
+    data_columns: Mapping[str, str]
+    partition_columns: Mapping[str, str]
+    # Of these, files from before the column was added hold a default.
+    defaulted: frozenset[str] = frozenset()
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """All columns that are indexed."""
+        return {**self.data_columns, **self.partition_columns}
+
+
+def source_table(spark: SparkSession, name: str, wanted: Sequence[str] = ()) -> SourceTable:
+    """The table of that name with the columns to index: those wanted, or all that can be."""
+    table = find_table(spark, name, takes_buckets=True)
+    if table is None:
+        raise PipelineError(f"{name}: there is no such table")
+    metadata = {field.name: field.metadata for field in spark.table(table.sql_name).schema.fields}
+    refusals = {column: _refusal(column, table.columns, metadata[column]) for column in table.columns}
+    chosen = _chosen(name, refusals, wanted)
+    types = {column: type_name for column, type_name in table.columns.items() if column in chosen}
+    return SourceTable(
+        table.sql_name,
+        table.index_name,
+        table.provider,
+        {column: type_name for column, type_name in types.items() if column not in table.partition_columns},
+        {column: type_name for column, type_name in types.items() if column in table.partition_columns},
+        frozenset(column for column in types if "EXISTS_DEFAULT" in metadata[column]),
+    )
+
+
+def _refusal(name: str, columns: Mapping[str, str], metadata: Mapping[str, Any]) -> str | None:
+    """Why a column is not indexed, if it cannot be."""
+    if sum(other.lower() == name.lower() for other in columns) > 1:
+        return "another column has its name in other letters"
+    if "parquet.field.id" in metadata:
+        return "which column of a file it is, by name or by number, is a setting of each session"
+    if not is_key_type(columns[name]):
+        return f"values of {columns[name]} are not compared with certainty"
+    return None
+
+
+def _chosen(name: str, refusals: Mapping[str, str | None], wanted: Sequence[str]) -> set[str]:
+    if "_metadata" in {column.lower() for column in refusals}:
+        raise PipelineError(f"{name}: its column `_metadata` hides from what file a row comes; rename the column")
+    if not wanted:
+        return {column for column, refusal in refusals.items() if refusal is None}
+    by_name = {column.lower(): column for column in refusals}
+    for column in wanted:
+        if column.lower() not in by_name:
+            raise PipelineError(f"{name} has no column {column}; it has {', '.join(refusals)}")
+        refusal = refusals[by_name[column.lower()]]
+        if refusal is not None:
+            raise PipelineError(f"{name}: column {column} cannot be indexed: {refusal}")
+    return {by_name[column.lower()] for column in wanted}

@@ -1,0 +1,75 @@
+"""An ORC file's bounds of a column, from the statistics of the whole file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.index.parquet_bounds import ABSENT, KnownBounds, date_text
+
+# ORC's own writer in Java since 2017. Earlier ones have had wrong statistics of strings (HIVE-8732), and the
+# others number their versions by themselves; Spark reads what they wrote.
+_KNOWN_WRITERS = frozenset({"ORC_135", "ORC_517", "ORC_203", "ORC_14"})
+
+_INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
+
+
+@dataclass(frozen=True)
+class OrcFooter:
+    """An open file, whose footer was read."""
+
+    reader: Any
+    rows: int
+    schema: Any
+    statistics: Any
+
+    @classmethod
+    def open(cls, jvm: Any, conf: Any, path: Any) -> OrcFooter:
+        """Reads the footer of a file, by the file system of its path."""
+        orc = jvm.org.apache.orc.OrcFile
+        reader = orc.createReader(path, orc.readerOptions(conf))
+        return cls(reader, reader.getNumberOfRows(), reader.getSchema(), reader.getStatistics())
+
+    def close(self) -> None:
+        """Closes the file."""
+        self.reader.close()
+
+    def bounds(self, name: str, type_name: str) -> KnownBounds | None:
+        """The bounds of a column of that very name and type; None where Spark has to read it."""
+        position = self.schema.getFieldNames().indexOf(name)
+        # Columns of old Hive writers are called `_col0`, and which is which is the table's to say.
+        if position < 0 or name.startswith("_col"):
+            return ABSENT
+        if self.reader.getWriterVersion().toString() not in _KNOWN_WRITERS:
+            return None
+        column = self.schema.getChildren().get(position)
+        if column.toString() != type_name:
+            return None
+        # Of a file without statistics the reader says that it has no values.
+        if self.statistics[0].getNumberOfValues() != self.rows:
+            return None
+        statistics = self.statistics[column.getId()]
+        values = statistics.getNumberOfValues()
+        if values == 0:
+            return None, None, self.rows
+        known = _low_and_high(statistics, type_name)
+        return known and (*known, self.rows - values)
+
+
+def _low_and_high(statistics: Any, type_name: str) -> tuple[str, str] | None:
+    if type_name in _INTEGERS:
+        low, high = statistics.getMinimum(), statistics.getMaximum()
+        # Where nothing was recorded these are the greatest and the least number.
+        return (str(low), str(high)) if low <= high else None
+    if type_name == "boolean":
+        return ("false" if statistics.getFalseCount() else "true"), (
+            "true" if statistics.getTrueCount() else "false"
+        )
+    if type_name == "date":
+        low, high = statistics.getMinimumDayOfEpoch(), statistics.getMaximumDayOfEpoch()
+        return (date_text(low), date_text(high)) if low <= high else None
+    if type_name == "string":
+        # Of long strings the file has a lesser and a greater one in place of the least and the greatest.
+        return statistics.getLowerBound(), statistics.getUpperBound()
+    low, high = statistics.getMinimum(), statistics.getMaximum()
+    return (low.toString(), high.toString()) if low is not None and high is not None else None

@@ -1,0 +1,1 @@
+"""Loads a table with files of their own for skewed values."""

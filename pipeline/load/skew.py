@@ -1,0 +1,173 @@
+"""Which values are skewed: given by the user, or found in each partition; and which rows have one of them.
+
+A frame of skewed values has the partition columns and the skewed columns, one row per tuple. Nulls are never
+skewed: a row with a null in any skewed column goes to the others.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.window import Window
+
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.table import Table
+from rewriter.domains.literals import Key, UnreadableKeyError, literal
+from rewriter.vocabulary.identifiers import quoted
+
+# Above that many rows the values are counted in a sample: enough that a value of one row in a thousand is seen
+# fifty thousand times, few enough to count in minutes.
+ROWS_COUNTED_EXACTLY = 50_000_000
+# The same rows again each time Spark computes the sample.
+SAMPLE_SEED = 7
+
+GROUP = "__starpruner_group"  # the columns added to rows begin with this
+IS_SKEWED = f"{GROUP}_skewed"
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """What the user says of the skew; `values` are tuples of texts, and found ones if there are none."""
+
+    columns: tuple[str, ...]
+    values: tuple[str, ...]
+    top: int | None
+    share_min: float
+    values_max: int
+
+
+def skewed_values(spark: SparkSession, source: DataFrame, table: Table, skew: Skew) -> DataFrame:
+    """The skewed tuples of each partition of the source."""
+    if skew.values:
+        given = _given_values(spark, table, skew)
+        if not table.partition_columns:
+            return given
+        return source.select(*_named(table.partition_columns)).distinct().crossJoin(f.broadcast(given))
+    return _found_values(source, table, skew)
+
+
+def check_given(table: Table, skew: Skew) -> None:
+    """Raises PipelineError for given tuples that are too many, or not of the columns' types."""
+    if (count := len(_given_literals(table, skew))) > skew.values_max:
+        raise PipelineError(too_many(count, "skewed values are given", skew.values_max))
+
+
+def too_many(count: int, what: str, values_max: int) -> str:
+    """Why there is a limit, and what to do."""
+    return (
+        f"{count} {what}, and at most {values_max} are allowed: each gets a file of its own in every partition, "
+        f"and the index lists them all for each file of other rows, which every proxy keeps in memory. Give "
+        f"fewer, raise --min-share, or set --skewed-values-max"
+    )
+
+
+def labelled(
+    source: DataFrame, skewed: DataFrame, partition_columns: Sequence[str], columns: Sequence[str]
+) -> DataFrame:
+    """The rows, each with its group: the tuple of skewed columns if that is skewed, else nulls."""
+    renamed = skewed.select(
+        *(f.col(quoted(name)).alias(f"{GROUP}_in_{name}") for name in (*partition_columns, *columns)),
+        f.lit(True).alias(IS_SKEWED),  # noqa: FBT003 - a value in a column
+    )
+    same = [_equal_or_null(source, renamed, name) for name in partition_columns]
+    # Plain equality: null equals nothing, so a null is never skewed.
+    same += [source[quoted(name)] == renamed[quoted(f"{GROUP}_in_{name}")] for name in columns]
+    joined = source.join(f.broadcast(renamed), functools.reduce(Column.__and__, same), "left")
+    groups = [f.col(quoted(f"{GROUP}_in_{name}")).alias(f"{GROUP}_{name}") for name in columns]
+    is_skewed = f.coalesce(f.col(IS_SKEWED), f.lit(False)).alias(IS_SKEWED)  # noqa: FBT003 - a value in a column
+    return joined.select(*(source[quoted(name)] for name in source.columns), *groups, is_skewed)
+
+
+def group_columns(columns: Sequence[str]) -> list[str]:
+    """The columns that `labelled` adds, which together name a row's group within its partition."""
+    return [*(f"{GROUP}_{name}" for name in columns), IS_SKEWED]
+
+
+def _given_literals(table: Table, skew: Skew) -> set[str]:
+    types = [table.columns[column] for column in skew.columns]
+    return {_tuple_literals(text, skew.columns, types) for text in skew.values}
+
+
+def _given_values(spark: SparkSession, table: Table, skew: Skew) -> DataFrame:
+    rows = sorted(_given_literals(table, skew))
+    names = ", ".join(map(quoted, skew.columns))
+    # Distinct once more: 1.5 and 1.50 are one decimal, and a tuple that stood here twice would double its rows.
+    return spark.sql(f"SELECT DISTINCT * FROM VALUES {', '.join(f'({row})' for row in rows)} AS given({names})")
+
+
+def _found_values(source: DataFrame, table: Table, skew: Skew) -> DataFrame:
+    counted = (
+        _sample(source).groupBy(*_named((*table.partition_columns, *skew.columns))).agg(f.count("*").alias("rows"))
+    )
+    partition = Window.partitionBy(*_named(table.partition_columns))
+    # Ties are broken by the values themselves: computed again, the list is the same.
+    ordered = partition.orderBy(f.desc("rows"), *_named(skew.columns))
+    shares = counted.withColumn("share", f.col("rows") / f.sum("rows").over(partition))
+    known = [f.col(quoted(name)).isNotNull() for name in skew.columns]
+    frequent = shares.where(functools.reduce(Column.__and__, known) & (f.col("share") >= skew.share_min))
+    if skew.top is not None:
+        frequent = frequent.withColumn("rank", f.row_number().over(ordered)).where(f.col("rank") <= skew.top)
+    found = frequent.select(*_named((*table.partition_columns, *skew.columns))).persist()
+    _check_found(found, table, skew)
+    return found
+
+
+def _check_found(found: DataFrame, table: Table, skew: Skew) -> None:
+    counts = found.groupBy(*_named(table.partition_columns)).count()
+    most = counts.agg(f.max("count")).first()
+    if most is not None and (most[0] or 0) > skew.values_max:
+        raise PipelineError(too_many(most[0], "skewed values are found in one partition", skew.values_max))
+
+
+def _sample(source: DataFrame) -> DataFrame:
+    rows = source.count()
+    return source if rows <= ROWS_COUNTED_EXACTLY else source.sample(ROWS_COUNTED_EXACTLY / rows, SAMPLE_SEED)
+
+
+def _tuple_literals(text: str, columns: Sequence[str], types: Sequence[str]) -> str:
+    # One column takes the text as it is; a tuple is a line of CSV, so that a string may hold a comma.
+    texts = [text] if len(columns) == 1 else next(csv.reader([text], skipinitialspace=True), [])
+    if len(texts) != len(columns):
+        raise PipelineError(
+            f"--skewed-value {text!r} has {len(texts)} values; expected one of each: {', '.join(columns)}"
+        )
+    try:
+        return ", ".join(
+            literal(type_name, _key(type_name, part)) for type_name, part in zip(types, texts, strict=True)
+        )
+    except (UnreadableKeyError, ValueError) as error:
+        expected = ", ".join(f"{name} {type_name}" for name, type_name in zip(columns, types, strict=True))
+        raise PipelineError(f"--skewed-value {text!r} cannot be read as ({expected})") from error
+
+
+def _key(type_name: str, text: str) -> Key:
+    if type_name in {"tinyint", "smallint", "int", "bigint"}:
+        return int(text)
+    if type_name == "boolean":
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if type_name == "date":
+        return date.fromisoformat(text).isoformat()
+    return _decimal(type_name, text) if type_name.startswith("decimal") else text
+
+
+def _decimal(type_name: str, text: str) -> str:
+    """The text, unless Spark would have to round it: it would then be another value than the user's."""
+    precision, scale = (int(part) for part in type_name.removeprefix("decimal(").rstrip(")").split(","))
+    whole, _, fraction = text.lstrip("-").partition(".")
+    if len(whole.lstrip("0")) > precision - scale or len(fraction) > scale:
+        raise ValueError(f"it does not fit {type_name}")
+    return text
+
+
+def _equal_or_null(left: DataFrame, right: DataFrame, name: str) -> Column:
+    return left[quoted(name)].eqNullSafe(right[quoted(f"{GROUP}_in_{name}")])
+
+
+def _named(columns: Sequence[str]) -> list[Column]:
+    return [f.col(quoted(name)) for name in columns]

@@ -1,0 +1,128 @@
+"""What the staged files really hold: read back before they are published, so that nothing is believed unseen."""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+
+from pipeline.index.rows import ColumnBounds, LacksEntry, bounds
+from pipeline.load.skew import IS_SKEWED, labelled
+from pipeline.spark.errors import PipelineError
+from pipeline.tables.table import Table
+from rewriter.domains.literals import is_key_type
+from rewriter.vocabulary.identifiers import quoted
+
+_FILE = "__starpruner_file"
+_DIRECTORY = "__starpruner_directory"
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """One staged file, by its path below the staging directory as Spark's `_metadata` spells it."""
+
+    path: str
+    rows: int
+    is_skewed: bool
+    columns: Mapping[str, ColumnBounds]
+    lacks: tuple[LacksEntry, ...] = ()
+
+    @property
+    def directory(self) -> str:
+        """Its partition."""
+        return posixpath.dirname(self.path)
+
+
+def inspect(
+    spark: SparkSession, staged: DataFrame, table: Table, skewed: DataFrame, columns: Sequence[str]
+) -> list[StagedFile]:
+    """Every staged file with its bounds and what it lacks. Raises PipelineError if a file holds two groups."""
+    # Directories of partitions hold a `=`: the last `/data/` is that of the staging directory.
+    path = f.element_at(f.split("_metadata.file_path", "/data/"), -1)
+    rows = staged.withColumn(_FILE, path)
+    indexed = [name for name in (*columns, *table.partition_columns) if is_key_type(table.columns[name])]
+    counted = (
+        labelled(rows, skewed, table.partition_columns, columns)
+        .groupBy(_FILE)
+        .agg(f.count("*").alias("rows"), f.count_if(IS_SKEWED).alias("skewed"), *_aggregates(indexed))
+    )
+    files = [_file(row, table, indexed, columns) for row in counted.collect()]
+    return _with_lacks(spark, rows, table, files, columns)
+
+
+def rows_of(files: Sequence[StagedFile]) -> int:
+    """How many rows were written."""
+    return sum(file.rows for file in files)
+
+
+def _file(row: Row, table: Table, indexed: Sequence[str], columns: Sequence[str]) -> StagedFile:
+    known = {
+        name.lower(): bounds(
+            table.columns[name], row[f"low{position}"], row[f"high{position}"], row[f"nulls{position}"]
+        )
+        for position, name in enumerate(indexed)
+    }
+    # The skewed columns come first in `indexed`.
+    is_one_tuple = all(row[f"low{i}"] == row[f"high{i}"] and row[f"nulls{i}"] == 0 for i in range(len(columns)))
+    if row.skewed not in {0, row.rows} or (row.skewed and not is_one_tuple):
+        raise PipelineError(
+            f"staged file {row[_FILE]} holds rows of more than one group: {row.skewed} of {row.rows} are skewed. "
+            f"Nothing was published; this is a defect of the load, please report it"
+        )
+    return StagedFile(row[_FILE], row.rows, row.skewed > 0, known)
+
+
+def _with_lacks(
+    spark: SparkSession, rows: DataFrame, table: Table, files: list[StagedFile], columns: Sequence[str]
+) -> list[StagedFile]:
+    """The files, those of other rows with the tuples that have files of their own in the same partition."""
+    tuples: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for file in files:
+        known = [file.columns[name.lower()].low for name in columns]
+        texts = tuple(text for text in known if text is not None)
+        if file.is_skewed and len(texts) == len(columns):
+            tuples[file.directory].add(texts)
+    claimed = [(directory, *texts) for directory, of_directory in tuples.items() for texts in of_directory]
+    schema = ", ".join(f"{name} STRING" for name in (_DIRECTORY, *(f"claim{i}" for i in range(len(columns)))))
+    types = {name: table.columns[name] for name in columns}
+    others = {file.path for file in files if not file.is_skewed}
+    _check_absent(rows, spark.createDataFrame(claimed, schema), types, others)
+    names = tuple(name.lower() for name in columns)
+    return [
+        replace(file, lacks=(LacksEntry(names, tuple(sorted(tuples[file.directory]))),))
+        if not file.is_skewed and file.directory in tuples
+        else file
+        for file in files
+    ]
+
+
+def _check_absent(rows: DataFrame, claims: DataFrame, types: Mapping[str, str], others: set[str]) -> None:
+    """Looks for rows that have a tuple which their file is about to be said to lack, by the text that says it."""
+    same = [f.regexp_extract(rows[_FILE], "^(.*)/[^/]*$", 1) == claims[_DIRECTORY]]
+    same += [
+        rows[quoted(name)] == claims[f"claim{position}"].cast(type_name)
+        for position, (name, type_name) in enumerate(types.items())
+    ]
+    found = rows.join(f.broadcast(claims), functools.reduce(Column.__and__, same)).select(_FILE).distinct()
+    if wrong := {row[_FILE] for row in found.collect()} & others:
+        raise PipelineError(
+            f"{len(wrong)} staged files hold rows that belong in files of their own, such as {min(wrong)}. "
+            f"Nothing was published; this is a defect of the load, please report it"
+        )
+
+
+def _aggregates(columns: Sequence[str]) -> list[Column]:
+    found: list[Column] = []
+    for position, name in enumerate(columns):
+        column = f.col(quoted(name))
+        found += [
+            f.min(column).cast("string").alias(f"low{position}"),
+            f.max(column).cast("string").alias(f"high{position}"),
+            f.count_if(column.isNull()).alias(f"nulls{position}"),
+        ]
+    return found

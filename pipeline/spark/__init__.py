@@ -1,0 +1,1 @@
+"""The running Spark and its JVM."""

@@ -1,0 +1,1 @@
+"""A table's catalog entry, its directories, its lock, and the publication of new files."""

@@ -1,0 +1,130 @@
+"""What the catalog says of a table that a command works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import ParseException
+from pyspark.sql import SparkSession
+
+from pipeline.spark.errors import PipelineError
+from pipeline.spark.java import jvm, jvm_session
+from pipeline.tables.reserved_paths import PLACES
+from rewriter.vocabulary.identifiers import quoted
+
+# The formats whose files Spark itself reads and writes, and that hold every value exactly.
+NATIVE_FORMATS = ("parquet", "orc")
+# The only catalog whose tables are directories for us to lay out; Iceberg and Delta keep their own lists of files.
+SESSION_CATALOG = "spark_catalog"
+PARTS_WITH_CATALOG = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A Spark-native table of files. Column names are spelled as the table spells them."""
+
+    names: tuple[str, ...]  # catalog, database, table
+    provider: str
+    location: str  # a URI
+    # Name to type, as DESCRIBE writes it but in lower case; in the table's order, partition columns last.
+    columns: dict[str, str]
+    partition_columns: tuple[str, ...]
+    # Whether the catalog lists its partitions; older tables find them by listing directories.
+    tracks_partitions: bool
+    options: dict[str, str]
+
+    @property
+    def sql_name(self) -> str:
+        """The name for SQL, quoted and complete: no temporary view is in its way."""
+        return ".".join(map(quoted, self.names))
+
+    @property
+    def file_options(self) -> dict[str, str]:
+        """What readers and writers of its files are to be told, such as the compression; not where it is."""
+        left_out = {"path", "serialization.format"}
+        return {name: value for name, value in self.options.items() if name.lower() not in left_out}
+
+    @property
+    def index_name(self) -> str:
+        """The name under which the file index knows the table."""
+        return ".".join(self.names).lower()
+
+
+def find_table(spark: SparkSession, name: str, *, takes_buckets: bool = False) -> Table | None:
+    """The table of that name, or None; raises PipelineError for one that the command cannot work on."""
+    catalog = jvm_session(spark).sessionState().catalog()
+    wanted = identifier(spark, *_name_parts(spark, name))
+    if not catalog.tableExists(wanted):
+        return None
+    described = catalog.getTableMetadata(wanted)
+    names = _names(described.identifier())
+    _check_kind(described, ".".join(names), takes_buckets=takes_buckets)
+    partition_columns = tuple(_listed(spark, described.partitionColumnNames()))
+    return Table(
+        names,
+        described.provider().get().lower(),
+        # A table without partitions is elsewhere while it is compacted; locks and journals stay at its own place.
+        str(described.location().toString()).partition(f"/{PLACES}/")[0],
+        _columns(spark, names, int(described.schema().length())),
+        partition_columns,
+        bool(described.tracksPartitionsInCatalog()),
+        {str(key): str(value) for key, value in _mapped(spark, described.storage().properties()).items()},
+    )
+
+
+def identifier(spark: SparkSession, *parts: str) -> Any:
+    """What Spark's session catalog takes for a table's name, given as database and table, or as table alone."""
+    session = jvm_session(spark).sessionState()
+    return session.catalog().qualifyIdentifier(
+        session.sqlParser().parseTableIdentifier(".".join(map(quoted, parts)))
+    )
+
+
+def _name_parts(spark: SparkSession, name: str) -> list[str]:
+    try:
+        parts = _listed(spark, jvm_session(spark).sessionState().sqlParser().parseMultipartIdentifier(name))
+    except ParseException as error:
+        raise PipelineError(f"{name!r} is not the name of a table, such as sales or db.sales") from error
+    if len(parts) == PARTS_WITH_CATALOG and parts[0].lower() == SESSION_CATALOG:
+        return parts[1:]
+    if len(parts) >= PARTS_WITH_CATALOG:
+        raise PipelineError(f"{name}: only tables of Spark's own catalog, {SESSION_CATALOG}, are files of ours")
+    return parts
+
+
+def _names(found: Any) -> tuple[str, ...]:
+    return str(found.catalog().get()), str(found.database().get()), str(found.table())
+
+
+def _check_kind(described: Any, name: str, *, takes_buckets: bool) -> None:
+    if described.tableType().name() == "VIEW":
+        raise PipelineError(f"{name} is a view; name the table that it reads")
+    provider = str(described.provider().get()).lower() if described.provider().isDefined() else "hive"
+    if provider == "hive":
+        raise PipelineError(
+            f"{name} is a Hive-format table (STORED AS ..), on which Spark can skip no files by name. "
+            f"Make it a Spark-native one: CREATE TABLE .. USING parquet PARTITIONED BY (..) AS SELECT * "
+            f"FROM {name}"
+        )
+    if provider not in NATIVE_FORMATS:
+        raise PipelineError(f"{name} is a table of format {provider}; expected one of {', '.join(NATIVE_FORMATS)}")
+    if described.bucketSpec().isDefined() and not takes_buckets:
+        raise PipelineError(
+            f"{name} is bucketed (CLUSTERED BY): Spark takes the bucket from the file's name, and files laid "
+            f"out by skewed values would be read as wrong buckets. Load a table without buckets"
+        )
+
+
+def _columns(spark: SparkSession, names: tuple[str, ...], count: int) -> dict[str, str]:
+    # The text of DESCRIBE alone tells varchar(n) from string; the columns come before its other sections.
+    rows = spark.sql(f"DESCRIBE TABLE {'.'.join(map(quoted, names))}").take(count)
+    return {row.col_name: row.data_type.lower() for row in rows}
+
+
+def _listed(spark: SparkSession, sequence: Any) -> list[str]:
+    return [str(item) for item in jvm(spark).scala.jdk.javaapi.CollectionConverters.asJava(sequence)]
+
+
+def _mapped(spark: SparkSession, mapping: Any) -> dict[Any, Any]:
+    return dict(jvm(spark).scala.jdk.javaapi.CollectionConverters.asJava(mapping))

@@ -1,0 +1,1 @@
+"""The structs of TCLIService that the proxy reads or writes."""

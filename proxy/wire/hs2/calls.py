@@ -1,0 +1,279 @@
+"""The calls of HiveServer2's TCLIService that the proxy looks into, and those it makes itself.
+
+A handle is carried as the encoded bytes of its struct: it is compared and sent back, never understood.
+Handles are secrets (one works from any connection), so nothing here prints them.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, NewType
+
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import Reader
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
+
+SessionHandle = NewType("SessionHandle", bytes)
+OperationHandle = NewType("OperationHandle", bytes)
+# What tells one operation from another: the rest of its handle says what kind of operation it is.
+OperationId = NewType("OperationId", bytes)
+
+OPEN_SESSION: Final = "OpenSession"
+CLOSE_SESSION: Final = "CloseSession"
+EXECUTE_STATEMENT: Final = "ExecuteStatement"
+GET_OPERATION_STATUS: Final = "GetOperationStatus"
+GET_RESULT_SET_METADATA: Final = "GetResultSetMetadata"
+FETCH_RESULTS: Final = "FetchResults"
+CANCEL_OPERATION: Final = "CancelOperation"
+CLOSE_OPERATION: Final = "CloseOperation"
+
+# HIVE_CLI_SERVICE_PROTOCOL_V6 brought columnar results. V10 is the newest that Spark speaks.
+PROTOCOL_V6: Final = 5
+PROTOCOL_V10: Final = 9
+
+# Drivers send a handful of settings. A map past these bounds is not read at all.
+CONFIGURATION_ENTRIES_MAX: Final = 100
+CONFIGURATION_BYTES_MAX: Final = 64 * 1024
+
+_FETCH_NEXT: Final = 0
+_STATUS_SUCCESS: Final = 0
+_STATUS_ERROR: Final = 3
+# TApplicationException's.
+_INTERNAL_ERROR: Final = 6
+_LENGTH = struct.Struct(">i")
+
+
+class OperationState(IntEnum):
+    """TOperationState; the misspelling of UNKNOWN in the original is not kept."""
+
+    INITIALIZED = 0
+    RUNNING = 1
+    FINISHED = 2
+    CANCELED = 3
+    CLOSED = 4
+    ERROR = 5
+    UNKNOWN = 6
+    PENDING = 7
+    TIMEDOUT = 8
+
+
+@dataclass(frozen=True)
+class StatementCall:
+    """An ExecuteStatement call. `statement` is None where the bytes are not UTF-8 or not found once."""
+
+    session: SessionHandle = field(repr=False)
+    statement: str | None = field(repr=False)
+    # Where the field's value stands in the message, its length prefix included.
+    span: tuple[int, int]
+    # Whether the reply comes at once, and the statement's end only with a later GetOperationStatus.
+    run_async: bool = False
+
+
+def _field(raw: bytes, start: int, field_id: int, kind: Kind) -> tuple[int, int] | None:
+    """Where the value of a field of the struct that starts there stands.
+
+    Of a field that stands there twice, the last value counts: so it is for all readers that Thrift generates, and
+    what we look at has to be what the server acts on.
+    """
+    reader = Reader(raw, start)
+    found = None
+    for known, known_kind in reader.fields():
+        begin = reader.position
+        reader.skip(known_kind)
+        if (known, known_kind) == (field_id, kind):
+            found = begin, reader.position
+    return found
+
+
+def _argument(message: Message) -> int | None:
+    """Where the struct starts that every TCLIService call has as its field 1."""
+    span = _field(message.raw, message.header.body_offset, 1, Kind.STRUCT)
+    return None if span is None else span[0]
+
+
+def _of_argument(message: Message, field_id: int, kind: Kind) -> tuple[int, int] | None:
+    """Where a field of that struct stands."""
+    start = _argument(message)
+    return None if start is None else _field(message.raw, start, field_id, kind)
+
+
+def decode_statement_call(message: Message) -> StatementCall | None:
+    """What an ExecuteStatement call asks for, or None where it is not as we know it."""
+    start = _argument(message)
+    if start is None:
+        return None
+    reader = Reader(message.raw, start)
+    sessions: list[bytes] = []
+    spans: list[tuple[int, int]] = []
+    run_async = False
+    for field_id, kind in reader.fields():
+        start = reader.position
+        encoded = reader.skip(kind)
+        if (field_id, kind) == (4, Kind.BOOL):
+            run_async = encoded[0] != 0
+        elif (field_id, kind) == (1, Kind.STRUCT):
+            sessions.append(bytes(encoded))
+        elif (field_id, kind) == (2, Kind.STRING):
+            spans.append((start, reader.position))
+    if len(sessions) != 1 or len(spans) != 1:
+        return None
+    text = _statement_text(message.raw, spans[0])
+    return StatementCall(SessionHandle(sessions[0]), text, spans[0], run_async)
+
+
+def _statement_text(raw: bytes, span: tuple[int, int]) -> str | None:
+    try:
+        return raw[span[0] + _LENGTH.size : span[1]].decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def words_of_statement(message: Message, call: StatementCall) -> str:
+    """The statement as the server reads it, also where it is not UTF-8."""
+    start, stop = call.span
+    return message.raw[start + _LENGTH.size : stop].decode("utf-8", "replace")
+
+
+def replace_statement(raw: bytes, span: tuple[int, int], statement: str) -> bytes:
+    """The same message with another statement; every other byte stays."""
+    encoded = statement.encode()
+    return b"".join((raw[: span[0]], _LENGTH.pack(len(encoded)), encoded, raw[span[1] :]))
+
+
+def decode_session_of_call(message: Message) -> SessionHandle | None:
+    """The session that a CloseSession call names."""
+    span = _of_argument(message, 1, Kind.STRUCT)
+    return None if span is None else SessionHandle(message.raw[slice(*span)])
+
+
+def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, int]] | None:
+    """The operation that a call names, and where. Every call that names one does so in its first field.
+
+    A session's handle looks the same and is found too; the identifiers are random, so it is nobody's operation.
+    """
+    handle = _of_argument(message, 1, Kind.STRUCT)
+    span = None if handle is None else _field(message.raw, handle[0], 1, Kind.STRUCT)
+    return None if span is None else (OperationId(message.raw[slice(*span)]), span)
+
+
+def asks_for_rows(message: Message) -> bool:
+    """Whether a FetchResults call asks for the operation's rows, and not for its log."""
+    if _argument(message) is None:
+        return False
+    kind_of_rows = _of_argument(message, 4, Kind.I16)
+    return kind_of_rows is None or not any(message.raw[slice(*kind_of_rows)])
+
+
+def identifier_of(operation: OperationHandle) -> OperationId | None:
+    """What in a handle identifies the operation."""
+    span = _field(operation, 0, 1, Kind.STRUCT)
+    return None if span is None else OperationId(operation[slice(*span)])
+
+
+def replace_operation(message: Message, span: tuple[int, int], operation: OperationId) -> Message:
+    """The same call about another operation; every other byte stays."""
+    return Message(message.header, message.raw[: span[0]] + operation + message.raw[span[1] :])
+
+
+def decode_configuration(message: Message) -> dict[str, str] | None:
+    """The settings that an OpenSession call asks for, or None where they are too many or too long."""
+    if _argument(message) is None:
+        return None
+    span = _of_argument(message, 4, Kind.MAP)
+    if span is None:
+        return {}
+    start, stop = span
+    return _settings(Reader(message.raw, start)) if stop - start <= CONFIGURATION_BYTES_MAX else None
+
+
+def _settings(reader: Reader) -> dict[str, str] | None:
+    settings: dict[str, str] = {}
+    for name in reader.map_keys(Kind.STRING):
+        if len(settings) >= CONFIGURATION_ENTRIES_MAX:
+            return None
+        settings[name] = reader.text()
+    return settings
+
+
+def _call(name: str, seqid: int) -> Writer:
+    return Writer().header(name, MessageType.CALL, seqid).struct(1)
+
+
+def _finish(writer: Writer) -> bytes:
+    return writer.stop().stop().to_bytes()
+
+
+def encode_open_session(seqid: int, user: str, password: str, configuration: dict[str, str]) -> bytes:
+    """OpenSession at the newest protocol; the server answers with the one it will speak."""
+    call = _call(OPEN_SESSION, seqid).i32(1, PROTOCOL_V10)
+    call.binary(2, user.encode()).binary(3, password.encode()).string_map(4, configuration)
+    return _finish(call)
+
+
+def encode_close_session(seqid: int, session: SessionHandle) -> bytes:
+    """CloseSession."""
+    return _finish(_call(CLOSE_SESSION, seqid).raw(1, Kind.STRUCT, session))
+
+
+def encode_execute(seqid: int, session: SessionHandle, statement: str, timeout_s: int) -> bytes:
+    """ExecuteStatement in the background, to be cancelled by the server itself after `timeout_s`."""
+    call = _call(EXECUTE_STATEMENT, seqid).raw(1, Kind.STRUCT, session).binary(2, statement.encode())
+    return _finish(call.boolean(4, value=True).i64(5, timeout_s))
+
+
+def encode_fetch(seqid: int, operation: OperationHandle, rows_max: int) -> bytes:
+    """FetchResults, the next batch."""
+    call = _call(FETCH_RESULTS, seqid).raw(1, Kind.STRUCT, operation)
+    return _finish(call.i32(2, _FETCH_NEXT).i64(3, rows_max))
+
+
+def encode_failure(
+    name: str, seqid: int, message: str, sql_state: str | None = None, error_code: int | None = None
+) -> bytes:
+    """The reply to a call of that name, whatever else it tells where it succeeds: a status that says it failed."""
+    status = Writer().i32(1, _STATUS_ERROR).binary(3, (sql_state or "").encode())
+    if error_code is not None:
+        status.i32(4, error_code)
+    status.binary(5, message.encode())
+    reply = Writer().header(name, MessageType.REPLY, seqid).struct(0)
+    return _finish(reply.raw(1, Kind.STRUCT, status.stop().to_bytes()))
+
+
+def encode_still_running(seqid: int) -> bytes:
+    """What a server answers to GetOperationStatus while the operation runs."""
+    status = Writer().i32(1, _STATUS_SUCCESS).stop().to_bytes()
+    reply = Writer().header(GET_OPERATION_STATUS, MessageType.REPLY, seqid).struct(0)
+    return _finish(reply.raw(1, Kind.STRUCT, status).i32(2, OperationState.RUNNING))
+
+
+def encode_refusal(sentence: str) -> bytes:
+    """An exception that clients show with its sentence, whichever call they wait for: they look at no name."""
+    return encode_exception(OPEN_SESSION, 0, sentence)
+
+
+def encode_unknown_call() -> bytes:
+    """A call that no server has: it is answered with an exception, and nothing is done."""
+    return _finish(_call("Starpruner", 1))
+
+
+def encode_exception(name: str, seqid: int, message: str) -> bytes:
+    """What a client is answered where there is no reply to its call."""
+    exception = Writer().header(name, MessageType.EXCEPTION, seqid).binary(1, message.encode())
+    return exception.i32(2, _INTERNAL_ERROR).stop().to_bytes()
+
+
+def encode_operation_call(name: str, seqid: int, operation: OperationHandle) -> bytes:
+    """A call whose only field is the operation: its status, metadata, cancelling or closing."""
+    return _finish(_call(name, seqid).raw(1, Kind.STRUCT, operation))
+
+
+def expect_operation_state(number: int) -> OperationState:
+    """The state that a reply names."""
+    try:
+        return OperationState(number)
+    except ValueError:
+        raise RemoteProtocolError(f"expected an operation state of 0 to 8, got {number}") from None

@@ -1,0 +1,83 @@
+"""The OpenSession call: who the client wants to be, and the answer where it may not.
+
+Whom a session acts for has to be read exactly as the server reads it. Its generated code takes the last of
+several equal fields, and reads the settings as strings whatever types they announce: a call that makes use of
+either is not one that any client sends, and is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from proxy.wire.hs2.calls import OPEN_SESSION, PROTOCOL_V10
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import Reader
+from proxy.wire.thrift.types import Kind, MessageType
+from proxy.wire.thrift.writer import Writer
+
+# HiveAuthFactory.HS2_PROXY_USER. Over HTTP the parameter doAs says the same.
+PROXY_USER: Final = "hive.server2.proxy.user"
+
+_REQUEST: Final = (1, Kind.STRUCT)
+_USERNAME: Final = (2, Kind.STRING)
+_CONFIGURATION: Final = (4, Kind.MAP)
+# A field's type and number, which its value follows.
+_FIELD_HEADER_BYTES: Final = 3
+_STATUS_ERROR: Final = 3
+# What the server says where a login may not act for somebody.
+_SQL_STATE: Final = b"08S01"
+
+
+def user_of(message: Message) -> str | None:
+    """The user that the call names: whom a server without authentication believes it."""
+    found = _only(_REQUEST, Reader(message.raw, message.header.body_offset))
+    found = None if found is None else _only(_USERNAME, Reader(message.raw, found[0]))
+    return None if found is None else Reader(message.raw, found[0]).text()
+
+
+def proxy_user_of(message: Message) -> str | None:
+    """Whom the session is to act for, if that is not the user who logs in."""
+    found = _only(_REQUEST, Reader(message.raw, message.header.body_offset))
+    found = None if found is None else _only(_CONFIGURATION, Reader(message.raw, found[0]))
+    if found is None:
+        return None
+    wanted: str | None = None
+    settings = Reader(message.raw, found[0])
+    for key in settings.map_keys(Kind.STRING):
+        value = settings.text()
+        if key == PROXY_USER:
+            wanted = value
+    return wanted
+
+
+def with_user(message: Message, user: str) -> Message:
+    """The same call by another user; every other byte stays."""
+    raw = message.raw
+    request = _only(_REQUEST, Reader(raw, message.header.body_offset))
+    if request is None:
+        return message
+    encoded = Writer().binary(_USERNAME[0], user.encode()).to_bytes()
+    found = _only(_USERNAME, Reader(raw, request[0]))
+    start, stop = (request[0], request[0]) if found is None else (found[0] - _FIELD_HEADER_BYTES, found[1])
+    return Message(message.header, raw[:start] + encoded + raw[stop:])
+
+
+def encode_open_session_refusal(seqid: int, sentence: str) -> bytes:
+    """What a server answers where it opens no session: every client shows the sentence."""
+    status = Writer().i32(1, _STATUS_ERROR).binary(3, _SQL_STATE).binary(5, sentence.encode()).stop().to_bytes()
+    reply = Writer().header(OPEN_SESSION, MessageType.REPLY, seqid).struct(0)
+    return reply.raw(1, Kind.STRUCT, status).i32(2, PROTOCOL_V10).stop().stop().to_bytes()
+
+
+def _only(wanted: tuple[int, Kind], struct: Reader) -> tuple[int, int] | None:
+    """Where a field's value stands. Raises RemoteProtocolError where it stands twice."""
+    spans: list[tuple[int, int]] = []
+    for field in struct.fields():
+        start = struct.position
+        struct.skip(field[1])
+        if field == wanted:
+            spans.append((start, struct.position))
+    if len(spans) > 1:
+        raise RemoteProtocolError(f"OpenSession has field {wanted[0]} {len(spans)} times")
+    return spans[0] if spans else None

@@ -1,0 +1,1 @@
+"""Thrift's strict binary protocol, sans-I/O: it knows nothing of HiveServer2."""

@@ -1,0 +1,75 @@
+"""Thrift's SASL framing after the negotiation: a 4-byte length, then that many bytes."""
+
+from __future__ import annotations
+
+import struct
+
+from proxy.wire.thrift.errors import RemoteProtocolError
+
+HEADER = struct.Struct(">I")
+HEADER_BYTES = HEADER.size
+
+# The length is a signed 32-bit number in every implementation; a larger one is negative to them.
+_SIGNED_MAX = 0x7FFF_FFFF
+
+
+def frame(message: bytes) -> bytes:
+    """One message in one frame, which is how every known client and server sends it."""
+    return HEADER.pack(len(message)) + message
+
+
+def frame_length(header: bytes | bytearray | memoryview, offset: int = 0) -> int:
+    """The length that a frame header announces."""
+    length: int = HEADER.unpack_from(header, offset)[0]
+    if length > _SIGNED_MAX:
+        raise RemoteProtocolError(f"a frame announces a negative length ({length - (1 << 32)})")
+    return length
+
+
+class FrameReader:
+    """Cuts a byte stream into frames. Holds at most one unfinished frame beside what one read brought."""
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self._frame_bytes_max = frame_bytes_max
+        self._buffer = bytearray()
+        self._position = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take in bytes in whatever pieces they came."""
+        self._drop_what_was_read()
+        self._buffer += data
+
+    def next_frame(self) -> bytes | None:
+        """The next whole frame's body, or None until more bytes have come."""
+        start = self._position + HEADER_BYTES
+        if len(self._buffer) < start:
+            return None
+        length = self._checked_length()
+        if len(self._buffer) < start + length:
+            return None
+        self._position = start + length
+        with memoryview(self._buffer) as view:
+            return bytes(view[start : start + length])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every byte that came has been handed out."""
+        return self._position == len(self._buffer)
+
+    def leftover(self) -> bytes:
+        """The bytes of frames not yet handed out, headers included."""
+        return bytes(self._buffer[self._position :])
+
+    def _checked_length(self) -> int:
+        # Checked as soon as the header is there: Spark's own handler runs out of memory on 0x7fffffff.
+        length = frame_length(self._buffer, self._position)
+        if length > self._frame_bytes_max:
+            raise RemoteProtocolError(
+                f"a frame announces {length} bytes, at most {self._frame_bytes_max} are accepted"
+            )
+        return length
+
+    def _drop_what_was_read(self) -> None:
+        if self._position:
+            del self._buffer[: self._position]
+            self._position = 0

@@ -1,0 +1,132 @@
+"""Reads Thrift's strict binary protocol as a relay needs it: a field here and there, the rest skipped."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.types import FIXED_BYTES, Buffer, Kind, MessageType, kind_of
+from proxy.wire.thrift.writer import VERSION_1
+
+# The longest method name of TCLIService has 22 characters.
+METHOD_NAME_BYTES_MAX: Final = 128
+
+_VERSION_MASK: Final = 0xFFFF_0000
+_U8 = struct.Struct(">B")
+_I16 = struct.Struct(">h")
+_I32 = struct.Struct(">i")
+_U32 = struct.Struct(">I")
+
+
+@dataclass(frozen=True)
+class Header:
+    """The start of a message. `seqid_offset` is where its seqid stands, `body_offset` what follows that."""
+
+    name: str
+    type: MessageType
+    seqid: int
+    seqid_offset: int
+    body_offset: int
+
+
+def read_header(message: Buffer) -> Header:
+    """The header of a message; raises IncompleteError while it is not all there."""
+    reader = Reader(message)
+    word = reader.take(_U32)
+    if word & _VERSION_MASK != VERSION_1:
+        raise RemoteProtocolError(f"expected a strict binary Thrift message (0x8001....), got 0x{word:08x}")
+    message_type = _message_type(word & 0xFF)
+    name = bytes(reader.binary(METHOD_NAME_BYTES_MAX)).decode("ascii", "backslashreplace")
+    seqid_offset = reader.position
+    return Header(name, message_type, reader.i32(), seqid_offset, reader.position)
+
+
+def _message_type(number: int) -> MessageType:
+    try:
+        return MessageType(number)
+    except ValueError:
+        raise RemoteProtocolError(f"expected a Thrift message type of 1 to 4, got {number}") from None
+
+
+class Reader:
+    """A cursor over the bytes of a message."""
+
+    def __init__(self, message: Buffer, position: int = 0) -> None:
+        self._view = memoryview(message)
+        self.position = position
+
+    def take(self, layout: struct.Struct) -> int:
+        """One number."""
+        value: int = layout.unpack(self._bytes(layout.size))[0]
+        return value
+
+    def boolean(self) -> bool:
+        """A bool field."""
+        return self.take(_U8) != 0
+
+    def i32(self) -> int:
+        """An i32 or enum field."""
+        return self.take(_I32)
+
+    def binary(self, bytes_max: int | None = None) -> memoryview:
+        """A string or binary field, not copied."""
+        length = self.take(_I32)
+        if length < 0 or (bytes_max is not None and length > bytes_max):
+            raise RemoteProtocolError(f"a string announces {length} bytes, at most {bytes_max} are accepted")
+        return self._bytes(length)
+
+    def text(self) -> str:
+        """A string field for people to read: what is not UTF-8 is shown as replacement characters."""
+        return bytes(self.binary()).decode("utf-8", "replace")
+
+    def fields(self) -> Iterator[tuple[int, Kind]]:
+        """The fields of a struct. The caller reads or skips each one's value before it asks for the next."""
+        while (kind := kind_of(self.take(_U8))) is not Kind.STOP:
+            yield self.take(_I16), kind
+
+    def items(self) -> Iterator[Kind]:
+        """The items of a list, once for each; the caller reads or skips the value."""
+        kind, count = self.list_header()
+        for _ in range(count):
+            yield kind
+
+    def list_header(self) -> tuple[Kind, int]:
+        """The kind and the number of a list's items, a number that the bytes at hand can hold."""
+        kind, count = kind_of(self.take(_U8)), self.take(_I32)
+        if count < 0:
+            raise RemoteProtocolError(f"a list announces {count} items")
+        if count * FIXED_BYTES.get(kind, 1) > len(self._view) - self.position:
+            raise IncompleteError
+        return kind, count
+
+    def array(self, count: int, item_bytes: int) -> memoryview:
+        """The bytes of `count` items of fixed width."""
+        return self._bytes(count * item_bytes)
+
+    def map_keys(self, value: Kind) -> Iterator[str]:
+        """The keys of a map from strings; the caller reads or skips each one's value."""
+        key, found, count = kind_of(self.take(_U8)), kind_of(self.take(_U8)), self.take(_I32)
+        if count and (key, found) != (Kind.STRING, value):
+            raise RemoteProtocolError(f"expected a map of strings to {value.name}, got {key.name} to {found.name}")
+        for _ in range(count):
+            yield self.text()
+
+    def skip(self, kind: Kind) -> memoryview:
+        """Pass over a value and return its encoded bytes."""
+        start = self.position
+        end = Walk(kind, start).advance(self._view)
+        if end is None:
+            raise IncompleteError
+        self.position = end
+        return self._view[start:end]
+
+    def _bytes(self, count: int) -> memoryview:
+        start, end = self.position, self.position + count
+        if end > len(self._view):
+            raise IncompleteError
+        self.position = end
+        return self._view[start:end]

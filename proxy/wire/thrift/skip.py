@@ -1,0 +1,185 @@
+"""Where does a Thrift value end? Answered without decoding it, without recursion, and without its content.
+
+How deep a value nests is the peer's choice, so the walk keeps its own stack, with a limit. Only lengths, counts
+and field headers are looked at: what they announce is stepped over, whether it has come yet or not.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.thrift.types import FIXED_BYTES, Buffer, Kind, kind_of
+
+# What Thrift's own Java and C++ readers allow; HiveServer2's structs nest no deeper than seven.
+NESTING_MAX: Final = 64
+# A length, or the header of a field, list or map: what has to be there in one piece to be stepped over.
+HEADER_BYTES_MAX: Final = 6
+
+_I32 = struct.Struct(">i")
+_FIELD = struct.Struct(">Bh")
+_LIST = struct.Struct(">Bi")
+_MAP = struct.Struct(">BBi")
+
+
+class Walk:
+    """Finds where one value ends, and can stop where the bytes end and go on when more have come.
+
+    The stack holds what is still to be passed: a kind for a value, STOP for the rest of a struct, and a
+    counted run of kinds for a list or map. `position` may stand behind the bytes that have come.
+    """
+
+    def __init__(self, kind: Kind, position: int, values_max: int | None = None) -> None:
+        """More values than `values_max`, which each take a step, are refused as soon as they are announced."""
+        self.position = position
+        self._stack: list[Kind | _Run] = [kind]
+        self._values_left = sys.maxsize if values_max is None else values_max
+
+    def advance(self, view: Buffer) -> int | None:
+        """The offset behind the value, or None while it is incomplete. `view` may only have grown since."""
+        if self.position > len(view):
+            return None
+        while self._stack:
+            top = self._stack[-1]
+            step = Walk.run if isinstance(top, _Run) else _STEPS[top]
+            if not step(self, view):
+                return None
+            if len(self._stack) > NESTING_MAX:
+                raise RemoteProtocolError(f"a message nests deeper than {NESTING_MAX} levels")
+        return self.position if self.position <= len(view) else None
+
+    def moved(self, count: int) -> None:
+        """The first `count` bytes are no longer in what `advance` is given next."""
+        self.position -= count
+
+    def run(self, view: Buffer) -> bool:
+        """One more item of a list or map; of one that holds strings alone, all that are there."""
+        run = self._stack[-1]
+        assert isinstance(run, _Run)  # noqa: S101 - advance() has just looked
+        if run.left == 0:
+            self._stack.pop()
+        elif run.is_strings:
+            return self._strings(run, view)
+        else:
+            run.left -= 1
+            self._stack.append(run.kinds[run.left % len(run.kinds)])
+        return True
+
+    def _strings(self, run: _Run, view: Buffer) -> bool:
+        # A column of text is a million of these: no step of its own for each.
+        position, left, last = self.position, run.left, len(view) - _I32.size
+        unpack = _I32.unpack_from
+        while left and position <= last:
+            length: int = unpack(view, position)[0]
+            if length < 0:
+                raise RemoteProtocolError(f"a string announces {length} bytes")
+            position += _I32.size + length
+            left -= 1
+        self.position, run.left = position, left
+        return left == 0
+
+    def fixed(self, view: Buffer) -> bool:
+        """A number of fixed width."""
+        top = self._stack[-1]
+        assert isinstance(top, Kind)  # noqa: S101 - advance() has just looked
+        return self._pass(view, 0, FIXED_BYTES[top])
+
+    def string(self, view: Buffer) -> bool:
+        """A length and its bytes."""
+        if len(view) < self.position + _I32.size:
+            return False
+        length: int = _I32.unpack_from(view, self.position)[0]
+        if length < 0:
+            raise RemoteProtocolError(f"a string announces {length} bytes")
+        return self._pass(view, _I32.size, length)
+
+    def struct(self, _view: Buffer) -> bool:
+        """A struct begins without a byte of its own: what is to be passed is the rest of its fields."""
+        self._stack[-1] = Kind.STOP
+        return True
+
+    def rest_of_struct(self, view: Buffer) -> bool:
+        """One field header, or the STOP that ends the struct."""
+        if len(view) <= self.position:
+            return False
+        kind = kind_of(view[self.position])
+        if kind is Kind.STOP:
+            return self._pass(view, 1, 0)
+        if len(view) < self.position + _FIELD.size:
+            return False
+        self.position += _FIELD.size
+        self._announce(1)
+        self._stack.append(kind)
+        return True
+
+    def sequence(self, view: Buffer) -> bool:
+        """A list or set header, then its items: at once where they have a fixed width."""
+        if len(view) < self.position + _LIST.size:
+            return False
+        number, count = _LIST.unpack_from(view, self.position)
+        kind = _item_kind(number, count)
+        width = FIXED_BYTES.get(kind)
+        if width is not None:
+            return self._pass(view, _LIST.size, width * count)
+        self.position += _LIST.size
+        self._announce(count)
+        self._stack[-1] = _Run((kind,), count, kind is Kind.STRING)
+        return True
+
+    def mapping(self, view: Buffer) -> bool:
+        """A map header, then keys and values in turn."""
+        if len(view) < self.position + _MAP.size:
+            return False
+        key, value, count = _MAP.unpack_from(view, self.position)
+        # An empty map may leave its kinds 0. The run counts down, so its even places are the values.
+        kinds = (_item_kind(value, count), _item_kind(key, count))
+        self.position += _MAP.size
+        self._announce(2 * count)
+        self._stack[-1] = _Run(kinds, 2 * count, kinds == (Kind.STRING, Kind.STRING))
+        return True
+
+    def _announce(self, count: int) -> None:
+        self._values_left -= count
+        if self._values_left < 0:
+            raise RemoteProtocolError("a message announces more values than are accepted")
+
+    def _pass(self, view: Buffer, header_bytes: int, content_bytes: int) -> bool:
+        if len(view) < self.position + header_bytes:
+            return False
+        self.position += header_bytes + content_bytes
+        self._stack.pop()
+        return True
+
+
+@dataclass
+class _Run:
+    """A list or map on the way: `left` values still to come, their kinds in turn from the last one back."""
+
+    kinds: tuple[Kind, ...]
+    left: int
+    # Whether every value is a length and its bytes.
+    is_strings: bool
+
+
+def _item_kind(number: int, count: int) -> Kind:
+    if count < 0:
+        raise RemoteProtocolError(f"a list or map announces {count} items")
+    kind = kind_of(number)
+    if kind is Kind.STOP and count:
+        raise RemoteProtocolError("a list or map announces items of type 0")
+    return kind
+
+
+_STEPS: Final[dict[Kind, Callable[[Walk, Buffer], bool]]] = {
+    Kind.STOP: Walk.rest_of_struct,
+    Kind.STRING: Walk.string,
+    Kind.STRUCT: Walk.struct,
+    Kind.MAP: Walk.mapping,
+    Kind.SET: Walk.sequence,
+    Kind.LIST: Walk.sequence,
+    **dict.fromkeys(FIXED_BYTES, Walk.fixed),
+}

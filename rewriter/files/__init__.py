@@ -1,0 +1,1 @@
+"""Bounds of a table's files, hints that name files, and splits."""

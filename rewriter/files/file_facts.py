@@ -1,0 +1,191 @@
+"""What the file index says of one file, read from a row of it.
+
+The index is a table that anyone may have written, so nothing in it is trusted to be well formed: what is not
+understood is not known, and a file of which nothing is known is read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeAlias, TypeGuard
+
+from rewriter.domains.literals import Key, UnreadableKeyError, integers_of
+from rewriter.domains.positions import Line, line
+
+# The JSON of one row: bounds of a hundred columns with texts of a hundred letters are 40,000 characters.
+_JSON_CHARS_MAX = 1 << 20
+
+# Skewed tuples of a file that are looked at. The load that makes them allows far fewer.
+_TUPLES_MAX = 10_000
+
+_BIGINT_MAX = (1 << 63) - 1
+# Long enough for any bigint, and short enough that reading it takes no time.
+_INTEGER = re.compile(r"-?[0-9]{1,20}")
+# Days before this one a setting of the session may count by another calendar (parquet.datetimeRebaseModeInRead).
+_GREGORIAN = "1582-10-15"
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_BOOLEANS = {"true": True, "false": False}
+
+
+def file_identity(path: str, size_bytes: int, modified_ms: int) -> str:
+    """Path, size and time as the file hint compares them: the numbers tell where the path ends."""
+    return f"{path}|{size_bytes}|{modified_ms}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one column holds in one file: values from `low` to `high`, and so many nulls; None is not known."""
+
+    low: Key | None
+    high: Key | None
+    nulls: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Tuples of some columns that no row of a file has."""
+
+    columns: tuple[str, ...]
+    tuples: frozenset[tuple[Key, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """A file as it was when it was indexed. Its path, size and time together say that it is the same still."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+    rows: int | None
+    # By the columns' names in lower case.
+    bounds: Mapping[str, Bounds]
+    lacks: tuple[Lack, ...]
+
+    @property
+    def identity(self) -> str:
+        """Which version of which file it is."""
+        return file_identity(self.path, self.size_bytes, self.modified_ms)
+
+
+def read_files(
+    rows: Iterable[Sequence[object]], type_names: Mapping[str, str], files_max: int
+) -> Iterator[FileFacts]:
+    """The files of rows as the index table has them, without those that are not understood.
+
+    Each row is path, size, modification time, row count, and the bounds and lacks as JSON.
+    """
+    reader = _Reader(type_names)
+    found = (reader.facts(row) for row in islice(rows, files_max))
+    return (facts for facts in found if facts is not None)
+
+
+class _Reader:
+    """Reads rows of one table's files."""
+
+    def __init__(self, type_names: Mapping[str, str]) -> None:
+        self._columns = {name: (type_name, _reading(type_name)) for name, type_name in type_names.items()}
+        # Thousands of files share few lists of what they lack, each of which is kept once.
+        self._lacks: dict[tuple[str, frozenset[str]], tuple[Lack, ...]] = {}
+
+    def facts(self, row: Sequence[object]) -> FileFacts | None:
+        if len(row) != _ROW_VALUES:
+            return None
+        path, size_bytes, modified_ms, count, columns, lacks = row
+        if not (_is_path(path) and _is_count(size_bytes) and _is_count(modified_ms)):
+            return None
+        bounds = dict(self._bounds(_parsed(columns)))
+        return FileFacts(
+            path,
+            size_bytes,
+            modified_ms,
+            count if _is_count(count) else None,
+            bounds,
+            self._lacking(lacks, bounds),
+        )
+
+    def _bounds(self, said: object) -> Iterator[tuple[str, Bounds]]:
+        for name, value in said.items() if isinstance(said, dict) else ():
+            type_name, read = self._columns.get(name, (None, None))
+            if read is None or not isinstance(value, dict) or value.get("type") != type_name:
+                continue
+            nulls = value.get("nulls")
+            low, high = read(value.get("low")), read(value.get("high"))
+            yield name, Bounds(low, high, nulls if _is_count(nulls) else None)
+
+    def _lacking(self, text: object, bounds: Mapping[str, Bounds]) -> tuple[Lack, ...]:
+        """What a file lacks, in columns that have their types still: only the bounds say which those were."""
+        if not isinstance(text, str):
+            return ()
+        key = text, frozenset(bounds)
+        if key not in self._lacks:
+            said = _parsed(text)
+            lacks = (self._lack(entry, bounds) for entry in (said if isinstance(said, list) else ()))
+            self._lacks[key] = tuple(lack for lack in lacks if lack is not None)
+        return self._lacks[key]
+
+    def _lack(self, said: object, bounds: Mapping[str, Bounds]) -> Lack | None:
+        columns, tuples = (said.get("columns"), said.get("tuples")) if isinstance(said, dict) else (None, None)
+        if not isinstance(columns, list) or not isinstance(tuples, list) or len(tuples) > _TUPLES_MAX:
+            return None
+        if not columns or not all(isinstance(name, str) and name in bounds for name in columns):
+            return None
+        on = [(line(self._columns[name][0]), self._columns[name][1]) for name in columns]
+        read = (_read_tuple(values, on) for values in tuples)
+        return Lack(tuple(columns), frozenset(values for values in read if values is not None))
+
+
+# The values of a row of the index, as it is selected.
+_ROW_VALUES = 6
+
+# Reads a value of one type from its text; None for what is none.
+_Reading: TypeAlias = Callable[[object], Key | None]
+
+
+def _read_tuple(said: object, on: Sequence[tuple[Line, _Reading]]) -> tuple[Key, ...] | None:
+    """A tuple in the spelling that domains give their values: 1.5 of decimal(5,2) is '1.50'."""
+    if not isinstance(said, list) or len(said) != len(on):
+        return None
+    found: list[Key] = []
+    for text, (along, read) in zip(said, on, strict=True):
+        value = read(text)
+        if value is None:
+            return None
+        try:
+            (position,) = along.positions([value])
+        except UnreadableKeyError:
+            return None
+        found.append(along.value(position))
+    return tuple(found)
+
+
+def _reading(type_name: str) -> _Reading:
+    if integers_of(type_name) is not None:
+        return lambda text: int(text) if isinstance(text, str) and _INTEGER.fullmatch(text) else None
+    if type_name == "boolean":
+        return lambda text: _BOOLEANS.get(text) if isinstance(text, str) else None
+    if type_name == "date":
+        return lambda text: text if isinstance(text, str) and text >= _GREGORIAN else None
+    return lambda text: text if isinstance(text, str) else None
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _BIGINT_MAX
+
+
+def _is_path(value: object) -> TypeGuard[str]:
+    """Whether it is a path that a literal can denote: one with half a surrogate pair has no bytes."""
+    return isinstance(value, str) and not _SURROGATE.search(value)
+
+
+def _parsed(text: object) -> Any:
+    """The JSON that a text is, or None."""
+    if not isinstance(text, str) or len(text) > _JSON_CHARS_MAX:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,174 @@
+"""Which files of a table certainly hold no row of a cover."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from itertools import product
+
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import is_key_type
+from rewriter.domains.widen import column_by_column
+from rewriter.files.bounds import ColumnBounds, FileCosts
+from rewriter.files.file_facts import Bounds, FileFacts, Lack, read_files
+from rewriter.files.file_hint import file_hint
+
+__all__ = ["Bounds", "FileFacts", "FileIndex", "Lack", "Selection", "file_hint"]
+
+# Files of one index; all others are simply read. With the bounds of five columns these are 150 MB.
+FILES_MAX = 100_000
+
+# Files looked up in the boxes of a cover, one by one: a fifth of a second at the worst. Beyond this they are
+# looked up column by column, which keeps those of pairs that mix the keys of several boxes.
+LOOKUPS_MAX = 1 << 20
+
+_ALL_ROWS = Cover.all()
+
+# The part of the bytes in the partitions that are read that has to be spared: Spark compares each row that it
+# reads with what it skips files by once more, which made a scan of few columns a sixth slower.
+_BYTES_SPARED_MIN = 0.1
+
+
+def spares_enough(spared_bytes: int, total_bytes: int) -> bool:
+    """Whether to skip so many bytes of all makes up for asking each row that is read."""
+    return spared_bytes >= total_bytes * _BYTES_SPARED_MIN
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What of a table need not be read, and how much is left."""
+
+    misses: tuple[FileFacts, ...]
+    kept: int
+    kept_bytes: int
+    total: int
+    total_bytes: int
+    # Of the files that are left, in no order.
+    kept_sizes: tuple[int, ...] = field(default=(), repr=False)
+    # In these, as far as the index knows.
+    kept_rows: int = 0
+
+
+@dataclass(frozen=True)
+class FileIndex:
+    """The files of one table as they were when they were indexed."""
+
+    # Of the indexed columns, by their names in lower case.
+    type_names: Mapping[str, str]
+    files: tuple[FileFacts, ...]
+    # Both are made when a column is asked for first, which takes a while. Two threads make the same.
+    _bounds: dict[str, ColumnBounds] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _costs: dict[str, FileCosts] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Sequence[object]], type_names: Mapping[str, str]) -> FileIndex:
+        """An index from rows of the index table: path, size, time, row count, bounds and lacks as JSON.
+
+        `type_names` are the table's own columns as it has them now, indexed or not. A row that is not understood
+        is left out. A column has no bounds if its type was another one as the file was indexed, is one that keys
+        cannot have, or if its name is another column's in another case.
+        """
+        names = Counter(name.lower() for name in type_names)
+        known = {
+            name.lower(): type_name
+            for name, type_name in type_names.items()
+            if is_key_type(type_name) and names[name.lower()] == 1
+        }
+        files = _without_contradictions(read_files(rows, known, FILES_MAX))
+        indexed = {name for facts in files for name in facts.bounds}
+        return cls({name: known[name] for name in known if name in indexed}, files)
+
+    def misses(self, cover: Cover, among: Cover = _ALL_ROWS) -> Selection:
+        """The files that certainly hold no row of the cover, of those that may hold a row of `among`."""
+        files = self.files
+        asked = self._holding(among, range(len(files)))
+        kept = set(self._holding(cover, asked))
+        misses = tuple(files[number] for number in asked if number not in kept)
+        sizes = tuple(files[number].size_bytes for number in kept)
+        rows = sum(files[number].rows or 0 for number in kept)
+        missed_bytes = sum(facts.size_bytes for facts in misses)
+        return Selection(misses, len(kept), sum(sizes), len(asked), sum(sizes) + missed_bytes, sizes, rows)
+
+    def bounds(self, column: str) -> ColumnBounds | None:
+        """The bounds of all files in a column, or None if it is not indexed."""
+        name = column.lower()
+        if name not in self.type_names:
+            return None
+        if name not in self._bounds:
+            of_files = (facts.bounds.get(name) for facts in self.files)
+            self._bounds[name] = ColumnBounds.of(self.type_names[name], of_files)
+        return self._bounds[name]
+
+    def costs(self, column: str) -> FileCosts | None:
+        """What lies between the keys of a column, or None if it is not indexed."""
+        name, bounds = column.lower(), self.bounds(column)
+        if bounds is None:
+            return None
+        if name not in self._costs:
+            self._costs[name] = FileCosts.of(bounds, (facts.size_bytes for facts in self.files))
+        return self._costs[name]
+
+    def reaches_out_of(self, wide: Cover, cover: Cover) -> bool:
+        """Whether a file that may hold a row of the cover may hold rows outside of the wider one too.
+
+        Of pairs it cannot be told, column by column.
+        """
+        if len(wide.boxes) != 1:
+            return True
+        numbers = self._holding(cover, range(len(self.files)))
+        for column, domain in wide.boxes[0].domains:
+            bounds = self.bounds(column)
+            values_outside = replace(domain.complement(), nullable=False)
+            if bounds is None or bounds.holding(numbers, values_outside):
+                return True
+        return False
+
+    def _holding(self, cover: Cover, numbers: Sequence[int]) -> Sequence[int]:
+        """Those of the files that may hold a row of the cover."""
+        boxes = cover.boxes
+        if len(boxes) > 1:
+            around = Box.of(column_by_column(boxes))
+            numbers = numbers if around is None else self._holding_box(around, numbers)
+            if len(numbers) * sum(len(box.domains) for box in boxes) > LOOKUPS_MAX:
+                return numbers
+        found: set[int] = set()
+        left = numbers
+        for box in boxes:
+            held = self._holding_box(box, left)
+            if held:
+                found.update(held)
+                left = [number for number in left if number not in found]
+        return [number for number in numbers if number in found]
+
+    def _holding_box(self, box: Box, numbers: Sequence[int]) -> Sequence[int]:
+        for column, domain in box.domains:
+            bounds = self.bounds(column)
+            numbers = numbers if bounds is None else bounds.holding(numbers, domain)
+        domains = {column.lower(): domain for column, domain in box.domains}
+        # Thousands of files have the same lists, each of which is looked through once.
+        is_lacked = cache(partial(self._lacks_all, domains=domains))
+        return [number for number in numbers if not any(map(is_lacked, self.files[number].lacks))]
+
+    def _lacks_all(self, lack: Lack, domains: Mapping[str, Domain]) -> bool:
+        """Whether all that the domains allow in the columns is known to be missing."""
+        asked = [domains.get(column) for column in lack.columns]
+        known = [domain for domain in asked if domain is not None and not domain.nullable]
+        if [domain.type_name for domain in known] != [self.type_names[column] for column in lack.columns]:
+            return False  # or one of the columns may hold anything
+        # More tuples than are lacked are not all lacked: so no domain is listed that is wide.
+        if math.prod(domain.width for domain in known) > len(lack.tuples):
+            return False
+        return all(values in lack.tuples for values in product(*(domain.values for domain in known)))
+
+
+def _without_contradictions(files: Iterable[FileFacts]) -> tuple[FileFacts, ...]:
+    """The files of which the index says one thing: one that it tells of in two ways is not known."""
+    found: dict[str, FileFacts | None] = {}
+    for facts in files:
+        is_new = found.setdefault(facts.identity, facts) == facts
+        found[facts.identity] = facts if is_new else None
+    return tuple(facts for facts in found.values() if facts is not None)

@@ -1,0 +1,212 @@
+"""Conditions on partition columns: a tree, what each leaf asks of a field, and the test of one partition.
+
+There is no NOT, so null and false never differ: a comparison with null is not true, and nothing above turns that
+into true. What would need it is said by the leaves (`!=`, IS NOT NULL).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, TypeAlias
+
+from rewriter.domains.literals import Key
+from rewriter.partitions.byte_ranges import ByteRange, ByteRanges
+from rewriter.partitions.key_encoding import END, NULL, VALUE, PartitionKeys
+from rewriter.partitions.like import LikePattern
+from rewriter.partitions.value_encoding import NotIndexableError, encoded_prefix
+
+
+class Operator(Enum):
+    """A comparison as SQL writes it."""
+
+    EQUAL = "="
+    NOT_EQUAL = "!="
+    LESS = "<"
+    AT_MOST = "<="
+    GREATER = ">"
+    AT_LEAST = ">="
+
+
+@dataclass(frozen=True)
+class Compare:
+    """A column against a value of its type. Nothing compares with null."""
+
+    column: str
+    operator: Operator
+    value: Key | None
+
+
+@dataclass(frozen=True)
+class In:
+    """A column against several values of its type, of which a null matches nothing."""
+
+    column: str
+    values: tuple[Key | None, ...]
+
+
+@dataclass(frozen=True)
+class Like:
+    """A string column against a pattern."""
+
+    column: str
+    pattern: str
+    escape: str = "\\"
+
+
+@dataclass(frozen=True)
+class IsNull:
+    """Whether a column is null, or, negated, whether it is not."""
+
+    column: str
+    negated: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class And:
+    """All of the terms; true where there is none."""
+
+    terms: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Or:
+    """Any of the terms; false where there is none."""
+
+    terms: tuple[Filter, ...]
+
+
+Leaf: TypeAlias = Compare | In | Like | IsNull
+Filter: TypeAlias = Leaf | And | Or
+
+
+def terms_of(node: And | Or) -> list[Filter]:
+    """The terms in order, through any nesting of the same kind: parsers make `a OR b OR c` a chain."""
+    terms: list[Filter] = []
+    pending: list[Filter] = [node]
+    while pending:
+        term = pending.pop()
+        if isinstance(term, And | Or) and type(term) is type(node):
+            pending += reversed(term.terms)
+        else:
+            terms.append(term)
+    return terms
+
+
+@dataclass(frozen=True)
+class FieldTest:
+    """What a leaf asks of one field: to be in the ranges, and to be a text that fits the pattern, if any."""
+
+    column: int
+    ranges: ByteRanges
+    pattern: LikePattern | None = None
+
+    @classmethod
+    def of(cls, leaf: Leaf, keys: PartitionKeys) -> FieldTest:
+        """The test of a leaf. Raises NotIndexableError."""
+        column = keys.position(leaf.column)
+        if isinstance(leaf, Like):
+            return cls._like(column, leaf, keys)
+        if isinstance(leaf, IsNull):
+            ranges = [ByteRange(VALUE, END) if leaf.negated else ByteRange(NULL, VALUE)]
+        elif isinstance(leaf, In):
+            encoded = [keys.encode_field(column, value) for value in leaf.values if value is not None]
+            ranges = list(map(ByteRange.of_prefix, encoded))
+        elif leaf.value is None:
+            ranges = []
+        else:
+            ranges = _compared(leaf.operator, ByteRange.of_prefix(keys.encode_field(column, leaf.value)))
+        return cls(column, ByteRanges.union(ranges))
+
+    @classmethod
+    def _like(cls, column: int, leaf: Like, keys: PartitionKeys) -> FieldTest:
+        if keys.type_names[column] != "string":
+            raise NotIndexableError(f"LIKE on a {keys.type_names[column]}, which Spark casts")
+        pattern = LikePattern.of(leaf.pattern, leaf.escape)
+        if pattern.is_text:
+            prefix = keys.encode_field(column, pattern.prefix)
+        else:
+            prefix = VALUE + encoded_prefix(pattern.prefix)
+        is_exact = pattern.is_text or pattern.is_prefix
+        return cls(column, ByteRanges((ByteRange.of_prefix(prefix),)), None if is_exact else pattern)
+
+    def holds(self, entry: bytes, keys: PartitionKeys) -> bool:
+        """Whether a partition satisfies the leaf."""
+        found = keys.field(entry, self.column)
+        return found in self.ranges and (
+            self.pattern is None or self.pattern.matches(str(keys.decode_field(self.column, found)))
+        )
+
+
+def _compared(operator: Operator, equal: ByteRange) -> list[ByteRange]:
+    """The fields that compare so with a value whose own field is at `equal`."""
+    less, greater = ByteRange(VALUE, equal.start), ByteRange(equal.stop, END)
+    return {
+        Operator.EQUAL: [equal],
+        Operator.NOT_EQUAL: [less, greater],
+        Operator.LESS: [less],
+        Operator.AT_MOST: [less, equal],
+        Operator.GREATER: [greater],
+        Operator.AT_LEAST: [equal, greater],
+    }[operator]
+
+
+_TRUE: Final = -1
+_FALSE: Final = -2
+# Stands for the step that was added last, while steps are added from the last one to the first.
+_LATEST: Final = -3
+
+
+@dataclass(frozen=True)
+class _Step:
+    test: FieldTest
+    # Where to go on, or how it ends.
+    if_true: int
+    if_false: int
+
+
+@dataclass(frozen=True)
+class PartitionTest:
+    """A filter as steps that jump to the next leaf that can still change the answer.
+
+    A tree may be nested as deeply as its text is long; steps need no recursion.
+    """
+
+    keys: PartitionKeys
+    steps: tuple[_Step, ...]
+    first: int
+
+    @classmethod
+    def of(cls, root: Filter, keys: PartitionKeys) -> PartitionTest:
+        """The test of a filter. Raises NotIndexableError."""
+        steps: list[_Step] = []
+        latest = _TRUE
+        pending: list[tuple[Filter, int, int]] = [(root, _TRUE, _FALSE)]
+        while pending:
+            node, if_true, if_false = pending.pop()
+            if_true = latest if if_true == _LATEST else if_true
+            if_false = latest if if_false == _LATEST else if_false
+            if isinstance(node, And | Or) and node.terms:
+                pending += _jumps(node, if_true, if_false)
+            elif isinstance(node, And | Or):
+                latest = if_true if isinstance(node, And) else if_false
+            else:
+                steps.append(_Step(FieldTest.of(node, keys), if_true, if_false))
+                latest = len(steps) - 1
+        return cls(keys, tuple(steps), latest)
+
+    def holds(self, entry: bytes) -> bool:
+        """Whether a partition satisfies the filter."""
+        at = self.first
+        while at >= 0:
+            step = self.steps[at]
+            at = step.if_true if step.test.holds(entry, self.keys) else step.if_false
+        return at == _TRUE
+
+
+def _jumps(node: And | Or, if_true: int, if_false: int) -> list[tuple[Filter, int, int]]:
+    """The terms in order, each with where to go on; all but the last one may hand over to the next."""
+    *terms, last = node.terms
+    if isinstance(node, And):
+        return [*((term, _LATEST, if_false) for term in terms), (last, if_true, if_false)]
+    return [*((term, if_true, _LATEST) for term in terms), (last, if_true, if_false)]

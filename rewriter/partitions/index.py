@@ -1,0 +1,109 @@
+"""The partitions of a table in the order of their values, and the questions that the order answers."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Protocol
+
+from rewriter.domains.literals import Key
+from rewriter.partitions.filter_tree import Filter, PartitionTest
+from rewriter.partitions.key_encoding import END, PartitionKeys
+from rewriter.partitions.scan_plan import ScanPlan, plan_scans
+from rewriter.partitions.value_encoding import NotIndexableError
+
+
+class OrderedEntries(Protocol):
+    """What holds the entries: a sorted list here, an embedded or a distributed store elsewhere.
+
+    It must show one state for as long as it is used: of a list that is replaced meanwhile, none may go missing.
+    """
+
+    def scan(self, start: bytes, stop: bytes) -> Iterator[bytes]:
+        """The entries from `start` up to `stop`, which is not one of them, in the order of their bytes."""
+
+
+@dataclass(frozen=True)
+class SortedEntries:
+    """Entries in a list."""
+
+    entries: Sequence[bytes]
+
+    def scan(self, start: bytes, stop: bytes) -> Iterator[bytes]:
+        """See OrderedEntries."""
+        for index in range(bisect_left(self.entries, start), bisect_left(self.entries, stop)):
+            yield self.entries[index]
+
+
+def in_order(
+    keys: PartitionKeys, specs: Iterable[str], *, entry_bytes_max: int | None = None
+) -> tuple[list[bytes], list[str]]:
+    """The entries of partitions, ascending, and the partitions that have none.
+
+    Those cannot be read with certainty, or are longer than whoever keeps the entries can hold.
+    """
+    entries, unreadable = [], []
+    for spec in specs:
+        try:
+            entry = keys.entry(spec)
+        except NotIndexableError:
+            unreadable.append(spec)
+            continue
+        if entry_bytes_max is None or len(entry) <= entry_bytes_max:
+            entries.append(entry)
+        else:
+            unreadable.append(spec)
+    return sorted(set(entries)), unreadable
+
+
+def matching(plan: ScanPlan, keys: PartitionKeys, entries: OrderedEntries) -> Iterator[bytes]:
+    """The entries that satisfy the filter of a plan, in order."""
+    tests: dict[int, PartitionTest] = {}
+    for scan in plan.scans:
+        found = entries.scan(scan.start, scan.stop)
+        for condition in scan.residual:
+            # Many scans share few conditions.
+            if id(condition) not in tests:
+                tests[id(condition)] = PartitionTest.of(condition, keys)
+            found = filter(tests[id(condition)].holds, found)
+        yield from found
+
+
+@dataclass(frozen=True)
+class PartitionIndex:
+    """The partitions of one table. The unreadable ones may hold any values, so every answer of names has them."""
+
+    keys: PartitionKeys
+    entries: OrderedEntries
+    unreadable: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, columns: Sequence[str], type_names: Sequence[str], specs: Iterable[str]) -> PartitionIndex:
+        """An index in memory, from the rows of SHOW PARTITIONS. Raises NotIndexableError."""
+        keys = PartitionKeys(tuple(columns), tuple(type_names))
+        entries, unreadable = in_order(keys, specs)
+        return cls(keys, SortedEntries(entries), tuple(unreadable))
+
+    def matching(self, condition: Filter) -> Iterator[str]:
+        """The names of the partitions that satisfy a filter, and of those that may. Raises NotIndexableError."""
+        plan = plan_scans(condition, self.keys)
+        for entry in matching(plan, self.keys, self.entries):
+            yield self.keys.spec(entry)
+        yield from self.unreadable
+
+    @property
+    def count(self) -> int:
+        """How many partitions there are."""
+        return sum(1 for _ in self.entries.scan(b"", END)) + len(self.unreadable)
+
+    def counts(self, column: str) -> Iterator[tuple[Key | None, int]]:
+        """The values of a column, ascending, null first, and how many partitions have each.
+
+        A value is decoded once, however many partitions share it. Raises NotIndexableError.
+        """
+        position = self.keys.position(column)
+        fields = self.keys.fields(self.entries.scan(b"", END), position)
+        for field, same in groupby(sorted(fields) if position else fields):
+            yield self.keys.decode_field(position, field), len(list(same))

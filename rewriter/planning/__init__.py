@@ -1,0 +1,1 @@
+"""Finds all scans of a statement, follows its views, and pins its tables to snapshots."""

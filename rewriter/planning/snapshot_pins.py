@@ -1,0 +1,187 @@
+"""The same snapshot twice: a table that key queries read is named with its snapshot in the statement too.
+
+`VERSION AS OF n` goes behind each reference to such a table, in the client's text. What comes of it is planned
+like any statement: key queries and narrowed scans carry the version in their text, so both read the same rows.
+Whoever inserts it sees to it that the table at the snapshot has the columns that the plain name has.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, may_read_anything
+from rewriter.scopes.join_tree import Reference, name_parts, table_name
+from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.planned_scan import PlannedScan
+from rewriter.semijoins.reducers import Reducer
+from rewriter.sql.statement import Statement, parsed_statement
+from rewriter.vocabulary.identifiers import TableName
+from rewriter.vocabulary.skip_reason import SkipReason, Unpinned
+
+
+def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, Unpinned | None]:
+    """The Iceberg tables that key queries read, each with why the statement does not name its snapshot, if so.
+
+    It does where every reference can, the same one. If one stayed as it is, the table would be read as of two
+    snapshots, as no statement does by itself. So it could be if the table had two names here: somebody may write
+    it while they are looked up.
+    """
+    asked = {name for scan in scans for tables in _asked(scan.reducers) for name in tables}
+    tables = {name: facts for name in asked if (facts := scopes.catalog.get(name)) and _is_of_iceberg(facts)}
+    found = {name: _refusal(scopes.statement, name, facts) for name, facts in tables.items()}
+    if None not in found.values():
+        return found
+    elsewhere = _elsewhere(scopes, _tables(scopes.catalog, tables))
+    return {name: why or elsewhere.get(tables[name].full_name or name) for name, why in found.items()}
+
+
+def pinned(statement: Statement, snapshots: Mapping[TableName, int]) -> Statement | None:
+    """The statement with each plain reference to these tables at its snapshot; None where that is not certain.
+
+    References of other kinds stay as they are, and so do all to a name that some CTE of the statement has.
+    """
+    found = [r for r in _references(Scopes(statement, {})) if r.name in snapshots]
+    references = sorted(found, key=lambda reference: reference.stop)
+    if not references:
+        return None
+    pieces, copied = [], 0
+    for reference in references:
+        version = reference.name.at(snapshots[reference.name]).version
+        pieces += [statement.text[copied : reference.stop], " ", version]
+        copied = reference.stop
+    result = parsed_statement("".join([*pieces, statement.text[copied:]]))
+    if result is None or not _is_original_pinned(statement, result.tree.copy(), snapshots, references):
+        return None
+    return replace(result, written=statement.original)
+
+
+def known_at(catalog: Catalog, snapshots: Mapping[TableName, int]) -> Catalog:
+    """The catalog that also knows these tables at their snapshots, with the columns that they have now."""
+    known = dict(catalog)
+    for name, snapshot_id in snapshots.items():
+        facts = catalog.get(name)
+        if facts is not None and facts.iceberg is not None:
+            known[name.at(snapshot_id)] = replace(facts, iceberg=replace(facts.iceberg, snapshot_id=snapshot_id))
+    return known
+
+
+def _is_of_iceberg(facts: TableFacts) -> bool:
+    """Whether it is an Iceberg table, a branch or a tag of one, or what Iceberg tells of one."""
+    return facts.kind is TableKind.TABLE and facts.provider == "iceberg"
+
+
+def _refusal(statement: Statement, name: TableName, facts: TableFacts) -> Unpinned | None:
+    """Why no snapshot is named of what a key query reads, wherever else it stands in the statement."""
+    if not statement.only_reads:
+        return Unpinned.STATEMENT_WRITES
+    if name.version:
+        return Unpinned.VERSION_CAN_MOVE
+    if not facts.has_snapshots:
+        return Unpinned.NOT_THE_TABLE
+    return None if _has_snapshot(facts) else Unpinned.NO_SNAPSHOT
+
+
+def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableName, Unpinned]:
+    """The tables of which the statement cannot name a snapshot wherever it reads them, and maybe others."""
+    catalog, mentions = scopes.catalog, Counter(_mentions(scopes))
+    if any(may_read_anything(catalog.get(name)) for name in mentions):
+        return dict.fromkeys(tables, Unpinned.UNKNOWN_BESIDE_IT)
+    references = list(_references(scopes))
+    plain = Counter(reference.name for reference in references)
+    unversioned = (name for name in mentions if mentions[name] > plain[name] or scopes.is_cte(name.parts[-1]))
+    names = Counter(table for name in plain for table in _tables(catalog, [name]))
+    # Spark finds the table of a hint by its alias, or by its name where that has no version (ResolveHints).
+    is_hinted = scopes.statement.tree.find(exp.Hint) is not None
+    nameless = (reference.name for reference in references if is_hinted and not reference.has_alias)
+    reasons = (
+        (Unpinned.VIEW_READS_IT, _tables(catalog, _behind(catalog, mentions))),
+        (Unpinned.TAKES_NO_VERSION, _tables(catalog, unversioned)),
+        (Unpinned.HINT_NEEDS_ALIAS, _tables(catalog, nameless)),
+        (Unpinned.TWO_NAMES, {table for table in tables if names[table] != 1}),
+    )
+    found: dict[TableName, Unpinned] = {}
+    for reason, kept in reasons:
+        for table in kept:
+            _ = found.setdefault(table, reason)
+    return found
+
+
+def _asked(reducers: Iterable[Reducer]) -> Iterator[frozenset[TableName]]:
+    """What each key query reads, and each that may be asked in its place."""
+    for reducer in reducers:
+        yield reducer.key_query.tables
+        yield from (instead.key_query.tables for instead in reducer.instead)
+
+
+def _mentions(scopes: Scopes) -> Iterator[TableName]:
+    """The tables and views that the statement reads, once for each time, in blocks of every kind."""
+    # In a hint, sqlglot takes the names that it tells for tables.
+    for node in scopes.statement.tree.walk(prune=lambda node: isinstance(node, exp.Hint)):
+        if isinstance(node, exp.Table) and (node.db or not scopes.is_cte(node.name)):
+            name = table_name(node)
+            if name.parts[-1].lower() != scopes.statement.target:
+                yield name
+
+
+def _behind(catalog: Catalog, names: Iterable[TableName]) -> Iterator[TableName]:
+    """What is read by those of the names that are views."""
+    for name in names:
+        facts = catalog.get(name)
+        yield from facts.behind.tables if facts is not None and facts.behind is not None else ()
+
+
+def _tables(catalog: Catalog, names: Iterable[TableName]) -> frozenset[TableName]:
+    """The Iceberg tables with a snapshot among names without a version, each by one name for all its spellings."""
+    plain = ((name, catalog.get(name)) for name in names if not name.version)
+    return frozenset(
+        facts.full_name or name for name, facts in plain if facts is not None and _has_snapshot(facts)
+    )
+
+
+def _references(scopes: Scopes) -> Iterator[Reference]:
+    """The references that a version can be put behind: tables' names with nothing but an alias, in any FROM."""
+    for block in scopes.blocks:
+        for leaf in block.tree.leaves:
+            reference = leaf.reference
+            if reference is None or reference.name.version or scopes.is_cte_name(leaf):
+                continue
+            if reference.refusal in _STAY_PLAIN:
+                yield reference
+
+
+# What keeps a reference from being narrowed, but not from being read at a snapshot.
+_STAY_PLAIN = frozenset(
+    {None, SkipReason.METADATA_IN_USE, SkipReason.COLUMN_ALIASES, SkipReason.NAMED_BY_DATABASE},
+)
+
+
+def _has_snapshot(facts: TableFacts) -> bool:
+    return facts.has_snapshots and facts.iceberg is not None and facts.iceberg.snapshot_id is not None
+
+
+def _is_original_pinned(
+    statement: Statement, tree: exp.Expr, snapshots: Mapping[TableName, int], references: Iterable[Reference]
+) -> bool:
+    """Whether the tree is the original's but for the versions, each of them behind its own table.
+
+    It is not where the alias needs no space before it: of "`d`x" it would become a part of the number.
+    """
+    tables = {_name_stop(table): table for table in tree.find_all(exp.Table)}
+    shift = 0
+    for reference in references:
+        pinned_name = reference.name.at(snapshots[reference.name])
+        table = tables.get(reference.stop + shift)
+        if table is None or table_name(table) != pinned_name:
+            return False
+        table.set("version", None)
+        shift += len(pinned_name.version) + 1
+    return tree == statement.tree
+
+
+def _name_stop(table: exp.Table) -> int | None:
+    end = name_parts(table)[-1].meta.get("end")
+    return end + 1 if end is not None else None

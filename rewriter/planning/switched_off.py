@@ -1,0 +1,59 @@
+"""What is known of the tables, as far as it may be used: what is switched off counts as not known."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from rewriter.catalog.table_facts import Catalog, TableFacts
+from rewriter.semijoins.limits import Limits
+from rewriter.sql.statement import Statement
+from rewriter.vocabulary.identifiers import TableName
+from rewriter.vocabulary.rule import Rule
+
+
+def allowed(statement: Statement, catalog: Catalog, limits: Limits) -> Catalog:
+    """The catalog without what the statement or the limits forbid to use."""
+    # A statement that shows the files of its rows is left to read those it names.
+    names_files = limits.has_file_index and statement.names_files
+    no_files = names_files or {Rule.FILE_HINTS, Rule.RANGE_IN} <= limits.rules_off
+    no_iceberg = statement.names_files or Rule.ICEBERG in limits.rules_off
+    known = _knowing_less(catalog, files=no_files, buckets=Rule.BUCKETS in limits.rules_off, iceberg=no_iceberg)
+    return _switched_off(known, limits.tables_off)
+
+
+def _knowing_less(catalog: Catalog, *, files: bool, buckets: bool, iceberg: bool) -> Catalog:
+    """The catalog without what file indexes, buckets or Iceberg's own bounds tell of the tables."""
+    if not (files or buckets or iceberg):
+        return catalog
+
+    def less(facts: TableFacts) -> TableFacts:
+        is_unknown = files if facts.iceberg is None else iceberg
+        indexed, bucketed = () if is_unknown else facts.indexed_columns, () if buckets else facts.bucket_columns
+        return replace(facts, indexed_columns=indexed, bucket_columns=bucketed)
+
+    has_layout = {
+        name for name, facts in catalog.items() if facts and (facts.indexed_columns or facts.bucket_columns)
+    }
+    return {name: less(facts) if facts and name in has_layout else facts for name, facts in catalog.items()}
+
+
+def _switched_off(catalog: Catalog, names: frozenset[TableName]) -> Catalog:
+    """The catalog in which the tables of these names are to be left alone; see `Limits.tables_off`."""
+    if not names:
+        return catalog
+    folded = {_folded(name.parts) for name in names}
+    return {
+        name: replace(facts, is_off=True) if facts is not None and _is_among(folded, name, facts) else facts
+        for name, facts in catalog.items()
+    }
+
+
+def _is_among(folded: AbstractSet[tuple[str, ...]], name: TableName, facts: TableFacts) -> bool:
+    parts = _folded((facts.full_name or name).parts)
+    found = [parts[start:] for start in range(len(parts))]
+    return any(part in folded or (*part[:-1], "*") in folded for part in found)
+
+
+def _folded(parts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in parts)

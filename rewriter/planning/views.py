@@ -1,0 +1,205 @@
+"""Views: their texts are followed down to the tables, so that a view counts as what stands behind it.
+
+A view in a fact's place is narrowed by a filter around its name. That is sound whatever the view holds; its text
+says only whether Spark can carry the filter down to the partitions of tables. In a small side's place the key
+query names the view as the client does. There the text must show that the view gives the same rows again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from sqlglot import exp
+
+from rewriter.catalog.prunable import fact_refusal
+from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, ViewText, may_read_anything
+from rewriter.scopes.join_tree import name_parts, table_name
+from rewriter.scopes.lineage import Origin, output_origins
+from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.small_sides import is_filtered, view_refusal, with_those_behind
+from rewriter.sql.statement import Statement
+from rewriter.vocabulary.identifiers import Column, TableName
+from rewriter.vocabulary.skip_reason import SkipReason
+
+# Views over views. Each level is a round of DESCRIBE, and 150 frames of recursion where its text is nested to the
+# limits of `lineage`.
+VIEW_NESTING_MAX = 5
+# Names behind the views of one statement. Each costs a DESCRIBE the first time that a session needs it.
+_NAMES_MAX = 200
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A catalog in which views say what stands behind them; `names` are all that they and the statement read."""
+
+    catalog: Catalog
+    names: frozenset[TableName]
+    views: tuple[_View, ...] = ()
+
+    @property
+    def missing(self) -> frozenset[TableName]:
+        """The names that must be looked up before anything is certain."""
+        return self.names - self.catalog.keys()
+
+    @property
+    def queries(self) -> tuple[Statement, ...]:
+        """The texts of the views that were followed."""
+        return tuple(view.query for view in self.views)
+
+    @property
+    def partition_columns(self) -> frozenset[str]:
+        """The columns that a metastore may be asked for partitions by, of all tables: Iceberg keeps its own."""
+        tables = (facts for name in self.names if (facts := self.catalog.get(name)) is not None)
+        return frozenset().union(*(facts.partition_columns for facts in tables if facts.iceberg is None))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing else is read than tables and the views that were followed."""
+        return not any(may_read_anything(self.catalog.get(name)) for name in self.names)
+
+
+@dataclass(frozen=True)
+class _View:
+    facts: TableFacts
+    text: ViewText
+    query: Statement
+
+
+def see_through(names: frozenset[TableName], catalog: Catalog) -> Seen:
+    """Follow the views among the names, and the views in their texts, as far as the catalog knows them."""
+    found: set[TableName] = set(names)
+    followed: dict[TableName, _View] = {}
+    level = names
+    for _ in range(VIEW_NESTING_MAX):
+        views = {name: view for name in level if (view := _view(catalog.get(name))) is not None}
+        level = frozenset(name for view in views.values() for name in _names_in(view))
+        if not views or len(found | level) - len(names) > _NAMES_MAX:
+            break
+        followed |= views
+        found |= level
+    # What is left at the deepest level is not followed. So every chain ends, even one that runs in a circle.
+    followed = {name: view for name, view in followed.items() if name not in level}
+    return Seen(_with_views(catalog, followed), frozenset(found), tuple(followed.values()))
+
+
+def _with_views(catalog: Catalog, views: Mapping[TableName, _View]) -> Catalog:
+    if not views:
+        return catalog
+    seen = dict(catalog)
+    for name, view in views.items():
+        seen[name] = replace(view.facts, behind=_ViewQuery(view, seen))
+    return seen
+
+
+def _view(facts: TableFacts | None) -> _View | None:
+    """A view whose text is known and understood."""
+    if facts is None or facts.kind is not TableKind.VIEW or facts.view is None:
+        return None
+    query = facts.view.query
+    return _View(facts, facts.view, query) if query is not None else None
+
+
+def _names_in(view: _View) -> Iterator[TableName]:
+    """The tables that a view's text may read, by names that mean the same wherever the session is now."""
+    for table in view.query.tree.find_all(exp.Table):
+        name = table_name(table)
+        if not name.is_uncertain and all(isinstance(part, exp.Identifier) for part in name_parts(table)):
+            yield view.text.qualified(name)
+            if view.text.is_ambiguous(name):
+                yield name
+
+
+@dataclass(frozen=True)
+class _NamesIn(Mapping[TableName, TableFacts | None]):
+    """The catalog as the names in a view's text mean it."""
+
+    text: ViewText
+    catalog: Catalog
+
+    def __getitem__(self, name: TableName) -> TableFacts | None:
+        if self.text.is_ambiguous(name) and not _is_lasting(self.catalog[name]):
+            return None
+        return self.catalog[self.text.qualified(name)]
+
+    def __iter__(self) -> Iterator[TableName]:
+        return iter(self.catalog)
+
+    def __len__(self) -> int:
+        return len(self.catalog)
+
+
+def _is_lasting(facts: TableFacts | None) -> bool:
+    """Whether a name is known to be none of a temporary view."""
+    if facts is None or facts.kind is TableKind.TABLE:
+        return facts is not None
+    return facts.view is not None and not facts.view.is_temporary
+
+
+class _ViewQuery:
+    """What stands behind one view. Each question is answered when it is asked first, and once."""
+
+    def __init__(self, view: _View, catalog: Catalog) -> None:
+        self._columns = view.facts.columns
+        self._outputs = view.text.outputs
+        self._scopes = Scopes(view.query, _NamesIn(view.text, catalog))
+        self._names = frozenset(_names_in(view))
+        self._catalog = catalog
+        self._found: dict[tuple[Callable[[Origin], bool], Column], bool] = {}
+
+    @cached_property
+    def small_side_refusal(self) -> SkipReason | None:
+        """Why a key query must not read the view, if it must not."""
+        return view_refusal(self._scopes)
+
+    @cached_property
+    def is_filtered(self) -> bool:
+        """Whether the view is likely to hold fewer keys than its tables."""
+        return is_filtered(self._scopes, self._scopes.statement.tree)
+
+    @cached_property
+    def tables(self) -> frozenset[TableName]:
+        """The tables and views that the text names, and all that stand behind those."""
+        return with_those_behind(self._catalog, self._names)
+
+    def prunes_by(self, column: Column) -> bool:
+        """Whether the column is, in every branch of the text, a table's partition column of the same type."""
+        return self._holds(_is_partition, column)
+
+    def skips_by(self, column: Column) -> bool:
+        """Whether the column is, in every branch of the text, an Iceberg table's column of the same type."""
+        return self._holds(_is_iceberg, column)
+
+    def _holds(self, test: Callable[[Origin], bool], column: Column) -> bool:
+        """Whether each table's column that the view's is passes; a view may name another one many times."""
+        asked = (test, column)
+        if asked not in self._found:
+            position = self._position(column)
+            found = output_origins(self._scopes, position) if position is not None else ()
+            self._found[asked] = bool(found) and all(_is_narrowable(o, column) and test(o) for o in found)
+        return self._found[asked]
+
+    def _position(self, column: Column) -> int | None:
+        """Where the column stands in the text's own output, which has grown if a table behind its star has."""
+        if len(self._outputs) != len(self._columns):
+            return None
+        name = self._outputs[self._columns.index(column)]
+        outputs = [output.name for output in self._scopes.query_columns(self._scopes.statement.tree) or ()]
+        return outputs.index(name) if outputs.count(name) == 1 else None
+
+
+def _is_narrowable(origin: Origin, column: Column) -> bool:
+    reference = origin.leaf.reference
+    if reference is None or reference.refusal is not None or fact_refusal(origin.facts) is not None:
+        return False
+    return origin.column.type_name == column.type_name
+
+
+def _is_partition(origin: Origin) -> bool:
+    return origin.facts.is_partition_column(origin.column)
+
+
+def _is_iceberg(origin: Origin) -> bool:
+    facts = origin.facts
+    return (facts.iceberg is not None or facts.behind is not None) and facts.is_data_column(origin.column)

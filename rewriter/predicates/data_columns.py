@@ -1,0 +1,73 @@
+"""Keys of columns that are no partition columns: as ranges for row groups, one by one for buckets.
+
+Parquet and ORC skip row groups by ranges, inside of the files that are read. Spark leaves out no bucket by ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rewriter.catalog.table_facts import TableFacts
+from rewriter.domains.consumers import PARQUET, PARQUET_LIST_MAX
+from rewriter.domains.cover import Cover
+from rewriter.domains.keyset import KeySet
+from rewriter.domains.literals import literals
+from rewriter.domains.widen import widen
+from rewriter.files.bounds import FileCosts
+from rewriter.files.file_index import FileIndex
+from rewriter.predicates.predicate import Restriction, beside_uuids, cover_sql, doubts
+from rewriter.vocabulary.identifiers import quoted
+
+
+def row_group_predicate(restriction: Restriction, index: FileIndex | None, chars_max: int) -> str | None:
+    """The condition that the columns hold keys, or that the columns' types and the session changed since.
+
+    As few keys as `PARQUET` takes are listed. More are said in ranges, which leave out where the files that the
+    index knows have most of their bytes, or where the keys are farthest apart. None if it would let all files
+    through whole, if the table is in no order of the columns, if the condition is too long, or if it is not proven
+    to hold every key. Raises UnreadableKeyError.
+    """
+    keys = restriction.cover
+    costs = _costs(restriction, index)
+    wide = widen(keys, restriction.names, PARQUET, costs)
+    if keys.is_none or wide.is_all or not wide.encloses(keys) or not _skips(wide, keys, index, costs):
+        return None
+    others = [*doubts([restriction]), *beside_uuids([restriction])]
+    sql = f"({' OR '.join([cover_sql(wide, PARQUET_LIST_MAX), *others])})"
+    return sql if len(sql) <= chars_max else None
+
+
+def _costs(restriction: Restriction, index: FileIndex | None) -> dict[str, FileCosts]:
+    if index is None:
+        return {}
+    known = ((name, index.costs(name)) for name in restriction.names)
+    return {name: costs for name, costs in known if costs is not None}
+
+
+def _skips(wide: Cover, keys: Cover, index: FileIndex | None, costs: Mapping[str, FileCosts]) -> bool:
+    """Whether there may be row groups to skip: in a table in order, where a file has more than is asked for."""
+    if index is None or not index.files:
+        return True
+    columns = {column for box in wide.boxes for column, _ in box.domains}
+    is_clustered = any(column not in costs or costs[column].is_clustered for column in columns)
+    return is_clustered and index.reaches_out_of(wide, keys)
+
+
+# The part of the buckets that keys may be expected to hit. Where it is larger, too few are left out for what it
+# costs to look up each row that is read in the list of keys.
+_SHARE_MAX = 0.8
+
+
+def bucket_predicate(facts: TableFacts, restriction: Restriction, chars_max: int) -> str | None:
+    """The condition that the bucket column holds a key; None where too few buckets would be left out by it."""
+    asked = restriction.of_columns({facts.bucket_column} if facts.bucket_column is not None else set())
+    if asked is None or not isinstance(asked.keys, KeySet) or not facts.bucket_count:
+        return None
+    if 1.0 - (1.0 - 1.0 / facts.bucket_count) ** len(asked.keys.rows) > _SHARE_MAX:
+        return None
+    name, (type_name,) = quoted(asked.names[0]), asked.keys.type_names
+    points = [key for (key,) in asked.keys.rows if key is not None]
+    terms = [f"{name} IN ({', '.join(literals(type_name, points))})"] if points else []
+    terms += [f"{name} IS NULL"] if asked.keys.has_null else []
+    text = f"({' OR '.join([*terms, *doubts([asked]), *beside_uuids([asked])])})"
+    return text if terms and len(text) <= chars_max else None

@@ -1,0 +1,121 @@
+"""Keys of an Iceberg table's columns as a condition that Iceberg skips manifests and files by.
+
+Iceberg knows of each snapshot what its files hold, and compares that with a literal whether the column has bounds,
+is what a transform makes partitions of, or both. So one condition says all of it, and is sound whatever is known
+of the files. An index only tells where to widen, and whether it is worth it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from rewriter.domains.consumers import (
+    ICEBERG,
+    ICEBERG_LIST_MAX,
+    ICEBERG_PAIRED_POINTS_MAX,
+    ICEBERG_POINTS_MAX,
+    ICEBERG_SWITCHED,
+    ICEBERG_SWITCHED_POINTS_MAX,
+)
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.keyset import KeySet
+from rewriter.domains.widen import column_by_column, widen
+from rewriter.files.bounds import FileCosts
+from rewriter.files.file_index import FileIndex, Selection, spares_enough
+from rewriter.predicates.predicate import Predicate, Restriction, beside_uuids, cover_sql, doubts, met, nothing
+
+_BUCKET = re.compile(r"bucket\(\d+, (.+)\)", re.ASCII)
+
+
+def iceberg_predicate(
+    restrictions: Sequence[Restriction], partitioning: Sequence[str], index: FileIndex | None, chars_max: int
+) -> Predicate | None:
+    """The condition that the columns hold keys of every restriction, or that what these rest on holds no longer.
+
+    None if it would say nothing, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
+    """
+    changed = doubts(restrictions)
+    asked, left_out = met(restrictions)
+    if asked.is_none:
+        return nothing(changed)
+    changed += beside_uuids(restrictions)
+    bucketed = _bucketed(partitioning)
+    for wide in _candidates(asked, index):
+        if wide.is_all or not wide.encloses(asked):
+            continue
+        sql = f"({' OR '.join([_written(wide, bucketed), *changed])})"
+        if len(sql) <= chars_max:
+            listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
+            return Predicate(sql, exact=listed and not left_out and wide == asked, cover=wide)
+    return None
+
+
+def _candidates(cover: Cover, index: FileIndex | None) -> Iterator[Cover]:
+    """The cover itself where its points are few; or of pairs each column alone, or ranges, the better first."""
+    if _is_listed(cover):
+        yield cover
+    columns = list(dict.fromkeys(column for column, _ in _domains(cover)))
+    ranges = widen(cover, columns, ICEBERG, _costs(columns, index))
+    around = Box.of(column_by_column(cover.boxes))
+    apart = [Cover.of([around])] if around is not None and len(cover.boxes) > 1 else []
+    yield from _best_first([*filter(_is_listed, apart), ranges], index)
+
+
+def _costs(columns: Iterable[str], index: FileIndex | None) -> Mapping[str, FileCosts]:
+    known = ((name, index.costs(name) if index is not None else None) for name in columns)
+    return {name: costs for name, costs in known if costs is not None}
+
+
+def _best_first(covers: Sequence[Cover], index: FileIndex | None) -> Sequence[Cover]:
+    if index is None or len(covers) == 1:
+        return covers
+    return sorted(covers, key=lambda cover: index.misses(cover).kept_bytes)
+
+
+def _written(cover: Cover, bucketed: AbstractSet[str]) -> str:
+    """The condition of a cover. A range skips no buckets, so what lies in one is then listed.
+
+    A long list is said as one too, in front of those that Iceberg reads: Spark asks all lists of every row, and a
+    row that the whole list does not hold is asked no further.
+    """
+    has_buckets = any(column.lower() in bucketed for column, _ in _domains(cover))
+    if not _is_listed(cover) or (ICEBERG.digests(cover) and not has_buckets):
+        return cover_sql(cover)
+    in_lists = cover_sql(cover, ICEBERG_LIST_MAX)
+    is_long = any(domain.width > ICEBERG_LIST_MAX for _, domain in _domains(cover))
+    return f"({cover_sql(cover, ICEBERG_POINTS_MAX)} AND {in_lists})" if is_long else in_lists
+
+
+def _is_listed(cover: Cover) -> bool:
+    """Whether the points of the cover are few enough to be said one by one."""
+    is_switched = any(domain.type_name in ICEBERG_SWITCHED for _, domain in _domains(cover))
+    points_max = ICEBERG_SWITCHED_POINTS_MAX if is_switched else ICEBERG_POINTS_MAX
+    points_max = points_max if len(cover.boxes) == 1 else ICEBERG_PAIRED_POINTS_MAX
+    return sum(domain.width for _, domain in _domains(cover)) <= points_max
+
+
+def _domains(cover: Cover) -> list[tuple[str, Domain]]:
+    return [pair for box in cover.boxes for pair in box.domains]
+
+
+def files_left(cover: Cover, partitioning: Sequence[str], index: FileIndex | None) -> Selection | None:
+    """The files that hold nothing of the cover; None where bounds alone do not tell, as with buckets."""
+    if index is None:
+        return None
+    columns = {column.lower() for column, _ in _domains(cover)}
+    is_told = columns <= index.type_names.keys() and not columns & _bucketed(partitioning)
+    return index.misses(cover) if is_told else None
+
+
+def skips_too_little(found: Selection | None) -> bool:
+    """Whether nearly every file may hold a key, as far as that is known."""
+    return found is not None and not spares_enough(found.total_bytes - found.kept_bytes, found.total_bytes)
+
+
+def _bucketed(partitioning: Sequence[str]) -> frozenset[str]:
+    """The columns, in lower case, whose hash says which partition a row is in."""
+    found = (_BUCKET.fullmatch(transform) for transform in partitioning)
+    return frozenset(bucket[1].strip("`").lower() for bucket in found if bucket is not None)

@@ -1,0 +1,195 @@
+"""Insertions into the client's own text, and the proof that nothing else changed.
+
+The proof has two parts. With a stand-in for each predicate the text must parse to the original's tree plus the
+narrowed scans. And each predicate must be a condition that nothing around it can break up, by its tokens: so what
+parses with the stand-in parses with the predicate in its place. Parsing thousands of literals takes half a second.
+A check is proven likewise: it stands in parentheses that nothing within it closes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from sqlglot import TokenType, exp
+from sqlglot.errors import SqlglotError
+
+from rewriter.predicates.strict_check import UNSEEN
+from rewriter.sql.statement import Statement, parsed, tokenize
+
+# What may stand for any condition.
+_STAND_IN = "TRUE"
+
+# All that predicates are made of. Nothing here ends a statement, a clause or a parenthesis of someone else's.
+_PREDICATE_TOKENS = frozenset(
+    {
+        *(TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DASH, TokenType.DCOLON),
+        *(TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.IN, TokenType.BETWEEN, TokenType.IS),
+        *(TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE),
+        *(TokenType.IDENTIFIER, TokenType.STRING, TokenType.HEX_STRING, TokenType.NUMBER),
+        *(TokenType.TRUE, TokenType.FALSE, TokenType.NULL),
+        # Types of literals and of CAST (.. AS ..), and the names of functions.
+        *(TokenType.ALIAS, TokenType.TINYINT, TokenType.SMALLINT, TokenType.BIGINT, TokenType.DECIMAL),
+        *(TokenType.DATE, TokenType.TEXT, TokenType.ARRAY, TokenType.VAR),
+        *(TokenType.CURRENT_CATALOG, TokenType.CURRENT_DATE, TokenType.CURRENT_SCHEMA),
+        *(TokenType.CURRENT_USER, TokenType.SESSION_USER),
+        # `_metadata.file_path`
+        TokenType.DOT,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """A table reference, by the bounds of its name in the text, and the filter that goes around it.
+
+    `alias` is the text of the name that the block calls the table by, or None where the client wrote an
+    alias, which then follows the narrowed scan by itself.
+    """
+
+    start: int
+    stop: int
+    alias: str | None
+    predicate: str
+    # What must hold beside it, each an expression in parentheses that runs a query
+    # (`rewriter.predicates.strict_check`).
+    checks: tuple[str, ...] = ()
+    # In how many splits it is to be read; None for as many as Spark makes (`rewriter.files.splits`).
+    splits: int | None = None
+
+    @property
+    def before(self) -> str:
+        """What is inserted in front of the table's name."""
+        hint = f"/*+ COALESCE({self.splits:d}) */ " if self.splits is not None else ""
+        return f"(SELECT {hint}* FROM "
+
+    @property
+    def after(self) -> str:
+        """What is inserted behind it."""
+        alias = f" AS {self.alias}" if self.alias is not None else ""
+        return f" WHERE {self._condition}){alias}"
+
+    @property
+    def _condition(self) -> str:
+        if not self.checks:
+            return self.predicate
+        return " AND ".join([f"({self.predicate} OR {UNSEEN})", *self.checks])
+
+
+def narrowed(statement: Statement, narrowings: Sequence[Narrowing]) -> str | None:
+    """The text with every narrowing inserted, or None where it does not prove to be just that."""
+    ordered = sorted(narrowings, key=lambda narrowing: narrowing.start)
+    if any(left.stop > right.start for left, right in pairwise(ordered)):
+        return None
+    if not all(map(is_one_condition, {narrowing.predicate for narrowing in ordered})):
+        return None
+    if not all(map(is_enclosed, {check for narrowing in ordered for check in narrowing.checks})):
+        return None
+    outline = [replace(narrowing, predicate=_STAND_IN, checks=()) for narrowing in ordered]
+    proven = _is_original_plus(statement, outline, _inserted(statement, outline))
+    return _inserted(statement, ordered) if proven else None
+
+
+def is_one_condition(predicate: str) -> bool:
+    """Whether the text is one condition, or several in parentheses joined by AND, wherever it stands.
+
+    >>> is_one_condition("(`k` IN (1)) AND (`l` IS NULL)")
+    True
+    >>> is_one_condition("(`k` IN (1)) OR `l` IS NULL) AND (1 = 1")
+    False
+    """
+    try:
+        tokens = tokenize(predicate)
+    except SqlglotError:
+        return False
+    if any(token.token_type not in _PREDICATE_TOKENS or token.comments for token in tokens):
+        return False
+    outermost = _outermost([token.token_type for token in tokens])
+    if outermost in ([TokenType.TRUE], [TokenType.FALSE]):
+        return True
+    groups, between = outermost[::2], outermost[1::2]
+    return {*groups} == {TokenType.L_PAREN} and {*between} <= {TokenType.AND} and len(outermost) % 2 == 1
+
+
+def is_enclosed(text: str) -> bool:
+    """Whether the text is one pair of parentheses with what is between them, and within one statement.
+
+    >>> is_enclosed("(SELECT max(k) FROM d)"), is_enclosed("(SELECT 1) OR (TRUE)")
+    (True, False)
+    """
+    try:
+        kinds = [token.token_type for token in tokenize(text)]
+    except SqlglotError:
+        return False
+    return _outermost(kinds) == [TokenType.L_PAREN] and TokenType.SEMICOLON not in kinds
+
+
+def _outermost(kinds: Sequence[TokenType]) -> list[TokenType]:
+    """The tokens outside of all parentheses, each parenthesis standing as one; empty if they do not match up."""
+    found, depth = [], 0
+    for kind in kinds:
+        if depth == 0:
+            found.append(kind)
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        if depth < 0:
+            return []
+    return found if depth == 0 else []
+
+
+def _inserted(statement: Statement, ordered: Sequence[Narrowing]) -> str:
+    pieces, copied = [], 0
+    for narrowing in ordered:
+        name = statement.text[narrowing.start : narrowing.stop]
+        pieces += [statement.text[copied : narrowing.start], narrowing.before, name, narrowing.after]
+        copied = narrowing.stop
+    return "".join([*pieces, statement.text[copied:]])
+
+
+def _is_original_plus(statement: Statement, ordered: Sequence[Narrowing], text: str) -> bool:
+    """Whether the text parses to the original's tree once each narrowed scan is a plain reference again."""
+    tree = parsed(text)
+    if tree is None:
+        return False
+    tables = {_name_start(table): table for table in tree.find_all(exp.Table)}
+    shift = 0
+    for narrowing in ordered:
+        shift += len(narrowing.before)
+        table = tables.get(narrowing.start + shift)
+        if table is None or not _unwrap(table, narrowing):
+            return False
+        shift += len(narrowing.after)
+    return tree == statement.tree
+
+
+def _name_start(table: exp.Table) -> int | None:
+    first = table.args.get("catalog") or table.args.get("db") or table.this
+    return first.meta.get("start") if isinstance(first, exp.Identifier) else None
+
+
+def _is_hint(hint: exp.Expr | None, splits: int | None) -> bool:
+    """Whether a hint says that number of splits and nothing else: it is a comment, and may hold anything."""
+    if splits is None:
+        return hint is None
+    return hint == exp.Hint(expressions=[exp.Coalesce(this=exp.Literal.number(splits))])
+
+
+def _unwrap(table: exp.Table, narrowing: Narrowing) -> bool:
+    """Put the reference back in the place of `(SELECT * FROM t WHERE p) AS a`, if that is where it stands."""
+    select = table.parent.parent if table.parent else None
+    scan = select.parent if select else None
+    if not isinstance(select, exp.Select) or not isinstance(scan, exp.Subquery):
+        return False
+    kept = {name for name, value in select.args.items() if value}
+    is_star = len(select.expressions) == 1 and isinstance(select.expressions[0], exp.Star)
+    if kept - {"hint"} != {"expressions", "from_", "where"} or not is_star or table.args.get("alias"):
+        return False
+    if not _is_hint(select.args.get("hint"), narrowing.splits):
+        return False
+    if narrowing.alias is None:
+        table.set("alias", scan.args.get("alias"))
+    for name, value in scan.args.items():
+        if name not in {"this", "alias"} and value:
+            table.set(name, value)
+    scan.replace(table)
+    return True

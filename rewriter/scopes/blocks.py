@@ -1,0 +1,223 @@
+"""One SELECT with its FROM, and what the names in its conditions denote."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+from sqlglot import exp
+
+from rewriter.scopes.from_clause import JoinTreeBuilder, UnsupportedFromError, named_leaves
+from rewriter.scopes.join_rules import Side
+from rewriter.scopes.join_tree import Join, JoinTree, Leaf, holds_only
+from rewriter.sql.statement import Statement
+from rewriter.vocabulary.identifiers import Column
+from rewriter.vocabulary.skip_reason import SkipReason
+
+# What a SELECT may hold beside its FROM: all of it works on the joined rows, after ON and WHERE.
+_SELECT_ARGS = frozenset(
+    """
+    with_ hint distinct expressions from_ joins where group having order limit offset windows sort cluster
+    distribute qualify laterals
+    """.split()
+)
+
+# Outputs of one SELECT. Wide tables have hundreds; stars over joins of stars double with each level.
+OUTPUTS_MAX = 5_000
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One SELECT with its FROM."""
+
+    select: exp.Select
+    tree: JoinTree
+    refusal: SkipReason | None
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether anything is compared, so that the block is worth a look."""
+        return any(join.condition is not None or join.using or join.natural for join in self.tree.joins)
+
+
+def block_of(select: exp.Select, statement: Statement) -> Block:
+    """A SELECT that has a FROM; with a refusal where that is not understood."""
+    try:
+        tree = JoinTreeBuilder(statement).build(select)
+    except UnsupportedFromError:
+        return Block(select, JoinTree(named_leaves(select, statement), ()), SkipReason.UNSUPPORTED_FROM)
+    return Block(select, tree, None if holds_only(select, _SELECT_ARGS) else SkipReason.UNSUPPORTED_FROM)
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """A column of a FROM item. `type_name` is None where only Spark can tell."""
+
+    leaf: Leaf
+    name: str
+    type_name: str | None
+
+    def __str__(self) -> str:
+        return f"{self.leaf.alias}.{self.name}"
+
+
+class KnownColumns(Protocol):
+    """What is known of the columns of a statement's FROM items. See `rewriter.scopes.scopes`."""
+
+    @property
+    def has_variables(self) -> bool:
+        """Whether a name that is no column's may be that of a variable of the session."""
+
+    def columns_of(self, leaf: Leaf, nesting: int = 0) -> tuple[Column, ...] | None:
+        """The columns of a FROM item in order, their types where they are known; None where they are not."""
+
+    def scope_of(self, select: exp.Expr) -> Scope | None:
+        """The scope of a SELECT, or None where its FROM is not understood."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """What names in one block denote."""
+
+    known: KnownColumns
+    block: Block
+
+    @cached_property
+    def _by_alias(self) -> dict[str, list[Leaf]]:
+        found = defaultdict(list)
+        for leaf in self.block.tree.leaves:
+            found[leaf.alias.lower()].append(leaf)
+        return found
+
+    @cached_property
+    def _by_column(self) -> dict[str, list[Operand]] | None:
+        """Every column by its lower-case name; None where a column that we do not know could be meant."""
+        found = defaultdict(list)
+        for leaf in self.block.tree.leaves:
+            columns = self.known.columns_of(leaf)
+            if columns is None or self.block.select.args.get("laterals"):
+                return None
+            for column in columns:
+                found[column.name.lower()].append(Operand(leaf, column.name, column.type_name or None))
+        return found
+
+    @property
+    def knows_columns(self) -> bool:
+        """Whether no column that we do not know could be meant."""
+        return self._by_column is not None
+
+    def resolve(self, node: exp.Expr, at: Join) -> Operand | None:
+        """The column that an expression names in the condition of a join; None where that is not certain."""
+        if not isinstance(node, exp.Column) or node.args.get("db") or not isinstance(node.this, exp.Identifier):
+            return None
+        if node.table:
+            leaves = self._by_alias.get(node.table.lower(), [])
+            found = [o for leaf in leaves if (o := self.column_of(leaf, node.name)) is not None]
+            certain = len(leaves) == 1
+        else:
+            found = [o for o in (self._by_column or {}).get(node.name.lower(), []) if at.side_of(o.leaf)]
+            certain = len(found) == 1
+        if not (certain and found and found[0].leaf.is_visible_at(at)):
+            return None
+        is_exact = node.name == found[0].name and node.table in {"", found[0].leaf.alias}
+        return found[0] if is_exact or not self._may_be_meant_outside(node) else None
+
+    def _may_be_meant_outside(self, node: exp.Column) -> bool:
+        """Whether an outer query, or the session, has a name that this block has in another case.
+
+        To a session with spark.sql.caseSensitive that is the one that is meant.
+        """
+        if self.known.has_variables:
+            return True
+        scopes = (self.known.scope_of(select) for select in outer_selects(self.block.select))
+        return any(scope is None or scope.may_spell(node.table or node.name) for scope in scopes)
+
+    def may_spell(self, name: str) -> bool:
+        """Whether a FROM item or a column may have the name just as it is written."""
+        spelled = {column.name for columns in (self._by_column or {}).values() for column in columns}
+        return self._by_column is None or name in spelled | {leaf.alias for leaf in self.block.tree.leaves}
+
+    def behind_star(self, star: exp.Expr, nesting: int) -> list[Operand] | None:
+        """The columns that `*` or `a.*` stands for, in the order of the FROM; None where that is not certain."""
+        joins, node = self.block.tree.joins, star.this if isinstance(star, exp.Column) else star
+        is_plain = isinstance(node, exp.Star) and not any(node.args.values()) and not star.args.get("db")
+        # USING and NATURAL show their columns once and first, LATERAL VIEW adds some.
+        if not is_plain or self.block.select.args.get("laterals") or any(j.using or j.natural for j in joins):
+            return None
+        leaves = [leaf for leaf in self.block.tree.leaves if leaf.is_visible_at(joins[-1])]
+        if isinstance(star, exp.Column):
+            leaves = [leaf for leaf in leaves if leaf.alias.lower() == star.table.lower()]
+        columns = [self.known.columns_of(leaf, nesting) for leaf in leaves]
+        known = [found for found in columns if found is not None]
+        is_one = node is star or len(leaves) == 1
+        if not is_one or len(known) < len(leaves) or sum(map(len, known)) > OUTPUTS_MAX:
+            return None
+        pairs = zip(leaves, known, strict=True)
+        return [Operand(leaf, column.name, column.type_name or None) for leaf, found in pairs for column in found]
+
+    def certainly_lacks(self, node: exp.Expr) -> bool:
+        """Whether an expression names a column that is none of this block's, so that it must be an outer one.
+
+        `a.b` may be a field of a column a too: Spark looks for that in the block before it looks further out.
+        """
+        if not isinstance(node, exp.Column) or node.args.get("db") or not isinstance(node.this, exp.Identifier):
+            return False
+        if self._by_column is None or (node.table and node.table.lower() in self._by_alias):
+            return False
+        return (node.table or node.name).lower() not in self._by_column
+
+    def column_of(self, leaf: Leaf, name: str) -> Operand | None:
+        """The column of that name, in any case, if the item is known to have exactly one."""
+        columns = self.known.columns_of(leaf) or ()
+        found = [column for column in columns if column.name.lower() == name.lower()]
+        return Operand(leaf, found[0].name, found[0].type_name or None) if len(found) == 1 else None
+
+    def merged(self, join: Join) -> Iterator[tuple[Operand, Operand]]:
+        """The pairs of columns that USING or NATURAL compares, where each is certain."""
+        by_column = self._by_column
+        if by_column is None or not (join.using or join.natural):
+            return
+        names = [name.lower() for name in join.using] if join.using else list(by_column)
+        for name in names:
+            sides = [(join.side_of(o.leaf), o) for o in by_column.get(name, []) if o.leaf.is_visible_at(join)]
+            lefts = [o for side, o in sides if side is Side.LEFT]
+            rights = [o for side, o in sides if side is Side.RIGHT]
+            # More than one on a side: an earlier USING merged them, or Spark refuses the statement.
+            # To a session that tells case apart, NATURAL takes `DS` and `ds` for two columns.
+            if len(lefts) == len(rights) == 1 and (join.using or lefts[0].name == rights[0].name):
+                yield lefts[0], rights[0]
+
+
+def outer_selects(query: exp.Expr) -> Iterator[exp.Select]:
+    """The SELECTs around a query whose names it may read, the nearest first.
+
+    Those in whose FROM or WITH it stands are none of them, unless it is LATERAL or in the condition of a join. But
+    Spark lets `EXISTS (SELECT .. FROM f, (SELECT k FROM d WHERE d.g = v) r ..)` read column v of the outer query.
+    """
+    node, sees = query, False
+    while (parent := node.parent) is not None:
+        sees = sees or isinstance(parent, exp.Lateral) or (isinstance(parent, exp.Join) and node.arg_key == "on")
+        if isinstance(parent, exp.Select):
+            if sees or node.arg_key not in _OF_ITSELF:
+                yield parent
+            sees = False
+        node = parent
+
+
+# Where queries stand in a SELECT that read nothing of it.
+_OF_ITSELF = frozenset({"from_", "joins", "with_"})
+
+
+def own_parts(tree: exp.Expr) -> tuple[list[exp.Column], list[exp.Select]]:
+    """The columns that stand in a tree itself, and the SELECTs nested right in it, which have their own."""
+    columns: list[exp.Column] = []
+    selects: list[exp.Select] = []
+    for node in tree.walk(prune=lambda node: isinstance(node, exp.Select) and node is not tree):
+        if isinstance(node, exp.Column):
+            columns.append(node)
+        elif isinstance(node, exp.Select) and node is not tree:
+            selects.append(node)
+    return columns, selects

@@ -1,0 +1,155 @@
+"""Reads the FROM of one SELECT into a join tree, or says that it is not understood."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from rewriter.scopes.join_rules import JoinKind
+from rewriter.scopes.join_tree import Join, JoinTree, Leaf, holds_only, is_named, mark_padding, reference_of
+from rewriter.sql.statement import Statement
+
+# Parenthesised joins inside one another. A person writes two or three; the limit bounds the recursion.
+_NESTING_MAX = 30
+
+_JOIN_ARGS = frozenset({"this", "on", "using", "kind", "side", "method"})
+
+_DERIVED_TABLE_ARGS = frozenset({"this", "alias"})
+
+# What a query in parentheses may hold beside them, where it is no more than a query.
+_QUERY_ARGS = frozenset({"this", "with_", "order", "limit", "offset"})
+
+_KINDS = {
+    ("", ""): JoinKind.INNER,
+    ("", "INNER"): JoinKind.INNER,
+    ("", "CROSS"): JoinKind.INNER,
+    ("LEFT", ""): JoinKind.LEFT,
+    ("LEFT", "OUTER"): JoinKind.LEFT,
+    ("RIGHT", ""): JoinKind.RIGHT,
+    ("RIGHT", "OUTER"): JoinKind.RIGHT,
+    ("FULL", ""): JoinKind.FULL,
+    ("FULL", "OUTER"): JoinKind.FULL,
+    ("", "SEMI"): JoinKind.SEMI,
+    ("LEFT", "SEMI"): JoinKind.SEMI,
+    ("", "ANTI"): JoinKind.ANTI,
+    ("LEFT", "ANTI"): JoinKind.ANTI,
+}
+
+
+class UnsupportedFromError(Exception):
+    """The FROM holds something that is not understood."""
+
+
+class JoinTreeBuilder:
+    """Builds the tree of one SELECT. Raises UnsupportedFromError where it is not understood."""
+
+    def __init__(self, statement: Statement) -> None:
+        self._statement = statement
+        self._leaves: list[Leaf] = []
+        self._joins: list[Join] = []
+
+    def build(self, select: exp.Select) -> JoinTree:
+        """The tree of the SELECT's FROM, with its WHERE on top."""
+        root = self._joined(select.args["from_"].this, select.args.get("joins") or [], nesting=0)
+        where = select.args.get("where")
+        count = len(self._leaves)
+        self._add(Join(JoinKind.INNER, 0, count, count, where.this if where else None), root)
+        tree = JoinTree(tuple(self._leaves), tuple(self._joins))
+        mark_padding(tree)
+        return tree
+
+    def _add(self, join: Join, *children: Join | None) -> Join:
+        join.index = len(self._joins)
+        self._joins.append(join)
+        for child in children:
+            if child is not None:
+                child.parent = join
+        if join.kind in {JoinKind.SEMI, JoinKind.ANTI}:
+            for leaf in self._leaves[join.middle : join.stop]:
+                leaf.hidden_by = leaf.hidden_by or join
+        return join
+
+    def _joined(self, first: exp.Expr, joins: list[exp.Join], nesting: int) -> Join | None:
+        kinds = [_kind(join) for join in joins]
+        is_tied = {JoinKind.RIGHT, JoinKind.FULL} & set(kinds) or any(join.method for join in joins)
+        if is_tied and any(join.kind == "CROSS" for join in joins):
+            # A comma binds less than JOIN where spark.sql.ansi.relationPrecedence says so, and the tree does not
+            # tell it from CROSS JOIN: `a, b RIGHT JOIN c` preserves c against b alone, NATURAL compares it with b.
+            raise UnsupportedFromError
+        start = len(self._leaves)
+        result = self._source(first, nesting)
+        for join, kind in zip(joins, kinds, strict=True):
+            middle = len(self._leaves)
+            right = self._source(join.this, nesting)
+            using = tuple(identifier.name for identifier in join.args.get("using") or ())
+            natural = join.method == "NATURAL"
+            node = Join(kind, start, middle, len(self._leaves), join.args.get("on"), using, natural)
+            result = self._add(node, result, right)
+        return result
+
+    def _source(self, source: exp.Expr, nesting: int) -> Join | None:
+        """Add a source's leaves. Answers its topmost join, None where it is a single leaf."""
+        if (
+            nesting > _NESTING_MAX
+            or source.args.get("pivots")
+            or (source.args.get("sample") and not is_named(source))
+        ):
+            raise UnsupportedFromError
+        if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
+            # `(a JOIN b ON ..)`: the same FROM in parentheses, unless it gets a name.
+            if not holds_only(source, frozenset({"this"})):
+                raise UnsupportedFromError
+            return self._source(source.this, nesting + 1)
+        if isinstance(source, exp.Table) and source.args.get("joins"):
+            return self._joined_table(source, nesting)
+        if _holds_items(source):
+            raise UnsupportedFromError
+        self._add_leaf(source)
+        return None
+
+    def _joined_table(self, table: exp.Table, nesting: int) -> Join | None:
+        """`a JOIN b JOIN c ON .. ON ..` and FROM-first queries: the joins hang on the table itself."""
+        joins = table.args["joins"]
+        bare = table.copy()
+        bare.set("joins", None)
+        # What a leaf needs of it: the copy has the identifiers' offsets, and its place says which names it sees.
+        bare.parent = table.parent
+        return self._joined(bare, joins, nesting + 1)
+
+    def _add_leaf(self, source: exp.Expr) -> None:
+        reference = reference_of(source, self._statement) if is_named(source) else None
+        alias = source.alias_or_name if reference else source.alias
+        self._leaves.append(Leaf(len(self._leaves), source, alias, reference))
+
+
+def named_leaves(select: exp.Select, statement: Statement) -> tuple[Leaf, ...]:
+    """The tables that a FROM names, without what joins them: for a FROM that is not understood."""
+    sources = [select.args["from_"].this, *(join.this for join in select.args.get("joins") or [])]
+    return tuple(
+        Leaf(position, source, source.alias_or_name, reference_of(source, statement))
+        for position, source in enumerate(sources)
+        if is_named(source)
+    )
+
+
+def _holds_items(source: exp.Expr) -> bool:
+    """Whether items that the FROM can name stand within a subquery, or hang on it.
+
+    `((SELECT ..) a JOIN b ON ..)` is to sqlglot a query in parentheses, as `((SELECT ..) LIMIT 3)` is one.
+    """
+    if not isinstance(source, exp.Subquery):
+        return False
+    if not holds_only(source, _DERIVED_TABLE_ARGS):
+        return True
+    inner = source.this
+    while isinstance(inner, exp.Subquery):
+        if not holds_only(inner, _QUERY_ARGS):
+            return True
+        inner = inner.this
+    return False
+
+
+def _kind(join: exp.Join) -> JoinKind:
+    kind = _KINDS.get((join.side, join.kind))
+    if kind is None or not holds_only(join, _JOIN_ARGS) or join.method not in {"", "NATURAL"}:
+        raise UnsupportedFromError
+    return kind

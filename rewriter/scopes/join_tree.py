@@ -1,0 +1,190 @@
+"""The FROM of one SELECT as a tree: leaves in the order of the text, joins with their conditions above them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from rewriter.scopes.join_rules import NEVER_PADS, JoinKind, Side
+from rewriter.sql.statement import Statement
+from rewriter.sql.time_travel import version_of, version_tokens
+from rewriter.vocabulary.identifiers import TableName, quoted
+from rewriter.vocabulary.skip_reason import SkipReason
+
+# What a reference may hold to be narrowed: a sample, for one, would be taken of other rows.
+_TABLE_ARGS = frozenset({"this", "db", "catalog", "version", "alias", "joins"})
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A table named in a FROM; `start` and `stop` bound its name and version in the text.
+
+    The bounds of the alias are those of the name itself where the table has none.
+    """
+
+    name: TableName
+    start: int
+    stop: int
+    alias_start: int
+    alias_stop: int
+    refusal: SkipReason | None
+
+    @property
+    def has_alias(self) -> bool:
+        """Whether the statement gives the table a name of its own."""
+        return self.alias_stop > self.stop
+
+    def source(self, statement: Statement) -> str:
+        """The reference as the client wrote it, with its alias."""
+        return statement.text[self.start : max(self.stop, self.alias_stop)]
+
+    def alias_text(self, statement: Statement) -> str:
+        """The name that the block calls the table by, as the client wrote it, quotes included."""
+        return statement.text[self.alias_start : self.alias_stop]
+
+
+@dataclass(eq=False)
+class Join:
+    """A join over the leaves `start` to `stop`, split at `middle`; or, at the top, the WHERE over all of them."""
+
+    kind: JoinKind
+    start: int
+    middle: int
+    stop: int
+    condition: exp.Expr | None = None
+    using: tuple[str, ...] = ()
+    natural: bool = False
+    # Children come before their parents.
+    index: int = 0
+    parent: Join | None = field(default=None, repr=False)
+    # The nearest join above that pads this one's rows with nulls: beyond it they are not seen as they are.
+    padded_by: Join | None = field(default=None, repr=False)
+    # Whether a condition above was found to drop the rows that the join pads.
+    is_strengthened: bool = False
+
+    def side_of(self, leaf: Leaf) -> Side | None:
+        """The side that the leaf stands on, or None if it is no part of the join."""
+        if not self.start <= leaf.position < self.stop:
+            return None
+        return Side.LEFT if leaf.position < self.middle else Side.RIGHT
+
+    def side_of_join(self, other: Join) -> Side:
+        """The side that a join below this one stands on."""
+        return Side.LEFT if other.stop <= self.middle else Side.RIGHT
+
+    def stands_above(self, other: Join) -> bool:
+        """Whether the other join is part of this one."""
+        return self.index > other.index and self.start <= other.start and other.stop <= self.stop
+
+    def mark_padded(self) -> None:
+        """Note the nearest join above that pads this one; those above have been marked."""
+        above = self.parent
+        if above is not None:
+            pads = above.side_of_join(self) not in NEVER_PADS[above.kind]
+            self.padded_by = above if pads else above.padded_by
+
+    def sees_unpadded(self, other: Join) -> bool:
+        """Whether the rows of a join below reach this one's condition as they are."""
+        return other.padded_by is None or self.index <= other.padded_by.index
+
+
+@dataclass(eq=False)
+class Leaf:
+    """One item of the FROM. `reference` is set where it is a name, `node` is what sqlglot made of it."""
+
+    position: int
+    node: exp.Expr
+    alias: str
+    reference: Reference | None
+    # The nearest semi- or anti-join whose right side this is: above it the columns cannot be named.
+    hidden_by: Join | None = field(default=None, repr=False)
+    # The nearest join above that pads the item's rows with nulls.
+    padded_by: Join | None = field(default=None, repr=False)
+
+    def alias_text(self, statement: Statement) -> str:
+        """The name that the block calls the item by, as the client wrote it where that is certain."""
+        return self.reference.alias_text(statement) if self.reference is not None else quoted(self.alias)
+
+    def is_visible_at(self, join: Join) -> bool:
+        """Whether the join's condition can name the leaf's columns."""
+        hidden = self.hidden_by is not None and join.stands_above(self.hidden_by)
+        return join.side_of(self) is not None and not hidden
+
+    def is_padded_below(self, join: Join) -> bool:
+        """Whether a row at the join can hold nulls in place of a row of the item."""
+        return self.padded_by is not None and join.stands_above(self.padded_by)
+
+
+@dataclass(frozen=True)
+class JoinTree:
+    """The leaves of a FROM in the order of the text, and its joins; the last one is the WHERE."""
+
+    leaves: tuple[Leaf, ...]
+    joins: tuple[Join, ...]
+
+
+def mark_padding(tree: JoinTree) -> None:
+    """Note for each join and leaf the nearest join above that pads it with nulls."""
+    for leaf in tree.leaves:
+        leaf.padded_by = None
+    for join in tree.joins:
+        for side in Side if join.kind is not JoinKind.INNER else ():
+            if side not in NEVER_PADS[join.kind]:
+                start, stop = (join.start, join.middle) if side is Side.LEFT else (join.middle, join.stop)
+                for leaf in tree.leaves[start:stop]:
+                    leaf.padded_by = leaf.padded_by or join
+    for join in reversed(tree.joins):
+        join.mark_padded()
+
+
+def reference_of(node: exp.Expr, statement: Statement) -> Reference | None:
+    """The table that a leaf names, or None where its name has no certain place in the text."""
+    parts = name_parts(node)
+    alias = node.args.get("alias")
+    named = alias.this if alias is not None and alias.this is not None else parts[-1]
+    # An alias may be none that stands in the text: sqlglot takes the `@a` in `FROM t @a` for a parameter.
+    if not all(isinstance(part, exp.Identifier) and "start" in part.meta for part in (*parts, named)):
+        return None
+    version = version_tokens(statement, node)
+    return Reference(
+        name=table_name(node),
+        start=parts[0].meta["start"],
+        stop=(statement.tokens[version[-1]].end if version else parts[-1].meta["end"]) + 1,
+        alias_start=named.meta["start"],
+        alias_stop=named.meta["end"] + 1,
+        refusal=_refusal(node, statement),
+    )
+
+
+def name_parts(table: exp.Expr) -> list[exp.Expr]:
+    """The parts of a table's name, outermost first: identifiers, or a function where it is one."""
+    return [table.args[key] for key in ("catalog", "db", "this") if table.args.get(key)]
+
+
+def table_name(table: exp.Expr) -> TableName:
+    """The name as one; a table function's parts make a name that no catalog holds."""
+    return TableName(tuple(part.name for part in name_parts(table)), version_of(table))
+
+
+def _refusal(node: exp.Expr, statement: Statement) -> SkipReason | None:
+    is_understood = bool(version_tokens(statement, node)) or not node.args.get("version")
+    if not holds_only(node, _TABLE_ARGS) or not is_understood:
+        return SkipReason.UNSUPPORTED_REFERENCE
+    if statement.reads_metadata:
+        return SkipReason.METADATA_IN_USE
+    alias = node.args.get("alias")
+    if alias is not None and not holds_only(alias, frozenset({"this"})):
+        return SkipReason.COLUMN_ALIASES
+    hidden = alias is None and node.name.lower() in statement.database_qualifiers
+    return SkipReason.NAMED_BY_DATABASE if hidden else None
+
+
+def is_named(source: exp.Expr) -> bool:
+    """Whether an item of a FROM is a table by its name: a subquery and a table function are not."""
+    return isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier)
+
+
+def holds_only(node: exp.Expr, names: frozenset[str]) -> bool:
+    """Whether the node has none but these arguments: what is not named here is not understood."""
+    return all(name in names or not value for name, value in node.args.items())

@@ -1,0 +1,194 @@
+"""The way of a key column down to the table that it comes from, through derived tables, CTEs and UNION ALL.
+
+A column may be followed as long as leaving out the table's rows with some key can only take away rows with that
+key, or put null in its place: through projections and renames, group keys, DISTINCT and window partition keys.
+Never past a LIMIT, a sample, a PIVOT or an expression.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from rewriter.catalog.table_facts import TableFacts, TableKind
+from rewriter.scopes.blocks import Operand, Scope
+from rewriter.scopes.join_tree import Leaf, Reference
+from rewriter.scopes.scopes import Scopes
+from rewriter.vocabulary.identifiers import Column
+
+# Derived tables inside one another, and branches of one UNION. The limits bound the recursion.
+_NESTING_MAX = 30
+_BRANCHES_MAX = 200
+
+# Clauses of a SELECT that choose rows by more than their own values.
+_CHOOSING_CLAUSES = ("limit", "offset", "windows", "match", "sample")
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """A table's column that a key comes from, and the FROM item that reads it."""
+
+    leaf: Leaf
+    reference: Reference
+    facts: TableFacts
+    column: Column
+
+
+def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[Origin, ...]:
+    """The columns that a FROM item's column is, one for each branch of a UNION; none where that is not certain."""
+    if nesting > _NESTING_MAX:
+        return ()
+    if leaf.reference is not None and not scopes.is_cte_name(leaf):
+        facts = scopes.catalog.get(leaf.reference.name)
+        column = facts.column(name) if facts is not None else None
+        return (Origin(leaf, leaf.reference, facts, column),) if facts is not None and column is not None else ()
+    query = scopes.query_of(leaf)
+    columns = scopes.columns_of(leaf) or ()
+    positions = [i for i, column in enumerate(columns) if column.name.lower() == name.lower()]
+    if query is None or len(positions) != 1:
+        return ()
+    found = _through_query(scopes, query, positions[0], nesting + 1)
+    serves_others = scopes.query_of(leaf, only_once=True) is None
+    return _at_reference(leaf, columns[positions[0]].name, found) if serves_others else found
+
+
+def _at_reference(leaf: Leaf, name: str, found: tuple[Origin, ...]) -> tuple[Origin, ...]:
+    """The column of a CTE that has other readers too: it is narrowed where this one names it, and not inside.
+
+    Spark carries the filter down to the partitions where the column comes from nothing else.
+    """
+    is_pruned = all(o.facts.kind is TableKind.TABLE and o.facts.is_partition_column(o.column) for o in found)
+    if not found or not is_pruned or leaf.reference is None:
+        return ()
+    column = Column(name, found[0].column.type_name)
+    # Of files and buckets its rows tell nothing.
+    facts = replace(
+        found[0].facts, columns=(column,), partition_columns=(name,), indexed_columns=(), bucket_columns=()
+    )
+    return (Origin(leaf, leaf.reference, facts, column),)
+
+
+def output_origins(scopes: Scopes, position: int) -> tuple[Origin, ...]:
+    """The columns that an output of the statement itself is, as `origins` has them."""
+    return _through_query(scopes, scopes.statement.tree, position, nesting=0)
+
+
+def _through_query(scopes: Scopes, query: exp.Expr, position: int, nesting: int) -> tuple[Origin, ...]:
+    selects = branches(query)
+    found = [_through_select(scopes, select, position, nesting) for select in selects]
+    if not selects or not all(found):
+        return ()
+    every = tuple(origin for branch in found for origin in branch)
+    # A UNION casts its branches to one type; only where all have it already does each key stay what it is.
+    return every if len({origin.column.type_name for origin in every}) == 1 else ()
+
+
+class ColumnTypes:
+    """The types of columns, followed down to the tables they come from; None where only Spark can tell."""
+
+    def __init__(self, scopes: Scopes) -> None:
+        self._scopes = scopes
+        self._found: dict[tuple[Leaf, str], str | None] = {}
+        # By the first branch of a UNION and a position in it.
+        self._outputs: dict[tuple[int, int], str | None] = {}
+
+    def of(self, operand: Operand, nesting: int = 0) -> str | None:
+        """The type of a FROM item's column."""
+        column = (operand.leaf, operand.name.lower())
+        if column not in self._found:
+            self._found[column] = self._look_up(operand, nesting) if nesting <= _NESTING_MAX else None
+        return self._found[column]
+
+    def _look_up(self, operand: Operand, nesting: int) -> str | None:
+        query = self._scopes.query_of(operand.leaf)
+        if query is None:
+            return operand.type_name
+        names = [column.name.lower() for column in self._scopes.columns_of(operand.leaf) or ()]
+        if names.count(operand.name.lower()) != 1:
+            return None
+        return self.of_output(branches(query), names.index(operand.name.lower()), nesting + 1)
+
+    def of_output(self, selects: list[exp.Select], position: int, nesting: int = 0) -> str | None:
+        """The type of an output of a UNION, if it has that type in every branch and so is cast in none."""
+        output = (id(selects[0]), position) if selects else None
+        if output is None:
+            return None
+        if output not in self._outputs:
+            behind = [column_behind(self._scopes, select, position) for select in selects]
+            types = {self.of(operand, nesting) if operand is not None else None for operand in behind}
+            self._outputs[output] = types.pop() if len(types) == 1 else None
+        return self._outputs[output]
+
+
+def branches(query: exp.Expr) -> list[exp.Select]:
+    """The SELECTs of a UNION; empty if the query is anything else than those."""
+    pending = [query]
+    found: list[exp.Select] = []
+    while pending:
+        part = pending.pop()
+        if isinstance(part, exp.Subquery) and not any(v for k, v in part.args.items() if k != "this"):
+            pending.append(part.this)
+        elif isinstance(part, exp.Union) and not any(part.args.get(k) for k in ("by_name", *_CHOOSING_CLAUSES)):
+            pending += [part.expression, part.this]
+        elif isinstance(part, exp.Select) and len(found) < _BRANCHES_MAX:
+            found.append(part)
+        else:
+            return []
+    return found
+
+
+def _through_select(scopes: Scopes, select: exp.Select, position: int, nesting: int) -> tuple[Origin, ...]:
+    operand = column_behind(scopes, select, position)
+    return origins(scopes, operand.leaf, operand.name, nesting) if operand is not None else ()
+
+
+def column_behind(scopes: Scopes, select: exp.Select, position: int) -> Operand | None:
+    """The column that an output of a SELECT is, if its rows with one value do not change those with another."""
+    scope = scopes.scope_of(select)
+    if scope is None or any(select.args.get(clause) for clause in _CHOOSING_CLAUSES):
+        return None
+    outputs = scopes.outputs_of(select) or ()
+    if position >= len(outputs):
+        return None
+    shown = outputs[position].shows
+    operand = scope.column_of(shown.leaf, shown.name) if isinstance(shown, Operand) else _operand(scope, shown)
+    return operand if operand is not None and _keeps_keys(scope, select, operand, position) else None
+
+
+def _operand(scope: Scope, expression: exp.Expr) -> Operand | None:
+    return scope.resolve(expression, scope.block.tree.joins[-1])
+
+
+def _keeps_keys(scope: Scope, select: exp.Select, operand: Operand, position: int) -> bool:
+    """Whether rows of one key do not change what the SELECT makes of the rows of another."""
+    group = select.args.get("group")
+    if group is not None and not _is_grouped_by(scope, group, operand, position):
+        return False
+    if group is None and any(_aggregates(expression) for expression in select.expressions):
+        return False
+    parts = [*select.expressions, *(select.args[k] for k in ("qualify", "order") if select.args.get(k))]
+    windows = [window for part in parts for window in part.find_all(exp.Window)]
+    return all(_is_partitioned_by(scope, window, operand) for window in windows)
+
+
+def _is_grouped_by(scope: Scope, group: exp.Expr, operand: Operand, position: int) -> bool:
+    if any(value for name, value in group.args.items() if name != "expressions"):
+        return False  # ROLLUP, CUBE and GROUPING SETS mix the keys in their totals
+    return any(
+        _is(scope, key, operand) or (isinstance(key, exp.Literal) and key.name == str(position + 1))
+        for key in group.expressions
+    )
+
+
+def _is_partitioned_by(scope: Scope, window: exp.Expr, operand: Operand) -> bool:
+    return any(_is(scope, key, operand) for key in window.args.get("partition_by") or [])
+
+
+def _is(scope: Scope, expression: exp.Expr, operand: Operand) -> bool:
+    found = _operand(scope, expression)
+    return found is not None and found.leaf is operand.leaf and found.name == operand.name
+
+
+def _aggregates(expression: exp.Expr) -> bool:
+    return any(found.find_ancestor(exp.Window) is None for found in expression.find_all(exp.AggFunc))

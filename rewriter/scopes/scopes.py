@@ -1,0 +1,254 @@
+"""What the names of one statement denote: its blocks, its CTEs, and the columns that its queries give."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+from rewriter.catalog.table_facts import Catalog
+from rewriter.scopes.blocks import OUTPUTS_MAX, Block, Operand, Scope, block_of
+from rewriter.scopes.join_tree import Leaf, table_name
+from rewriter.sql.deterministic_functions import BARE_FUNCTIONS
+from rewriter.sql.statement import Statement, is_plain_name
+from rewriter.vocabulary.identifiers import Column, TableName
+from rewriter.vocabulary.skip_reason import SkipReason
+
+# Derived tables inside one another. The limit bounds the recursion.
+_NESTING_MAX = 30
+
+# The type of a column that a query computes: Spark says what it is when it runs the key query.
+_UNKNOWN_TYPE = ""
+
+# What gives one column where it has no alias. Anything else could be a generator, such as `posexplode` and
+# `stack`, maybe by the name of its database, in parentheses or with a list of aliases.
+_ONE_COLUMN = (
+    *(exp.Literal, exp.Null, exp.Boolean, exp.Unary, exp.Binary, exp.Predicate, exp.Subquery, exp.Window),
+    *(exp.AggFunc, exp.Case, exp.Cast, exp.Coalesce, exp.If),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """A column of what a SELECT gives: an expression, or behind a star a FROM item's column.
+
+    `name` is None for an expression that Spark names.
+    """
+
+    name: str | None
+    shows: exp.Expr | Operand
+
+
+@dataclass(frozen=True)
+class _Cte:
+    """A CTE of the statement's outermost WITH."""
+
+    name: str
+    body: exp.Expr
+    position: int
+    references: int
+
+
+class Scopes:
+    """The names of one statement, given what is known of the tables."""
+
+    def __init__(self, statement: Statement, catalog: Catalog, *, has_variables: bool = False) -> None:
+        self.statement = statement
+        self.catalog = catalog
+        self.has_variables = has_variables
+        self._columns: dict[Leaf, tuple[Column, ...] | None] = {}
+        self._outputs: dict[int, tuple[Output, ...] | None] = {}
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """Every SELECT that has a FROM, outer before inner."""
+        selects = self.statement.tree.find_all(exp.Select)
+        return tuple(block_of(select, self.statement) for select in selects if select.args.get("from_"))
+
+    @cached_property
+    def tables(self) -> frozenset[TableName]:
+        """The names in the blocks that may be tables: all but those of CTEs."""
+        leaves = (leaf for block in self.blocks if block.refusal is None for leaf in block.tree.leaves)
+        references = (leaf.reference for leaf in leaves if leaf.reference and not self.is_cte_name(leaf))
+        return frozenset(reference.name for reference in references if not reference.name.is_uncertain)
+
+    @property
+    def may_narrow(self) -> bool:
+        """Whether, by the statement's shape alone, a FROM item could be reduced by another or by a subquery."""
+        return any(block.has_conditions and len(block.tree.leaves) > 1 for block in self.blocks) or any(
+            join.condition is not None and join.condition.find(exp.Query)
+            for block in self.blocks
+            for join in block.tree.joins
+        )
+
+    @property
+    def has_conditions(self) -> bool:
+        """Whether anything is compared anywhere."""
+        return any(block.has_conditions for block in self.blocks)
+
+    @cached_property
+    def bare_functions(self) -> frozenset[str]:
+        """The session functions that may stand without parentheses: those whose name no column can have.
+
+        A table of which nothing is known may have any. So may what a generator gives, or the star of a struct:
+        their names stand in types and in strings.
+        """
+        scopes = (self.scope_of(block.select) for block in self.blocks)
+        if any(scope is None or not scope.knows_columns for scope in scopes):
+            return frozenset()
+        if any(self.catalog.get(table_name(table)) is None for table in self._named_tables):
+            return frozenset()
+        names = {column.name.lower() for facts in self.catalog.values() if facts for column in facts.columns}
+        names |= {identifier.name.lower() for identifier in self.statement.tree.find_all(exp.Identifier)}
+        return BARE_FUNCTIONS - names
+
+    @property
+    def _named_tables(self) -> Iterator[exp.Table]:
+        """What stands for a table in any FROM, understood or not; what a statement writes is none of it."""
+        for table in self.statement.tree.find_all(exp.Table):
+            is_read = isinstance(table.parent, exp.From | exp.Join)
+            if is_read and (table.db or not self.is_cte(table.name)):
+                yield table
+
+    def scope_of(self, select: exp.Expr) -> Scope | None:
+        """The scope of a SELECT, or None where its FROM is not understood."""
+        return self._scopes_by_select.get(id(select))
+
+    @cached_property
+    def _scopes_by_select(self) -> dict[int, Scope]:
+        return {id(block.select): Scope(self, block) for block in self.blocks if block.refusal is None}
+
+    def is_cte(self, name: str) -> bool:
+        """Whether any CTE of the statement has the name."""
+        return _folded(name) in self._cte_names
+
+    def is_cte_name(self, leaf: Leaf) -> bool:
+        """Whether the name could be that of a CTE, wherever that is defined."""
+        return isinstance(leaf.node, exp.Table) and not leaf.node.db and self.is_cte(leaf.node.name)
+
+    @cached_property
+    def _cte_names(self) -> Counter[str]:
+        return Counter(_folded(cte.alias) for cte in self.statement.tree.find_all(exp.CTE))
+
+    @cached_property
+    def _ctes(self) -> dict[str, _Cte]:
+        with_ = self.statement.tree.args.get("with_")
+        if with_ is None or with_.args.get("recursive"):
+            return {}
+        used = Counter(
+            _folded(table.name) for table in self.statement.tree.find_all(exp.Table) if not table.args.get("db")
+        )
+        return {
+            name: _Cte(cte.alias, cte.this, position, used[name])
+            for position, cte in enumerate(with_.expressions)
+            if self._cte_names[name := _folded(cte.alias)] == 1 and not cte.args["alias"].columns
+        }
+
+    def query_of(self, leaf: Leaf, *, only_once: bool = False) -> exp.Expr | None:
+        """The query that a FROM item stands for: a derived table's, or a CTE's body.
+
+        `only_once`: not of a CTE that is used more than once, whose body serves other readers too.
+        """
+        if isinstance(leaf.node, exp.Subquery):
+            return leaf.node.this if isinstance(leaf.node.this, exp.Query) else None
+        if leaf.reference is None or not self.is_cte_name(leaf):
+            return None
+        cte = self._ctes.get(_folded(leaf.node.name)) if not leaf.reference.name.version else None
+        # To a session with spark.sql.caseSensitive, `dates` may be a table beside the CTE `Dates`.
+        if cte is None or cte.name != leaf.node.name or (only_once and cte.references != 1):
+            return None
+        if leaf.reference.refusal is SkipReason.UNSUPPORTED_REFERENCE or not self._stands_behind(leaf.node, cte):
+            return None
+        return cte.body
+
+    def references_to(self, leaf: Leaf) -> int:
+        """How often the statement names the query that a FROM item stands for."""
+        cte = self._ctes.get(_folded(leaf.node.name)) if leaf.reference is not None else None
+        return cte.references if cte is not None else 1
+
+    def _stands_behind(self, node: exp.Expr, cte: _Cte) -> bool:
+        """Whether a reference sees the CTE: it stands in the main query or in a later CTE's body."""
+        ancestor: exp.Expr | None = node
+        while ancestor is not None:
+            if isinstance(ancestor, exp.CTE) and ancestor.parent is self.statement.tree.args.get("with_"):
+                return ancestor.index is not None and ancestor.index > cte.position
+            ancestor = ancestor.parent
+        return True
+
+    def columns_of(self, leaf: Leaf, nesting: int = 0) -> tuple[Column, ...] | None:
+        """The columns of a FROM item in order, their types where they are known; None where they are not."""
+        if leaf not in self._columns:
+            self._columns[leaf] = self._look_up_columns(leaf, nesting)
+        return self._columns[leaf]
+
+    def _look_up_columns(self, leaf: Leaf, nesting: int) -> tuple[Column, ...] | None:
+        if leaf.reference is not None and not self.is_cte_name(leaf):
+            facts = self.catalog.get(leaf.reference.name)
+            return None if facts is None or leaf.reference.refusal is SkipReason.COLUMN_ALIASES else facts.columns
+        query = self.query_of(leaf)
+        alias = leaf.node.args.get("alias")
+        if query is None or nesting > _NESTING_MAX or (alias is not None and alias.args.get("columns")):
+            return None
+        return self.query_columns(query, nesting + 1)
+
+    def query_columns(self, query: exp.Expr, nesting: int = 0) -> tuple[Column, ...] | None:
+        """The columns that the statement's query, or one inside it, gives; None where they are not known."""
+        is_union = isinstance(query, exp.SetOperation)
+        while isinstance(query, exp.SetOperation | exp.Subquery):
+            query = query.this
+            is_union = is_union or isinstance(query, exp.SetOperation)
+        outputs = self.outputs_of(query, nesting) if isinstance(query, exp.Select) else None
+        if outputs is None:
+            return None
+        found: list[Column] = []
+        for output in outputs:
+            if output.name is None:
+                return None
+            # The branches of a UNION are cast to one type.
+            known = output.shows.type_name if isinstance(output.shows, Operand) and not is_union else None
+            found.append(Column(output.name, known or _UNKNOWN_TYPE))
+        return tuple(found)
+
+    def outputs_of(self, select: exp.Select, nesting: int = 0) -> tuple[Output, ...] | None:
+        """What a SELECT gives, in order, its stars spelled out; None where that is not certain."""
+        if id(select) not in self._outputs:
+            found = None if select.args.get("kind") else self._look_up_outputs(select, nesting)
+            self._outputs[id(select)] = found
+        return self._outputs[id(select)]
+
+    def _look_up_outputs(self, select: exp.Select, nesting: int) -> tuple[Output, ...] | None:
+        found: list[Output] = []
+        for projection in select.expressions:
+            outputs = self._projected(select, projection, nesting)
+            if outputs is None or len(found) + len(outputs) > OUTPUTS_MAX:
+                return None
+            found += outputs
+        return tuple(found)
+
+    def _projected(self, select: exp.Select, projection: exp.Expr, nesting: int) -> list[Output] | None:
+        if isinstance(projection, exp.Alias):
+            return [Output(projection.alias, projection.this)]
+        if projection.is_star:
+            scope = self.scope_of(select)
+            operands = scope.behind_star(projection, nesting) if scope is not None else None
+            return None if operands is None else [Output(operand.name, operand) for operand in operands]
+        if isinstance(projection, exp.Column):
+            return [Output(projection.name, projection)] if is_plain_name(projection.name) else None
+        shown = projection.unnest()
+        is_one = isinstance(shown, _ONE_COLUMN) and not isinstance(shown, exp.Dot)
+        return [Output(None, projection)] if is_one else None
+
+
+def _folded(name: str) -> str:
+    """A CTE's name, alike for all spellings that Spark may take for it: it compares letters in upper case too.
+
+    So `dates` is no table where a CTE has that name with a long s. Columns and tables are found in lower case.
+    """
+    return name.upper().casefold().replace(_DOT_ABOVE, "")
+
+
+# What is left beside the letter where a capital I with a dot is made a small one.
+_DOT_ABOVE = "\u0307"

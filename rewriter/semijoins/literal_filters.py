@@ -1,0 +1,240 @@
+"""What a statement's own comparisons with literals leave of a table: of its files, for of rows Spark knows it.
+
+`x = 10`, `x IN (10, 20)`, `x BETWEEN 10 AND 20` and `<`, `<=`, `>`, `>=` count, and disjunctions of them: by
+`(x = 10 AND y = 'a') OR (x = 20 AND y = 'c')` the two columns stay paired. All else says nothing: more is read.
+
+A literal has to be of the column's own type, or Spark casts one of the two: of a date column and '2026-1-1' it
+makes one day or two strings, as a setting says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from sqlglot import TokenType, exp
+
+from rewriter.catalog.table_facts import TableFacts
+from rewriter.domains.cover import Box, Cover
+from rewriter.domains.domain import Domain
+from rewriter.domains.literals import Key, UnreadableKeyError, integers_of, is_key_type, literal
+from rewriter.scopes.blocks import Scope
+from rewriter.scopes.join_tree import Join, Leaf
+from rewriter.semijoins.side_filters import Filters
+from rewriter.sql.classify import depends_on_quoting
+from rewriter.sql.conditions import ALTERNATIVES_MAX, conjuncts
+from rewriter.sql.statement import Statement
+
+# Boxes of the filters together: each disjunction multiplies those of the others, and one too many is left out.
+_BOXES_MAX = 1_000
+
+_DIGITS = re.compile(r"[0-9]{1,20}")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_DECIMAL_TYPE = re.compile(r"decimal\((\d+),(\d+)\)")
+_EVERYTHING = Box(())
+_EQUALS = (exp.EQ, exp.NullSafeEQ)
+_MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+    exp.EQ: exp.EQ,
+    exp.NullSafeEQ: exp.EQ,
+}
+_INTEGER_TYPES = {
+    exp.DType.TINYINT: "tinyint",
+    exp.DType.SMALLINT: "smallint",
+    exp.DType.INT: "int",
+    exp.DType.BIGINT: "bigint",
+}
+
+
+def own_cover(statement: Statement, scope: Scope, filters: Filters, leaf: Leaf, facts: TableFacts) -> Cover:
+    """The rows of a table that the block's own filters let through, by its indexed columns in lower case.
+
+    All, unless the filters restrict a column that is no partition column: partitions Spark leaves out by itself.
+    """
+    reading = _Reading(statement, scope, leaf, facts)
+    met = Cover.all()
+    for term, join in filters.passed_by_rows(leaf):
+        said = reading.said(term, join)
+        if len(met.boxes) * len(said.boxes) <= _BOXES_MAX:
+            met = met.intersection(said)
+    partitions = {name.lower() for name in facts.partition_columns}
+    restricted = {column for box in met.boxes for column, _ in box.domains}
+    return met if restricted - partitions else Cover.all()
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Reads conditions as what they say of one table's indexed columns."""
+
+    statement: Statement
+    scope: Scope
+    leaf: Leaf
+    facts: TableFacts
+
+    def said(self, term: exp.Expr, at: Join) -> Cover:
+        """What a term of a condition lets through, or more."""
+        branches = _alternatives(term)
+        boxes = [self._box(branch, at) for branch in branches]
+        if not boxes or _EVERYTHING in boxes:
+            return Cover.all()
+        return Cover.of(box for box in boxes if box is not None)
+
+    def _box(self, branch: exp.Expr, at: Join) -> Box | None:
+        """What a conjunction lets through, or None for nothing; what is not understood in it restricts nothing."""
+        domains: dict[str, Domain] = {}
+        for term in conjuncts(branch):
+            found = self._compared(term, at)
+            if found is not None:
+                column, domain = found
+                domains[column] = domains[column].intersection(domain) if column in domains else domain
+        return Box.of(domains)
+
+    def _compared(self, term: exp.Expr, at: Join) -> tuple[str, Domain] | None:
+        """The indexed column that a comparison restricts, and what it lets through."""
+        side, domain_of = _comparison(term)
+        operand = self.scope.resolve(side, at) if side is not None else None
+        if operand is None or operand.leaf is not self.leaf or operand.name.lower() not in self.facts.file_columns:
+            return None
+        column = self.facts.column(operand.name)
+        if column is None or not is_key_type(column.type_name):
+            return None
+        try:
+            domain = domain_of(_Literals(self.statement, column.type_name))
+        except UnreadableKeyError:
+            return None
+        return column.name.lower(), domain
+
+
+@dataclass(frozen=True)
+class _Literals:
+    """Literals that are of one type for certain. Raises UnreadableKeyError for any other expression."""
+
+    statement: Statement
+    type_name: str
+
+    def value(self, node: exp.Expr) -> Key:
+        """What a literal denotes, as a key of the type."""
+        node = node.unnest()
+        if integers_of(self.type_name) is not None:
+            return _integer(node)
+        if self.type_name == "boolean" and isinstance(node, exp.Boolean):
+            return bool(node.this)
+        if self.type_name == "date" and _is_date_literal(node) and not _calls_date(self.statement):
+            return str(node.this.this)
+        if self.type_name == "string" and _is_plain_text(node) and not depends_on_quoting(self.statement.text):
+            return str(node.this)
+        if self.type_name.startswith("decimal"):
+            return _decimal(node, self.type_name)
+        raise UnreadableKeyError(f"no literal that is a {self.type_name} for certain")
+
+    def points(self, nodes: Sequence[exp.Expr]) -> Domain:
+        """The values of literals."""
+        return Domain.of(self.type_name, [self.value(node) for node in nodes])
+
+    def range(self, low: exp.Expr | None, high: exp.Expr | None) -> Domain:
+        """What lies between two literals, both included."""
+        ends = (None if node is None else self.value(node) for node in (low, high))
+        return Domain.between(self.type_name, *ends)
+
+    def outside(self, low: exp.Expr | None, high: exp.Expr | None) -> Domain:
+        """The values that lie not between them. Null is none of them."""
+        return Domain(self.type_name, self.range(low, high).complement().cuts)
+
+
+# What the literals of a comparison leave of its column.
+_DomainOf = Callable[[_Literals], Domain]
+
+
+def _comparison(term: exp.Expr) -> tuple[exp.Expr | None, _DomainOf]:
+    """The expression that a term compares with literals, and what they leave of it; None for any other term."""
+    if isinstance(term, exp.In) and _has_only(term, "this", "expressions"):
+        return term.this.unnest(), lambda literals: literals.points(term.expressions)
+    if isinstance(term, exp.Between) and _has_only(term, "this", "low", "high"):
+        return term.this.unnest(), lambda literals: literals.range(term.args["low"], term.args["high"])
+    if type(term) not in _MIRRORED:
+        return None, lambda literals: Domain.all(literals.type_name)
+    left, right = term.this.unnest(), term.expression.unnest()
+    if isinstance(right, exp.Column):
+        return right, _ordered(_MIRRORED[type(term)], left)
+    return left, _ordered(type(term), right)
+
+
+def _ordered(comparison: type[exp.Expr], bound: exp.Expr) -> _DomainOf:
+    if issubclass(comparison, _EQUALS):
+        return lambda literals: literals.points([bound])
+    if comparison is exp.LTE:
+        return lambda literals: literals.range(None, bound)
+    if comparison is exp.GTE:
+        return lambda literals: literals.range(bound, None)
+    if comparison is exp.LT:
+        return lambda literals: literals.outside(bound, None)
+    return lambda literals: literals.outside(None, bound)
+
+
+def _alternatives(term: exp.Expr) -> list[exp.Expr]:
+    """The branches of a disjunction, or the term by itself; none if there are too many."""
+    found: list[exp.Expr] = []
+    pending = [term]
+    while pending and len(found) <= ALTERNATIVES_MAX:
+        part = pending.pop().unnest()
+        if isinstance(part, exp.Or):
+            pending += [part.expression, part.this]
+        else:
+            found.append(part)
+    return found if len(found) <= ALTERNATIVES_MAX else []
+
+
+def _has_only(node: exp.Expr, *names: str) -> bool:
+    return all(name in names or not value for name, value in node.args.items())
+
+
+def _integer(node: exp.Expr) -> int:
+    """An integer as it is written: 7, -7 or 7L, which sqlglot takes for a cast of 7."""
+    sign = -1 if isinstance(node, exp.Neg) else 1
+    node = node.this if isinstance(node, exp.Neg) else node
+    type_name, written = "bigint", node
+    if isinstance(node, exp.Cast):
+        type_name, written = _INTEGER_TYPES.get(node.to.this, ""), node.this
+    if isinstance(written, exp.Literal) and not written.is_string and _DIGITS.fullmatch(written.name):
+        value, held = int(written.name), integers_of(type_name)
+        if held is not None and value in held:
+            return sign * value
+    raise UnreadableKeyError("no integer literal")
+
+
+def _decimal(node: exp.Expr, type_name: str) -> str:
+    """A decimal literal that Spark compares in the column's own type: in a wider one it could round."""
+    sign = "-" if isinstance(node, exp.Neg) else ""
+    node = node.this if sign else node
+    held, written = _DECIMAL_TYPE.fullmatch(type_name), None
+    if isinstance(node, exp.Literal) and not node.is_string:
+        written = _NUMBER.fullmatch(node.name)
+    if held is None or written is None:
+        raise UnreadableKeyError("no decimal literal")
+    whole, _, fraction = written[0].partition(".")
+    precision, scale = map(int, held.groups())
+    if len(whole) > precision - scale or len(fraction) > scale:
+        raise UnreadableKeyError("a decimal literal that is wider than its column")
+    return sign + written[0]
+
+
+def _is_date_literal(node: exp.Expr) -> bool:
+    """DATE'2026-01-01', which reads as the call date('2026-01-01') does."""
+    is_date = isinstance(node, exp.Cast) and node.to.this is exp.DType.DATE and not node.args.get("format")
+    return is_date and isinstance(node.this, exp.Literal) and node.this.is_string
+
+
+def _calls_date(statement: Statement) -> bool:
+    """Whether `date(` stands anywhere: a session may have a function of its own by that name."""
+    kinds = [token.token_type for token in statement.tokens]
+    return (TokenType.DATE, TokenType.L_PAREN) in pairwise(kinds)
+
+
+def _is_plain_text(node: exp.Expr) -> bool:
+    """Whether the literal says under every setting what it says here."""
+    return isinstance(node, exp.Literal) and node.is_string and literal("string", node.name) == f"'{node.name}'"

@@ -1,0 +1,232 @@
+"""Which conditions of a block a key query may use: those that read one FROM item alone and hold for its rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+from rewriter.scopes.blocks import Operand, Scope, own_parts
+from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS
+from rewriter.scopes.join_tree import Join, Leaf
+from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.small_sides import is_repeatable_subquery, tables_read
+from rewriter.sql.conditions import Conjunct, alternatives, conjuncts, located
+from rewriter.sql.repeatable import is_repeatable
+from rewriter.vocabulary.identifiers import TableName
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """A condition on one FROM item, as the client wrote it; `tree` is None for what a disjunction implies."""
+
+    at: Join
+    text: str
+    tree: exp.Expr | None
+    # The tables that subqueries in it read.
+    tables: frozenset[TableName]
+
+
+@dataclass(frozen=True, eq=False)
+class EqualColumns:
+    """A column of an item and the column of another item that an equality compares it with."""
+
+    own: Operand
+    other: Operand
+
+
+class Filters:
+    """The conditions of one block, by the FROM item that they read."""
+
+    def __init__(self, scopes: Scopes, scope: Scope) -> None:
+        self._scopes = scopes
+        self._statement = scopes.statement
+        self._scope = scope
+        self._located: dict[Join, tuple[Conjunct, ...]] = {}
+
+    def located(self, join: Join) -> tuple[Conjunct, ...]:
+        """The conjuncts of a join's condition with their places; none where the places are not certain."""
+        if join not in self._located:
+            condition = join.condition
+            self._located[join] = () if condition is None else located(self._statement, condition)
+        return self._located[join]
+
+    def is_repeatable(self, conjunct: Conjunct) -> bool:
+        """Whether the words of a conjunct mean the same in a key query."""
+        return is_repeatable(self._statement, conjunct, self._scopes.bare_functions)
+
+    def only_reader(self, term: exp.Expr, join: Join) -> Leaf | None:
+        """The one FROM item whose columns the term reads, if it reads nothing else but closed subqueries."""
+        _, queries = own_parts(term)
+        if not all(is_repeatable_subquery(self._scopes, query) for query in queries):
+            return None
+        leaves = set(self._readers(term, join))
+        return leaves.pop() if len(leaves) == 1 else None
+
+    def tables_of(self, term: exp.Expr) -> frozenset[TableName]:
+        """The tables that closed subqueries in a term read."""
+        _, queries = own_parts(term)
+        return frozenset[TableName]().union(*(tables_read(self._scopes, query) for query in queries))
+
+    def holding_for(self, join: Join, leaf: Leaf) -> tuple[Filter, ...]:
+        """The filters that every partner of the item at `join` has satisfied."""
+        found = self._by_leaf.get(leaf, ())
+        return tuple(filter_ for filter_ in found if condition_holds(filter_.at, join, leaf))
+
+    def holding_for_rows(self, leaf: Leaf) -> Iterator[Filter]:
+        """The filters without which a row of the item cannot reach the block's result."""
+        for filter_ in self._by_leaf.get(leaf, ()):
+            if _must_be_passed(filter_.at, leaf):
+                yield filter_
+
+    def passed_by_rows(self, leaf: Leaf) -> Iterator[tuple[exp.Expr, Join]]:
+        """The terms, of whatever they read, that a row of the item must pass to reach the block's result."""
+        for join in self._scope.block.tree.joins:
+            if _must_be_passed(join, leaf):
+                for term in conjuncts(join.condition):
+                    yield term, join
+
+    def holding_through_equalities(self, leaf: Leaf) -> Iterator[tuple[Filter, Leaf, tuple[EqualColumns, ...]]]:
+        """The filters on other items that restrict this one, if the columns that they read equal columns of it.
+
+        In `x LEFT JOIN y ON y.a = x.a .. WHERE x.a = 5`, a row of y with another `a` meets only rows of x that
+        are dropped later, whether they met it or not.
+        """
+        for (at, other), pairs in self._compared.get(leaf, {}).items():
+            if _must_be_passed(at, leaf):
+                for filter_ in self._by_leaf.get(other, ()):
+                    if condition_holds(filter_.at, at, other):
+                        yield filter_, other, tuple(pairs)
+
+    def neighbours(self, join: Join, leaf: Leaf, known: Leaf) -> Iterator[tuple[Leaf, str]]:
+        """The items that `known` is compared with by an equality that every partner of `leaf` has satisfied."""
+        for at, other, text in self._equalities.get(known, ()):
+            if at.side_of(leaf) is not None and condition_holds(at, join, leaf):
+                yield other, text
+
+    def joined_with(self, join: Join, leaf: Leaf, other: Leaf) -> tuple[Filter, ...]:
+        """The filters on another item that hold in every row in which a partner of `leaf` stands at `join`."""
+        found = self._by_leaf.get(other, ())
+        return tuple(
+            filter_
+            for filter_ in found
+            if filter_.at.side_of(leaf) is not None and condition_holds(filter_.at, join, leaf)
+        )
+
+    @cached_property
+    def _compared(self) -> dict[Leaf, dict[tuple[Join, Leaf], list[EqualColumns]]]:
+        """For each item its columns that a join compares by equality with those of another item."""
+        found: dict[Leaf, dict[tuple[Join, Leaf], list[EqualColumns]]] = defaultdict(lambda: defaultdict(list))
+        for join in self._scope.block.tree.joins:
+            for one, other in self._equal_operands(join):
+                if one.leaf is not other.leaf:
+                    found[one.leaf][join, other.leaf].append(EqualColumns(one, other))
+                    found[other.leaf][join, one.leaf].append(EqualColumns(other, one))
+        return found
+
+    def _equal_operands(self, join: Join) -> Iterator[tuple[Operand, Operand]]:
+        yield from self._scope.merged(join)
+        for term in conjuncts(join.condition):
+            if isinstance(term, exp.EQ):
+                one, other = (self._scope.resolve(side.unnest(), join) for side in (term.this, term.expression))
+                if one is not None and other is not None:
+                    yield one, other
+
+    @cached_property
+    def _equalities(self) -> dict[Leaf, list[tuple[Join, Leaf, str]]]:
+        """For each item the equalities between a column of it and a column of another item, as text."""
+        found = defaultdict(list)
+        for join in self._scope.block.tree.joins:
+            terms = list(conjuncts(join.condition))
+            readers = [self._two_compared(term, join) for term in terms]
+            if not any(readers):
+                continue
+            for conjunct, leaves in zip(self.located(join), readers, strict=False):
+                if len(leaves) == 2 and self.is_repeatable(conjunct):  # noqa: PLR2004 - a pair
+                    one, other = leaves
+                    text = conjunct.text(self._statement)
+                    found[one].append((join, other, text))
+                    found[other].append((join, one, text))
+        return found
+
+    def _two_compared(self, term: exp.Expr, join: Join) -> tuple[Leaf, ...]:
+        if not isinstance(term, exp.EQ):
+            return ()
+        sides = [self._scope.resolve(side.unnest(), join) for side in (term.this, term.expression)]
+        leaves = tuple({operand.leaf for operand in sides if operand is not None})
+        return leaves if None not in sides and len(leaves) == 2 else ()  # noqa: PLR2004 - a pair
+
+    @cached_property
+    def _by_leaf(self) -> dict[Leaf, list[Filter]]:
+        found = defaultdict(list)
+        for join in self._scope.block.tree.joins:
+            terms = list(conjuncts(join.condition))
+            readers = [self._few_readers(term, join) for term in terms]
+            if not any(readers):
+                continue
+            # Conjuncts whose place is uncertain are not located, and then none of them is used.
+            for conjunct, leaves in zip(self.located(join), readers, strict=False):
+                for leaf in leaves:
+                    filter_ = self._filter(conjunct, leaf, join)
+                    if filter_ is not None:
+                        found[leaf].append(filter_)
+        return found
+
+    def _readers(self, term: exp.Expr, join: Join) -> Iterator[Leaf | None]:
+        columns, _ = own_parts(term)
+        for column in columns:
+            operand = self._scope.resolve(column, join)
+            yield operand.leaf if operand is not None else None
+
+    def _few_readers(self, term: exp.Expr, join: Join) -> set[Leaf]:
+        """The items that the term could restrict: the only one, or each that a disjunction reads."""
+        if not isinstance(term, exp.Or):
+            leaf = self.only_reader(term, join)
+            return {leaf} if leaf is not None else set()
+        return {leaf for leaf in self._readers(term, join) if leaf is not None}
+
+    def _filter(self, conjunct: Conjunct, leaf: Leaf, join: Join) -> Filter | None:
+        tables = self.tables_of(conjunct.tree)
+        if self.only_reader(conjunct.tree, join) is not leaf:
+            implied = self._implied(conjunct, leaf, join)
+            return Filter(join, implied, None, tables) if implied is not None else None
+        if not self.is_repeatable(conjunct):
+            return None
+        return Filter(join, conjunct.text(self._statement), conjunct.tree, tables)
+
+    def _implied(self, disjunction: Conjunct, leaf: Leaf, join: Join) -> str | None:
+        """What a disjunction says of one item: by `(r.y = 1 AND t.q > 5) OR r.y = 2`, r.y is 1 or 2."""
+        branches = []
+        for terms in alternatives(self._statement, disjunction):
+            own = [
+                term.text(self._statement)
+                for term in terms
+                if self.only_reader(term.tree, join) is leaf and self.is_repeatable(term)
+            ]
+            if not own:
+                return None
+            branches.append(" AND ".join(f"({text})" for text in own))
+        return " OR ".join(f"({branch})" for branch in branches) or None
+
+
+def _must_be_passed(at: Join, leaf: Leaf) -> bool:
+    """Whether a row of the item that fails the condition of `at` makes no difference to the block's result."""
+    unpadded = leaf.padded_by is None or at.index <= leaf.padded_by.index
+    return unpadded and at.side_of(leaf) in CONDITION_HOLDS[at.kind]
+
+
+def condition_holds(at: Join, join: Join, leaf: Leaf) -> bool:
+    """Whether every row of the item that can be a partner at `join` has satisfied the condition of `at`.
+
+    See `join_rules`: the join's own; one below it that lets through satisfied rows only; one above it as long as
+    nothing on the way there pads the item's columns with nulls.
+    """
+    if at is join:
+        return True
+    if not at.stands_above(join):
+        return at.side_of(leaf) in CONDITION_HOLDS[at.kind]
+    unpadded = join.side_of(leaf) in NEVER_PADS[join.kind] and at.sees_unpadded(join)
+    return unpadded and at.side_of_join(join) in CONDITION_HOLDS[at.kind]

@@ -1,0 +1,1 @@
+"""The client's text: its tokens, its tree, its conditions, and what of it may be repeated in a key query."""

@@ -1,0 +1,282 @@
+"""The client's text, read once: tokens with their offsets, and the tree that sqlglot makes of them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from rewriter.sql.classify import QUERY_FIRST_WORDS, depends_on_quoting, first_word, may_be_narrowed
+from rewriter.vocabulary.skip_reason import SkipReason
+
+_SPARK = Spark()
+
+_READING_WORDS = frozenset({"select", "with", "from", "values"})
+_WRITING = (exp.DDL, exp.DML, exp.Command)
+
+# Spark's lexer lets a backslash at the end of a line carry a `--` comment on (SIMPLE_COMMENT in
+# SqlBaseLexer.g4); sqlglot's does not, so the two would disagree on what is text and what is comment.
+_BACKSLASH_NEWLINE = re.compile(r"\\\r?\n")
+
+# A parsed text takes some 230 bytes of memory a character. Views are read for many statements and sessions, so
+# the last ones are kept: 15 MB where they are a screenful each, 240 MB if every one is as long as may be.
+VIEW_TEXT_CHARS_MAX = 16 * 1024
+_VIEWS_KEPT_MAX = 64
+
+# MetadataColumns in Iceberg's core, by the names that Spark hides them behind.
+_ICEBERG_METADATA = frozenset(
+    {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
+)
+
+# What sqlglot raises for a text. Its functions look at their arguments before they count them: `map(1)` is an
+# IndexError, `date_trunc()` a ValueError, and nobody says that these are all.
+_UNPARSED = (SqlglotError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
+
+# What TABLE stands behind where it says what is created or written, or is the name of a column. Anywhere else it
+# begins a query, in parentheses, behind a WITH or in a UNION, or what is handed to a function.
+_BEFORE_TABLE = frozenset({"create", "replace", "external", "into", "overwrite", "."})
+
+# What the queries of a set operation are put together by, and what may stand behind it.
+_SET_OPERATIONS = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
+_SET_QUANTIFIERS = frozenset({TokenType.ALL, TokenType.DISTINCT})
+
+# What begins no comment within a comment: Spark nests comments but not hints, and sqlglot nests both.
+_HINT = "/*+"
+
+# What the pattern of a name matches nothing else than itself by.
+_PLAIN_NAME = re.compile(r"[^\\^$.|?*+()\[\]{}]+")
+
+_COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_CHAINED = (*_COMPARISONS, exp.NEQ, exp.NullSafeNEQ)
+_TRUTHS = (*_CHAINED, exp.Between, exp.In, exp.Is, exp.Like, exp.ILike, exp.RegexpLike, exp.Escape, exp.Not)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A parsed query. Offsets are in characters of `text`."""
+
+    text: str
+    tree: exp.Expr
+    tokens: tuple[Token, ...]
+    # The client's own text, where this one names snapshots beside it (`rewriter.planning.snapshot_pins`).
+    written: str | None = None
+
+    @property
+    def original(self) -> str:
+        """The text as the client wrote it."""
+        return self.text if self.written is None else self.written
+
+    @cached_property
+    def token_starts(self) -> list[int]:
+        """The offset of each token, ascending: what `token_at` searches."""
+        return [token.start for token in self.tokens]
+
+    @cached_property
+    def reads_metadata(self) -> bool:
+        """Whether Spark's hidden column `_metadata` is named anywhere."""
+        return any(token.text.lower() == "_metadata" for token in self.tokens)
+
+    @cached_property
+    def iceberg_metadata(self) -> frozenset[str]:
+        """Those of the hidden columns that Iceberg's tables have that are named anywhere."""
+        return _ICEBERG_METADATA & {token.text.lower() for token in self.tokens}
+
+    @cached_property
+    def names_files(self) -> bool:
+        """Whether it asks Spark which file, or which part of one, a row comes from."""
+        return any(token.text.lower().startswith("input_file_") for token in self.tokens)
+
+    @cached_property
+    def database_qualifiers(self) -> frozenset[str]:
+        """Lower-case names that stand in `a.b.c` before the column, as database or as table.
+
+        `db.t.x` names table t by database; so may an `a.t.x` that is really a field of column t.
+        """
+        columns = [column for column in self.tree.find_all(exp.Column) if column.args.get("db")]
+        return frozenset(name.lower() for column in columns for name in (column.table, column.args["db"].name))
+
+    @cached_property
+    def target(self) -> str | None:
+        """The last part of the name of the table that the statement writes, in lower case."""
+        table = None if isinstance(self.tree, exp.Query) else self.tree.find(exp.Table)
+        return table.name.lower() if table is not None else None
+
+    @cached_property
+    def only_reads(self) -> bool:
+        """Whether it is a query and writes nothing: `WITH .. INSERT` and `FROM .. INSERT` begin like one."""
+        begins_as_query = first_word(self.text) in _READING_WORDS
+        return begins_as_query and isinstance(self.tree, exp.Query) and self.tree.find(*_WRITING) is None
+
+    @cached_property
+    def comparisons_on_join_columns(self) -> int:
+        """How many values the statement itself compares with columns that joins compare, by their names.
+
+        Spark infers from `f.k = d.k AND d.k IN (..)` that f.k is in the list, and sends that to the metastore too.
+        """
+        joined = {
+            identifier.name.lower()
+            for join in self.tree.find_all(exp.Join)
+            for identifier in join.args.get("using") or ()
+        }
+        values = Counter[str]()
+        for node in self.tree.find_all(exp.In, exp.Between, *_COMPARISONS):
+            sides = [side for side in (node.this, node.args.get("expression")) if isinstance(side, exp.Column)]
+            names = [side.name.lower() for side in sides]
+            if len(sides) == 2:  # noqa: PLR2004 - both sides
+                joined.update(names)
+            elif names:
+                values[names[0]] += len(node.expressions) if isinstance(node, exp.In) else 2
+        return sum(count for name, count in values.items() if name in joined)
+
+    def token_at(self, offset: int) -> int | None:
+        """The index of the token that starts at the offset, if one does."""
+        index = bisect_left(self.token_starts, offset)
+        return index if index < len(self.tokens) and self.tokens[index].start == offset else None
+
+
+def read(text: str, *, chars_max: int, has_file_index: bool = False) -> Statement | SkipReason:
+    """Parse a statement, or say why it is left alone. Never raises for any text.
+
+    The text is read as Spark's defaults would: the caller settles `depends_on_quoting` first.
+    """
+    if first_word(text) not in QUERY_FIRST_WORDS:
+        return SkipReason.NOT_A_QUERY
+    if len(text) > chars_max:
+        return SkipReason.TOO_LARGE
+    if not may_be_narrowed(text, has_file_index=has_file_index):
+        return SkipReason.NO_JOIN_IN_TEXT
+    if "${" in text:
+        return SkipReason.SUBSTITUTION
+    if _BACKSLASH_NEWLINE.search(text):
+        return SkipReason.UNUSUAL_TEXT
+    return _parse(text)
+
+
+@lru_cache(maxsize=_VIEWS_KEPT_MAX)
+def read_view(text: str) -> Statement | None:
+    """Parse the query of a view; None where it is not certain how Spark reads it.
+
+    Spark reads it under the settings that the view was made with, of which those for quotes are not known here.
+    """
+    if len(text) > VIEW_TEXT_CHARS_MAX or "${" in text or depends_on_quoting(text):
+        return None
+    found = _parse(text)
+    return found if isinstance(found, Statement) and isinstance(found.tree, exp.Query) else None
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of the text. Raises SqlglotError."""
+    return _SPARK.tokenize(text)
+
+
+def parsed(text: str) -> exp.Expr | None:
+    """The tree of a text that holds one statement; None for any other."""
+    found = parsed_statement(text)
+    return found.tree if found is not None else None
+
+
+def parsed_statement(text: str) -> Statement | None:
+    """The statement that a text holds, of whatever kind; None for any other text."""
+    try:
+        tokens = tokenize(text)
+        trees = _SPARK.parser().parse(tokens, text)
+    except _UNPARSED:
+        return None
+    tree = trees[0] if len(trees) == 1 else None
+    return Statement(text, tree, tuple(tokens)) if tree is not None else None
+
+
+def _parse(text: str) -> Statement | SkipReason:
+    try:
+        tokens = tokenize(text)
+        if _holds_unusual_words(tokens):
+            return SkipReason.UNUSUAL_TEXT
+        trees = _SPARK.parser().parse(tokens, text)
+    except _UNPARSED:
+        return SkipReason.DOES_NOT_PARSE
+    if len(trees) != 1:
+        return SkipReason.SEVERAL_STATEMENTS
+    tree = trees[0]
+    if tree is None:
+        return SkipReason.NOT_A_QUERY
+    return _refusal(tree) or Statement(text, tree, tuple(tokens))
+
+
+def _holds_unusual_words(tokens: list[Token]) -> bool:
+    """Whether it is not seen in the tree where a query ends or what it reads, or not certain where a comment ends.
+
+    `TABLE x` is a query over x, which sqlglot takes for something named TABLE with the alias x. `f(1, TABLE(x))`
+    hands x to a function, and IDENTIFIER('x') is x: to sqlglot these are functions that are called. In
+    `.. UNION FROM t SELECT k LIMIT 1` it is the second query that is limited, to sqlglot the union.
+    """
+    kinds = [token.token_type for token in tokens]
+    unquantified = (kind for kind in kinds if kind not in _SET_QUANTIFIERS)
+    if any(before in _SET_OPERATIONS and kind is TokenType.FROM for before, kind in pairwise(unquantified)):
+        return True
+    if TokenType.PIPE_GT in kinds or any(map(_reads_table, pairwise(tokens))):
+        return True
+    called = (token.text.lower() for token, after in pairwise(tokens) if after.token_type is TokenType.L_PAREN)
+    return "identifier" in called or any(_HINT in comment for token in tokens for comment in token.comments)
+
+
+def _reads_table(pair: tuple[Token, Token]) -> bool:
+    """Whether the second token is TABLE and names what is read."""
+    before, token = pair
+    return token.token_type is TokenType.TABLE and before.text.lower() not in _BEFORE_TABLE
+
+
+def _chains_comparisons(tree: exp.Expr) -> bool:
+    """Whether what is compared is itself a comparison, without parentheses.
+
+    Spark reads `a = b < c` and `a = b IN (c)` from the left, as `(a = b) < c` and `(a = b) IN (c)`. To sqlglot
+    `=` binds less than these, so that `a` would be compared with what comes behind it.
+    """
+    compared = (side for found in tree.find_all(*_CHAINED) for side in found.iter_expressions())
+    return any(isinstance(side, _TRUTHS) for side in compared)
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name that is shown is none by a pattern, as spark.sql.parser.quotedRegexColumnNames allows."""
+    return _PLAIN_NAME.fullmatch(name) is not None
+
+
+def _shows_patterns(tree: exp.Expr) -> bool:
+    """Whether a name in a query that a SELECT shows may be a pattern: there it is one in conditions too."""
+    return any(
+        not is_plain_name(column.name) and _is_shown_by_query(column) for column in tree.find_all(exp.Column)
+    )
+
+
+def _is_shown_by_query(column: exp.Column) -> bool:
+    """Whether a query holds it that stands in what a SELECT shows; from the inside, for few names."""
+    node: exp.Expr = column
+    is_in_query = False
+    while node.parent is not None:
+        is_in_query |= isinstance(node, exp.Query)
+        if is_in_query and isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
+            return True
+        node = node.parent
+    return False
+
+
+def _refusal(tree: exp.Expr) -> SkipReason | None:
+    """Why a statement of its kind is left alone."""
+    if _chains_comparisons(tree) or _shows_patterns(tree):
+        return SkipReason.UNUSUAL_TEXT
+    if isinstance(tree, exp.Query):
+        return None
+    # What stores its text, such as a view, would keep the literals.
+    is_ctas = isinstance(tree, exp.Create) and tree.kind == "TABLE"
+    query, target = tree.args.get("expression"), tree.find(exp.Table)
+    if not (isinstance(tree, exp.Insert) or is_ctas) or not isinstance(query, exp.Query) or target is None:
+        return SkipReason.NOT_A_QUERY
+    readers = (query, tree.args.get("with_"))
+    read_names = {table.name.lower() for reader in readers if reader for table in reader.find_all(exp.Table)}
+    return SkipReason.WRITES_WHAT_IT_READS if target.name.lower() in read_names else None

@@ -1,0 +1,57 @@
+"""The ways to narrow a fact that can be switched off: by the configuration, or for a while where one did harm.
+
+What makes a way sound stands in `rewriter.scopes.join_rules`, and is never switched off.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Self
+
+
+class Rule(Enum):
+    """A way to narrow. The value is the stable name that a user switches it off by."""
+
+    sentence: str
+
+    def __new__(cls, name: str, sentence: str) -> Self:
+        """A rule by its name, with a sentence for the user."""
+        rule = object.__new__(cls)
+        rule._value_ = name
+        rule.sentence = sentence
+        return rule
+
+    # Where the fact meets its small side.
+    INNER_JOIN = "inner_join", "A fact is narrowed by a table that it is joined with, also by a comma or in WHERE."
+    OUTER_JOIN = "outer_join", "A fact is narrowed on the side of an outer join that is padded with nulls."
+    MADE_INNER = "made_inner", "An outer join counts as inner if a condition above rejects the rows that it pads."
+    SEMI_JOIN = "semi_join", "A fact is narrowed by the right side of a LEFT SEMI JOIN."
+    IN_SUBQUERY = "in_subquery", "A fact is narrowed by what a subquery behind IN answers."
+    SCALAR_SUBQUERY = "scalar_subquery", "A fact is narrowed by what a subquery behind = answers."
+    EXISTS = "exists", "A fact is narrowed by the table that EXISTS joins it with."
+
+    # What is compared.
+    NULL_SAFE = "null_safe", "A fact is narrowed by <=>, which lets null match null."
+    KEY_EXPRESSIONS = "key_expressions", "The key is an expression over the small side, such as a cast."
+    PAIRS = "pairs", "The keys of several columns are asked for together and stay paired."
+    RANGES = "ranges", "Of keys that are too many, ranges around them are asked for."
+
+    # What is read of the small side, and where the fact stands.
+    DERIVED_TABLES = "derived_tables", "A fact or a small side stands behind a derived table, a CTE or a UNION."
+    VIEWS = "views", "A fact or a small side stands behind a view."
+    SNOWFLAKE = "snowflake", "Tables that are joined to the small side restrict it in their turn."
+    OUTER_FILTERS = "outer_filters", "Filters outside a derived table restrict a small side within."
+    LATEST_PARTITION = (
+        "latest_partition",
+        "The key is an extreme of a partition column, as in (SELECT max(ds) ..).",
+    )
+    SESSION_FUNCTIONS = "session_functions", "What current_date() and the like answered is assumed to hold."
+
+    # What is left out beside partitions.
+    FILE_HINTS = "file_hints", "Files that the file index knows to hold nothing that is asked for are skipped."
+    RANGE_IN = "range_in", "Keys of an indexed column are said as ranges, by which row groups are skipped."
+    BUCKETS = "buckets", "Keys of the bucket column are said one by one, by which buckets are skipped."
+    ICEBERG = "iceberg", "Keys of an Iceberg table's column are said, by which Iceberg skips manifests and files."
+
+    # In how many tasks it is read.
+    SPLITS = "splits", "A narrowed scan of many small files is read in fewer tasks than Spark would make of them."

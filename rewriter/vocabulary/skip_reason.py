@@ -1,0 +1,158 @@
+"""Why a fact scan, or a whole statement, was left as the client wrote it; and why a table was not pinned."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class SkipReason(Enum):
+    """A refusal. The value is a sentence for the user; the member's name is the stable code."""
+
+    # The statement as a whole.
+    NOT_A_QUERY = "Only SELECT, INSERT .. SELECT and CREATE TABLE .. AS SELECT are rewritten."
+    WRITES_WHAT_IT_READS = "The statement writes a table that it also reads."
+    STRICT_WRITES = "With strict consistency a statement that writes is left alone: it could not be run again."
+    TOO_LARGE_TO_REPEAT = (
+        "The statement is too long to be kept until its answer is there: it could not be run again."
+    )
+    SWITCHED_OFF = "Rewriting is switched off: starpruner.enabled is false in this session, or for all of them."
+    IN_SHADOW = "In shadow mode statements run as they came, and the rewritten ones beside them."
+    NO_JOIN_IN_TEXT = "The statement has no join and no subquery."
+    DOES_NOT_PARSE = "The statement could not be parsed as Spark SQL, so it is forwarded as it is."
+    TOO_LARGE = "The statement is longer than rewrite.statement_chars_max."
+    SEVERAL_STATEMENTS = "The text holds more than one statement."
+    SUBSTITUTION = "The text holds ${..}, which Spark substitutes before it parses."
+    UNUSUAL_TEXT = (
+        "The text uses pipe syntax, TABLE as a query or an argument, IDENTIFIER(..), UNION FROM, comparisons of"
+        " comparisons without parentheses, names that may be patterns in a query that is shown, a hint in a"
+        " comment, or a comment continued by a backslash, which is not certain."
+    )
+    QUOTING_SETTINGS = (
+        "The session changes what quotes or backslashes mean, so literals cannot be read with certainty."
+    )
+    SEARCH_PATH = (
+        "The session searches names along a path (SET PATH), which DESCRIBE does not, or its own functions before"
+        " Spark's: another table may be described than is read, and another function called than is named."
+    )
+    SHARED_SESSION = (
+        "The server has one session for all clients (spark.sql.hive.thriftServer.singleSession): what names and"
+        " settings mean may be changed by another one at any moment."
+    )
+    SETTINGS_UNKNOWN = "The server did not tell its settings, which may change what names mean."
+    NUMBERED_BY_TASK = (
+        "The statement, or a view in it, numbers rows by Spark's tasks, draws from a seed, runs a script, or calls"
+        " a user's own function without arguments: that may answer otherwise where other files are read."
+    )
+    NOT_VERIFIED = "The rewritten text did not prove equal to the original plus the narrowed scans."
+    DESCRIPTION_LATE = (
+        "A table was not described within catalog.query_deadline_s; one of the next statements asks for it again."
+    )
+    TABLES_UNSETTLED = "The tables changed while they were being looked up."
+    QUARANTINED = "A statement like this one did worse than as it came, so it is left alone for a while."
+    SMALL_SIDE_WRITTEN = "A table that keys are read from is being written, or was in the meantime."
+    NOT_WORTH_IT = "To ask for keys is expected to take longer than it saves."
+    FEW_FILES = "Too few files would be skipped to make up for what it takes to narrow the statement."
+
+    # The block (one SELECT with its FROM) that the scan stands in.
+    NO_EQUALITY = "No join compares a column of this table with another table by equality."
+    UNSUPPORTED_FROM = "The FROM or the SELECT uses a clause that is not understood yet."
+
+    # The reference to the table.
+    NOT_A_TABLE = "The name is a CTE, a table function or a subquery, not a table."
+    UNSUPPORTED_REFERENCE = (
+        "The reference is sampled, pivoted, nested, has options or a version that is no literal."
+    )
+    COLUMN_ALIASES = "The reference renames its columns."
+    NAMED_BY_DATABASE = "The statement names the table's columns by database, which a narrowed scan would hide."
+    METADATA_IN_USE = "The statement uses _metadata, or what Iceberg has of it, which a narrowed scan would hide."
+    UNKNOWN_TABLE = "The table could not be described in the client's session."
+    VIEW_NOT_FOLLOWED = "The view's text is not known, or it is not certain what its names and quotes mean."
+    NOT_PARTITIONED = "The table is not partitioned."
+    HIVE_FORMAT = (
+        "The table is in Hive format, in which files cannot be told apart:"
+        " CREATE TABLE .. USING parquet AS SELECT .. makes one in which they can."
+    )
+    PROVIDER = "The table's format is not one whose partition pruning is known."
+    ICEBERG_METADATA = "The table is one of those in which Iceberg tells of another one's files and snapshots."
+    STRICT_TABLE = "With strict consistency only tables are narrowed, in formats whose files Spark lists itself."
+    COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
+    TABLE_OFF = "The table is switched off in rewrite.tables_off, or for a while because narrowing it did harm."
+
+    # The equality and the table on its other side.
+    OUTER_JOIN = "The join keeps the rows of this table that have no partner."
+    NOT_A_PARTITION_COLUMN = "No equality is on a partition column, nor on one that the file index knows."
+    TYPES_DIFFER = "The two sides of the equality have different types, which Spark would cast."
+    TYPE_REFUSED = "The partition column's type has no literal that is safe to insert."
+    NULL_SAFE_OVER_NULLS = "`<=>` compares a column that a subquery or an outer join can fill with nulls."
+    REDUCER_NOT_A_TABLE = (
+        "The other side of the join is a view that could not be followed, or a table that could not be described."
+    )
+    REDUCER_NOT_UNDERSTOOD = "The other side of the join may give other rows when it is asked again."
+    REDUCER_UNFILTERED = "The other side of the join has no filter that the key query could use."
+    SMALL_SIDE_TOO_LARGE = "The other side of the join is larger than rewrite.small_side_bytes_max."
+    SMALL_SIDE_LARGER = (
+        "The other side of the join may be as large as this table, so to ask it for keys may be costly."
+    )
+    REDUCER_PARTITIONED = "The other side of the join is itself partitioned, so its key query may be costly."
+    RULE_OFF = "A rule that this takes is switched off in rewrite.rules_off, or for a while because it did harm."
+
+    # The key query and what came of it.
+    KEYS_NOT_ASKED = "The key query was not run."
+    TOO_MANY_KEY_QUERIES = "The statement has more reducers than rewrite.key_queries_max."
+    SCALAR_SUBQUERY_ROWS = "A subquery behind = gave more than one row, which is for Spark to report as an error."
+    TOO_MANY_KEYS = "The key query found more keys than rewrite.key_rows_max."
+    KEY_QUERY_DEADLINE = "The key query took longer than rewrite.key_query_deadline_s."
+    KEY_QUERY_FAILED = "The key query failed."
+    KEY_TYPE_CHANGED = "The key query's column does not have the fact column's type."
+    UNREADABLE_KEY = "A key could not be written as a literal with certainty."
+    NO_FILE_INDEX = "Only the file index could tell which files hold keys, and it is not at hand now."
+    NOTHING_TO_SKIP = "Every file may hold a key, or nearly every one."
+    METASTORE_FILTER = (
+        "A partition column of the statement's tables has a name, or a key has a value, that no filter of the Hive"
+        " metastore can say, and what would be inserted could be sent to it."
+    )
+    PREDICATE_TOO_LARGE = "The predicate is longer than rewrite.predicate_chars_max."
+
+    @property
+    def sentence(self) -> str:
+        """The reason in words that a user understands."""
+        return self.value
+
+
+class Unpinned(Enum):
+    """Why an Iceberg table that keys are read from is read as it is, and not at a snapshot.
+
+    The value is a sentence for the user; the member's name is the stable code.
+    """
+
+    # The statement, and what of the table it names.
+    STATEMENT_WRITES = "The statement writes: if the snapshot were expired meanwhile, it could not be run again."
+    NO_SNAPSHOT = "Nothing had been written into the table when it was described, so that it has no snapshot."
+    NOT_THE_TABLE = "The name is of a branch or a tag, or of what Iceberg tells of a table."
+    VERSION_CAN_MOVE = "The statement names a branch, a tag or a moment, which may come to mean another snapshot."
+    UNKNOWN_BESIDE_IT = "The statement reads something else that is not known, and that may read this table too."
+    VIEW_READS_IT = "A view of the statement reads the table too, as it is at that moment."
+    HINT_NEEDS_ALIAS = (
+        "The statement has hints, and the table stands in it without an alias:"
+        " behind a version Spark does not find it by its name."
+    )
+    TAKES_NO_VERSION = "The statement names the table where no version can be put, or has a CTE of its name."
+    TWO_NAMES = "The statement has two names for the table, and somebody may write it while they are looked up."
+
+    # What Spark plans for the table in this session.
+    PLAN_FAILED = "Spark's plan of the table failed, or took longer than catalog.query_deadline_s."
+    PLAN_UNCLEAR = "Spark's plan of the table does not tell a snapshot, or tells of more than one scan."
+    PLANS_TELL_NO_SCHEMA = (
+        "The plans of this server's Iceberg do not tell which schema is read, so they are not asked for a while."
+    )
+    ON_A_BRANCH = "The session reads the table on a branch, such as that of spark.wap.branch."
+    SCHEMA_CHANGED = (
+        "The version does not read what the name reads: the table's columns were changed after its last commit,"
+        " or the snapshot is gone."
+    )
+    NOT_PROVEN = "With a version in it the statement is not certain to be the same, or has no keys to ask for."
+
+    @property
+    def sentence(self) -> str:
+        """The reason in words that a user understands."""
+        return self.value
