@@ -16,13 +16,14 @@ import click
 import msgspec
 from aiohttp import web
 
-from proxy.address import Address
 from proxy.admin.app import application
 from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
 from proxy.backends.assembly import known_backends, registration, upkeep
 from proxy.backends.upkeep import Upkeep
 from proxy.client import BackendError
-from proxy.config import Config, ConfigError, address, load
+from proxy.config.address import Address, address
+from proxy.config.config import Config, load
+from proxy.config.errors import ConfigError
 from proxy.explain import ExplainView
 from proxy.explain_statement import ExplainingSession
 from proxy.explain_text import text

@@ -34,6 +34,7 @@ from proxy.commands import (
     StatementPassed,
     TurnedTransparent,
 )
+from proxy.config.endpoints import Listener
 from proxy.deciding import tell
 from proxy.desk import Desk
 from proxy.dial import Dialer, UnreachableError
@@ -52,7 +53,6 @@ from proxy.rulings import End, Ending, Ruling
 from proxy.sessions import Opened, Sessions
 from proxy.settings import ServerSettings
 from proxy.sockets import Side, peer_host, peer_name, prepare
-from proxy.transports import Listener
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.hs2.handles import identifier_in
 from proxy.wire.sasl import plain_user

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from proxy.address import Address
+from proxy.config.address import Address
 from proxy.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
 
 log = logging.getLogger(__name__)

@@ -13,10 +13,10 @@ from typing import Final, Self
 import aiohttp
 from yarl import URL
 
-from proxy.address import Address, why_unreachable
 from proxy.backend_link import BackendError
 from proxy.backends.backend import Backend
 from proxy.backends.pool import Backends
+from proxy.config.address import Address, why_unreachable
 from proxy.dial import Dialer
 from proxy.http.cookies import cookies_for, mark_of, marked, marks_in
 from proxy.http.headers import Caller, Headers, passing

@@ -32,13 +32,13 @@ from stand_in import HOST, PATIENCE_S, Peer, Rewriter, eventually, stage
 from demo.hive import Endpoint
 from demo.proxy_process import proxy_process
 from proxy import tls_server
-from proxy.address import Address
 from proxy.backend_link import BackendError, BackendLink
-from proxy.config import ConfigError
+from proxy.config.address import Address
+from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
+from proxy.config.errors import ConfigError
 from proxy.dial import Dialer
 from proxy.queries import Query
 from proxy.tls import LOOK_S, Certificates
-from proxy.transports import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from proxy.wire.sasl import SaslReader
 from proxy.wire.thrift.types import Kind, MessageType
 from proxy.wire.thrift.writer import Writer
