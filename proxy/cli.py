@@ -27,8 +27,8 @@ from proxy.config.errors import ConfigError
 from proxy.explain import ExplainView
 from proxy.explain_statement import ExplainingSession
 from proxy.explain_text import text
-from proxy.open_files import make_room
-from proxy.patience import Keepalive, Limits
+from proxy.net.fd_limit import make_room
+from proxy.net.timeouts import Keepalive, Limits
 from proxy.proxy_users import ProxyUsers
 from proxy.server import Proxy, ServerSettings
 from proxy.session import Session

@@ -11,7 +11,7 @@ from typing import Any
 
 from proxy.config.address import Address, why_unreachable
 from proxy.config.endpoints import UPSTREAM, Upstream
-from proxy.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
+from proxy.net.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
 
 
 class UnreachableError(Exception):

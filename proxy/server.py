@@ -22,10 +22,10 @@ from proxy.dial import Dialer
 from proxy.executions import Executions
 from proxy.ground import Ground
 from proxy.http.side import HttpSide
+from proxy.net.tls import Certificates
+from proxy.net.tls_listener import Accepted, TlsServer
 from proxy.sessions import Opened, SessionPort, Sessions
 from proxy.settings import ServerSettings
-from proxy.tls import Certificates
-from proxy.tls_server import Accepted, TlsServer
 
 __all__ = ["Proxy", "ServerSettings", "SessionPort"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from proxy.config.address import Address
 from proxy.config.endpoints import UPSTREAM, Listener, Upstream
-from proxy.patience import Keepalive, Limits
+from proxy.net.timeouts import Keepalive, Limits
 from proxy.proxy_users import NOBODY, ProxyUsers
 from proxy.relay import REQUEST_BYTES_MAX, RERUN_WITHIN_S
 

@@ -10,8 +10,8 @@ from typing import Final, cast
 from proxy.config.endpoints import Transport
 from proxy.http.binary import CLIENT_CLOSED, FAREWELL_S, BinaryClient, BinarySettings, SignedIn
 from proxy.http.courier import Courier
+from proxy.net.sockets import peer_name, prepare
 from proxy.openings import refused
-from proxy.sockets import peer_name, prepare
 
 log = logging.getLogger(__name__)
 

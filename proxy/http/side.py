@@ -17,7 +17,7 @@ from proxy.http.headers import Caller
 from proxy.http.link_upstream import LinkClient
 from proxy.http.links import Links, LinkSettings
 from proxy.http.upstream import HttpClient, HttpConnections, HttpReach
-from proxy.tls_server import Accepted
+from proxy.net.tls_listener import Accepted
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from proxy.config.address import Address
-from proxy.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
+from proxy.net.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
 
 log = logging.getLogger(__name__)
 
