@@ -21,7 +21,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from proxy.config import CatalogSection
+from proxy.config.rewriting import CatalogSection
 from proxy.store import ListKey, PartitionStore, open_store
 from rewriter import Column, KeySet, Limits
 from rewriter.domains.cover import Cover

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from proxy import iceberg_tables
-from proxy.config import CatalogSection
+from proxy.config.rewriting import CatalogSection
 from proxy.queries import Query, QueryResult, Rows
 from proxy.writes import Fence, WriteLog
 from proxy.writing import Tables

@@ -16,18 +16,19 @@ import click
 import msgspec
 from aiohttp import web
 
-from proxy.address import Address
 from proxy.admin.app import application
 from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
 from proxy.backends.assembly import known_backends, registration, upkeep
 from proxy.backends.upkeep import Upkeep
 from proxy.client import BackendError
-from proxy.config import Config, ConfigError, address, load
+from proxy.config.address import Address, address
+from proxy.config.config import Config, load
+from proxy.config.errors import ConfigError
 from proxy.explain import ExplainView
 from proxy.explain_statement import ExplainingSession
 from proxy.explain_text import text
-from proxy.open_files import make_room
-from proxy.patience import Keepalive, Limits
+from proxy.net.fd_limit import make_room
+from proxy.net.timeouts import Keepalive, Limits
 from proxy.proxy_users import ProxyUsers
 from proxy.server import Proxy, ServerSettings
 from proxy.session import Session

@@ -34,25 +34,25 @@ from proxy.commands import (
     StatementPassed,
     TurnedTransparent,
 )
+from proxy.config.endpoints import Listener
 from proxy.deciding import tell
 from proxy.desk import Desk
 from proxy.dial import Dialer, UnreachableError
 from proxy.executions import Executions
-from proxy.farewell import Farewell, linger
+from proxy.farewell import Farewell
 from proxy.guard import Guard
 from proxy.handles import Handles
 from proxy.moving import arrive
-from proxy.notices import Notices
+from proxy.net.log_once import Notices
+from proxy.net.sockets import Side, linger, peer_host, peer_name, prepare
+from proxy.net.timeouts import Patience, Seen
 from proxy.openings import Sides, refused
 from proxy.operation import Call, Reply
-from proxy.patience import Patience, Seen
 from proxy.phases import Phase
 from proxy.relay import Relay
 from proxy.rulings import End, Ending, Ruling
 from proxy.sessions import Opened, Sessions
 from proxy.settings import ServerSettings
-from proxy.sockets import Side, peer_host, peer_name, prepare
-from proxy.transports import Listener
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.hs2.handles import identifier_in
 from proxy.wire.sasl import plain_user

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from proxy.asking import Asking, Listed, Queries
-from proxy.config import RewriteSection
+from proxy.config.rewriting import RewriteSection
 from proxy.decision import Decision, Terms
 from proxy.executions import RERUN_CALL_BYTES_MAX
 from proxy.gate import Opinion, Subject

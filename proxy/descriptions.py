@@ -19,7 +19,7 @@ from proxy.catalog import (
     read_view_text,
     view_text_query,
 )
-from proxy.config import CatalogSection
+from proxy.config.rewriting import CatalogSection
 from proxy.file_lists import FileLists
 from proxy.iceberg_tables import as_named, at_version
 from proxy.known import Known

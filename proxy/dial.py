@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from proxy.address import Address, why_unreachable
-from proxy.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
-from proxy.transports import UPSTREAM, Upstream
+from proxy.config.address import Address, why_unreachable
+from proxy.config.endpoints import UPSTREAM, Upstream
+from proxy.net.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
 
 
 class UnreachableError(Exception):

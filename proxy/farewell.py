@@ -1,38 +1,13 @@
-"""The last of a connection's two sockets: what was written arrives, and what is ours on the backend is ended.
-
-A closed socket with unread bytes resets the connection, and the other side loses what it has not read yet. So
-after our end of stream its bytes are read and dropped for a while.
-"""
+"""The last of a connection's two sockets: what was written arrives, and what is ours on the backend is ended."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
 
 from proxy.commands import SendBackend
+from proxy.net.sockets import Side
 from proxy.relay import Relay
-from proxy.sockets import Side
-
-# How often to look whether the client has taken what is buffered, and how often at most.
-LINGER_S: Final = 2.0
-LINGER_ROUNDS_MAX: Final = 15
-
-
-def linger(client: asyncio.Transport, rounds_left: int = LINGER_ROUNDS_MAX) -> None:
-    """Deliver what is buffered and the end of the stream, then close."""
-    if client.is_closing():
-        return
-    if not client.can_write_eof():
-        # TLS ends no half of a connection. Its close delivers what is buffered, within proxy.tls.SHUTDOWN_S.
-        client.close()
-        return
-    if rounds_left == LINGER_ROUNDS_MAX:
-        client.write_eof()
-    elif rounds_left == 0 or not client.get_write_buffer_size():
-        client.abort()
-        return
-    asyncio.get_running_loop().call_later(LINGER_S, linger, client, rounds_left - 1)
 
 
 class Farewell:

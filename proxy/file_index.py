@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from proxy.config import FilesSection
+from proxy.config.rewriting import FilesSection
 from proxy.queries import Query, QueryResult, Rows, Value
 from rewriter import TableFacts, TableKind, TableName
 from rewriter.domains.literals import literal

@@ -12,7 +12,7 @@ from functools import cached_property
 from math import inf
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from proxy.config import FilesSection
+from proxy.config.rewriting import FilesSection
 from proxy.file_index import (
     IndexedTable,
     Overview,

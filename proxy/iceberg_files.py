@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from proxy.config import FilesSection
+from proxy.config.rewriting import FilesSection
 from proxy.kept import Kept
 from proxy.known import Known, owner_of
 from proxy.late import believed_s

@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from proxy.config import FilesSection
+from proxy.config.rewriting import FilesSection
 from proxy.queries import Query, QueryResult, Rows, Value
 from rewriter import TableName
 

@@ -13,7 +13,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from proxy.config import Config, Consistency, Mode, Staleness
+from proxy.config.config import Config
+from proxy.config.types import Consistency, Mode, Staleness
 from rewriter.sql.classify import COMMENT_OR_SPACE
 
 PREFIX: Final = "starpruner."

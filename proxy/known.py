@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from proxy.catalog import FactsCache
-from proxy.config import CatalogSection
+from proxy.config.rewriting import CatalogSection
 from proxy.file_index import Overview
 from proxy.in_vain import InVain
 from proxy.late import UNANSWERED_S, LateNames, is_late

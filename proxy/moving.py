@@ -7,9 +7,9 @@ from contextlib import suppress
 
 from proxy.backend_link import BackendError, LoginError
 from proxy.backends.pool import Lease
+from proxy.config.endpoints import Transport
 from proxy.dial import Dialer, UnreachableError
-from proxy.sockets import Side
-from proxy.transports import Transport
+from proxy.net.sockets import Side
 from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
 from proxy.wire.thrift.errors import RemoteProtocolError
 

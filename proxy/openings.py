@@ -12,9 +12,9 @@ from typing import Final
 
 from proxy.admission import Admission
 from proxy.commands import Close, Command, ConnectBackend, SendBackend, SendClient
+from proxy.config.endpoints import UPSTREAM, Transport, Upstream
 from proxy.negotiation import Negotiation, Opening, Turn
 from proxy.proxy_users import NOBODY, ProxyUsers
-from proxy.transports import UPSTREAM, Transport, Upstream
 from proxy.wire.framing import Framing
 from proxy.wire.hs2.calls import encode_refusal
 from proxy.wire.sasl import (

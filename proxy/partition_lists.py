@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping
 from collections.abc import Set as AbstractSet
 
 from proxy.catalog import Described, partitions_query, read_partitions
-from proxy.config import CatalogSection
+from proxy.config.rewriting import CatalogSection
 from proxy.known import Known, owner_of
 from proxy.late import believed_s
 from proxy.queries import Query, QueryResult

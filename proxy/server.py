@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
-from proxy.address import Address
-from proxy.backends.members import Member
 from proxy.backends.pool import Backends
 from proxy.beside import Beside, BesideSettings
+from proxy.config.address import Address
+from proxy.config.backend_list import Member
+from proxy.config.endpoints import Listener, Transport
 from proxy.connection import Common, Connection
 from proxy.deciding import tell
 from proxy.desk import Desk
@@ -21,11 +22,10 @@ from proxy.dial import Dialer
 from proxy.executions import Executions
 from proxy.ground import Ground
 from proxy.http.side import HttpSide
+from proxy.net.tls import Certificates
+from proxy.net.tls_listener import Accepted, TlsServer
 from proxy.sessions import Opened, SessionPort, Sessions
 from proxy.settings import ServerSettings
-from proxy.tls import Certificates
-from proxy.tls_server import Accepted, TlsServer
-from proxy.transports import Listener, Transport
 
 __all__ = ["Proxy", "ServerSettings", "SessionPort"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from proxy.config import CatalogSection
+from proxy.config.rewriting import CatalogSection
 from proxy.queries import Query, QueryResult, Rows
 from rewriter import SkipReason
 

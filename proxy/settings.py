@@ -1,14 +1,14 @@
-"""What the server needs to know before it starts. `proxy.config` fills it in."""
+"""What the server needs to know before it starts. `proxy.config.config` fills it in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from proxy.address import Address
-from proxy.patience import Keepalive, Limits
+from proxy.config.address import Address
+from proxy.config.endpoints import UPSTREAM, Listener, Upstream
+from proxy.net.timeouts import Keepalive, Limits
 from proxy.proxy_users import NOBODY, ProxyUsers
 from proxy.relay import REQUEST_BYTES_MAX, RERUN_WITHIN_S
-from proxy.transports import UPSTREAM, Listener, Upstream
 
 
 @dataclass(frozen=True)

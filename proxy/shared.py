@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from proxy.config import Config
+from proxy.config.config import Config
 from proxy.differences import Differences
 from proxy.file_lists import FileLists
 from proxy.gate import CostGate

@@ -18,7 +18,7 @@ from math import inf
 from threading import Lock
 from typing import Final, TypeAlias, TypeVar
 
-from proxy.config import CatalogSection
+from proxy.config.rewriting import CatalogSection
 from proxy.in_vain import InVain
 from proxy.queries import Query, QueryResult, Rows
 from rewriter import TableName, Unpinned

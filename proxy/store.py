@@ -25,7 +25,8 @@ from time import time
 import lmdb
 import msgspec
 
-from proxy.config import CatalogSection, ConfigError
+from proxy.config.errors import ConfigError
+from proxy.config.rewriting import CatalogSection
 from rewriter.partitions.index import PartitionIndex, in_order
 from rewriter.partitions.key_encoding import PartitionKeys
 from rewriter.partitions.value_encoding import NotIndexableError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from proxy.config import Config
+from proxy.config.config import Config
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 

@@ -14,7 +14,7 @@ from proxy.admin import backends as backend_routes
 from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
 from proxy.backends.pool import Backends
 from proxy.client import BackendError
-from proxy.config import Config
+from proxy.config.config import Config
 from proxy.metrics import CONTENT_TYPE
 from proxy.shared import Shared
 

@@ -8,7 +8,7 @@ import msgspec
 
 from proxy.backends.pool import Backends
 from proxy.client import BackendClient, BackendError, Login
-from proxy.config import Config
+from proxy.config.config import Config
 from proxy.dial import Dialer
 from proxy.explain import ExplainView, view
 from proxy.session import Session

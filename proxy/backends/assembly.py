@@ -15,7 +15,8 @@ from proxy.backends.pool import Backends, PoolSettings
 from proxy.backends.probes import Asking, ProbeSettings, Rounds
 from proxy.backends.upkeep import Chore, Upkeep
 from proxy.backends.znodes import connection_settings, node_prefix, reached_at
-from proxy.config import Config, ConfigError
+from proxy.config.config import Config
+from proxy.config.errors import ConfigError
 
 if TYPE_CHECKING:
     from proxy.backends.zookeeper import Registration

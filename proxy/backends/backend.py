@@ -9,7 +9,7 @@ from typing import Final
 
 from proxy.backends.breaker import Breaker, BreakerState
 from proxy.backends.health import Health, Thresholds
-from proxy.backends.members import Member
+from proxy.config.backend_list import Member
 
 # Enough to see whether all are of one kind.
 ERRORS_KEPT: Final = 5

@@ -8,9 +8,9 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
-from proxy.address import why_unreachable
-from proxy.backends.members import Member, Source, distinct
 from proxy.backends.pool import Backends
+from proxy.config.address import why_unreachable
+from proxy.config.backend_list import Member, Source, distinct
 
 # A name service that does not answer within this time is asked again at the next turn.
 LOOKUP_S_MAX: Final = 5.0

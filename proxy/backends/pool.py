@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.address import Address
 from proxy.backends.backend import Backend, BackendView
 from proxy.backends.choice import choose
 from proxy.backends.health import THRESHOLDS, Thresholds
-from proxy.backends.members import Member
+from proxy.config.address import Address
+from proxy.config.backend_list import Member
 
 # A client waits while one after the other is tried, each for as long as a connection may take.
 TRIES_MAX: Final = 4

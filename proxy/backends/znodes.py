@@ -7,8 +7,8 @@ does not have (ZooKeeperHiveClientHelper).
 
 from __future__ import annotations
 
-from proxy.address import Address
-from proxy.transports import Listener, Transport
+from proxy.config.address import Address
+from proxy.config.endpoints import Listener, Transport
 
 # Where a host listens on all its addresses, clients have to be told one of them.
 _EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - nobody listens here

@@ -16,14 +16,14 @@ from typing import Final
 
 from proxy.backend_link import BackendError
 from proxy.backends.backend import Backend
+from proxy.config.endpoints import Transport
 from proxy.http.courier import Answered, Courier
 from proxy.http.headers import THRIFT_HEADERS, basic_authorization
 from proxy.http.incoming import Incoming, Upstream, ask
 from proxy.http.upstream import HttpClient, HttpReach, HttpUpstream
+from proxy.net.timeouts import Keepalive
 from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
-from proxy.patience import Keepalive
 from proxy.settings import ServerSettings
-from proxy.transports import Transport
 from proxy.wire.framing import Framing
 from proxy.wire.hs2.calls import (
     CLOSE_SESSION,

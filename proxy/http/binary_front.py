@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable
 from typing import Final, cast
 
+from proxy.config.endpoints import Transport
 from proxy.http.binary import CLIENT_CLOSED, FAREWELL_S, BinaryClient, BinarySettings, SignedIn
 from proxy.http.courier import Courier
+from proxy.net.sockets import peer_name, prepare
 from proxy.openings import refused
-from proxy.sockets import peer_name, prepare
-from proxy.transports import Transport
 
 log = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from proxy.admission import Admission, Refusal
 from proxy.backend_link import BackendError
 from proxy.backends.backend import Backend
 from proxy.commands import Command, SessionClosed, SessionOpened, StatementEnded, StatementPassed
+from proxy.config.endpoints import Transport
 from proxy.connection import Common
 from proxy.deciding import tell
 from proxy.exchange import Exchange, Memory, Steps, Terms
@@ -27,7 +28,6 @@ from proxy.operation import Call, Reply
 from proxy.own_operation import OwnOperation
 from proxy.rulings import Ruling
 from proxy.sessions import Opened
-from proxy.transports import Transport
 from proxy.wire.hs2.calls import OPEN_SESSION, SessionHandle
 from proxy.wire.hs2.open_session import encode_open_session_refusal
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError

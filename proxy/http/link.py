@@ -7,14 +7,14 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import NoReturn, TypeAlias
 
-from proxy.address import Address
 from proxy.backend_link import BackendError, BackendLink, LoginError
+from proxy.config.address import Address
+from proxy.config.endpoints import Transport
 from proxy.dial import Dialer
 from proxy.http.headers import THRIFT_HEADERS, basic_authorization
 from proxy.http.incoming import ask
 from proxy.http.upstream import HttpConnections, HttpIncoming
 from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call, Reply
-from proxy.transports import Transport
 from proxy.wire.hs2.calls import encode_unknown_call
 
 

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from proxy.backend_link import BackendError, BackendLink, LoginError
 from proxy.backends.backend import Backend
 from proxy.backends.pool import Backends, Lease
+from proxy.config.endpoints import Transport
 from proxy.dial import Dialer
 from proxy.http.incoming import RefusedError, UnsentError
-from proxy.transports import Transport
 from proxy.wire.hs2.calls import SessionHandle
 
 log = logging.getLogger(__name__)

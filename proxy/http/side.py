@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
+from proxy.config.endpoints import Listener, Transport
 from proxy.connection import Common
 from proxy.http.binary import BinarySettings, SignedIn
 from proxy.http.binary_front import BinaryFront
@@ -16,8 +17,7 @@ from proxy.http.headers import Caller
 from proxy.http.link_upstream import LinkClient
 from proxy.http.links import Links, LinkSettings
 from proxy.http.upstream import HttpClient, HttpConnections, HttpReach
-from proxy.tls_server import Accepted
-from proxy.transports import Listener, Transport
+from proxy.net.tls_listener import Accepted
 
 log = logging.getLogger(__name__)
 

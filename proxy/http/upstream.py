@@ -13,16 +13,16 @@ from typing import Final, Self
 import aiohttp
 from yarl import URL
 
-from proxy.address import Address, why_unreachable
 from proxy.backend_link import BackendError
 from proxy.backends.backend import Backend
 from proxy.backends.pool import Backends
+from proxy.config.address import Address, why_unreachable
 from proxy.dial import Dialer
 from proxy.http.cookies import cookies_for, mark_of, marked, marks_in
 from proxy.http.headers import Caller, Headers, passing
 from proxy.http.incoming import UnsentError
+from proxy.net.tls import why_no_handshake
 from proxy.operation import Call, Reply
-from proxy.tls import why_no_handshake
 from proxy.wire.hs2.calls import SessionHandle
 
 # A cookie and a Kerberos ticket stand in one header each. Jetty's own limit is 8 KB, or 6 KB as Spark sets it.

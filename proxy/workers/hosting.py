@@ -13,7 +13,9 @@ from typing import Final
 
 import msgspec
 
-from proxy.config import Config, ConfigError, address
+from proxy.config.address import address
+from proxy.config.config import Config
+from proxy.config.errors import ConfigError
 from proxy.workers.ledger import WORKERS_MAX, ledger_directory
 from proxy.workers.place import Place
 from proxy.workers.ports import Ports

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Self
 
-from proxy.address import Address
+from proxy.config.address import Address
 
 
 class Ports:

@@ -12,13 +12,13 @@ from relay_dialogue import ACCEPTED, close_session, executed, open_session, repl
 from several import Clock, Mood, StandIn
 from stand_in import HOST, Peer, Rewriter
 
-from proxy.address import Address
-from proxy.backends.members import Member
 from proxy.backends.pool import Backends, PoolSettings
+from proxy.config.address import Address
+from proxy.config.backend_list import Member
+from proxy.config.endpoints import Listener, Transport, Upstream
 from proxy.exchange import message_of
 from proxy.server import Proxy, ServerSettings
 from proxy.sessions import Opened
-from proxy.transports import Listener, Transport, Upstream
 from proxy.wire.hs2.calls import OperationHandle, SessionHandle
 from proxy.wire.hs2.handles import HandleId, identifier_in, named_by
 from proxy.wire.hs2.replies import decode_session_reply, expect_reply, open_reply

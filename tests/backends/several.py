@@ -9,12 +9,12 @@ from enum import Enum
 from relay_dialogue import ACCEPTED, close_session, open_session, reply, session_opened
 from stand_in import HOST, PATIENCE_S, Peer, Rewriter, eventually
 
-from proxy.address import Address
-from proxy.backends.members import Member
 from proxy.backends.pool import Backends, PoolSettings
+from proxy.config.address import Address
+from proxy.config.backend_list import Member
+from proxy.config.endpoints import Listener
 from proxy.server import Proxy, ServerSettings
 from proxy.sessions import Opened
-from proxy.transports import Listener
 from proxy.wire.sasl import SaslReader, SaslStatus, encode_sasl, plain_start
 from proxy.wire.thrift.reader import read_header
 

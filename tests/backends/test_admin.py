@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from proxy.address import Address
 from proxy.admin.app import application
 from proxy.admin.explaining import ExplainRequest
 from proxy.backends.breaker import FAILURES_MAX
-from proxy.backends.members import Member
 from proxy.backends.pool import Backends
 from proxy.client import BackendError
-from proxy.config import Config, ProxySection
+from proxy.config.address import Address
+from proxy.config.backend_list import Member
+from proxy.config.config import Config
+from proxy.config.serving import ProxySection
 from proxy.metrics import Metrics
 from proxy.shared import Shared
 

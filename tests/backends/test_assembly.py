@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from proxy.backends.assembly import known_backends, registration, upkeep
-from proxy.config import ConfigError, load
+from proxy.config.config import load
+from proxy.config.errors import ConfigError
 
 TWO = 'proxy.backends=["127.0.0.1:1", "127.0.0.1:2 weight=3"]'
 

@@ -14,7 +14,7 @@ from several import Mood
 from stand_in import HOST, PATIENCE_S, Peer, eventually
 
 from proxy.backends.pool import PoolSettings
-from proxy.transports import Transport, UpstreamTls
+from proxy.config.endpoints import Transport, UpstreamTls
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.thrift.frames import frame
 

@@ -8,12 +8,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from proxy.address import Address
 from proxy.backends.backend import Backend
 from proxy.backends.breaker import FAILURES_MAX, OPEN_S, OPEN_S_MAX
 from proxy.backends.health import Thresholds
-from proxy.backends.members import MEMBERS_MAX, Member, Source, distinct, split
 from proxy.backends.pool import TRIES_MAX, Backends, Lease, PoolSettings
+from proxy.config.address import Address
+from proxy.config.backend_list import MEMBERS_MAX, Member, Source, distinct, split
 
 A, B, C = (Member(Address("spark", port)) for port in (1, 2, 3))
 

@@ -9,13 +9,13 @@ from knowing_servers import HttpServer
 from several import Clock, Mood, StandIn, several
 from stand_in import HOST, PATIENCE_S, eventually
 
-from proxy.address import Address
-from proxy.backends.members import Member, Source
 from proxy.backends.names import Names
 from proxy.backends.pool import Backends, PoolSettings
 from proxy.backends.probes import Asking, ProbeSettings, Rounds
 from proxy.backends.upkeep import Upkeep
-from proxy.transports import Transport, Upstream
+from proxy.config.address import Address
+from proxy.config.backend_list import Member, Source
+from proxy.config.endpoints import Transport, Upstream
 
 HEALTH_USER = ProbeSettings("health", "secret word", timeout_s=PATIENCE_S, query_timeout_s=PATIENCE_S)
 HURRIED = ProbeSettings("health", "secret word", timeout_s=1.0)

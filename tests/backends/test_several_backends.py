@@ -13,10 +13,10 @@ from relay_dialogue import ACCEPTED, execute
 from several import Client, Clock, Mood, several
 from stand_in import HOST, PATIENCE_S, Peer, eventually
 
-from proxy.address import Address
 from proxy.backends.breaker import FAILURES_MAX, OPEN_S
-from proxy.backends.members import Member
 from proxy.backends.pool import PoolSettings
+from proxy.config.address import Address
+from proxy.config.backend_list import Member
 from proxy.queries import Query
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
 

@@ -12,9 +12,9 @@ from zookeeper_server import zookeeper
 
 from demo.hive import Endpoint, free_port
 from demo.java import Java
-from proxy.address import Address
 from proxy.backends.znodes import connection_settings, node_prefix, reached_at
-from proxy.transports import Listener, ListenerTls, Transport
+from proxy.config.address import Address
+from proxy.config.endpoints import Listener, ListenerTls, Transport
 
 pytest.importorskip("kazoo", reason="needs the extra starpruner[zookeeper]")
 

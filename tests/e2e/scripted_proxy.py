@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import uvloop
 
 from demo.hive import Endpoint
-from proxy.address import Address
+from proxy.config.address import Address
+from proxy.config.endpoints import UPSTREAM, Listener, Transport, Upstream
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ending, Ruling, WriteUnderWay
 from proxy.server import Proxy, ServerSettings
-from proxy.transports import UPSTREAM, Listener, Transport, Upstream
 from rewriter import may_have_a_join
 
 START_SECONDS_MAX = 60

@@ -11,11 +11,11 @@ from urllib.request import urlopen
 import pytest
 
 from demo.thrift_server import ThriftServer
-from proxy.address import Address
-from proxy.backends.members import Member
 from proxy.backends.pool import Backends, Lease
 from proxy.beside import Beside, BesideSettings
 from proxy.client import BackendClient
+from proxy.config.address import Address
+from proxy.config.backend_list import Member
 from proxy.queries import Query, QueryFailed, QueryResult, Rows
 from proxy.wire.hs2.calls import SessionHandle
 

@@ -13,11 +13,11 @@ import aiohttp
 from stand_in import HOST, PATIENCE_S, Peer, Rewriter
 from yarl import URL
 
-from proxy.address import Address
+from proxy.config.address import Address
+from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from proxy.proxy_users import ProxyUsers
 from proxy.server import Proxy, ServerSettings, SessionPort
 from proxy.sessions import Opened
-from proxy.transports import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 
 PATH = "/cliservice"
 # What the client speaks, and what the backend does.

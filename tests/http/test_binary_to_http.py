@@ -34,7 +34,7 @@ from relay_dialogue import (
 )
 from stand_in import Peer, Rewriter, eventually
 
-from proxy.transports import Transport
+from proxy.config.endpoints import Transport
 from proxy.wire.hs2.calls import OperationState, encode_exception, encode_unknown_call
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start_with
 from proxy.wire.thrift.reader import read_header

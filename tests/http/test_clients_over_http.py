@@ -16,8 +16,8 @@ from TCLIService.ttypes import TOperationState
 from demo.hive import Endpoint, connect, run
 from demo.java import Java
 from demo.thrift_server import ThriftServer
+from proxy.config.endpoints import Transport, Upstream
 from proxy.rulings import End
-from proxy.transports import Transport, Upstream
 
 WAYS = ("http to http", "sasl to http", "http to sasl")
 

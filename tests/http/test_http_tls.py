@@ -10,7 +10,7 @@ from http_stage import BINARY_TO_HTTP, HTTP_TO_BINARY, Tls, body_of, message, st
 from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
 from stand_in import HOST, Peer
 
-from proxy.transports import ListenerTls, UpstreamTls
+from proxy.config.endpoints import ListenerTls, UpstreamTls
 from proxy.wire.hs2.calls import encode_unknown_call
 
 

@@ -24,11 +24,11 @@ from relay_dialogue import (
 )
 from stand_in import PATIENCE_S, Peer, Rewriter, eventually
 
+from proxy.config.endpoints import Transport
 from proxy.http import links
 from proxy.proxy_users import ProxyUsers
 from proxy.queries import Query, QueryFailed
 from proxy.rulings import End
-from proxy.transports import Transport
 from proxy.wire.hs2.calls import OperationState
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
 from proxy.wire.thrift.frames import HEADER

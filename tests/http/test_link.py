@@ -11,8 +11,8 @@ from stand_in import HOST, eventually
 
 from proxy.backend_link import BackendError
 from proxy.client import BackendClient
+from proxy.config.endpoints import Transport, Upstream
 from proxy.queries import FailureKind, Query, QueryFailed, QueryResult
-from proxy.transports import Transport, Upstream
 from proxy.wire.thrift.reader import read_header
 
 

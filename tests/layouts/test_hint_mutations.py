@@ -16,7 +16,8 @@ from pipeline_server import FILE_INDEX, PipelineServer
 from pyhive import hive
 
 from demo.hive import connect, run
-from proxy.config import Config, FilesSection, RewriteSection
+from proxy.config.config import Config
+from proxy.config.rewriting import FilesSection, RewriteSection
 from proxy.queries import Column, QueryResult, Rows
 from proxy.session import Session
 from proxy.shared import Shared

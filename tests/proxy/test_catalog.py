@@ -5,7 +5,7 @@ import json
 import pytest
 
 from proxy.catalog import Described, FactsCache, read_description, read_partitions, read_view_text
-from proxy.config import CatalogSection
+from proxy.config.rewriting import CatalogSection
 from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows
 from proxy.writes import Writes
 from proxy.writing import tables_written

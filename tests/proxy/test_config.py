@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from proxy.address import Address
-from proxy.backends.members import Source
-from proxy.config import Config, ConfigError, address, load
-from proxy.transports import Listener, ListenerTls, Transport, Upstream, UpstreamTls
+from proxy.config.address import Address, address
+from proxy.config.backend_list import Source
+from proxy.config.config import Config, load
+from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
+from proxy.config.errors import ConfigError
 
 
 def written(folder: Path, text: str) -> Path:

@@ -18,7 +18,7 @@ from test_session import (
 )
 from test_session_policies import FINISHED, Stage
 
-from proxy.config import RewriteSection
+from proxy.config.rewriting import RewriteSection
 from proxy.executions import RERUN_CALL_BYTES_MAX
 from proxy.explain import ExplainView, view
 from proxy.explain_text import text

@@ -7,7 +7,7 @@ import pytest
 from test_session import failed, played, rows
 
 from proxy.asking import Queries, T
-from proxy.config import CatalogSection, FilesSection
+from proxy.config.rewriting import CatalogSection, FilesSection
 from proxy.file_lists import FileLists
 from proxy.known import Knowledge, Known
 from proxy.queries import FailureKind, QueryResult

@@ -8,7 +8,7 @@ from test_iceberg_statements import FILES_SQL, OF_K, a_file
 from test_session import OWNER, Script, failed, played
 
 from proxy.catalog import read_description
-from proxy.config import CatalogSection, FilesSection
+from proxy.config.rewriting import CatalogSection, FilesSection
 from proxy.iceberg_files import IcebergFiles
 from proxy.known import Knowledge, Known
 from proxy.late import UNANSWERED_S

@@ -7,7 +7,7 @@ from iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, described, rows, scan
 from test_session import OWNER, Script, begun, failed, played, sent
 from test_session_policies import Stage
 
-from proxy.config import RewriteSection
+from proxy.config.rewriting import RewriteSection
 from proxy.explain import IcebergView, view
 from proxy.explain_text import text
 from proxy.queries import FailureKind, QueryResult

@@ -5,7 +5,8 @@ import json
 import pytest
 from test_session import DETAILS, IDENTITY, PARTITION_INFORMATION, Script, failed, of, played, rows, sent
 
-from proxy.config import Config, FilesSection, RewriteSection
+from proxy.config.config import Config
+from proxy.config.rewriting import FilesSection, RewriteSection
 from proxy.explain import view
 from proxy.explain_text import text
 from proxy.queries import FailureKind

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from proxy.config import Config, RewriteSection
+from proxy.config.config import Config
+from proxy.config.rewriting import RewriteSection
 from proxy.knobs import Knobs, of_session, turned
 from proxy.rulings import End, Ending, Ruling
 from proxy.session import Session

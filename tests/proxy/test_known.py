@@ -1,6 +1,6 @@
 """What is kept of answers that sessions of one state share, and for how long."""
 
-from proxy.config import CatalogSection
+from proxy.config.rewriting import CatalogSection
 from proxy.in_vain import InVain
 from proxy.known import Knowledge
 

@@ -25,7 +25,7 @@ from test_session import (
 from test_session import LISTED as PARTITIONS
 from test_session_policies import FINISHED, Stage
 
-from proxy.config import CatalogSection, FilesSection
+from proxy.config.rewriting import CatalogSection, FilesSection
 from proxy.explain import view
 from proxy.file_lists import FileLists
 from proxy.known import Knowledge

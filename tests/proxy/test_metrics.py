@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.admin.app import application
 from proxy.backends.pool import Backends
-from proxy.config import Config
+from proxy.config.config import Config
 from proxy.metastore import Metastore
 from proxy.metrics import CONTENT_TYPE, Metrics
 from proxy.quarantine import Quarantine

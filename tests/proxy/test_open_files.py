@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from proxy.open_files import make_room
+from proxy.net.fd_limit import make_room
 
 
 @pytest.fixture(autouse=True)

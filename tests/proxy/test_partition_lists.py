@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from proxy.catalog import Described
-from proxy.config import CatalogSection
+from proxy.config.rewriting import CatalogSection
 from proxy.known import Knowledge, Known
 from proxy.partition_lists import PartitionLists, SharedLists
 from proxy.queries import Column, Rows

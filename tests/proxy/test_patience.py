@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.patience import REQUEST_BYTES_MIN, Limits, Patience, Seen
+from proxy.net.timeouts import REQUEST_BYTES_MIN, Limits, Patience, Seen
 
 QUIET = Seen(
     last_activity=0.0, awaits_replies=False, from_client_bytes=100, is_within_request=False, unread_bytes=0

@@ -7,7 +7,8 @@ from typing import TypeAlias
 import pytest
 
 from proxy.asking import Queries, T
-from proxy.config import CatalogSection, Config, RewriteSection
+from proxy.config.config import Config
+from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.decision import Decision
 from proxy.explain import view
 from proxy.explain_text import text

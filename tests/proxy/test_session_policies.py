@@ -23,7 +23,8 @@ from test_session import (
     sent,
 )
 
-from proxy.config import CatalogSection, Config, RewriteSection, ShadowSection
+from proxy.config.config import Config
+from proxy.config.rewriting import CatalogSection, RewriteSection, ShadowSection
 from proxy.explain import view
 from proxy.explain_text import text
 from proxy.late import UNANSWERED_S

@@ -10,7 +10,8 @@ from demo.hive import connect, run
 from demo.thrift_server import ThriftServer
 from proxy.asking import Queries
 from proxy.client import BackendClient
-from proxy.config import CatalogSection, Config, RewriteSection
+from proxy.config.config import Config
+from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.decider import Decider
 from proxy.decision import Terms
 from proxy.knobs import Knobs

@@ -6,7 +6,7 @@ import pytest
 from iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, rows, scan
 from test_session import failed, played
 
-from proxy.config import CatalogSection
+from proxy.config.rewriting import CatalogSection
 from proxy.in_vain import InVain
 from proxy.queries import FailureKind, QueryResult
 from proxy.snapshots import Scanned, Snapshots

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxy.config import CatalogSection, ConfigError
+from proxy.config.errors import ConfigError
+from proxy.config.rewriting import CatalogSection
 from proxy.store import ListKey, PartitionStore, open_store
 from rewriter.partitions.filter_tree import And, Compare, Filter, In, Operator
 from rewriter.partitions.index import PartitionIndex

@@ -7,13 +7,13 @@ from typing import Any
 
 from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
 
-from proxy.address import Address
+from proxy.config.address import Address
+from proxy.config.endpoints import Listener
 from proxy.ground import Ground
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ending, Premises, Ruling, WriteUnderWay
 from proxy.server import Proxy, ServerSettings, SessionPort
 from proxy.sessions import Opened
-from proxy.transports import Listener
 from rewriter import may_have_a_join
 
 HOST = "127.0.0.1"

@@ -8,8 +8,8 @@ import pytest
 from relay_dialogue import ACCEPTED, LOGIN, execute, fetch, get_status, open_session, session_opened, status_is
 from stand_in import Peer, Rewriter, Stage, stage
 
-from proxy.patience import Keepalive, Limits
-from proxy.sockets import prepare
+from proxy.net.sockets import prepare
+from proxy.net.timeouts import Keepalive, Limits
 from proxy.wire.hs2.calls import OperationState
 
 FINISHED = OperationState.FINISHED

@@ -31,14 +31,14 @@ from stand_in import HOST, PATIENCE_S, Peer, Rewriter, eventually, stage
 
 from demo.hive import Endpoint
 from demo.proxy_process import proxy_process
-from proxy import tls_server
-from proxy.address import Address
 from proxy.backend_link import BackendError, BackendLink
-from proxy.config import ConfigError
+from proxy.config.address import Address
+from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
+from proxy.config.errors import ConfigError
 from proxy.dial import Dialer
+from proxy.net import tls_listener
+from proxy.net.tls import LOOK_S, Certificates
 from proxy.queries import Query
-from proxy.tls import LOOK_S, Certificates
-from proxy.transports import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from proxy.wire.sasl import SaslReader
 from proxy.wire.thrift.types import Kind, MessageType
 from proxy.wire.thrift.writer import Writer
@@ -217,7 +217,7 @@ async def test_a_client_that_says_nothing_holds_no_handshake_for_long(
     certificate: ListenerTls, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr(tls_server, "HANDSHAKE_S", 0.2)
+    monkeypatch.setattr(tls_listener, "HANDSHAKE_S", 0.2)
     async with stage(listeners=(listener(certificate),)) as on:
         client = await on.connect()
         assert await client.rest() == b""

@@ -25,11 +25,11 @@ from relay_dialogue import (
 )
 
 from proxy.commands import Close, Command, ConnectBackend, SessionOpened, StatementHeld, TurnedTransparent
+from proxy.config.endpoints import Transport, Upstream
 from proxy.openings import Sides
 from proxy.operation import Call
 from proxy.phases import Phase
 from proxy.rulings import Ruling
-from proxy.transports import Transport, Upstream
 from proxy.wire.hs2.calls import OperationState, encode_open_session, encode_operation_call, encode_refusal
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start, refusal
 from proxy.wire.thrift.frames import FrameReader, frame

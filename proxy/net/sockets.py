@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import cast
+from typing import Final, cast
 
-from proxy.patience import Keepalive
+from proxy.net.timeouts import Keepalive
 
 
 class Side(asyncio.Protocol):
@@ -70,3 +70,28 @@ def peer_name(transport: asyncio.Transport) -> str:
     """Who is at the other end, for the log."""
     name = transport.get_extra_info("peername")
     return f"{name[0]}:{name[1]}" if name else "an unknown address"
+
+
+# How often to look whether the client has taken what is buffered, and how often at most.
+LINGER_S: Final = 2.0
+LINGER_ROUNDS_MAX: Final = 15
+
+
+def linger(client: asyncio.Transport, rounds_left: int = LINGER_ROUNDS_MAX) -> None:
+    """Deliver what is buffered and the end of the stream, then close.
+
+    A closed socket with unread bytes resets the connection, and the other side loses what it has not read yet. So
+    after our end of stream its bytes are read and dropped for a while.
+    """
+    if client.is_closing():
+        return
+    if not client.can_write_eof():
+        # TLS ends no half of a connection. Its close delivers what is buffered, within proxy.net.tls.SHUTDOWN_S.
+        client.close()
+        return
+    if rounds_left == LINGER_ROUNDS_MAX:
+        client.write_eof()
+    elif rounds_left == 0 or not client.get_write_buffer_size():
+        client.abort()
+        return
+    asyncio.get_running_loop().call_later(LINGER_S, linger, client, rounds_left - 1)

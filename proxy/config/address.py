@@ -1,9 +1,13 @@
-"""Network addresses, and why one cannot be reached."""
+"""Network addresses, as the configuration writes them, and why one cannot be reached."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+
+from proxy.config.errors import ConfigError
+
+PORT_MAX = 65_535
 
 
 @dataclass(frozen=True)
@@ -24,3 +28,11 @@ def why_unreachable(error: OSError) -> str:
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return error.strerror or str(error)
+
+
+def address(text: str) -> Address:
+    """Split HOST:PORT. Raises ConfigError where the port is out of range."""
+    host, _, port = text.rpartition(":")
+    if int(port) > PORT_MAX:
+        raise ConfigError(f"{text}: the port is {port}, expected 0 to {PORT_MAX}")
+    return Address(host.strip("[]"), int(port))

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.address import Address
+from proxy.config.address import Address
 
 # `dns:` stands before a name that is asked for all its addresses. Behind a host that is called dns comes a port.
 _ENTRY: Final = re.compile(

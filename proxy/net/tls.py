@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from proxy.config import ConfigError
-from proxy.transports import ListenerTls, UpstreamTls
+from proxy.config.endpoints import ListenerTls, UpstreamTls
+from proxy.config.errors import ConfigError
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from proxy.address import Address
-from proxy.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
+from proxy.config.address import Address
+from proxy.net.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshake
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from proxy.address import Address
+from proxy.config.address import Address
 
 # The server's own (hive.server2.thrift.http.path).
 HTTP_PATH: Final = "/cliservice"

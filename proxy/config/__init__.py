@@ -1,0 +1,1 @@
+"""What the user sets, checked at start."""

@@ -1,0 +1,121 @@
+"""The configuration: one frozen object, from a TOML file and `--set section.key=value`, checked at start."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proxy.config.address import address
+from proxy.config.backend_list import Source, split
+from proxy.config.endpoints import Listener
+from proxy.config.errors import ConfigError
+from proxy.config.rewriting import CatalogSection, FilesSection, RewriteSection, ShadowSection, SplitsSection
+from proxy.config.serving import (
+    AdminSection,
+    BackendSection,
+    HealthSection,
+    HttpSection,
+    ListenerSection,
+    LogSection,
+    ProxySection,
+    ZooKeeperSection,
+)
+from proxy.config.types import Section
+
+
+class Config(Section, frozen=True):
+    """All of it."""
+
+    proxy: ProxySection = ProxySection()
+    listener: tuple[ListenerSection, ...] = ()
+    backend: BackendSection = BackendSection()
+    # Whom a login may act for (proxy/proxy_users.py); `*` stands for everybody on either side.
+    proxy_users: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - msgspec makes a new one for each
+    http: HttpSection = HttpSection()
+    admin: AdminSection = AdminSection()
+    health: HealthSection = HealthSection()
+    zookeeper: ZooKeeperSection = ZooKeeperSection()
+    rewrite: RewriteSection = RewriteSection()
+    shadow: ShadowSection = ShadowSection()
+    catalog: CatalogSection = CatalogSection()
+    files: FilesSection = FilesSection()
+    splits: SplitsSection = SplitsSection()
+    log: LogSection = LogSection()
+
+    def sources(self) -> tuple[Source, ...]:
+        """Where the backends are. Raises ConfigError."""
+        try:
+            entries = [split(text) for text in self.proxy.backends or (self.proxy.backend,)]
+        except ValueError as error:
+            raise ConfigError(f"proxy.backends: {error}") from error
+        sources = tuple(Source(address(where), weight, looked_up) for where, weight, looked_up in entries)
+        if len({source.address for source in sources}) < len(sources):
+            raise ConfigError("proxy.backends: an address is named twice; write weight=N to give it more")
+        return sources
+
+    def listeners(self) -> tuple[Listener, ...]:
+        """Where clients connect, proxy.listen first. Raises ConfigError."""
+        first = (Listener(address(self.proxy.listen)),) if self.proxy.listen else ()
+        listeners = (*first, *(section.to_listener() for section in self.listener))
+        if not listeners:
+            raise ConfigError("proxy.listen is empty and there is no [[listener]]: nobody could connect")
+        return listeners
+
+
+def load(path: Path | None, overrides: tuple[str, ...] = ()) -> Config:
+    """The configuration from a file and overrides of the form `section.key=value`, the later ones winning.
+
+    Raises ConfigError with a sentence that names the file or key.
+    """
+    tree = _read(path) if path is not None else {}
+    _convert(tree, str(path), strict=True)
+    for override in overrides:
+        _set(tree, override)
+    return _convert(tree, "--set", strict=False)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is not TOML: {error}") from error
+
+
+def _set(tree: dict[str, Any], override: str) -> None:
+    name, equals, value = override.partition("=")
+    section, dot, key = name.partition(".")
+    if not (equals and dot and section and key):
+        raise ConfigError(f"--set {override}: expected section.key=value, such as rewrite.enabled=false")
+    tree.setdefault(section, {})[key] = _list(override, value) if value.startswith("[") else value
+
+
+def _list(override: str, value: str) -> list[Any]:
+    try:
+        items: list[Any] = tomllib.loads(f"items = {value}")["items"]
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"--set {override}: is not a list as TOML has it: {error}") from error
+    return items
+
+
+def _convert(tree: dict[str, Any], origin: str, *, strict: bool) -> Config:
+    try:
+        config = msgspec.convert(tree, Config, strict=strict)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{origin}: {_sentence(str(error))}") from error
+    for text in (config.proxy.backend, config.admin.listen):
+        address(text)
+    config.sources()
+    config.listeners()
+    config.backend.to_upstream()
+    return config
+
+
+def _sentence(message: str) -> str:
+    """Msgspec's message with its path (`$.rewrite.enabled`) in front, as the user wrote it."""
+    said, _, where = message.partition(" - at `$")
+    return f"{where.strip('.`')}: {said}" if where.strip(".`") else said

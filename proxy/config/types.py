@@ -1,0 +1,32 @@
+"""The types of configuration keys, each with its bounds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+SecondsOrNever = Annotated[float, Meta(ge=0, le=30 * 86_400)]
+Count = Annotated[int, Meta(ge=1)]
+Bytes = Annotated[int, Meta(ge=1024)]
+# What LMDB maps are whole pages; with fewer it cannot work at all.
+StoreBytes = Annotated[int, Meta(ge=64 * 1024, multiple_of=4096)]
+# An IPv6 host stands in brackets. Port 0 takes a free one.
+HostAndPort = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5}$")]
+HostAndPortOrNothing = Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5})?$")]
+HttpPath = Annotated[str, Meta(pattern=r"^/[^?#\s]*[^/?#\s]$")]
+
+# Also set by a client for its session (proxy/knobs.py).
+Mode = Literal["rewrite", "shadow"]
+Consistency = Literal["window", "strict"]
+Staleness = Annotated[float, Meta(ge=0, le=86_400)]
+# A table as `name`, `database.name` or `catalog.database.name`; `*` stands for all tables of a database.
+TablePattern = Annotated[str, Meta(pattern=r"^[^.`*]+(\.[^.`*]+){0,2}(?<!\*)$|^[^.`*]+(\.[^.`*]+)?\.\*$")]
+# A table as `database.name` or `catalog.database.name`, which is the same one in whatever database a session is.
+QualifiedTableOrNothing = Annotated[str, Meta(pattern=r"^([^.`]+(\.[^.`]+){1,2})?$")]
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of the TOML file: unknown keys are errors."""

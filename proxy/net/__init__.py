@@ -1,0 +1,1 @@
+"""Sockets, TLS and timeouts: asyncio's plumbing without knowledge of the protocol."""
