@@ -34,6 +34,7 @@ from rewriter import (
     Plan,
     SkipReason,
     Statement,
+    TableFacts,
     TableKind,
     TableName,
     Unpinned,
@@ -115,6 +116,10 @@ class Asking:
         """What is known of a table that a plan names."""
         return self._known.facts.described(name)
 
+    def facts(self, name: TableName) -> TableFacts | None:
+        """The facts of a table that a plan names."""
+        return self.described(name).facts
+
     def partition_count(self, name: TableName) -> int | None:
         """How many partitions a table has, where its list is at hand."""
         return self._lists.count(self.described(name), self._known)
@@ -132,7 +137,7 @@ class Asking:
 
     def indexed_bytes(self, name: TableName) -> int | None:
         """The size of a table's files, where the file index knows them."""
-        facts = self.described(name).facts
+        facts = self.facts(name)
         return self._shared.files.size_bytes(facts, self._known) if facts is not None else None
 
     def quoting_is_default(self) -> Queries[bool]:

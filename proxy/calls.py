@@ -91,7 +91,7 @@ class Calls:
         """The reply to a watched call has ended. Raises RemoteProtocolError or IncompleteError."""
         watched, name = self._watched.popleft(), end.call.name
         if end.raw is None:
-            return self.observer.note_unread(watched, name)
+            return [*self.observer.note_unread(watched, name)]
         rest = self.unforwarded(end)
         forward: list[Command] = [SendClient(rest)] if rest else []
         header = expect_reply(end.raw, name, end.call.seqid)

@@ -132,6 +132,9 @@ class Close:
     reason: str
 
 
+# What connections tell of sessions and statements, whatever transport they have.
+Event: TypeAlias = SessionOpened | SessionClosed | StatementPassed | StatementEnded
+
 Command: TypeAlias = (
     SendClient
     | SendBackend
@@ -139,13 +142,10 @@ Command: TypeAlias = (
     | MoveBackend
     | PauseClient
     | ResumeClient
-    | SessionOpened
-    | SessionClosed
+    | Event
     | SessionRefused
     | StatementHeld
-    | StatementPassed
     | BackendReply
-    | StatementEnded
     | CallRefused
     | TurnedTransparent
     | Close

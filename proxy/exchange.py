@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from proxy.calls import ASKING_CALLS, WATCHED_REPLY_BYTES_MAX, tells_of_answer
-from proxy.commands import Command
+from proxy.commands import Event
 from proxy.executions import Execution, Executions
 from proxy.fallback import Answer as Judged
 from proxy.fallback import Fallback, FallbackPolicy, close_orphan, refusal
@@ -82,7 +82,7 @@ class Exchange:
     """One call of a client. `note` is given what others need to know."""
 
     def __init__(
-        self, memory: Memory, executions: Executions, terms: Terms, note: Callable[[list[Command]], None]
+        self, memory: Memory, executions: Executions, terms: Terms, note: Callable[[list[Event]], None]
     ) -> None:
         self._memory = memory
         self._observer = memory.observer

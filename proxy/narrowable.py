@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from proxy.asking import Asking
 from proxy.gate import Fact
-from rewriter import Plan, PlannedScan, Rewrite, TableName
+from rewriter import Plan, PlannedScan, Rewrite, TableFacts, TableName
 from rewriter.files.file_index import Selection
 from rewriter.partitions.index import PartitionIndex
 
@@ -18,6 +18,22 @@ _FOOTERS_S_PER_BYTE = 1e-10
 _HINT_S_PER_ROW = 32e-9
 # What it takes to narrow a statement for which no keys are asked.
 _NARROWING_S = 0.05
+
+
+class TableSizes(Protocol):
+    """What a session knows of the size of tables, without asking."""
+
+    def facts(self, name: TableName) -> TableFacts | None:
+        """The facts of a table that a plan names."""
+        ...
+
+    def partition_count(self, name: TableName) -> int | None:
+        """How many partitions a table has, where its list is at hand."""
+        ...
+
+    def indexed_bytes(self, name: TableName) -> int | None:
+        """The size of a table's files, where the file index knows them."""
+        ...
 
 
 def has_own_filters_alone(planned: Plan) -> bool:
@@ -55,22 +71,24 @@ def _is_narrowable(scan: PlannedScan) -> bool:
     return bool(facts.partition_columns or facts.file_columns or facts.bucket_column)
 
 
-def facts_of(planned: Plan, counted: Mapping[TableName, PartitionIndex], asking: Asking) -> tuple[Fact, ...]:
+def facts_of(planned: Plan, counted: Mapping[TableName, PartitionIndex], sizes: TableSizes) -> tuple[Fact, ...]:
     """The facts that could be narrowed, and what is known of their size; some were counted just now."""
     return tuple(
-        Fact(name.parts[-1], _partition_count(name, counted, asking), _size_bytes(name, asking))
+        Fact(name.parts[-1], _partition_count(name, counted, sizes), _size_bytes(name, sizes))
         for name in narrowable(planned)
     )
 
 
-def _partition_count(name: TableName, counted: Mapping[TableName, PartitionIndex], asking: Asking) -> int | None:
-    facts = asking.described(name).facts
+def _partition_count(
+    name: TableName, counted: Mapping[TableName, PartitionIndex], sizes: TableSizes
+) -> int | None:
+    facts = sizes.facts(name)
     if facts is not None and not facts.partition_columns:
         return 1
-    return counted[name].count if name in counted else asking.partition_count(name)
+    return counted[name].count if name in counted else sizes.partition_count(name)
 
 
-def _size_bytes(name: TableName, asking: Asking) -> int | None:
-    facts = asking.described(name).facts
+def _size_bytes(name: TableName, sizes: TableSizes) -> int | None:
+    facts = sizes.facts(name)
     known = facts.size_bytes if facts is not None else None
-    return known if known is not None else asking.indexed_bytes(name)
+    return known if known is not None else sizes.indexed_bytes(name)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.commands import Command, SessionClosed, SessionOpened
+from proxy.commands import Event, SessionClosed, SessionOpened
 from proxy.executions import Execution, Executions
 from proxy.finished import FinishedStatuses, key_of
 from proxy.guard import CATALOG_CALLS, Guard
@@ -61,7 +61,7 @@ class Watched:
 
 
 class Observer:
-    """Keeps what one connection's traffic says, and reports what others need to know as commands."""
+    """Keeps what one connection's traffic says, and reports what others need to know as events."""
 
     def __init__(
         self, executions: Executions, guard: Guard, clock: Callable[[], float], framing: Framing = FRAMED
@@ -72,7 +72,7 @@ class Observer:
         self._executions = executions
         self._clock = clock
 
-    def note_call(self, message: Message, execution: Execution | None) -> list[Command]:
+    def note_call(self, message: Message, execution: Execution | None) -> list[Event]:
         """The client makes a call, about that statement if it is known."""
         name = message.header.name
         if name in _MAY_END_AN_OPERATION:
@@ -88,7 +88,7 @@ class Observer:
             self._executions.closed(message)
         return [] if execution is None else [*execution.gone(self._clock())]
 
-    def note_reply(self, watched: Watched, raw: bytes, header: Header, calls_since: int) -> list[Command]:
+    def note_reply(self, watched: Watched, raw: bytes, header: Header, calls_since: int) -> list[Event]:
         """A watched reply has passed. Raises RemoteProtocolError or IncompleteError if it cannot be read."""
         reader = open_reply(raw, header)
         if header.name in CATALOG_CALLS:
@@ -106,7 +106,7 @@ class Observer:
 
     def _told_state(
         self, reader: Reader, watched: Watched, raw: bytes, header: Header, calls_since: int
-    ) -> list[Command]:
+    ) -> list[Event]:
         reply = decode_state_reply(reader)
         # A call sent since may be one that ends the operation.
         if reply.state is OperationState.FINISHED and not calls_since and watched.message is not None:
@@ -115,7 +115,7 @@ class Observer:
             return []
         return self._in_state(watched.execution, reply.state, reply.message or "")
 
-    def note_unread(self, watched: Watched, name: str) -> list[Command]:
+    def note_unread(self, watched: Watched, name: str) -> list[Event]:
         """The reply to a watched call is too long to be read, is an exception, or will not be seen."""
         execution = watched.execution
         if execution is None or name in (GET_OPERATION_STATUS, GET_RESULT_SET_METADATA):
@@ -125,11 +125,11 @@ class Observer:
             return [*execution.rows_came(self._clock())]
         return [*execution.gone(self._clock())]
 
-    def note_refused(self, execution: Execution) -> list[Command]:
+    def note_refused(self, execution: Execution) -> list[Event]:
         """The answer of a statement was dropped, and the client has been told so."""
         return [*execution.failed(self._clock(), "")]
 
-    def _opened(self, reader: Reader, call: Message | None) -> list[Command]:
+    def _opened(self, reader: Reader, call: Message | None) -> list[Event]:
         reply = decode_session_reply(reader)
         if not reply.status.ok or reply.session is None:
             return []
@@ -138,7 +138,7 @@ class Observer:
             return [SessionOpened(reply.session, reply.protocol_version, None)]
         return [SessionOpened(reply.session, reply.protocol_version, decode_configuration(call), user_of(call))]
 
-    def _executed(self, reader: Reader, execution: Execution | None) -> list[Command]:
+    def _executed(self, reader: Reader, execution: Execution | None) -> list[Event]:
         reply = decode_operation_reply(reader)
         self.open_operations += reply.status.ok
         if reply.status.ok and reply.operation is not None:
@@ -148,14 +148,14 @@ class Observer:
         now = self._clock()
         if not reply.status.ok:
             return [*execution.failed(now, reply.status.message or "")]
-        told: list[Command] = [] if execution.run_async else [*execution.finished(now)]
+        told: list[Event] = [] if execution.run_async else [*execution.finished(now)]
         if execution.is_over:
             return told
         if reply.operation is None:
             return [*execution.gone(now)]
         return [*told, *self._executions.opened(execution, reply.operation, now)]
 
-    def _fetched(self, reader: Reader, execution: Execution | None) -> list[Command]:
+    def _fetched(self, reader: Reader, execution: Execution | None) -> list[Event]:
         if execution is None:
             return []
         now, status = self._clock(), decode_status_only(reader)
@@ -166,9 +166,9 @@ class Observer:
         self._executions.drop(execution)
         return [*told]
 
-    def _in_state(self, execution: Execution, state: OperationState | None, message: str) -> list[Command]:
+    def _in_state(self, execution: Execution, state: OperationState | None, message: str) -> list[Event]:
         now = self._clock()
-        told: list[Command] = []
+        told: list[Event] = []
         if state is OperationState.FINISHED:
             told += execution.finished(now)
         elif state is OperationState.ERROR:
@@ -180,7 +180,7 @@ class Observer:
             self._executions.drop(execution)
         return told
 
-    def _session_closed(self, message: Message) -> list[Command]:
+    def _session_closed(self, message: Message) -> list[Event]:
         session = decode_session_of_call(message)
         if session is None:
             return []

@@ -15,14 +15,14 @@ from typing import Any, Final, TypeVar
 from proxy.admission import Admission, Refusal
 from proxy.backend_link import BackendError
 from proxy.backends.backend import Backend
-from proxy.commands import Command, SessionClosed, SessionOpened, StatementEnded, StatementPassed
+from proxy.commands import Event, SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.config.endpoints import Transport
 from proxy.connection import Common
 from proxy.deciding import tell
 from proxy.exchange import Exchange, Memory, Steps, Terms
 from proxy.guard import Guard
 from proxy.held import hold
-from proxy.http.incoming import Client, Incoming, UnsentError, Upstream, ask
+from proxy.http.incoming import Client, Incoming, Sender, UnsentError, Upstream, ask
 from proxy.http.routes import Route, Routes
 from proxy.operation import Call, Reply
 from proxy.own_operation import OwnOperation
@@ -209,9 +209,9 @@ class Courier:
 
     # --- notes
 
-    def _note(self, upstream: Upstream, commands: list[Command]) -> None:
-        for command in commands:
-            match command:
+    def _note(self, upstream: Upstream, events: list[Event]) -> None:
+        for event in events:
+            match event:
                 case SessionOpened(session, version, configuration, user):
                     self._opened(session, upstream)
                     self._common.sessions.opened(session, version, _opened(configuration, user, upstream))
@@ -219,7 +219,7 @@ class Courier:
                     upstream.closed(session)
                     self.forget([session])
                 case StatementEnded():
-                    self._tell([command])
+                    self._tell([event])
                 case StatementPassed(session, statement):
                     self._common.desk.note_passed(session, statement, _NAME)
 
@@ -267,8 +267,8 @@ def _admitted(memory: Memory, message: Message) -> Message | None:
 class OwnCalls:
     """Calls of ours while a statement waits, and the operation that they have open."""
 
-    def __init__(self, upstream: Upstream) -> None:
-        self._upstream = upstream
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
         self._operation = OwnOperation()
         self._exchange: asyncio.Task[Reply] | None = None
 
@@ -290,11 +290,11 @@ class OwnCalls:
                 if self._exchange is not None:
                     await self._exchange
                 for call in self._operation.last_words():
-                    _ = await ask(self._upstream, call)
+                    _ = await ask(self._sender, call)
 
     async def _ask(self, call: Call) -> Reply:
         self._operation.asked(call)
-        reply = await ask(self._upstream, call)
+        reply = await ask(self._sender, call)
         self._operation.answered(call.name, call.seqid, reply)
         return reply
 
