@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from proxy.access.handle_access import Guard
 from proxy.commands import Command, SendBackend, SendClient
 from proxy.executions import Execution, Executions
 from proxy.fallback import Answer, Fallback, FallbackPolicy, Reply, close_orphan
-from proxy.guard import Guard
 from proxy.observer import Observer, Watched
 from proxy.operation import Call
 from proxy.own_operation import OwnOperation

@@ -16,6 +16,7 @@ import click
 import msgspec
 from aiohttp import web
 
+from proxy.access.impersonation import ProxyUsers
 from proxy.admin.app import application
 from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
 from proxy.backends.assembly import known_backends, registration, upkeep
@@ -29,7 +30,6 @@ from proxy.explain_statement import ExplainingSession
 from proxy.explain_text import text
 from proxy.net.fd_limit import make_room
 from proxy.net.timeouts import Keepalive, Limits
-from proxy.proxy_users import ProxyUsers
 from proxy.server import Proxy, ServerSettings
 from proxy.session import Session
 from proxy.sessions import Opened

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 
+from proxy.access.handle_access import Guard
+from proxy.access.handle_owners import Handles
 from proxy.backend_link import BackendError
 from proxy.backends.pool import Backends, Lease
 from proxy.beside import Beside
@@ -40,8 +42,6 @@ from proxy.desk import Desk
 from proxy.dial import Dialer, UnreachableError
 from proxy.executions import Executions
 from proxy.farewell import Farewell
-from proxy.guard import Guard
-from proxy.handles import Handles
 from proxy.moving import arrive
 from proxy.net.log_once import Notices
 from proxy.net.sockets import Side, linger, peer_host, peer_name, prepare

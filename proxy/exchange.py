@@ -10,13 +10,13 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from proxy.access.handle_access import CATALOG_CALLS, Guard
 from proxy.calls import ASKING_CALLS, WATCHED_REPLY_BYTES_MAX, tells_of_answer
 from proxy.commands import Event
 from proxy.executions import Execution, Executions
 from proxy.fallback import Answer as Judged
 from proxy.fallback import Fallback, FallbackPolicy, close_orphan, refusal
 from proxy.fallback import Reply as JudgedReply
-from proxy.guard import CATALOG_CALLS, Guard
 from proxy.held import passing
 from proxy.observer import Observer, Watched
 from proxy.operation import Call, Reply

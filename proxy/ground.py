@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from proxy.handles import Handles, OwnHandles
+from proxy.access.handle_owners import Handles, OwnHandles
 from proxy.successors import OwnSuccessors, Successors
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from proxy.access.handle_access import CATALOG_CALLS, Guard
+from proxy.access.handle_owners import HandleKind
 from proxy.commands import Event, SessionClosed, SessionOpened
 from proxy.executions import Execution, Executions
 from proxy.finished import FinishedStatuses, key_of
-from proxy.guard import CATALOG_CALLS, Guard
-from proxy.handles import HandleKind
 from proxy.wire.framing import FRAMED, Framing
 from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.hs2.calls import (

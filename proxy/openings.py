@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.admission import Admission
+from proxy.access.impersonation import NOBODY, Admission, ProxyUsers
 from proxy.commands import Close, Command, ConnectBackend, SendBackend, SendClient
 from proxy.config.endpoints import UPSTREAM, Transport, Upstream
 from proxy.negotiation import Negotiation, Opening, Turn
-from proxy.proxy_users import NOBODY, ProxyUsers
 from proxy.wire.framing import Framing
 from proxy.wire.hs2.calls import encode_refusal
 from proxy.wire.sasl import (

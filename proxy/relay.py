@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from proxy.admission import Refusal
+from proxy.access.handle_access import CATALOG_CALLS, Guard
+from proxy.access.impersonation import Refusal
 from proxy.calls import ASKING_CALLS, Calls
 from proxy.commands import (
     BackendReply,
@@ -26,7 +27,6 @@ from proxy.commands import (
 )
 from proxy.executions import Execution, Executions
 from proxy.fallback import Fallback
-from proxy.guard import CATALOG_CALLS, Guard
 from proxy.held import Held, hold, passing
 from proxy.intake import Intake
 from proxy.negotiation import Turn

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from proxy.handles import Handles
+from proxy.access.handle_owners import Handles
 from proxy.queries import Query, QueryResult
 from proxy.rulings import Ruling, WriteUnderWay
 from proxy.wire.hs2.calls import PROTOCOL_V6, SessionHandle

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from proxy.access.impersonation import NOBODY, ProxyUsers
 from proxy.config.address import Address
 from proxy.config.endpoints import UPSTREAM, Listener, Upstream
 from proxy.net.timeouts import Keepalive, Limits
-from proxy.proxy_users import NOBODY, ProxyUsers
 from proxy.relay import REQUEST_BYTES_MAX, RERUN_WITHIN_S
 
 

@@ -113,6 +113,7 @@ ORDER = {
         "wire",
         "config",
         "net",
+        "access",
     ),
 }
 # Of these not all modules have a package yet. Those that have none import whatever they need.

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from proxy.admission import Admission, Refusal
+from proxy.access.handle_access import Guard
+from proxy.access.impersonation import Admission, Refusal
 from proxy.backend_link import BackendError
 from proxy.backends.backend import Backend
 from proxy.commands import Event, SessionClosed, SessionOpened, StatementEnded, StatementPassed
@@ -20,7 +21,6 @@ from proxy.config.endpoints import Transport
 from proxy.connection import Common
 from proxy.deciding import tell
 from proxy.exchange import Exchange, Memory, Steps, Terms
-from proxy.guard import Guard
 from proxy.held import hold
 from proxy.http.incoming import Client, Incoming, Sender, UnsentError, Upstream, ask
 from proxy.http.routes import Route, Routes

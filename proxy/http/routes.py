@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from proxy.access.handle_owners import Handles
 from proxy.backends.backend import Backend
 from proxy.backends.pool import TRIES_MAX, Backends
 from proxy.config.address import Address
-from proxy.handles import Handles
 from proxy.http.cookies import mark_of
 from proxy.wire.hs2.calls import OPEN_SESSION
 from proxy.wire.hs2.handles import NamedHandle, named_by

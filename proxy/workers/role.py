@@ -10,8 +10,8 @@ from typing import Final, Protocol
 
 import click
 
+from proxy.access.handle_owners import Digests
 from proxy.ground import Ground
-from proxy.handles import Digests
 from proxy.workers.ledger import Ledger
 from proxy.workers.place import SIGNALS, Place
 from proxy.workers.shared_handles import SharedHandles

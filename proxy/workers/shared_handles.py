@@ -1,4 +1,4 @@
-"""Whose the handles are, for all workers: see proxy.handles."""
+"""Whose the handles are, for all workers: see proxy.access.handle_owners."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from typing import Final
 
 import lmdb
 
-from proxy.handles import DIGEST_BYTES, OPERATIONS_MAX, SESSIONS_MAX, Digest, Digests, HandleKind, Holding, Owner
+from proxy.access.handle_owners import (
+    DIGEST_BYTES,
+    OPERATIONS_MAX,
+    SESSIONS_MAX,
+    Digest,
+    Digests,
+    HandleKind,
+    Holding,
+    Owner,
+)
 from proxy.wire.hs2.handles import HandleId
 from proxy.workers.ledger import Ledger
 

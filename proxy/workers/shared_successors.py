@@ -12,7 +12,7 @@ from typing import Final
 
 import lmdb
 
-from proxy.handles import DIGEST_BYTES, Digests
+from proxy.access.handle_owners import DIGEST_BYTES, Digests
 from proxy.successors import SUCCESSORS_MAX
 from proxy.wire.hs2.calls import OperationId, SessionHandle
 from proxy.workers.ledger import Ledger

@@ -16,7 +16,7 @@ from typing import Final
 
 import lmdb
 
-from proxy.handles import WORD_BYTES, Digests
+from proxy.access.handle_owners import WORD_BYTES, Digests
 from proxy.workers.ledger import Ledger
 from proxy.writes import CLOSING_S, ENDED_MAX, LOST_S, RUNNING_MAX, Fence, LostWrites, Write, Written
 from proxy.writing import COLUMN_WORDS, AnyTable, Tables, words_of

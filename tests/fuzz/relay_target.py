@@ -29,6 +29,8 @@ from relay_dialogue import (
     status_is,
 )
 
+from proxy.access.handle_access import Guard
+from proxy.access.handle_owners import HandleKind, Holding, OwnHandles
 from proxy.commands import (
     Close,
     Command,
@@ -40,8 +42,6 @@ from proxy.commands import (
     StatementHeld,
 )
 from proxy.executions import Executions
-from proxy.guard import Guard
-from proxy.handles import HandleKind, Holding, OwnHandles
 from proxy.phases import Phase
 from proxy.relay import Relay
 from proxy.rulings import Premises, Ruling

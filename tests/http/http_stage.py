@@ -13,9 +13,9 @@ import aiohttp
 from stand_in import HOST, PATIENCE_S, Peer, Rewriter
 from yarl import URL
 
+from proxy.access.impersonation import ProxyUsers
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
-from proxy.proxy_users import ProxyUsers
 from proxy.server import Proxy, ServerSettings, SessionPort
 from proxy.sessions import Opened
 

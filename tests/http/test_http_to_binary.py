@@ -24,9 +24,9 @@ from relay_dialogue import (
 )
 from stand_in import PATIENCE_S, Peer, Rewriter, eventually
 
+from proxy.access.impersonation import ProxyUsers
 from proxy.config.endpoints import Transport
 from proxy.http import links
-from proxy.proxy_users import ProxyUsers
 from proxy.queries import Query, QueryFailed
 from proxy.rulings import End
 from proxy.wire.hs2.calls import OperationState

@@ -40,8 +40,8 @@ from relay_dialogue import (
 )
 from stand_in import PATIENCE_S, Rewriter, eventually
 
+from proxy.access.impersonation import ProxyUsers
 from proxy.calls import WATCHED_REPLY_BYTES_MAX
-from proxy.proxy_users import ProxyUsers
 from proxy.queries import Query, QueryFailed, QueryResult
 from proxy.rulings import End, Premises, Ruling
 from proxy.sessions import Opened

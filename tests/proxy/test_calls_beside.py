@@ -17,12 +17,12 @@ from relay_dialogue import (
     status_is,
 )
 
+from proxy.access.handle_access import Guard
+from proxy.access.handle_owners import OwnHandles
 from proxy.commands import Command, StatementEnded, StatementPassed
 from proxy.exchange import Exchange, Memory, Steps, Terms
 from proxy.executions import Execution, Executions
 from proxy.fallback import refusal
-from proxy.guard import Guard
-from proxy.handles import OwnHandles
 from proxy.rulings import End, Ending, Premises, Ruling
 from proxy.successors import OwnSuccessors
 from proxy.wire.hs2.calls import OperationState, encode_failure, encode_still_running

@@ -1,9 +1,9 @@
 """Messages as a client and a backend write them, and a dialogue with a relay that has no sockets."""
 
+from proxy.access.handle_access import Guard
+from proxy.access.handle_owners import Handles, OwnHandles
 from proxy.commands import Command, SendBackend, SendClient
 from proxy.executions import Executions
-from proxy.guard import Guard
-from proxy.handles import Handles, OwnHandles
 from proxy.openings import Sides
 from proxy.operation import Call
 from proxy.relay import Relay

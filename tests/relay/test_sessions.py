@@ -5,8 +5,8 @@ import asyncio
 from relay_dialogue import SESSION, close_session, execute, executed, get_status, status_is
 from stand_in import Rewriter, Stage, eventually, stage
 
+from proxy.access.handle_owners import Digests, HandleKind, Handles, Holding, OwnHandles
 from proxy.ground import Ground
-from proxy.handles import Digests, HandleKind, Handles, Holding, OwnHandles
 from proxy.rulings import End
 from proxy.sessions import SETTLING_S
 from proxy.wire.hs2.calls import OperationState

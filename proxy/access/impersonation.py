@@ -1,8 +1,8 @@
-"""Who may act for whom: `hive.server2.proxy.user` of an OpenSession, and `doAs` over HTTP.
+"""OpenSession calls: which of them go on to the backend, in whose name, and who may act for whom.
 
 Spark Thrift Server with authentication NONE lets anybody act for anybody, and with another one asks Hadoop's
 own rules. What a proxy lets through has to be said to it: nobody may act for others until the configuration
-names him.
+names him. That holds for `hive.server2.proxy.user` of an OpenSession, and for `doAs` over HTTP.
 """
 
 from __future__ import annotations
@@ -10,6 +10,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
+
+from proxy.wire.hs2.open_session import proxy_user_of, user_of, with_user
+from proxy.wire.thrift.messages import Message
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """No session is opened, and the client is told why."""
+
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What one connection's calls are held to."""
+
+    proxy_users: ProxyUsers
+    # Whether the backend asks nobody for a login, and believes the name in the call.
+    names_user: bool = False
+
+    def decide(self, message: Message, login: str | None) -> Message | Refusal:
+        """The call as it goes on. Raises RemoteProtocolError where the server could read it otherwise."""
+        wanted = proxy_user_of(message)
+        if wanted is not None:
+            sentence = self.proxy_users.refusal(user_of(message) if login is None else login, wanted)
+            if sentence is not None:
+                return Refusal(sentence)
+        # Who has logged in is who it is, as on a server that asks: the name in the call is not asked for there.
+        return with_user(message, login) if self.names_user and login is not None else message
+
 
 EVERYBODY: Final = "*"
 # Of a name in an answer or a log line. A client may ask for any.

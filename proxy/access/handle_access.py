@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from proxy.handles import HandleKind, Handles, Holding, Owner
+from proxy.access.handle_owners import HandleKind, Handles, Holding, Owner
 from proxy.wire.hs2.calls import OPEN_SESSION
 from proxy.wire.hs2.handles import HandleId, identifier_in, named_by
 from proxy.wire.thrift.messages import Message

@@ -1,0 +1,1 @@
+"""Who may use which handle, and act for whom."""
