@@ -18,9 +18,9 @@ from proxy.iceberg_layout import FileCounts, file_counts
 from proxy.key_questions import KeyAnswers, KeyQuestions, Memory
 from proxy.known import Believed, Known
 from proxy.late import UNANSWERED_S
+from proxy.operations.query import Query, QueryResult, Rows
 from proxy.packings import packings, worth_asking
 from proxy.partition_lists import PartitionLists
-from proxy.queries import Query, QueryResult, Rows
 from proxy.server_settings import settings_query, uncertainty
 from proxy.shared import Shared
 from proxy.snapshots import Scanned

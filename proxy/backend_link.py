@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 from proxy.config.address import Address
 from proxy.config.endpoints import Transport
 from proxy.dial import Dialer, UnreachableError
-from proxy.operation import Call, Reply
+from proxy.operations.internal_call import Call, Reply
 from proxy.wire.framing import Framing
 from proxy.wire.reply_stream import Forward, Handling, Lost, PendingCall, ReplyEnd
 from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with

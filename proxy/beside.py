@@ -19,9 +19,8 @@ from proxy.backends.pool import Lease
 from proxy.dial import Dialer
 from proxy.drive import answer_query, drive
 from proxy.http.link import Link, link_to
-from proxy.operation import Call, Reply
-from proxy.own_operation import OwnOperation
-from proxy.queries import Query, QueryResult
+from proxy.operations.internal_call import Call, OwnOperation, Reply
+from proxy.operations.query import Query, QueryResult
 from proxy.wire.hs2.calls import SessionHandle
 
 # What runs keeps its own result, since nobody waits for it.

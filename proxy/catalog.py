@@ -14,7 +14,7 @@ from threading import Lock
 
 from proxy import iceberg_tables
 from proxy.config.rewriting import CatalogSection
-from proxy.queries import Query, QueryResult, Rows
+from proxy.operations.query import Query, QueryResult, Rows
 from proxy.writes import Fence, WriteLog
 from proxy.writing import Tables
 from rewriter import Column, TableFacts, TableKind, TableName, ViewText

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.queries import Value
+from proxy.operations.query import Value
 
 # What xxhash64 refuses (maps, variants), and floating-point numbers inside of something, which it would compare to
 # the last digit. Names of struct fields count too: one that is called `map` is left out without need.

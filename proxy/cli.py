@@ -30,9 +30,9 @@ from proxy.explain_statement import ExplainingSession
 from proxy.explain_text import text
 from proxy.net.fd_limit import make_room
 from proxy.net.timeouts import Keepalive, Limits
+from proxy.operations.session_port import Opened
 from proxy.server import Proxy, ServerSettings
 from proxy.session import Session
-from proxy.sessions import Opened
 from proxy.shared import Shared
 from proxy.store import open_store
 from proxy.workers.hosting import Placement, host, worker_count

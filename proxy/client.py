@@ -15,8 +15,8 @@ from proxy.config.endpoints import UPSTREAM, Upstream
 from proxy.dial import Dialer
 from proxy.drive import answer_in_slot, answer_query, drive
 from proxy.http.link import link_to
-from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
-from proxy.queries import Query, QueryResult
+from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
+from proxy.operations.query import Query, QueryResult
 from proxy.wire.hs2.calls import (
     CLOSE_SESSION,
     OPEN_SESSION,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from proxy.rulings import Ending, Ruling
+from proxy.operations.events import Event
 from proxy.wire.hs2.calls import SessionHandle
 
 
@@ -47,25 +46,6 @@ class ResumeClient:
 
 
 @dataclass(frozen=True)
-class SessionOpened:
-    """The backend has opened a session for this client."""
-
-    session: SessionHandle = field(repr=False)
-    protocol_version: int
-    # What the client set for it, or None where that was too long to be read. It may hold passwords.
-    configuration: Mapping[str, str] | None = field(default_factory=dict, repr=False)
-    # The name in the call, which a server that asks for no login believes.
-    user: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True)
-class SessionClosed:
-    """The client asked for the session's end."""
-
-    session: SessionHandle = field(repr=False)
-
-
-@dataclass(frozen=True)
 class SessionRefused:
     """The client was not let open a session, and has been told why."""
 
@@ -84,26 +64,10 @@ class StatementHeld:
 
 
 @dataclass(frozen=True)
-class StatementPassed:
-    """A statement has gone on that nobody is asked about. It may write, or change its session, all the same."""
-
-    session: SessionHandle = field(repr=False)
-    statement: str = field(repr=False)
-
-
-@dataclass(frozen=True)
 class BackendReply:
     """The reply to a call of our own, or None if it was longer than the call allows."""
 
     raw: bytes | None = field(repr=False)
-
-
-@dataclass(frozen=True)
-class StatementEnded:
-    """A statement that was ruled on has ended: tell whoever ruled."""
-
-    ruling: Ruling
-    ending: Ending
 
 
 @dataclass(frozen=True)
@@ -131,9 +95,6 @@ class Close:
 
     reason: str
 
-
-# What connections tell of sessions and statements, whatever transport they have.
-Event: TypeAlias = SessionOpened | SessionClosed | StatementPassed | StatementEnded
 
 Command: TypeAlias = (
     SendClient

@@ -28,30 +28,28 @@ from proxy.commands import (
     ResumeClient,
     SendBackend,
     SendClient,
-    SessionClosed,
-    SessionOpened,
     SessionRefused,
-    StatementEnded,
     StatementHeld,
-    StatementPassed,
     TurnedTransparent,
 )
 from proxy.config.endpoints import Listener
 from proxy.deciding import tell
 from proxy.desk import Desk
 from proxy.dial import Dialer, UnreachableError
-from proxy.executions import Executions
 from proxy.farewell import Farewell
 from proxy.moving import arrive
 from proxy.net.log_once import Notices
 from proxy.net.sockets import Side, linger, peer_host, peer_name, prepare
 from proxy.net.timeouts import Patience, Seen
 from proxy.openings import Sides, refused
-from proxy.operation import Call, Reply
+from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.operations.events import SessionClosed, SessionOpened, StatementEnded, StatementPassed
+from proxy.operations.internal_call import Call, Reply
+from proxy.operations.session_port import Opened
+from proxy.operations.tracked_statements import Executions
 from proxy.phases import Phase
 from proxy.relay import Relay
-from proxy.rulings import End, Ending, Ruling
-from proxy.sessions import Opened, Sessions
+from proxy.sessions import Sessions
 from proxy.settings import ServerSettings
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.hs2.handles import identifier_in

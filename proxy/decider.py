@@ -13,12 +13,12 @@ from typing import Final
 from proxy.asking import Asking, Listed, Queries
 from proxy.config.rewriting import RewriteSection
 from proxy.decision import Decision, Terms
-from proxy.executions import RERUN_CALL_BYTES_MAX
 from proxy.gate import Opinion, Subject
 from proxy.iceberg_layout import FileCounts
 from proxy.key_questions import KeyAnswers
 from proxy.listings import SessionListings
 from proxy.narrowable import facts_of, has_own_filters_alone, narrowable, spares_too_little
+from proxy.operations.tracked_statements import RERUN_CALL_BYTES_MAX
 from proxy.read_set import ReadSet
 from proxy.shared import Shared
 from proxy.timings import Timings

@@ -10,9 +10,10 @@ from contextlib import suppress
 from typing import Final
 
 from proxy.drive import drive
-from proxy.queries import Query, QueryResult
-from proxy.rulings import End, Ending, Ruling
-from proxy.sessions import OpenSession, SessionPort
+from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.operations.query import Query, QueryResult
+from proxy.operations.session_port import SessionPort
+from proxy.sessions import OpenSession
 from rewriter.sql.classify import first_word
 
 log = logging.getLogger(__name__)

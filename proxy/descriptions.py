@@ -24,7 +24,7 @@ from proxy.file_lists import FileLists
 from proxy.iceberg_tables import as_named, at_version
 from proxy.known import Known
 from proxy.late import is_late
-from proxy.queries import Query, QueryResult
+from proxy.operations.query import Query, QueryResult
 from rewriter import TableFacts, TableKind, TableName
 
 T = TypeVar("T")

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from proxy.operation import Call, Reply, run_query
-from proxy.queries import FailureKind, Query, QueryFailed, QueryResult
+from proxy.operations.internal_call import Call, Reply
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
+from proxy.operations.run_query import run_query
 from proxy.wire.hs2.calls import SessionHandle
 
 # Decoding this much takes about a millisecond, the longest that the event loop should stand still.

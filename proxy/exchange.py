@@ -12,15 +12,15 @@ from typing import Final, TypeAlias
 
 from proxy.access.handle_access import CATALOG_CALLS, Guard
 from proxy.calls import ASKING_CALLS, WATCHED_REPLY_BYTES_MAX, tells_of_answer
-from proxy.commands import Event
-from proxy.executions import Execution, Executions
-from proxy.fallback import Answer as Judged
-from proxy.fallback import Fallback, FallbackPolicy, close_orphan, refusal
-from proxy.fallback import Reply as JudgedReply
-from proxy.held import passing
-from proxy.observer import Observer, Watched
-from proxy.operation import Call, Reply
-from proxy.reruns import Rerun, rerun
+from proxy.operations.events import Event
+from proxy.operations.fallback import Rerun, rerun
+from proxy.operations.fallback_policy import Answer as Judged
+from proxy.operations.fallback_policy import Fallback, FallbackPolicy, close_orphan, refusal
+from proxy.operations.fallback_policy import Reply as JudgedReply
+from proxy.operations.held_statement import passing
+from proxy.operations.internal_call import Call, Reply
+from proxy.operations.reply_tracker import Observer, Watched
+from proxy.operations.tracked_statements import Execution, Executions
 from proxy.wire.framing import Framing
 from proxy.wire.hs2.calls import EXECUTE_STATEMENT, OPEN_SESSION
 from proxy.wire.hs2.replies import expect_reply
@@ -177,7 +177,7 @@ class Exchange:
         return None
 
     def _run_again(self, found: Fallback) -> Steps:
-        """A rewritten statement has failed or was overtaken: see `proxy.reruns`."""
+        """A rewritten statement has failed or was overtaken: see `proxy.operations.fallback`."""
         execution, call = found.execution, found.call
         own_call = execution.rerun(self._clock(), found.failure)
         if call is None:

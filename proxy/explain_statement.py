@@ -9,8 +9,8 @@ from typing import Protocol
 from proxy.decision import Decision
 from proxy.explain import view
 from proxy.explain_text import text
-from proxy.queries import Query, QueryResult
-from proxy.rulings import Ruling, WriteUnderWay
+from proxy.operations.dispatch import Ruling, WriteUnderWay
+from proxy.operations.query import Query, QueryResult
 from rewriter.domains.literals import literal
 from rewriter.sql.classify import COMMENT_OR_SPACE
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from proxy.config.rewriting import FilesSection
-from proxy.queries import Query, QueryResult, Rows, Value
+from proxy.operations.query import Query, QueryResult, Rows, Value
 from rewriter import TableFacts, TableKind, TableName
 from rewriter.domains.literals import literal
 

@@ -24,7 +24,7 @@ from proxy.file_index import (
 from proxy.kept import Kept
 from proxy.known import Known, owner_of
 from proxy.late import believed_s
-from proxy.queries import Query, QueryResult, Rows
+from proxy.operations.query import Query, QueryResult, Rows
 from rewriter import TableFacts
 from rewriter.files.file_index import FileIndex
 

@@ -19,8 +19,8 @@ from math import inf
 from typing import NamedTuple
 
 from proxy.listings import SessionListings
+from proxy.operations.dispatch import End, Ending
 from proxy.reckoning import Choice, NarrowedRun, Reckoning, Record, Verdict
-from proxy.rulings import End, Ending
 
 # Shapes that are remembered, of all sessions: dashboards have some thousands. A record takes about 1 KB.
 RECORDS_MAX = 10_000

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from proxy.access.handle_owners import Handles, OwnHandles
-from proxy.successors import OwnSuccessors, Successors
+from proxy.operations.operation_aliases import OwnSuccessors, Successors
 
 
 def _nobody() -> int:

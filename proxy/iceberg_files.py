@@ -15,7 +15,7 @@ from proxy.config.rewriting import FilesSection
 from proxy.kept import Kept
 from proxy.known import Known, owner_of
 from proxy.late import believed_s
-from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
 from rewriter import Plan, TableFacts, TableName
 from rewriter.domains.literals import is_key_type, literal
 from rewriter.files.file_index import FileIndex

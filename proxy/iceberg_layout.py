@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from proxy.config.rewriting import FilesSection
-from proxy.queries import Query, QueryResult, Rows, Value
+from proxy.operations.query import Query, QueryResult, Rows, Value
 from rewriter import TableName
 
 _Asking: TypeAlias = Generator[Query, QueryResult, "FileCounts | None"]

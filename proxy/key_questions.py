@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 from proxy.known import Known
-from proxy.queries import FailureKind, Query, QueryFailed, QueryResult
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
 from proxy.shared import Shared
 from proxy.timings import Timings
 from proxy.writes import Fence

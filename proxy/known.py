@@ -16,8 +16,8 @@ from proxy.config.rewriting import CatalogSection
 from proxy.file_index import Overview
 from proxy.in_vain import InVain
 from proxy.late import UNANSWERED_S, LateNames, is_late
+from proxy.operations.query import Query, QueryResult, Rows
 from proxy.packings import KnownPackings
-from proxy.queries import Query, QueryResult, Rows
 from proxy.writes import WriteLog, Writes
 from proxy.writing import Tables
 from rewriter import SkipReason

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Final
 
-from proxy.queries import FailureKind, QueryFailed, QueryResult
+from proxy.operations.query import FailureKind, QueryFailed, QueryResult
 from rewriter import TableName
 
 # Until it is asked again what there was no answer to in time: which snapshot a name reads, what is set, which

@@ -26,9 +26,9 @@ from prometheus_client.registry import Collector
 
 from proxy.backends.backend import BackendView
 from proxy.metastore import Metastore
+from proxy.operations.dispatch import End
+from proxy.operations.query import QueryFailed, QueryResult
 from proxy.quarantine import Quarantine
-from proxy.queries import QueryFailed, QueryResult
-from proxy.rulings import End
 from proxy.ward import Kind
 from rewriter import Rewrite, SkipReason
 

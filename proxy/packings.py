@@ -13,7 +13,7 @@ from threading import Lock
 from typing import TypeAlias, TypeVar
 
 from proxy import late
-from proxy.queries import Query, QueryResult, Rows
+from proxy.operations.query import Query, QueryResult, Rows
 from rewriter import TableName
 from rewriter.files.file_index import FileIndex
 from rewriter.files.splits import IcebergPacking, Packing

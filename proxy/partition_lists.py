@@ -9,7 +9,7 @@ from proxy.catalog import Described, partitions_query, read_partitions
 from proxy.config.rewriting import CatalogSection
 from proxy.known import Known, owner_of
 from proxy.late import believed_s
-from proxy.queries import Query, QueryResult
+from proxy.operations.query import Query, QueryResult
 from proxy.store import ListKey, PartitionStore
 from rewriter import TableKind
 from rewriter.domains.gap_costs import PartitionCosts

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Final
 
 from proxy.metastore import FILTER_REFUSED, Metastore
-from proxy.rulings import End, Ending
+from proxy.operations.dispatch import End, Ending
 from proxy.ward import Cause, Kind, PutAside, Ward
 from rewriter import Rule, TableName
 

@@ -25,17 +25,16 @@ from proxy.commands import (
     StatementHeld,
     TurnedTransparent,
 )
-from proxy.executions import Execution, Executions
-from proxy.fallback import Fallback
-from proxy.held import Held, hold, passing
 from proxy.intake import Intake
 from proxy.negotiation import Turn
 from proxy.openings import Sides
-from proxy.operation import Call, Reply
-from proxy.own_operation import OwnOperation
+from proxy.operations.dispatch import Ruling
+from proxy.operations.fallback import Rerun, rerun
+from proxy.operations.fallback_policy import Fallback
+from proxy.operations.held_statement import Held, hold, passing
+from proxy.operations.internal_call import Call, OwnOperation, Reply
+from proxy.operations.tracked_statements import Execution, Executions
 from proxy.phases import FOLLOWING, Phase
-from proxy.reruns import Rerun, rerun
-from proxy.rulings import Ruling
 from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.hs2.open_session import encode_open_session_refusal
 from proxy.wire.hs2.replies import expect_reply

@@ -19,12 +19,13 @@ from proxy.connection import Common, Connection
 from proxy.deciding import tell
 from proxy.desk import Desk
 from proxy.dial import Dialer
-from proxy.executions import Executions
 from proxy.ground import Ground
 from proxy.http.side import HttpSide
 from proxy.net.tls import Certificates
 from proxy.net.tls_listener import Accepted, TlsServer
-from proxy.sessions import Opened, SessionPort, Sessions
+from proxy.operations.session_port import Opened, SessionPort
+from proxy.operations.tracked_statements import Executions
+from proxy.sessions import Sessions
 from proxy.settings import ServerSettings
 
 __all__ = ["Proxy", "ServerSettings", "SessionPort"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from proxy.config.rewriting import CatalogSection
-from proxy.queries import Query, QueryResult, Rows
+from proxy.operations.query import Query, QueryResult, Rows
 from rewriter import SkipReason
 
 # Source: Spark's StaticSQLConf. Whatever one client sets or uses then counts for all.

@@ -20,10 +20,10 @@ from proxy.decision import Decision, Terms
 from proxy.differences import watch
 from proxy.knobs import Knobs, Turned, of_session, turned
 from proxy.metastore import FILTER_REFUSED
+from proxy.operations.dispatch import End, Ending, Premises, Ruling, WriteUnderWay
+from proxy.operations.session_port import Opened
 from proxy.quarantine import Suspects, learn
-from proxy.rulings import End, Ending, Premises, Ruling, WriteUnderWay
 from proxy.session_state import SessionState
-from proxy.sessions import Opened
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict
 from proxy.shared import Shared
 from proxy.snapshots import SNAPSHOT_GONE

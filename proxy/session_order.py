@@ -1,8 +1,8 @@
 """Keeps changes of a session behind its rewritten statements that write.
 
 Spark analyses a statement in the background in a thread of its own, so that a later statement of the session may
-overtake it. An overtaken statement that only reads is run as it came (`proxy.fallback`). One that writes cannot be
-run twice: what may change its session waits until the server says that it has ended.
+overtake it. An overtaken statement that only reads is run as it came (`proxy.operations.fallback_policy`). One
+that writes cannot be run twice: what may change its session waits until the server says that it has ended.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from proxy.drive import Ask
-from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
-from proxy.reruns import WAITING
-from proxy.rulings import Ruling, WriteUnderWay
-from proxy.sessions import SessionPort
+from proxy.operations.dispatch import Ruling, WriteUnderWay
+from proxy.operations.fallback import WAITING
+from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
+from proxy.operations.session_port import SessionPort
 from proxy.wire.hs2.calls import GET_OPERATION_STATUS, OperationHandle, encode_operation_call
 from proxy.wire.hs2.replies import decode_state_reply, expect_reply, open_reply
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError

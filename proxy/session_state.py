@@ -10,7 +10,7 @@ from hashlib import sha256
 from math import inf
 from typing import Final
 
-from proxy.rulings import End, Ending
+from proxy.operations.dispatch import End, Ending
 from proxy.writes import CLOSING_S
 from proxy.writing import begins_unclearly
 from rewriter.sql.classify import first_word

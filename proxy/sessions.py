@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from proxy.access.handle_owners import Handles
-from proxy.queries import Query, QueryResult
-from proxy.rulings import Ruling, WriteUnderWay
+from proxy.operations.session_port import Opened, SessionPort
 from proxy.wire.hs2.calls import PROTOCOL_V6, SessionHandle
 from proxy.wire.hs2.handles import identifier_in
 
@@ -23,40 +22,6 @@ STRANGERS_MAX: Final = 1_000
 # How long the first statement of a session that another process has opened waits here. What was decided about
 # there, before that process could know, is at the backend by then.
 SETTLING_S: Final = 0.1
-
-
-@dataclass(frozen=True)
-class Opened:
-    """How a client opened its session."""
-
-    # What it set for it. It may hold passwords.
-    configuration: Mapping[str, str] = field(default_factory=dict, repr=False)
-    # A digest of whom it logged in as: equal for equal credentials, for as long as the process lives.
-    owner: str = field(default="", repr=False)
-
-
-class SessionPort(Protocol):
-    """What decides about the statements of one session."""
-
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
-        """Yield queries for the session, be sent their results, return what to send on."""
-        ...
-
-    def is_quick(self, sql: str) -> bool:
-        """Whether to rule on a statement takes no more than a look at it. Called from the event loop."""
-        ...
-
-    def untouched(self, sql: str) -> Ruling:
-        """The statement goes on as it came, and nothing is asked."""
-        ...
-
-    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
-        """Rewritten statements that have to end before this one, which may change the session, is released."""
-        ...
-
-    def closed(self) -> None:
-        """The session has ended. Called from the event loop: to be quick."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from proxy.config.rewriting import CatalogSection
 from proxy.in_vain import InVain
-from proxy.queries import Query, QueryResult, Rows
+from proxy.operations.query import Query, QueryResult, Rows
 from rewriter import TableName, Unpinned
 
 T = TypeVar("T")

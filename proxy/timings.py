@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from proxy.queries import Query, QueryResult
+from proxy.operations.query import Query, QueryResult
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from itertools import takewhile
 from threading import Lock
 from typing import Final, Protocol
 
-from proxy.rulings import End, Ending, nobody
+from proxy.operations.dispatch import End, Ending, nobody
 from proxy.writing import AnyTable, Tables, Targets, tables_written
 from rewriter import TableName
 

@@ -114,6 +114,7 @@ ORDER = {
         "config",
         "net",
         "access",
+        "operations",
     ),
 }
 # Of these not all modules have a package yet. Those that have none import whatever they need.

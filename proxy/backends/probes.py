@@ -17,7 +17,7 @@ from proxy.config.address import Address
 from proxy.config.endpoints import UPSTREAM, Upstream
 from proxy.dial import Dialer, UnreachableError
 from proxy.http.link import HttpLink, link_to
-from proxy.queries import Query, QueryFailed, QueryResult
+from proxy.operations.query import Query, QueryFailed, QueryResult
 from proxy.wire.sasl import plain_response
 
 # One row of one column.

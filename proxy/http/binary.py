@@ -22,7 +22,7 @@ from proxy.http.headers import THRIFT_HEADERS, basic_authorization
 from proxy.http.incoming import Incoming, Upstream, ask
 from proxy.http.upstream import HttpClient, HttpReach, HttpUpstream
 from proxy.net.timeouts import Keepalive
-from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
+from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.settings import ServerSettings
 from proxy.wire.framing import Framing
 from proxy.wire.hs2.calls import (

@@ -16,18 +16,17 @@ from proxy.access.handle_access import Guard
 from proxy.access.impersonation import Admission, Refusal
 from proxy.backend_link import BackendError
 from proxy.backends.backend import Backend
-from proxy.commands import Event, SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.config.endpoints import Transport
 from proxy.connection import Common
 from proxy.deciding import tell
 from proxy.exchange import Exchange, Memory, Steps, Terms
-from proxy.held import hold
 from proxy.http.incoming import Client, Incoming, Sender, UnsentError, Upstream, ask
 from proxy.http.routes import Route, Routes
-from proxy.operation import Call, Reply
-from proxy.own_operation import OwnOperation
-from proxy.rulings import Ruling
-from proxy.sessions import Opened
+from proxy.operations.dispatch import Ruling
+from proxy.operations.events import Event, SessionClosed, SessionOpened, StatementEnded, StatementPassed
+from proxy.operations.held_statement import hold
+from proxy.operations.internal_call import Call, OwnOperation, Reply
+from proxy.operations.session_port import Opened
 from proxy.wire.hs2.calls import OPEN_SESSION, SessionHandle
 from proxy.wire.hs2.open_session import encode_open_session_refusal
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError

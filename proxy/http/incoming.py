@@ -8,7 +8,7 @@ from typing import Protocol
 from proxy.backend_link import BackendError
 from proxy.backends.backend import Backend
 from proxy.http.headers import Headers
-from proxy.operation import Call, Reply
+from proxy.operations.internal_call import Call, Reply
 from proxy.wire.hs2.calls import SessionHandle
 
 

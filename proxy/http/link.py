@@ -14,7 +14,7 @@ from proxy.dial import Dialer
 from proxy.http.headers import THRIFT_HEADERS, basic_authorization
 from proxy.http.incoming import ask
 from proxy.http.upstream import HttpConnections, HttpIncoming
-from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call, Reply
+from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call, Reply
 from proxy.wire.hs2.calls import encode_unknown_call
 
 

@@ -9,7 +9,7 @@ from proxy.backend_link import BackendError
 from proxy.backends.backend import Backend
 from proxy.http.headers import Caller, Headers
 from proxy.http.links import Link, Links
-from proxy.operation import Call, Reply
+from proxy.operations.internal_call import Call, Reply
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.sasl import plain_user
 

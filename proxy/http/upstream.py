@@ -22,7 +22,7 @@ from proxy.http.cookies import cookies_for, mark_of, marked, marks_in
 from proxy.http.headers import Caller, Headers, passing
 from proxy.http.incoming import UnsentError
 from proxy.net.tls import why_no_handshake
-from proxy.operation import Call, Reply
+from proxy.operations.internal_call import Call, Reply
 from proxy.wire.hs2.calls import SessionHandle
 
 # A cookie and a Kerberos ticket stand in one header each. Jetty's own limit is 8 KB, or 6 KB as Spark sets it.

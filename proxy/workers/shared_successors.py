@@ -1,4 +1,4 @@
-"""Operations that stand for others, for all workers: see proxy.successors.
+"""Operations that stand for others, for all workers: see proxy.operations.operation_aliases.
 
 An operation has to be told to the server, so a digest will not do. It is kept under a mask that only who names the
 one that it stands for can take off.
@@ -13,7 +13,7 @@ from typing import Final
 import lmdb
 
 from proxy.access.handle_owners import DIGEST_BYTES, Digests
-from proxy.successors import SUCCESSORS_MAX
+from proxy.operations.operation_aliases import SUCCESSORS_MAX
 from proxy.wire.hs2.calls import OperationId, SessionHandle
 from proxy.workers.ledger import Ledger
 

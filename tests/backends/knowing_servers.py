@@ -17,8 +17,8 @@ from proxy.config.address import Address
 from proxy.config.backend_list import Member
 from proxy.config.endpoints import Listener, Transport, Upstream
 from proxy.exchange import message_of
+from proxy.operations.session_port import Opened
 from proxy.server import Proxy, ServerSettings
-from proxy.sessions import Opened
 from proxy.wire.hs2.calls import OperationHandle, SessionHandle
 from proxy.wire.hs2.handles import HandleId, identifier_in, named_by
 from proxy.wire.hs2.replies import decode_session_reply, expect_reply, open_reply

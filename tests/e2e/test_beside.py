@@ -16,7 +16,7 @@ from proxy.beside import Beside, BesideSettings
 from proxy.client import BackendClient
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
-from proxy.queries import Query, QueryFailed, QueryResult, Rows
+from proxy.operations.query import Query, QueryFailed, QueryResult, Rows
 from proxy.wire.hs2.calls import SessionHandle
 
 CREDENTIALS = b"\0demo\0demo"

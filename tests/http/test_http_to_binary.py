@@ -27,8 +27,8 @@ from stand_in import PATIENCE_S, Peer, Rewriter, eventually
 from proxy.access.impersonation import ProxyUsers
 from proxy.config.endpoints import Transport
 from proxy.http import links
-from proxy.queries import Query, QueryFailed
-from proxy.rulings import End
+from proxy.operations.dispatch import End
+from proxy.operations.query import Query, QueryFailed
 from proxy.wire.hs2.calls import OperationState
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
 from proxy.wire.thrift.frames import HEADER

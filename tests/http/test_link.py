@@ -12,7 +12,7 @@ from stand_in import HOST, eventually
 from proxy.backend_link import BackendError
 from proxy.client import BackendClient
 from proxy.config.endpoints import Transport, Upstream
-from proxy.queries import FailureKind, Query, QueryFailed, QueryResult
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
 from proxy.wire.thrift.reader import read_header
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from proxy.gate import CostGate, Fact, Run, Subject, Way
 from proxy.listings import SessionListings
-from proxy.rulings import End, Ending
+from proxy.operations.dispatch import End, Ending
 
 SUBJECT = Subject("someone in somewhere", "5ba7")
 

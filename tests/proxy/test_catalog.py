@@ -6,7 +6,7 @@ import pytest
 
 from proxy.catalog import Described, FactsCache, read_description, read_partitions, read_view_text
 from proxy.config.rewriting import CatalogSection
-from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows
+from proxy.operations.query import Column, FailureKind, QueryFailed, QueryResult, Rows
 from proxy.writes import Writes
 from proxy.writing import tables_written
 from rewriter import Column as TableColumn

@@ -10,7 +10,7 @@ from proxy.asking import Queries, T
 from proxy.config.rewriting import CatalogSection, FilesSection
 from proxy.file_lists import FileLists
 from proxy.known import Knowledge, Known
-from proxy.queries import FailureKind, QueryResult
+from proxy.operations.query import FailureKind, QueryResult
 from rewriter import Column, TableFacts, TableKind, TableName
 
 TABLES = (

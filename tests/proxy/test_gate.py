@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from proxy import gate as gate_module
 from proxy.gate import CostGate, Fact, Run, Subject, Way
 from proxy.listings import SessionListings
+from proxy.operations.dispatch import End, Ending
 from proxy.reckoning import Verdict
-from proxy.rulings import End, Ending
 
 SMALL, LARGE = Fact("sales", partitions=200), Fact("Sales", partitions=10_000)
 # Its files are listed in 3.2 s.

@@ -12,7 +12,7 @@ from proxy.config.rewriting import CatalogSection, FilesSection
 from proxy.iceberg_files import IcebergFiles
 from proxy.known import Knowledge, Known
 from proxy.late import UNANSWERED_S
-from proxy.queries import FailureKind
+from proxy.operations.query import FailureKind
 
 FACTS = read_description(described("ice.db.f", ("k", "int"), ("u", "string")))
 OF_U = OF_K.replace("`k`", "`u`")

@@ -10,8 +10,8 @@ from test_session_policies import Stage
 from proxy.config.rewriting import RewriteSection
 from proxy.explain import IcebergView, view
 from proxy.explain_text import text
-from proxy.queries import FailureKind, QueryResult
-from proxy.rulings import End, Ending
+from proxy.operations.dispatch import End, Ending
+from proxy.operations.query import FailureKind, QueryResult
 from proxy.snapshots import SNAPSHOT_GONE
 from rewriter import Unpinned
 

@@ -9,8 +9,8 @@ from proxy.config.config import Config
 from proxy.config.rewriting import FilesSection, RewriteSection
 from proxy.explain import view
 from proxy.explain_text import text
-from proxy.queries import FailureKind
-from proxy.rulings import End, Ending
+from proxy.operations.dispatch import End, Ending
+from proxy.operations.query import FailureKind
 from proxy.session import Session
 from proxy.shared import Shared
 from rewriter import Rule

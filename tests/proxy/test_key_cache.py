@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from proxy.key_cache import KeyCache
-from proxy.rulings import End, Ending
+from proxy.operations.dispatch import End, Ending
 from proxy.session_state import SessionState
 from proxy.writes import Fence, SessionWrites, Writes
 from rewriter import KeyQuery, KeyRanges, Keys, KeySet, TableName

@@ -30,8 +30,8 @@ from proxy.explain import view
 from proxy.file_lists import FileLists
 from proxy.known import Knowledge
 from proxy.late import NAMES_MAX, UNANSWERED_S, LateNames
+from proxy.operations.query import FailureKind
 from proxy.packings import packings
-from proxy.queries import FailureKind
 from proxy.session import Session
 from rewriter import TableName
 

@@ -16,9 +16,9 @@ from proxy.backends.pool import Backends
 from proxy.config.config import Config
 from proxy.metastore import Metastore
 from proxy.metrics import CONTENT_TYPE, Metrics
+from proxy.operations.dispatch import End
+from proxy.operations.query import FailureKind, QueryFailed, Rows
 from proxy.quarantine import Quarantine
-from proxy.queries import FailureKind, QueryFailed, Rows
-from proxy.rulings import End
 from proxy.shared import Shared
 from rewriter import (
     Column,

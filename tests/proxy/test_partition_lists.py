@@ -7,8 +7,8 @@ import pytest
 from proxy.catalog import Described
 from proxy.config.rewriting import CatalogSection
 from proxy.known import Knowledge, Known
+from proxy.operations.query import Column, Rows
 from proxy.partition_lists import PartitionLists, SharedLists
-from proxy.queries import Column, Rows
 from proxy.store import open_store
 from rewriter import Column as TableColumn
 from rewriter import TableFacts, TableName

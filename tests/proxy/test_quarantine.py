@@ -9,8 +9,8 @@ import pytest
 
 from proxy import ward
 from proxy.metastore import FILTER_REFUSED, PERIOD_MAX_S, Metastore
+from proxy.operations.dispatch import End, Ending
 from proxy.quarantine import Quarantine, Suspects, learn
-from proxy.rulings import End, Ending
 from proxy.ward import Cause, Kind
 from rewriter import Rule, TableName
 

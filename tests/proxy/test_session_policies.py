@@ -29,10 +29,10 @@ from proxy.explain import view
 from proxy.explain_text import text
 from proxy.late import UNANSWERED_S
 from proxy.metastore import FILTER_REFUSED
-from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
-from proxy.rulings import End, Ending, Ruling
+from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.operations.session_port import Opened
 from proxy.session import Session
-from proxy.sessions import Opened
 from proxy.shared import Shared
 from proxy.writes import CLOSING_S
 from rewriter import Catalog, Limits, Plan, Rule, SkipReason, Statement, TableName, plan

@@ -15,7 +15,7 @@ from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.decider import Decider
 from proxy.decision import Terms
 from proxy.knobs import Knobs
-from proxy.queries import Query, QueryResult
+from proxy.operations.query import Query, QueryResult
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict, compare
 from proxy.shared import Shared
 

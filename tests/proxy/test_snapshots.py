@@ -8,7 +8,7 @@ from test_session import failed, played
 
 from proxy.config.rewriting import CatalogSection
 from proxy.in_vain import InVain
-from proxy.queries import FailureKind, QueryResult
+from proxy.operations.query import FailureKind, QueryResult
 from proxy.snapshots import Scanned, Snapshots
 from rewriter import TableName, Unpinned
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from shared_state import DIGESTS, Beside, ledger
 
-from proxy.successors import OwnSuccessors, Successors
+from proxy.operations.operation_aliases import OwnSuccessors, Successors
 from proxy.wire.hs2.calls import OperationId, SessionHandle
 from proxy.workers.shared_successors import SharedSuccessors
 

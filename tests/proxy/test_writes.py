@@ -10,7 +10,7 @@ import lmdb
 import pytest
 from shared_state import DIGESTS, Beside, ledger
 
-from proxy.rulings import End, Ending
+from proxy.operations.dispatch import End, Ending
 from proxy.workers.ledger import Ledger, ledger_directory
 from proxy.workers.shared_writes import SharedWrites
 from proxy.writes import CLOSING_S, LOST_S, SessionWrites, WriteLog, Writes

@@ -3,9 +3,9 @@
 from proxy.access.handle_access import Guard
 from proxy.access.handle_owners import Handles, OwnHandles
 from proxy.commands import Command, SendBackend, SendClient
-from proxy.executions import Executions
 from proxy.openings import Sides
-from proxy.operation import Call
+from proxy.operations.internal_call import Call
+from proxy.operations.tracked_statements import Executions
 from proxy.relay import Relay
 from proxy.wire.hs2.calls import (
     OperationHandle,

@@ -12,7 +12,7 @@ from proxy.backend_link import BackendError, BackendLink
 from proxy.config.address import Address
 from proxy.config.endpoints import Transport, Upstream
 from proxy.dial import Dialer
-from proxy.operation import Call
+from proxy.operations.internal_call import Call
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_response
 from proxy.wire.thrift.writer import Writer
 

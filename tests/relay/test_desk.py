@@ -11,9 +11,10 @@ from test_sessions import Elsewhere, session_id
 
 from proxy import session_order
 from proxy.desk import Desk
-from proxy.operation import Call
-from proxy.rulings import Premises, WriteUnderWay
-from proxy.sessions import Opened, Sessions
+from proxy.operations.dispatch import Premises, WriteUnderWay
+from proxy.operations.internal_call import Call
+from proxy.operations.session_port import Opened
+from proxy.sessions import Sessions
 
 CHANGE, JOIN, SENT = "USE other", "SELECT 1 FROM a JOIN b ON a.k = b.k", "SELECT 2"
 CONNECTION = "connection 1"

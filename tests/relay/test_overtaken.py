@@ -21,9 +21,9 @@ from statement_play import FINISHED, OURS, RUNNING, THEIRS, Play, own_call, own_
 
 from proxy.calls import WATCHED_REPLY_BYTES_MAX
 from proxy.commands import Close
-from proxy.executions import Executions
-from proxy.rulings import End, Ending, Premises
-from proxy.successors import OwnSuccessors
+from proxy.operations.dispatch import End, Ending, Premises
+from proxy.operations.operation_aliases import OwnSuccessors
+from proxy.operations.tracked_statements import Executions
 from proxy.wire.hs2.calls import OperationState, encode_failure, encode_still_running
 from proxy.wire.hs2.replies import decode_status_only, open_reply
 from proxy.wire.thrift.frames import frame

@@ -6,8 +6,8 @@ from relay_dialogue import execute
 from stand_in import Rewriter, stage
 
 from proxy.deciding import QUICK_CHARS_MAX, rule_at_once
-from proxy.queries import Query, QueryResult
-from proxy.rulings import Ruling
+from proxy.operations.dispatch import Ruling
+from proxy.operations.query import Query, QueryResult
 from proxy.sessions import OpenSession
 
 JOIN = "SELECT f.id FROM f JOIN d ON f.ds = d.ds"

@@ -24,16 +24,14 @@ from proxy.commands import (
     PauseClient,
     ResumeClient,
     SendBackend,
-    SessionClosed,
-    SessionOpened,
     StatementHeld,
-    StatementPassed,
     TurnedTransparent,
 )
 from proxy.intake import WAITING_BYTES_MAX
-from proxy.operation import Call
+from proxy.operations.dispatch import Ruling
+from proxy.operations.events import SessionClosed, SessionOpened, StatementPassed
+from proxy.operations.internal_call import Call
 from proxy.phases import Phase
-from proxy.rulings import Ruling
 from proxy.wire.hs2.calls import OperationState
 from proxy.wire.reply_stream import PENDING_CALLS_MAX
 from proxy.wire.sasl import SaslStatus, encode_sasl

@@ -16,8 +16,8 @@ from relay_dialogue import (
 )
 
 from proxy.commands import StatementHeld
+from proxy.operations.dispatch import Ruling
 from proxy.phases import Phase
-from proxy.rulings import Ruling
 from proxy.wire.hs2.calls import OperationState
 
 RUNNING = OperationState.RUNNING

@@ -7,7 +7,7 @@ from stand_in import Rewriter, Stage, eventually, stage
 
 from proxy.access.handle_owners import Digests, HandleKind, Handles, Holding, OwnHandles
 from proxy.ground import Ground
-from proxy.rulings import End
+from proxy.operations.dispatch import End
 from proxy.sessions import SETTLING_S
 from proxy.wire.hs2.calls import OperationState
 from proxy.wire.hs2.handles import HandleId, identifier_in

@@ -38,7 +38,7 @@ from proxy.config.errors import ConfigError
 from proxy.dial import Dialer
 from proxy.net import tls_listener
 from proxy.net.tls import LOOK_S, Certificates
-from proxy.queries import Query
+from proxy.operations.query import Query
 from proxy.wire.sasl import SaslReader
 from proxy.wire.thrift.types import Kind, MessageType
 from proxy.wire.thrift.writer import Writer

@@ -23,7 +23,7 @@ from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess
 from demo.thrift_server import ThriftServer
 from proxy.catalog import read_description, read_view_text
-from proxy.queries import Column, Rows
+from proxy.operations.query import Column, Rows
 from rewriter import TableFacts, TableKind, TableName
 
 Explanation = dict[str, object]

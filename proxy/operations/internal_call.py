@@ -1,9 +1,10 @@
-"""The operation that a query of the proxy's own has on the backend: nobody but us would ever close it."""
+"""Calls of the proxy's own, and the operation that they open on the backend: nobody but us would ever close it."""
 
 from __future__ import annotations
 
-from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call, Reply
-from proxy.reruns import read_operation
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
 from proxy.wire.hs2.calls import (
     CANCEL_OPERATION,
     CLOSE_OPERATION,
@@ -11,6 +12,29 @@ from proxy.wire.hs2.calls import (
     OperationHandle,
     encode_operation_call,
 )
+from proxy.wire.hs2.replies import (
+    OperationReply,
+    decode_operation_reply,
+    expect_reply,
+    open_reply,
+)
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+
+# Replies that carry no rows: a status with an error's stack trace stays far below this.
+CONTROL_REPLY_BYTES_MAX: Final = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call to send. Its reply comes back as bytes, or as None if longer than `reply_bytes_max`."""
+
+    name: str
+    seqid: int
+    message: bytes = field(repr=False)
+    reply_bytes_max: int
+
+
+Reply: TypeAlias = bytes | None
 
 
 class OwnOperation:
@@ -52,3 +76,13 @@ class OwnOperation:
             Call(name, 1, encode_operation_call(name, 1, handle), CONTROL_REPLY_BYTES_MAX)
             for name in (CANCEL_OPERATION, CLOSE_OPERATION)
         )
+
+
+def read_operation(raw: Reply, seqid: int) -> OperationReply | None:
+    """The reply to an ExecuteStatement of ours, or None where it cannot be read."""
+    if raw is None:
+        return None
+    try:
+        return decode_operation_reply(open_reply(raw, expect_reply(raw, EXECUTE_STATEMENT, seqid)))
+    except (RemoteProtocolError, IncompleteError):
+        return None

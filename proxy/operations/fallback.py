@@ -1,7 +1,7 @@
 """Runs a statement again as the client wrote it, after what was sent in its place has failed or was overtaken.
 
-A generator of calls that is sent their replies, as in `proxy.operation`. The client waits for the reply to the
-call that showed the failure, and sees that one reply only.
+A generator of calls that is sent their replies, as in `proxy.operations.run_query`. The client waits for the
+reply to the call that showed the failure, and sees that one reply only.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final, TypeAlias
 
-from proxy.commands import StatementEnded
-from proxy.executions import Execution, Executions
-from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call, Reply
+from proxy.operations.events import StatementEnded
+from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call, Reply, read_operation
+from proxy.operations.tracked_statements import Execution, Executions
 from proxy.wire.hs2.calls import (
     CANCEL_OPERATION,
     CLOSE_OPERATION,
@@ -25,10 +25,8 @@ from proxy.wire.hs2.calls import (
     encode_operation_call,
 )
 from proxy.wire.hs2.replies import (
-    OperationReply,
     StateReply,
     Status,
-    decode_operation_reply,
     decode_state_reply,
     expect_reply,
     open_reply,
@@ -130,16 +128,6 @@ def _failure(failed: Message, told: Status | StateReply) -> bytes:
 
 def _call(name: str, operation: OperationHandle) -> Call:
     return Call(name, _SEQID, encode_operation_call(name, _SEQID, operation), CONTROL_REPLY_BYTES_MAX)
-
-
-def read_operation(raw: Reply, seqid: int) -> OperationReply | None:
-    """The reply to an ExecuteStatement of ours, or None where it cannot be read."""
-    if raw is None:
-        return None
-    try:
-        return decode_operation_reply(open_reply(raw, expect_reply(raw, EXECUTE_STATEMENT, seqid)))
-    except (RemoteProtocolError, IncompleteError):
-        return None
 
 
 def _read_state(raw: Reply) -> StateReply | None:

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.commands import StatementEnded
-from proxy.rulings import End, Ending, Ruling
-from proxy.successors import OwnSuccessors, Successors
+from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.operations.events import StatementEnded
+from proxy.operations.operation_aliases import OwnSuccessors, Successors
 from proxy.wire.hs2.calls import (
     OperationHandle,
     OperationId,
@@ -76,7 +76,7 @@ class Execution:
 
     @property
     def is_judged(self) -> bool:
-        """Whether replies about it are kept back until they have been judged: see `proxy.fallback`."""
+        """Whether replies about it are kept back until `proxy.operations.fallback_policy` has judged them."""
         return self.may_fail_yet or self.is_rerunning or self.is_unsettled or self.is_withheld
 
     @property

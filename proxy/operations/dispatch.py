@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from proxy.queries import Query, QueryResult
+from proxy.operations.query import Query, QueryResult
 from proxy.wire.hs2.calls import OperationHandle
 
 

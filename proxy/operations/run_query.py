@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypeVar
 
-from proxy.queries import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
+from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call, Reply
+from proxy.operations.query import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
 from proxy.wire.hs2.calls import (
     CLOSE_OPERATION,
     EXECUTE_STATEMENT,
@@ -37,8 +37,6 @@ from proxy.wire.hs2.result_set import UnreadableError, decode_fetch_reply, decod
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.reader import Reader
 
-# Replies that carry no rows: a status with an error's stack trace stays far below this.
-CONTROL_REPLY_BYTES_MAX: Final = 1024 * 1024
 # Rows asked for at once. Spark's own clients ask for 1,000 to 10,000.
 FETCH_ROWS: Final = 5_000
 
@@ -48,17 +46,6 @@ ERROR_CHARACTERS_MAX: Final = 2_000
 _WAITING: Final = frozenset({OperationState.INITIALIZED, OperationState.PENDING, OperationState.RUNNING})
 
 
-@dataclass(frozen=True)
-class Call:
-    """A call to send. Its reply comes back as bytes, or as None if longer than `reply_bytes_max`."""
-
-    name: str
-    seqid: int
-    message: bytes = field(repr=False)
-    reply_bytes_max: int
-
-
-Reply: TypeAlias = bytes | None
 Clock: TypeAlias = Callable[[], float]
 _Decoded = TypeVar("_Decoded")
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from proxy.access.handle_access import CATALOG_CALLS, Guard
 from proxy.access.handle_owners import HandleKind
-from proxy.commands import Event, SessionClosed, SessionOpened
-from proxy.executions import Execution, Executions
-from proxy.finished import FinishedStatuses, key_of
+from proxy.operations.events import Event, SessionClosed, SessionOpened
+from proxy.operations.status_cache import FinishedStatuses, key_of
+from proxy.operations.tracked_statements import Execution, Executions
 from proxy.wire.framing import FRAMED, Framing
 from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.hs2.calls import (

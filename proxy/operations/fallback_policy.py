@@ -2,7 +2,7 @@
 
 A rewritten statement falls back where it has failed, and where its premises no longer hold by the time its answer
 is there: then the statement is run as it came, and the client sees that answer alone. Binary connections
-(`proxy.calls`) and HTTP (`proxy.exchange`) share these rules; `proxy.reruns` makes the calls.
+(`proxy.calls`) and HTTP (`proxy.exchange`) share these rules; `proxy.operations.fallback` makes the calls.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from proxy.executions import Execution, Executions
-from proxy.operation import CONTROL_REPLY_BYTES_MAX, Call
+from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
+from proxy.operations.tracked_statements import Execution, Executions
 from proxy.wire.hs2.calls import (
     CLOSE_OPERATION,
     EXECUTE_STATEMENT,

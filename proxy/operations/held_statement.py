@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proxy.commands import StatementPassed
-from proxy.executions import RERUN_CALL_BYTES_MAX, Execution, Executions
-from proxy.rulings import Ruling
+from proxy.operations.dispatch import Ruling
+from proxy.operations.events import StatementPassed
+from proxy.operations.tracked_statements import RERUN_CALL_BYTES_MAX, Execution, Executions
 from proxy.wire.hs2.calls import (
     EXECUTE_STATEMENT,
     StatementCall,
