@@ -17,7 +17,21 @@ from proxy.access.handle_owners import Handles
 from proxy.backend_link import BackendError
 from proxy.backends.pool import Backends, Lease
 from proxy.beside import Beside
-from proxy.commands import (
+from proxy.config.endpoints import Listener
+from proxy.deciding import tell
+from proxy.desk import Desk
+from proxy.dial import Dialer, UnreachableError
+from proxy.farewell import Farewell
+from proxy.moving import arrive
+from proxy.net.log_once import Notices
+from proxy.net.sockets import Side, linger, peer_host, peer_name, prepare
+from proxy.net.timeouts import Patience, Seen
+from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.operations.events import SessionClosed, SessionOpened, StatementEnded, StatementPassed
+from proxy.operations.internal_call import Call, Reply
+from proxy.operations.session_port import Opened
+from proxy.operations.tracked_statements import Executions
+from proxy.relay.commands import (
     BackendReply,
     CallRefused,
     Close,
@@ -32,23 +46,9 @@ from proxy.commands import (
     StatementHeld,
     TurnedTransparent,
 )
-from proxy.config.endpoints import Listener
-from proxy.deciding import tell
-from proxy.desk import Desk
-from proxy.dial import Dialer, UnreachableError
-from proxy.farewell import Farewell
-from proxy.moving import arrive
-from proxy.net.log_once import Notices
-from proxy.net.sockets import Side, linger, peer_host, peer_name, prepare
-from proxy.net.timeouts import Patience, Seen
-from proxy.openings import Sides, refused
-from proxy.operations.dispatch import End, Ending, Ruling
-from proxy.operations.events import SessionClosed, SessionOpened, StatementEnded, StatementPassed
-from proxy.operations.internal_call import Call, Reply
-from proxy.operations.session_port import Opened
-from proxy.operations.tracked_statements import Executions
-from proxy.phases import Phase
-from proxy.relay import Relay
+from proxy.relay.connection_profile import Sides, refused
+from proxy.relay.phases import Phase
+from proxy.relay.relay import Relay
 from proxy.sessions import Sessions
 from proxy.settings import ServerSettings
 from proxy.wire.hs2.calls import SessionHandle

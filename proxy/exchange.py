@@ -1,6 +1,6 @@
 """One call of a client and its reply, where one of the sides speaks HTTP. No I/O: calls out, replies in.
 
-Over HTTP a reply belongs to its call, so there is no stream to follow as `proxy.relay` does. Each call is a
+Over HTTP a reply belongs to its call, so there is no stream to follow as `proxy.relay.relay` does. Each call is a
 generator of the calls to make in its place, which is sent their replies; calls of one session run side by side.
 """
 
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from proxy.access.handle_access import CATALOG_CALLS, Guard
-from proxy.calls import ASKING_CALLS, WATCHED_REPLY_BYTES_MAX, tells_of_answer
 from proxy.operations.events import Event
 from proxy.operations.fallback import Rerun, rerun
 from proxy.operations.fallback_policy import Answer as Judged
@@ -21,6 +20,7 @@ from proxy.operations.held_statement import passing
 from proxy.operations.internal_call import Call, Reply
 from proxy.operations.reply_tracker import Observer, Watched
 from proxy.operations.tracked_statements import Execution, Executions
+from proxy.relay.pending_calls import ASKING_CALLS, WATCHED_REPLY_BYTES_MAX, tells_of_answer
 from proxy.wire.framing import Framing
 from proxy.wire.hs2.calls import EXECUTE_STATEMENT, OPEN_SESSION
 from proxy.wire.hs2.replies import expect_reply

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from proxy.commands import SendBackend
 from proxy.net.sockets import Side
-from proxy.relay import Relay
+from proxy.relay.commands import SendBackend
+from proxy.relay.relay import Relay
 
 
 class Farewell:

@@ -13,14 +13,7 @@ from math import inf
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from proxy.config.rewriting import FilesSection
-from proxy.file_index import (
-    IndexedTable,
-    Overview,
-    files_query,
-    name_in_index,
-    read_tables,
-    tables_query,
-)
+from proxy.file_index import IndexedTable, Overview, files_query, name_in_index, read_tables, tables_query
 from proxy.kept import Kept
 from proxy.known import Known, owner_of
 from proxy.late import believed_s

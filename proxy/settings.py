@@ -8,7 +8,7 @@ from proxy.access.impersonation import NOBODY, ProxyUsers
 from proxy.config.address import Address
 from proxy.config.endpoints import UPSTREAM, Listener, Upstream
 from proxy.net.timeouts import Keepalive, Limits
-from proxy.relay import REQUEST_BYTES_MAX, RERUN_WITHIN_S
+from proxy.relay.relay import REQUEST_BYTES_MAX, RERUN_WITHIN_S
 
 
 @dataclass(frozen=True)

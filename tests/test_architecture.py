@@ -115,6 +115,7 @@ ORDER = {
         "net",
         "access",
         "operations",
+        "relay",
     ),
 }
 # Of these not all modules have a package yet. Those that have none import whatever they need.

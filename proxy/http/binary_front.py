@@ -11,7 +11,7 @@ from proxy.config.endpoints import Transport
 from proxy.http.binary import CLIENT_CLOSED, FAREWELL_S, BinaryClient, BinarySettings, SignedIn
 from proxy.http.courier import Courier
 from proxy.net.sockets import peer_name, prepare
-from proxy.openings import refused
+from proxy.relay.connection_profile import refused
 
 log = logging.getLogger(__name__)
 

@@ -24,13 +24,7 @@ from proxy.wire.hs2.calls import (
     encode_failure,
     encode_operation_call,
 )
-from proxy.wire.hs2.replies import (
-    StateReply,
-    Status,
-    decode_state_reply,
-    expect_reply,
-    open_reply,
-)
+from proxy.wire.hs2.replies import StateReply, Status, decode_state_reply, expect_reply, open_reply
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.messages import Message
 

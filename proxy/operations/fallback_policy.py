@@ -2,7 +2,8 @@
 
 A rewritten statement falls back where it has failed, and where its premises no longer hold by the time its answer
 is there: then the statement is run as it came, and the client sees that answer alone. Binary connections
-(`proxy.calls`) and HTTP (`proxy.exchange`) share these rules; `proxy.operations.fallback` makes the calls.
+(`proxy.relay.pending_calls`) and HTTP (`proxy.exchange`) share these rules; the calls are made by
+`proxy.operations.fallback`.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class FallbackPolicy:
 
     executions: Executions
     clock: Callable[[], float]
-    # A failure that shows later than this is left to the client: see `proxy.relay.RERUN_WITHIN_S`.
+    # A failure that shows later than this is left to the client: see `proxy.relay.relay.RERUN_WITHIN_S`.
     within_s: float
 
     def judge(self, execution: Execution, reply: Reply) -> Judgement:

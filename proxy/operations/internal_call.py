@@ -12,12 +12,7 @@ from proxy.wire.hs2.calls import (
     OperationHandle,
     encode_operation_call,
 )
-from proxy.wire.hs2.replies import (
-    OperationReply,
-    decode_operation_reply,
-    expect_reply,
-    open_reply,
-)
+from proxy.wire.hs2.replies import OperationReply, decode_operation_reply, expect_reply, open_reply
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 
 # Replies that carry no rows: a status with an error's stack trace stays far below this.

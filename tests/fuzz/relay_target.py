@@ -31,12 +31,20 @@ from relay_dialogue import (
 
 from proxy.access.handle_access import Guard
 from proxy.access.handle_owners import HandleKind, Holding, OwnHandles
-from proxy.commands import Close, Command, ConnectBackend, MoveBackend, SendBackend, SendClient, StatementHeld
 from proxy.operations.dispatch import Premises, Ruling
 from proxy.operations.events import StatementEnded
 from proxy.operations.tracked_statements import Executions
-from proxy.phases import Phase
-from proxy.relay import Relay
+from proxy.relay.commands import (
+    Close,
+    Command,
+    ConnectBackend,
+    MoveBackend,
+    SendBackend,
+    SendClient,
+    StatementHeld,
+)
+from proxy.relay.phases import Phase
+from proxy.relay.relay import Relay
 from proxy.wire.hs2.calls import OperationHandle, OperationState, asks_for_rows, decode_statement_call
 from proxy.wire.hs2.handles import identifier_in
 from proxy.wire.thrift.errors import RemoteProtocolError

@@ -19,13 +19,13 @@ from relay_dialogue import (
 
 from proxy.access.handle_access import Guard
 from proxy.access.handle_owners import OwnHandles
-from proxy.commands import Command
 from proxy.exchange import Exchange, Memory, Steps, Terms
 from proxy.operations.dispatch import End, Ending, Premises, Ruling
 from proxy.operations.events import StatementEnded, StatementPassed
 from proxy.operations.fallback_policy import refusal
 from proxy.operations.operation_aliases import OwnSuccessors
 from proxy.operations.tracked_statements import Execution, Executions
+from proxy.relay.commands import Command
 from proxy.wire.hs2.calls import OperationState, encode_failure, encode_still_running
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.messages import Message

@@ -2,11 +2,11 @@
 
 from proxy.access.handle_access import Guard
 from proxy.access.handle_owners import Handles, OwnHandles
-from proxy.commands import Command, SendBackend, SendClient
-from proxy.openings import Sides
 from proxy.operations.internal_call import Call
 from proxy.operations.tracked_statements import Executions
-from proxy.relay import Relay
+from proxy.relay.commands import Command, SendBackend, SendClient
+from proxy.relay.connection_profile import Sides
+from proxy.relay.relay import Relay
 from proxy.wire.hs2.calls import (
     OperationHandle,
     OperationState,

@@ -14,8 +14,8 @@ from relay_dialogue import (
 )
 
 from proxy.access.handle_owners import HandleKind, Holding, OwnHandles
-from proxy.commands import Command, MoveBackend, StatementHeld, TurnedTransparent
-from proxy.phases import Phase
+from proxy.relay.commands import Command, MoveBackend, StatementHeld, TurnedTransparent
+from proxy.relay.phases import Phase
 from proxy.wire.hs2.handles import identifier_in
 
 THERE = "another:10000"

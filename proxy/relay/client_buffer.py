@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from proxy.commands import Command, PauseClient, ResumeClient
+from proxy.relay.commands import Command, PauseClient, ResumeClient
 from proxy.wire.thrift.messages import Message, MessageReader, PlainReader
 
 # A client waits for a reply before it sends its next call. What comes while nothing can be handled is kept up

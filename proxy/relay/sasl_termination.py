@@ -7,14 +7,11 @@ those of the configuration.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from proxy.access.impersonation import NOBODY, Admission, ProxyUsers
-from proxy.commands import Close, Command, ConnectBackend, SendBackend, SendClient
-from proxy.config.endpoints import UPSTREAM, Transport, Upstream
-from proxy.negotiation import Negotiation, Opening, Turn
-from proxy.wire.framing import Framing
+from proxy.config.endpoints import Transport, Upstream
+from proxy.relay.commands import Close, Command, ConnectBackend, SendBackend, SendClient
+from proxy.relay.handshake import Turn
 from proxy.wire.hs2.calls import encode_refusal
 from proxy.wire.sasl import (
     PLAIN,
@@ -32,39 +29,6 @@ from proxy.wire.thrift.errors import RemoteProtocolError
 # The version that every message of the strict binary protocol begins with.
 _FIRST_BYTE: Final = 0x80
 _OTHER_BEGINNINGS: Final = {0x01: ", as SASL has it", 0x16: ", as TLS has it"}
-
-
-@dataclass(frozen=True)
-class Sides:
-    """What both sides of a connection speak, and whom the client may act for."""
-
-    backend_name: str
-    client: Transport = Transport.SASL
-    upstream: Upstream = UPSTREAM
-    proxy_users: ProxyUsers = NOBODY
-
-    @property
-    def framing(self) -> Framing:
-        """Which side's messages stand in frames."""
-        return Framing(self.client is not Transport.NOSASL, self.upstream.transport is not Transport.NOSASL)
-
-    @property
-    def admission(self) -> Admission:
-        """What sessions the client may open."""
-        return Admission(self.proxy_users, names_user=self.upstream.transport is Transport.NOSASL)
-
-    def opening(self) -> Opening:
-        """How the connection opens."""
-        if self.client is Transport.NOSASL:
-            return Unnegotiated(self.backend_name, self.upstream)
-        if self.upstream.transport is Transport.NOSASL:
-            return Answered(self.backend_name)
-        return Negotiation(self.backend_name)
-
-
-def refused(client: Transport, sentence: str) -> bytes:
-    """What tells a client, before any reply to it, why it is not served."""
-    return encode_refusal(sentence) if client is Transport.NOSASL else refusal(sentence)
 
 
 class Answered:

@@ -12,8 +12,14 @@ from typing import Final
 
 from proxy.access.handle_access import CATALOG_CALLS, Guard
 from proxy.access.impersonation import Refusal
-from proxy.calls import ASKING_CALLS, Calls
-from proxy.commands import (
+from proxy.operations.dispatch import Ruling
+from proxy.operations.fallback import Rerun, rerun
+from proxy.operations.fallback_policy import Fallback
+from proxy.operations.held_statement import Held, hold, passing
+from proxy.operations.internal_call import Call, OwnOperation, Reply
+from proxy.operations.tracked_statements import Execution, Executions
+from proxy.relay.client_buffer import Intake
+from proxy.relay.commands import (
     BackendReply,
     CallRefused,
     Close,
@@ -25,16 +31,10 @@ from proxy.commands import (
     StatementHeld,
     TurnedTransparent,
 )
-from proxy.intake import Intake
-from proxy.negotiation import Turn
-from proxy.openings import Sides
-from proxy.operations.dispatch import Ruling
-from proxy.operations.fallback import Rerun, rerun
-from proxy.operations.fallback_policy import Fallback
-from proxy.operations.held_statement import Held, hold, passing
-from proxy.operations.internal_call import Call, OwnOperation, Reply
-from proxy.operations.tracked_statements import Execution, Executions
-from proxy.phases import FOLLOWING, Phase
+from proxy.relay.connection_profile import Sides
+from proxy.relay.handshake import Turn
+from proxy.relay.pending_calls import ASKING_CALLS, Calls
+from proxy.relay.phases import FOLLOWING, Phase
 from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.hs2.open_session import encode_open_session_refusal
 from proxy.wire.hs2.replies import expect_reply

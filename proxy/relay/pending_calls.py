@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Final
 
 from proxy.access.handle_access import Guard
-from proxy.commands import Command, SendBackend, SendClient
 from proxy.operations.fallback_policy import Answer, Fallback, FallbackPolicy, Reply, close_orphan
 from proxy.operations.internal_call import Call, OwnOperation
 from proxy.operations.reply_tracker import Observer, Watched
 from proxy.operations.tracked_statements import Execution, Executions
+from proxy.relay.commands import Command, SendBackend, SendClient
 from proxy.wire.framing import FRAMED, Framing
 from proxy.wire.hs2.calls import FETCH_RESULTS, GET_OPERATION_STATUS, GET_RESULT_SET_METADATA, asks_for_rows
 from proxy.wire.hs2.replies import expect_reply
