@@ -14,13 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from proxy.backend_link import BackendError
 from proxy.backends.pool import Lease
-from proxy.dial import Dialer
-from proxy.drive import answer_query, drive
-from proxy.http.link import Link, link_to
 from proxy.operations.internal_call import Call, OwnOperation, Reply
 from proxy.operations.query import Query, QueryResult
+from proxy.upstream.dialer import Dialer
+from proxy.upstream.errors import BackendError
+from proxy.upstream.http_link import Link, link_to
+from proxy.upstream.query_driver import answer_query, drive
 from proxy.wire.hs2.calls import SessionHandle
 
 # What runs keeps its own result, since nobody waits for it.

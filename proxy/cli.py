@@ -21,7 +21,6 @@ from proxy.admin.app import application
 from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
 from proxy.backends.assembly import known_backends, registration, upkeep
 from proxy.backends.upkeep import Upkeep
-from proxy.client import BackendError
 from proxy.config.address import Address, address
 from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
@@ -35,6 +34,7 @@ from proxy.server import Proxy, ServerSettings
 from proxy.session import Session
 from proxy.shared import Shared
 from proxy.store import open_store
+from proxy.upstream.client import BackendError
 from proxy.workers.hosting import Placement, host, worker_count
 from proxy.workers.place import Place
 from proxy.workers.role import Role, role

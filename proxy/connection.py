@@ -14,13 +14,11 @@ from hashlib import blake2b
 
 from proxy.access.handle_access import Guard
 from proxy.access.handle_owners import Handles
-from proxy.backend_link import BackendError
 from proxy.backends.pool import Backends, Lease
 from proxy.beside import Beside
 from proxy.config.endpoints import Listener
 from proxy.deciding import tell
 from proxy.desk import Desk
-from proxy.dial import Dialer, UnreachableError
 from proxy.farewell import Farewell
 from proxy.moving import arrive
 from proxy.net.log_once import Notices
@@ -51,6 +49,8 @@ from proxy.relay.phases import Phase
 from proxy.relay.relay import Relay
 from proxy.sessions import Sessions
 from proxy.settings import ServerSettings
+from proxy.upstream.dialer import Dialer, UnreachableError
+from proxy.upstream.errors import BackendError
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.hs2.handles import identifier_in
 from proxy.wire.sasl import plain_user

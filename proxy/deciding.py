@@ -9,11 +9,11 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Final
 
-from proxy.drive import drive
 from proxy.operations.dispatch import End, Ending, Ruling
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionPort
 from proxy.sessions import OpenSession
+from proxy.upstream.query_driver import drive
 from rewriter.sql.classify import first_word
 
 log = logging.getLogger(__name__)

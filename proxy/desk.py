@@ -10,11 +10,11 @@ from concurrent.futures import Executor
 from dataclasses import replace
 
 from proxy.deciding import pass_on, rule, rule_at_once, tell
-from proxy.drive import Ask, answer_in_slot, answer_query
 from proxy.operations.dispatch import End, Ending, Ruling
 from proxy.operations.query import Query, QueryResult
 from proxy.session_order import until_writes_end
 from proxy.sessions import Sessions
+from proxy.upstream.query_driver import Ask, answer_in_slot, answer_query
 from proxy.wire.hs2.calls import SessionHandle
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from proxy.backend_link import BackendError, LoginError
 from proxy.backends.pool import Lease
 from proxy.config.endpoints import Transport
-from proxy.dial import Dialer, UnreachableError
 from proxy.net.sockets import Side
+from proxy.upstream.dialer import Dialer, UnreachableError
+from proxy.upstream.errors import BackendError, LoginError
 from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
 from proxy.wire.thrift.errors import RemoteProtocolError
 

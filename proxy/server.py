@@ -18,7 +18,6 @@ from proxy.config.endpoints import Listener, Transport
 from proxy.connection import Common, Connection
 from proxy.deciding import tell
 from proxy.desk import Desk
-from proxy.dial import Dialer
 from proxy.ground import Ground
 from proxy.http.side import HttpSide
 from proxy.net.tls import Certificates
@@ -27,6 +26,7 @@ from proxy.operations.session_port import Opened, SessionPort
 from proxy.operations.tracked_statements import Executions
 from proxy.sessions import Sessions
 from proxy.settings import ServerSettings
+from proxy.upstream.dialer import Dialer
 
 __all__ = ["Proxy", "ServerSettings", "SessionPort"]
 

@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from proxy.drive import Ask
 from proxy.operations.dispatch import Ruling, WriteUnderWay
 from proxy.operations.fallback import WAITING
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.operations.session_port import SessionPort
+from proxy.upstream.query_driver import Ask
 from proxy.wire.hs2.calls import GET_OPERATION_STATUS, OperationHandle, encode_operation_call
 from proxy.wire.hs2.replies import decode_state_reply, expect_reply, open_reply
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError

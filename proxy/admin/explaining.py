@@ -7,12 +7,12 @@ import asyncio
 import msgspec
 
 from proxy.backends.pool import Backends
-from proxy.client import BackendClient, BackendError, Login
 from proxy.config.config import Config
-from proxy.dial import Dialer
 from proxy.explain import ExplainView, view
 from proxy.session import Session
 from proxy.shared import Shared
+from proxy.upstream.client import BackendClient, BackendError, Login
+from proxy.upstream.dialer import Dialer
 
 # Who asks, and with which password, where nobody is named: as beeline does without -n and -p. PLAIN refuses
 # an empty password before the backend sees it.

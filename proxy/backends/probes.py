@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from proxy.backend_link import BackendError
 from proxy.backends.backend import Backend
 from proxy.backends.health import Health
 from proxy.backends.pool import Backends
-from proxy.client import BackendClient, Login
 from proxy.config.address import Address
 from proxy.config.endpoints import UPSTREAM, Upstream
-from proxy.dial import Dialer, UnreachableError
-from proxy.http.link import HttpLink, link_to
 from proxy.operations.query import Query, QueryFailed, QueryResult
+from proxy.upstream.client import BackendClient, Login
+from proxy.upstream.dialer import Dialer, UnreachableError
+from proxy.upstream.errors import BackendError
+from proxy.upstream.http_link import HttpLink, link_to
 from proxy.wire.sasl import plain_response
 
 # One row of one column.

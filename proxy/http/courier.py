@@ -7,26 +7,27 @@ import logging
 import math
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from proxy.access.handle_access import Guard
 from proxy.access.impersonation import Admission, Refusal
-from proxy.backend_link import BackendError
 from proxy.backends.backend import Backend
 from proxy.config.endpoints import Transport
 from proxy.connection import Common
 from proxy.deciding import tell
 from proxy.exchange import Exchange, Memory, Steps, Terms
-from proxy.http.incoming import Client, Incoming, Sender, UnsentError, Upstream, ask
 from proxy.http.routes import Route, Routes
+from proxy.http.upstream_protocol import Client, Upstream
 from proxy.operations.dispatch import Ruling
 from proxy.operations.events import Event, SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.operations.held_statement import hold
-from proxy.operations.internal_call import Call, OwnOperation, Reply
+from proxy.operations.internal_call import Call, Reply
 from proxy.operations.session_port import Opened
+from proxy.upstream.errors import UnsentError
+from proxy.upstream.own_calls import OwnCalls
+from proxy.upstream.reply import Incoming
 from proxy.wire.hs2.calls import OPEN_SESSION, SessionHandle
 from proxy.wire.hs2.open_session import encode_open_session_refusal
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
@@ -261,41 +262,6 @@ def _admitted(memory: Memory, message: Message) -> Message | None:
         return memory.guard.admitted(message) if memory.guard.is_on else None
     except IncompleteError:
         raise RemoteProtocolError("a message ends inside one of its fields") from None
-
-
-class OwnCalls:
-    """Calls of ours while a statement waits, and the operation that they have open."""
-
-    def __init__(self, sender: Sender) -> None:
-        self._sender = sender
-        self._operation = OwnOperation()
-        self._exchange: asyncio.Task[Reply] | None = None
-
-    @property
-    def has_unfinished(self) -> bool:
-        """Whether there is an operation that nobody but us would end, or may be one."""
-        return self._operation.is_awaited or self._operation.is_open
-
-    async def ask(self, call: Call) -> Reply:
-        """Make a call. Raises BackendError."""
-        # Cancelled, the exchange goes on: its reply may name the operation that is to be ended.
-        self._exchange = asyncio.get_running_loop().create_task(self._ask(call))
-        return await asyncio.shield(self._exchange)
-
-    async def end(self, seconds_max: float) -> None:
-        """End the operation that is still open."""
-        with suppress(BackendError, TimeoutError):
-            async with asyncio.timeout(seconds_max):
-                if self._exchange is not None:
-                    await self._exchange
-                for call in self._operation.last_words():
-                    _ = await ask(self._sender, call)
-
-    async def _ask(self, call: Call) -> Reply:
-        self._operation.asked(call)
-        reply = await ask(self._sender, call)
-        self._operation.answered(call.name, call.seqid, reply)
-        return reply
 
 
 def _now() -> float:

@@ -13,13 +13,13 @@ from aiohttp import web
 from aiohttp.http import SERVER_SOFTWARE
 from multidict import CIMultiDict
 
-from proxy.backend_link import BackendError
 from proxy.exchange import message_of
-from proxy.http.cookies import unmarked
 from proxy.http.courier import Answered, Courier
-from proxy.http.headers import Caller, acts_for
-from proxy.http.incoming import Client, RefusedError, UnsentError
-from proxy.http.upstream import HEADER_BYTES_MAX
+from proxy.http.upstream_protocol import Client
+from proxy.upstream.errors import BackendError, RefusedError, UnsentError
+from proxy.upstream.http_connections import HEADER_BYTES_MAX
+from proxy.upstream.http_cookies import unmarked
+from proxy.upstream.http_headers import Caller, acts_for
 from proxy.wire.hs2.calls import OPEN_SESSION
 from proxy.wire.thrift.errors import RemoteProtocolError
 

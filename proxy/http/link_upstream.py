@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Final
 
-from proxy.backend_link import BackendError
 from proxy.backends.backend import Backend
-from proxy.http.headers import Caller, Headers
 from proxy.http.links import Link, Links
 from proxy.operations.internal_call import Call, Reply
+from proxy.upstream.errors import BackendError
+from proxy.upstream.http_headers import Caller, Headers
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.sasl import plain_user
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from proxy.backend_link import BackendError, BackendLink, LoginError
 from proxy.backends.backend import Backend
 from proxy.backends.pool import Backends, Lease
 from proxy.config.endpoints import Transport
-from proxy.dial import Dialer
-from proxy.http.incoming import RefusedError, UnsentError
+from proxy.upstream.binary_link import BackendLink
+from proxy.upstream.dialer import Dialer
+from proxy.upstream.errors import BackendError, LoginError, RefusedError, UnsentError
 from proxy.wire.hs2.calls import SessionHandle
 
 log = logging.getLogger(__name__)

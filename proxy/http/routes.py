@@ -12,7 +12,7 @@ from proxy.access.handle_owners import Handles
 from proxy.backends.backend import Backend
 from proxy.backends.pool import TRIES_MAX, Backends
 from proxy.config.address import Address
-from proxy.http.cookies import mark_of
+from proxy.upstream.http_cookies import mark_of
 from proxy.wire.hs2.calls import OPEN_SESSION
 from proxy.wire.hs2.handles import NamedHandle, named_by
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError

@@ -13,11 +13,12 @@ from proxy.http.binary import BinarySettings, SignedIn
 from proxy.http.binary_front import BinaryFront
 from proxy.http.courier import Courier
 from proxy.http.front import Clients, FrontSettings, HttpFront
-from proxy.http.headers import Caller
 from proxy.http.link_upstream import LinkClient
 from proxy.http.links import Links, LinkSettings
-from proxy.http.upstream import HttpClient, HttpConnections, HttpReach
+from proxy.http.upstream import HttpClient, HttpReach
 from proxy.net.tls_listener import Accepted
+from proxy.upstream.http_connections import HttpConnections
+from proxy.upstream.http_headers import Caller
 
 log = logging.getLogger(__name__)
 

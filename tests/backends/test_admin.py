@@ -13,13 +13,13 @@ from proxy.admin.app import application
 from proxy.admin.explaining import ExplainRequest
 from proxy.backends.breaker import FAILURES_MAX
 from proxy.backends.pool import Backends
-from proxy.client import BackendError
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
 from proxy.config.config import Config
 from proxy.config.serving import ProxySection
 from proxy.metrics import Metrics
 from proxy.shared import Shared
+from proxy.upstream.client import BackendError
 
 A, B = Member(Address("127.0.0.1", 10_000)), Member(Address("::1", 10_000), weight=2)
 

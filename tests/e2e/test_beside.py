@@ -13,10 +13,10 @@ import pytest
 from demo.thrift_server import ThriftServer
 from proxy.backends.pool import Backends, Lease
 from proxy.beside import Beside, BesideSettings
-from proxy.client import BackendClient
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
 from proxy.operations.query import Query, QueryFailed, QueryResult, Rows
+from proxy.upstream.client import BackendClient
 from proxy.wire.hs2.calls import SessionHandle
 
 CREDENTIALS = b"\0demo\0demo"

@@ -9,7 +9,6 @@ import pytest
 from demo.hive import connect, run
 from demo.thrift_server import ThriftServer
 from proxy.asking import Queries
-from proxy.client import BackendClient
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.decider import Decider
@@ -18,6 +17,7 @@ from proxy.knobs import Knobs
 from proxy.operations.query import Query, QueryResult
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict, compare
 from proxy.shared import Shared
+from proxy.upstream.client import BackendClient
 
 DATABASE = "shadow"
 # A busy machine makes a comparison slow, and no test here is about time.

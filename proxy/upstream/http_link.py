@@ -7,14 +7,15 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import NoReturn, TypeAlias
 
-from proxy.backend_link import BackendError, BackendLink, LoginError
 from proxy.config.address import Address
 from proxy.config.endpoints import Transport
-from proxy.dial import Dialer
-from proxy.http.headers import THRIFT_HEADERS, basic_authorization
-from proxy.http.incoming import ask
-from proxy.http.upstream import HttpConnections, HttpIncoming
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call, Reply
+from proxy.upstream.binary_link import BackendLink
+from proxy.upstream.dialer import Dialer
+from proxy.upstream.errors import BackendError, LoginError
+from proxy.upstream.http_connections import HttpConnections, HttpIncoming
+from proxy.upstream.http_headers import THRIFT_HEADERS, basic_authorization
+from proxy.upstream.reply import ask
 from proxy.wire.hs2.calls import encode_unknown_call
 
 

@@ -8,22 +8,15 @@ from typing import Final, NoReturn
 
 from proxy.config.address import Address
 from proxy.config.endpoints import Transport
-from proxy.dial import Dialer, UnreachableError
 from proxy.operations.internal_call import Call, Reply
+from proxy.upstream.dialer import Dialer, UnreachableError
+from proxy.upstream.errors import BackendError, LoginError
 from proxy.wire.framing import Framing
 from proxy.wire.reply_stream import Forward, Handling, Lost, PendingCall, ReplyEnd
 from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
 from proxy.wire.thrift.errors import RemoteProtocolError
 
 _READ_BYTES: Final = 64 * 1024
-
-
-class BackendError(Exception):
-    """The backend could not be reached, refused us, or is not a HiveServer2. The message is a sentence."""
-
-
-class LoginError(BackendError):
-    """The backend has refused the login."""
 
 
 class BackendLink:

@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Self, TypeVar
 
-from proxy.backend_link import BackendError
 from proxy.config.address import Address
 from proxy.config.endpoints import UPSTREAM, Upstream
-from proxy.dial import Dialer
-from proxy.drive import answer_in_slot, answer_query, drive
-from proxy.http.link import link_to
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.operations.query import Query, QueryResult
+from proxy.upstream.dialer import Dialer
+from proxy.upstream.errors import BackendError
+from proxy.upstream.http_link import link_to
+from proxy.upstream.query_driver import answer_in_slot, answer_query, drive
 from proxy.wire.hs2.calls import (
     CLOSE_SESSION,
     OPEN_SESSION,
