@@ -22,12 +22,12 @@ from proxy.operations.query import Query, QueryResult, Rows
 from proxy.packings import packings, worth_asking
 from proxy.partition_lists import PartitionLists
 from proxy.server_settings import settings_query, uncertainty
+from proxy.session.consistency.write_fence import Fence
+from proxy.session.consistency.written_tables import Targets
 from proxy.shared import Shared
 from proxy.snapshots import Scanned
 from proxy.store import ListKey
 from proxy.timings import Timings
-from proxy.writes import Fence
-from proxy.writing import Targets
 from rewriter import (
     VIEW_NESTING_MAX,
     Limits,

@@ -15,8 +15,8 @@ from threading import Lock
 from proxy import iceberg_tables
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult, Rows
-from proxy.writes import Fence, WriteLog
-from proxy.writing import Tables
+from proxy.session.consistency.write_fence import Fence, WriteLog
+from proxy.session.consistency.written_tables import Tables
 from rewriter import Column, TableFacts, TableKind, TableName, ViewText
 
 _BYTES_MAX = 16 * 1024 * 1024  # DESCRIBE of the widest tables, or 200,000 partition names of 80 bytes

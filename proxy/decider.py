@@ -19,12 +19,12 @@ from proxy.key_questions import KeyAnswers
 from proxy.listings import SessionListings
 from proxy.narrowable import facts_of, has_own_filters_alone, narrowable, spares_too_little
 from proxy.operations.tracked_statements import RERUN_CALL_BYTES_MAX
-from proxy.read_set import ReadSet
+from proxy.session.consistency.read_set import ReadSet
+from proxy.session.consistency.write_fence import Fence
+from proxy.session.consistency.written_tables import Targets, tables_written, words_in
 from proxy.shared import Shared
 from proxy.timings import Timings
 from proxy.ward import Kind, PutAside
-from proxy.writes import Fence
-from proxy.writing import Targets, tables_written, words_in
 from rewriter import (
     Limits,
     Plan,

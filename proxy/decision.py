@@ -11,7 +11,7 @@ from proxy.key_questions import Memory
 from proxy.knobs import Knobs
 from proxy.listings import SessionListings
 from proxy.narrowable import has_own_filters_alone
-from proxy.read_set import ReadSet
+from proxy.session.consistency.read_set import ReadSet
 from proxy.snapshots import Scanned
 from proxy.timings import Timings
 from proxy.ward import PutAside

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from proxy.writes import Fence
+from proxy.session.consistency.write_fence import Fence
 from rewriter import Keys, KeySet, Question, TableName
 
 # A dashboard has some dozens of key queries, and each user and each setting has its own.

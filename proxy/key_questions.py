@@ -12,9 +12,9 @@ from typing import Final, TypeAlias, TypeVar
 
 from proxy.known import Known
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
+from proxy.session.consistency.write_fence import Fence
 from proxy.shared import Shared
 from proxy.timings import Timings
-from proxy.writes import Fence
 from rewriter import Keys, Plan, Question, SkipReason
 
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from proxy.in_vain import InVain
 from proxy.late import UNANSWERED_S, LateNames, is_late
 from proxy.operations.query import Query, QueryResult, Rows
 from proxy.packings import KnownPackings
-from proxy.writes import WriteLog, Writes
-from proxy.writing import Tables
+from proxy.session.consistency.write_fence import WriteLog, Writes
+from proxy.session.consistency.written_tables import Tables
 from rewriter import SkipReason
 
 T = TypeVar("T")

@@ -1,6 +1,6 @@
 """The server's own settings that decide what a name means: one session for all clients, the order of search.
 
-A session's own text tells neither (`proxy.session_state` sees what the session sets itself).
+A session's own text tells neither (`proxy.session.consistency.session_state` sees what the session sets itself).
 """
 
 from __future__ import annotations

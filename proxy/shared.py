@@ -21,9 +21,9 @@ from proxy.metastore import Metastore
 from proxy.metrics import Metrics
 from proxy.partition_lists import SharedLists
 from proxy.quarantine import Quarantine
+from proxy.session.consistency.write_fence import WriteLog, Writes
 from proxy.snapshots import Snapshots
 from proxy.store import PartitionStore
-from proxy.writes import WriteLog, Writes
 
 # Sections that are read as the proxy starts. [rewrite], [files] and [shadow] count from the next statement of any
 # session on, [catalog] from the next session on, but for where the store is.

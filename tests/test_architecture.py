@@ -75,7 +75,7 @@ LOCKED = {
     "proxy.quarantine",
     "proxy.snapshots",
     "proxy.store",
-    "proxy.writes",
+    "proxy.session.consistency.write_fence",
 }
 
 # Lower packages first: a module imports of its own tree only packages that stand before its own, and its own one.
@@ -115,6 +115,7 @@ ORDER = {
         "operations",
         "relay",
         "upstream",
+        "session.consistency",
     ),
 }
 # Of these not all modules have a package yet. Those that have none import whatever they need.

@@ -9,7 +9,7 @@ import msgspec
 from proxy.backends.pool import Backends
 from proxy.config.config import Config
 from proxy.explain import ExplainView, view
-from proxy.session import Session
+from proxy.session.session import Session
 from proxy.shared import Shared
 from proxy.upstream.client import BackendClient, BackendError, Login
 from proxy.upstream.dialer import Dialer

@@ -1,9 +1,9 @@
 """The write fence across workers: a write through any of them is seen by the fences of all.
 
-The order of events that `proxy.writes` rests on holds as it does within one process. A write is committed here
-before its first byte goes to the backend, and a fence is looked at in a transaction that begins after the last key
-query has answered: it sees every write that was committed before. What cannot be committed fails the ledger, and
-then no fence holds any more.
+The order of events that `proxy.session.consistency.write_fence` rests on holds as it does within one process. A
+write is committed here before its first byte goes to the backend, and a fence is looked at in a transaction that
+begins after the last key query has answered: it sees every write that was committed before. What cannot be
+committed fails the ledger, and then no fence holds any more.
 """
 
 from __future__ import annotations
@@ -17,9 +17,18 @@ from typing import Final
 import lmdb
 
 from proxy.access.handle_owners import WORD_BYTES, Digests
+from proxy.session.consistency.write_fence import (
+    CLOSING_S,
+    ENDED_MAX,
+    LOST_S,
+    RUNNING_MAX,
+    Fence,
+    LostWrites,
+    Write,
+    Written,
+)
+from proxy.session.consistency.written_tables import COLUMN_WORDS, AnyTable, Tables, words_of
 from proxy.workers.ledger import Ledger
-from proxy.writes import CLOSING_S, ENDED_MAX, LOST_S, RUNNING_MAX, Fence, LostWrites, Write, Written
-from proxy.writing import COLUMN_WORDS, AnyTable, Tables, words_of
 from rewriter import TableName
 
 # Shorter than any digest, so that it is none.

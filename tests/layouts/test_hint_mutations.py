@@ -19,7 +19,7 @@ from demo.hive import connect, run
 from proxy.config.config import Config
 from proxy.config.rewriting import FilesSection, RewriteSection
 from proxy.operations.query import Column, QueryResult, Rows
-from proxy.session import Session
+from proxy.session.session import Session
 from proxy.shared import Shared
 from rewriter.files.file_facts import FileFacts
 

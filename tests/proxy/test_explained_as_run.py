@@ -23,7 +23,7 @@ from proxy.explain import ExplainView, view
 from proxy.explain_text import text
 from proxy.operations.dispatch import End, Ending
 from proxy.operations.tracked_statements import RERUN_CALL_BYTES_MAX
-from proxy.session import Session
+from proxy.session.session import Session
 from rewriter import SkipReason
 
 LISTED: Script = [OWNER, ("SHOW PARTITIONS `f`", rows(("ds=a",), ("ds=b",), ("ds=c",)))]

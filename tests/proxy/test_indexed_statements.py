@@ -11,7 +11,7 @@ from proxy.explain import view
 from proxy.explain_text import text
 from proxy.operations.dispatch import End, Ending
 from proxy.operations.query import FailureKind
-from proxy.session import Session
+from proxy.session.session import Session
 from proxy.shared import Shared
 from rewriter import Rule
 

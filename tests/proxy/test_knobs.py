@@ -9,7 +9,7 @@ from proxy.config.rewriting import RewriteSection
 from proxy.knobs import Knobs, of_session, turned
 from proxy.operations.dispatch import End, Ending, Ruling
 from proxy.operations.session_port import Opened
-from proxy.session import Session
+from proxy.session.session import Session
 from proxy.shared import Shared
 
 # Far above the microseconds that a look at a statement takes.

@@ -32,7 +32,7 @@ from proxy.known import Knowledge
 from proxy.late import NAMES_MAX, UNANSWERED_S, LateNames
 from proxy.operations.query import FailureKind
 from proxy.packings import packings
-from proxy.session import Session
+from proxy.session.session import Session
 from rewriter import TableName
 
 LATE = FailureKind.DEADLINE, FailureKind.BUSY

@@ -15,7 +15,7 @@ from proxy.explain_text import text
 from proxy.metastore import FILTER_REFUSED
 from proxy.operations.dispatch import End, Ending, Ruling
 from proxy.operations.query import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
-from proxy.session import Session
+from proxy.session.session import Session
 from proxy.shared import Shared
 from proxy.store import ListKey, open_store
 from rewriter.semijoins.key_query import KeyColumn

@@ -32,9 +32,9 @@ from proxy.metastore import FILTER_REFUSED
 from proxy.operations.dispatch import End, Ending, Ruling
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.operations.session_port import Opened
-from proxy.session import Session
+from proxy.session.consistency.write_fence import CLOSING_S
+from proxy.session.session import Session
 from proxy.shared import Shared
-from proxy.writes import CLOSING_S
 from rewriter import Catalog, Limits, Plan, Rule, SkipReason, Statement, TableName, plan
 
 FINISHED = Ending(End.FINISHED, 1.0)

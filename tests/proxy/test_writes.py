@@ -11,10 +11,11 @@ import pytest
 from shared_state import DIGESTS, Beside, ledger
 
 from proxy.operations.dispatch import End, Ending
+from proxy.session.consistency.session_writes import SessionWrites
+from proxy.session.consistency.write_fence import CLOSING_S, LOST_S, WriteLog, Writes
+from proxy.session.consistency.written_tables import AnyTable, Tables, tables_written
 from proxy.workers.ledger import Ledger, ledger_directory
 from proxy.workers.shared_writes import SharedWrites
-from proxy.writes import CLOSING_S, LOST_S, SessionWrites, WriteLog, Writes
-from proxy.writing import AnyTable, Tables, tables_written
 from rewriter import TableName
 
 # Far above what a process takes to start on a busy machine.
@@ -320,7 +321,7 @@ def test_a_write_that_is_begun_as_its_session_closes_ends_with_it(writes: WriteL
 def test_a_fence_that_is_older_than_what_is_remembered_holds_no_longer(
     writes: WriteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.writes.ENDED_MAX", 2)
+    monkeypatch.setattr("proxy.session.consistency.write_fence.ENDED_MAX", 2)
     monkeypatch.setattr("proxy.workers.shared_writes.ENDED_MAX", 2)
     if isinstance(writes, Writes):
         writes = Writes()
@@ -341,7 +342,7 @@ def test_a_fence_that_is_older_than_what_is_remembered_holds_no_longer(
 def test_more_writes_than_are_remembered_count_for_any_table(
     writes: WriteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.writes.RUNNING_MAX", 1)
+    monkeypatch.setattr("proxy.session.consistency.write_fence.RUNNING_MAX", 1)
     monkeypatch.setattr("proxy.workers.shared_writes.RUNNING_MAX", 1)
     first = writes.begin(Tables(["e"]))
     assert writes.open().holds([D])

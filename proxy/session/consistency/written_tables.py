@@ -1,7 +1,7 @@
 """The tables that a statement may write. Too many are harmless; a missed one gives wrong answers.
 
-Where the statement is of a form that says at its head what it writes (`proxy.write_targets`), it writes that and
-reads the rest. Of any other, each word of the text may be a table that is written.
+Where the statement is of a form that says at its head what it writes (`proxy.session.consistency.write_targets`),
+it writes that and reads the rest. Of any other, each word of the text may be a table that is written.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final
 
-from proxy.write_targets import Target, target_at
+from proxy.session.consistency.write_targets import Target, target_at
 from rewriter import TableName
 from rewriter.sql.classify import before_first_word, first_word
 

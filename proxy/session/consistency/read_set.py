@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from proxy.writes import Fence
+from proxy.session.consistency.write_fence import Fence
 from rewriter import SkipReason, TableName
 
 

@@ -11,8 +11,8 @@ from math import inf
 from typing import Final
 
 from proxy.operations.dispatch import End, Ending
-from proxy.writes import CLOSING_S
-from proxy.writing import begins_unclearly
+from proxy.session.consistency.write_fence import CLOSING_S
+from proxy.session.consistency.written_tables import begins_unclearly
 from rewriter.sql.classify import first_word
 
 # What begins a statement that leaves the session as it was. What it does to tables is for the write fence to see.
