@@ -13,18 +13,18 @@ from typing import Final
 from proxy.asking import Asking, Listed, Queries
 from proxy.config.rewriting import RewriteSection
 from proxy.decision import Decision, Terms
-from proxy.gate import Opinion, Subject
 from proxy.iceberg_layout import FileCounts
 from proxy.key_questions import KeyAnswers
-from proxy.listings import SessionListings
-from proxy.narrowable import facts_of, has_own_filters_alone, narrowable, spares_too_little
 from proxy.operations.tracked_statements import RERUN_CALL_BYTES_MAX
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.consistency.written_tables import Targets, tables_written, words_in
+from proxy.session.feedback.cost_gate import Opinion, Subject
+from proxy.session.feedback.cost_inputs import facts_of, has_own_filters_alone, narrowable, spares_too_little
+from proxy.session.feedback.quarantine_list import Kind, PutAside
+from proxy.session.feedback.spark_listings import SessionListings
 from proxy.shared import Shared
 from proxy.timings import Timings
-from proxy.ward import Kind, PutAside
 from rewriter import (
     Limits,
     Plan,

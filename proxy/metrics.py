@@ -25,11 +25,11 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from proxy.backends.backend import BackendView
-from proxy.metastore import Metastore
 from proxy.operations.dispatch import End
 from proxy.operations.query import QueryFailed, QueryResult
-from proxy.quarantine import Quarantine
-from proxy.ward import Kind
+from proxy.session.feedback.metastore_limits import Metastore
+from proxy.session.feedback.quarantine import Quarantine
+from proxy.session.feedback.quarantine_list import Kind
 from rewriter import Rewrite, SkipReason
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST

@@ -13,15 +13,15 @@ from msgspec.structs import replace
 from proxy.config.config import Config
 from proxy.differences import Differences
 from proxy.file_lists import FileLists
-from proxy.gate import CostGate
 from proxy.iceberg_files import IcebergFiles
 from proxy.key_cache import KeyCache
 from proxy.known import Knowledge
-from proxy.metastore import Metastore
 from proxy.metrics import Metrics
 from proxy.partition_lists import SharedLists
-from proxy.quarantine import Quarantine
 from proxy.session.consistency.write_fence import WriteLog, Writes
+from proxy.session.feedback.cost_gate import CostGate
+from proxy.session.feedback.metastore_limits import Metastore
+from proxy.session.feedback.quarantine import Quarantine
 from proxy.snapshots import Snapshots
 from proxy.store import PartitionStore
 

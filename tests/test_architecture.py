@@ -70,9 +70,9 @@ LOCKED = {
     "proxy.key_cache",
     "proxy.known",
     "proxy.late",
-    "proxy.metastore",
+    "proxy.session.feedback.metastore_limits",
     "proxy.packings",
-    "proxy.quarantine",
+    "proxy.session.feedback.quarantine",
     "proxy.snapshots",
     "proxy.store",
     "proxy.session.consistency.write_fence",
@@ -116,6 +116,7 @@ ORDER = {
         "relay",
         "upstream",
         "session.consistency",
+        "session.feedback",
     ),
 }
 # Of these not all modules have a package yet. Those that have none import whatever they need.

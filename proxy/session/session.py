@@ -19,17 +19,17 @@ from proxy.decider import Decider
 from proxy.decision import Decision, Terms
 from proxy.differences import watch
 from proxy.knobs import Knobs, Turned, of_session, turned
-from proxy.metastore import FILTER_REFUSED
 from proxy.operations.dispatch import End, Ending, Premises, Ruling, WriteUnderWay
 from proxy.operations.session_port import Opened
-from proxy.quarantine import Suspects, learn
 from proxy.session.consistency.session_state import SessionState
 from proxy.session.consistency.session_writes import SessionWrites
 from proxy.session.consistency.written_tables import begins_unclearly
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED
+from proxy.session.feedback.quarantine import Suspects, learn
+from proxy.session.feedback.quarantine_list import Cause
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict
 from proxy.shared import Shared
 from proxy.snapshots import SNAPSHOT_GONE
-from proxy.ward import Cause
 from rewriter import SkipReason, TableName
 from rewriter.domains.literals import literal
 from rewriter.predicates.strict_check import KEYS_CHANGED

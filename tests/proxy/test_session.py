@@ -12,9 +12,9 @@ from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.decision import Decision
 from proxy.explain import view
 from proxy.explain_text import text
-from proxy.metastore import FILTER_REFUSED
 from proxy.operations.dispatch import End, Ending, Ruling
 from proxy.operations.query import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.session import Session
 from proxy.shared import Shared
 from proxy.store import ListKey, open_store

@@ -28,11 +28,11 @@ from proxy.config.rewriting import CatalogSection, RewriteSection, ShadowSection
 from proxy.explain import view
 from proxy.explain_text import text
 from proxy.late import UNANSWERED_S
-from proxy.metastore import FILTER_REFUSED
 from proxy.operations.dispatch import End, Ending, Ruling
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.operations.session_port import Opened
 from proxy.session.consistency.write_fence import CLOSING_S
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.session import Session
 from proxy.shared import Shared
 from rewriter import Catalog, Limits, Plan, Rule, SkipReason, Statement, TableName, plan

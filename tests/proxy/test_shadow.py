@@ -6,8 +6,8 @@ import pytest
 from iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, scan
 
 from proxy.differences import Differences, watch
-from proxy.metastore import FILTER_REFUSED
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows, Value
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict, compare
 from proxy.snapshots import Scanned
 from rewriter import KeySet, TableName

@@ -1,7 +1,7 @@
 """The cost gate: a statement is left alone where asking for its keys is likely to take longer than it saves.
 
-It decides by the statement's shape, before anything is asked of the backend. `proxy.reckoning` has the policy;
-here are the records of all sessions of the process.
+It decides by the statement's shape, before anything is asked of the backend. `proxy.session.feedback.cost_model`
+has the policy; here are the records of all sessions of the process.
 
 Calls may come from several threads at once. Each step on the dictionaries is atomic, since their keys are plain
 tuples and strings, and records are never changed but replaced: of two runs of one shape that end at the same
@@ -18,9 +18,9 @@ from hashlib import blake2b
 from math import inf
 from typing import NamedTuple
 
-from proxy.listings import SessionListings
 from proxy.operations.dispatch import End, Ending
-from proxy.reckoning import Choice, NarrowedRun, Reckoning, Record, Verdict
+from proxy.session.feedback.cost_model import Choice, NarrowedRun, Reckoning, Record, Verdict
+from proxy.session.feedback.spark_listings import SessionListings
 
 # Shapes that are remembered, of all sessions: dashboards have some thousands. A record takes about 1 KB.
 RECORDS_MAX = 10_000

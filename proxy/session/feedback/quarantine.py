@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from proxy.metastore import FILTER_REFUSED, Metastore
 from proxy.operations.dispatch import End, Ending
-from proxy.ward import Cause, Kind, PutAside, Ward
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED, Metastore
+from proxy.session.feedback.quarantine_list import Cause, Kind, PutAside, Ward
 from rewriter import Rule, TableName
 
 # How often it is looked whose time is over: the look goes through all that is kept, a millisecond or two.

@@ -10,7 +10,7 @@ from enum import Enum
 from itertools import chain
 from typing import Final, Generic, TypeVar
 
-from proxy.metastore import PERIOD_MAX_S
+from proxy.session.feedback.metastore_limits import PERIOD_MAX_S
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from proxy.gate import Fact
+from proxy.session.feedback.cost_gate import Fact
 from rewriter import Plan, PlannedScan, Rewrite, TableFacts, TableName
 from rewriter.files.file_index import Selection
 from rewriter.partitions.index import PartitionIndex
