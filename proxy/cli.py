@@ -20,7 +20,7 @@ from proxy.access.impersonation import ProxyUsers
 from proxy.admin.app import application
 from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
 from proxy.backends.assembly import known_backends, registration, upkeep
-from proxy.backends.upkeep import Upkeep
+from proxy.backends.maintenance import Upkeep
 from proxy.config.address import Address, address
 from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError

@@ -41,9 +41,9 @@ SHELL = {
     "proxy.admin.app",
     "proxy.admin.explaining",
     "proxy.admin.backends",
-    "proxy.backends.names",
-    "proxy.backends.probes",
-    "proxy.backends.upkeep",
+    "proxy.backends.dns",
+    "proxy.backends.health_checks",
+    "proxy.backends.maintenance",
     "proxy.backends.assembly",
     "proxy.backends.zookeeper",
     "pipeline.index.footers",
@@ -117,6 +117,7 @@ ORDER = {
         "upstream",
         "session.consistency",
         "session.feedback",
+        "backends",
     ),
 }
 # Of these not all modules have a package yet. Those that have none import whatever they need.

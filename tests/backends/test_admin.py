@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from proxy.admin.app import application
 from proxy.admin.explaining import ExplainRequest
-from proxy.backends.breaker import FAILURES_MAX
+from proxy.backends.circuit_breaker import FAILURES_MAX
 from proxy.backends.pool import Backends
 from proxy.config.address import Address
 from proxy.config.backend_list import Member

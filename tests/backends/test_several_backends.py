@@ -13,7 +13,7 @@ from relay_dialogue import ACCEPTED, execute
 from several import Client, Clock, Mood, several
 from stand_in import HOST, PATIENCE_S, Peer, eventually
 
-from proxy.backends.breaker import FAILURES_MAX, OPEN_S
+from proxy.backends.circuit_breaker import FAILURES_MAX, OPEN_S
 from proxy.backends.pool import PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import Member

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from proxy.backends.backend import Backend
-from proxy.backends.breaker import BreakerState
+from proxy.backends.circuit_breaker import BreakerState
 
 
 def choose(

@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Final, TypeAlias
 
-from proxy.backends.names import Names
+from proxy.backends.dns import Names
 from proxy.config.backend_list import Source
 
 # Proxies that were started together do not ask together for ever.
