@@ -10,22 +10,22 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from proxy.catalog import Described, Moment
 from proxy.descriptions import describe, with_indexed
-from proxy.file_index import Overview
 from proxy.iceberg_files import columns_asked
 from proxy.iceberg_layout import FileCounts, file_counts
 from proxy.key_questions import KeyAnswers, KeyQuestions, Memory
-from proxy.known import Believed, Known
-from proxy.late import UNANSWERED_S
 from proxy.operations.query import Query, QueryResult, Rows
-from proxy.packings import packings, worth_asking
 from proxy.partition_lists import PartitionLists
-from proxy.server_settings import settings_query, uncertainty
+from proxy.session.catalog.facts_cache import Described, Moment
+from proxy.session.catalog.file_index import Overview
+from proxy.session.catalog.iceberg_snapshots import Scanned
+from proxy.session.catalog.late_answers import UNANSWERED_S
+from proxy.session.catalog.metadata_cache import Believed, Known
+from proxy.session.catalog.spark_settings import settings_query, uncertainty
+from proxy.session.catalog.split_packing import packings, worth_asking
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.consistency.written_tables import Targets
 from proxy.shared import Shared
-from proxy.snapshots import Scanned
 from proxy.store import ListKey
 from proxy.timings import Timings
 from rewriter import (

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from proxy.iceberg_layout import FileCounts
 from proxy.key_questions import Memory
 from proxy.knobs import Knobs
+from proxy.session.catalog.iceberg_snapshots import Scanned
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.feedback.cost_gate import Fact, Opinion, Run, Subject, Way
 from proxy.session.feedback.cost_inputs import has_own_filters_alone
 from proxy.session.feedback.quarantine_list import PutAside
 from proxy.session.feedback.spark_listings import SessionListings
-from proxy.snapshots import Scanned
 from proxy.timings import Timings
 from rewriter import Plan, Question, Rewrite, SkipReason, TableName, Unpinned
 from rewriter.partitions.index import PartitionIndex

@@ -9,8 +9,10 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
-from proxy.catalog import (
-    Described,
+from proxy.config.rewriting import CatalogSection
+from proxy.file_lists import FileLists
+from proxy.operations.query import Query, QueryResult
+from proxy.session.catalog.describe import (
     columns_query,
     describe_query,
     read_columns,
@@ -19,12 +21,10 @@ from proxy.catalog import (
     read_view_text,
     view_text_query,
 )
-from proxy.config.rewriting import CatalogSection
-from proxy.file_lists import FileLists
-from proxy.iceberg_tables import as_named, at_version
-from proxy.known import Known
-from proxy.late import is_late
-from proxy.operations.query import Query, QueryResult
+from proxy.session.catalog.describe_iceberg import as_named, at_version
+from proxy.session.catalog.facts_cache import Described
+from proxy.session.catalog.late_answers import is_late
+from proxy.session.catalog.metadata_cache import Known
 from rewriter import TableFacts, TableKind, TableName
 
 T = TypeVar("T")

@@ -13,11 +13,18 @@ from math import inf
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from proxy.config.rewriting import FilesSection
-from proxy.file_index import IndexedTable, Overview, files_query, name_in_index, read_tables, tables_query
-from proxy.kept import Kept
-from proxy.known import Known, owner_of
-from proxy.late import believed_s
 from proxy.operations.query import Query, QueryResult, Rows
+from proxy.session.catalog.caches import Kept
+from proxy.session.catalog.file_index import (
+    IndexedTable,
+    Overview,
+    files_query,
+    name_in_index,
+    read_tables,
+    tables_query,
+)
+from proxy.session.catalog.late_answers import believed_s
+from proxy.session.catalog.metadata_cache import Known, owner_of
 from rewriter import TableFacts
 from rewriter.files.file_index import FileIndex
 

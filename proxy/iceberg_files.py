@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from proxy.config.rewriting import FilesSection
-from proxy.kept import Kept
-from proxy.known import Known, owner_of
-from proxy.late import believed_s
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.session.catalog.caches import Kept
+from proxy.session.catalog.late_answers import believed_s
+from proxy.session.catalog.metadata_cache import Known, owner_of
 from rewriter import Plan, TableFacts, TableName
 from rewriter.domains.literals import is_key_type, literal
 from rewriter.files.file_index import FileIndex

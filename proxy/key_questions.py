@@ -10,8 +10,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
-from proxy.known import Known
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
+from proxy.session.catalog.metadata_cache import Known
 from proxy.session.consistency.write_fence import Fence
 from proxy.shared import Shared
 from proxy.timings import Timings

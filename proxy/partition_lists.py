@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from collections.abc import Set as AbstractSet
 
-from proxy.catalog import Described, partitions_query, read_partitions
 from proxy.config.rewriting import CatalogSection
-from proxy.known import Known, owner_of
-from proxy.late import believed_s
 from proxy.operations.query import Query, QueryResult
+from proxy.session.catalog.describe import partitions_query, read_partitions
+from proxy.session.catalog.facts_cache import Described
+from proxy.session.catalog.late_answers import believed_s
+from proxy.session.catalog.metadata_cache import Known, owner_of
 from proxy.store import ListKey, PartitionStore
 from rewriter import TableKind
 from rewriter.domains.gap_costs import PartitionCosts

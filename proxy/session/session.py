@@ -21,6 +21,7 @@ from proxy.differences import watch
 from proxy.knobs import Knobs, Turned, of_session, turned
 from proxy.operations.dispatch import End, Ending, Premises, Ruling, WriteUnderWay
 from proxy.operations.session_port import Opened
+from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
 from proxy.session.consistency.session_state import SessionState
 from proxy.session.consistency.session_writes import SessionWrites
 from proxy.session.consistency.written_tables import begins_unclearly
@@ -29,7 +30,6 @@ from proxy.session.feedback.quarantine import Suspects, learn
 from proxy.session.feedback.quarantine_list import Cause
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict
 from proxy.shared import Shared
-from proxy.snapshots import SNAPSHOT_GONE
 from rewriter import SkipReason, TableName
 from rewriter.domains.literals import literal
 from rewriter.predicates.strict_check import KEYS_CHANGED

@@ -12,7 +12,7 @@ from proxy.explain import IcebergView, view
 from proxy.explain_text import text
 from proxy.operations.dispatch import End, Ending
 from proxy.operations.query import FailureKind, QueryResult
-from proxy.snapshots import SNAPSHOT_GONE
+from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
 from rewriter import Unpinned
 
 SQL = "SELECT f.v FROM f JOIN d ON f.k = d.k WHERE d.g = 1"

@@ -7,9 +7,9 @@ from iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, scan
 
 from proxy.differences import Differences, watch
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows, Value
+from proxy.session.catalog.iceberg_snapshots import Scanned
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict, compare
-from proxy.snapshots import Scanned
 from rewriter import KeySet, TableName
 from rewriter.semijoins.key_query import KeyColumn, KeyQuery
 

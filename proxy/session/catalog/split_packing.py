@@ -12,8 +12,8 @@ from enum import Enum
 from threading import Lock
 from typing import TypeAlias, TypeVar
 
-from proxy import late
 from proxy.operations.query import Query, QueryResult, Rows
+from proxy.session.catalog import late_answers
 from rewriter import TableName
 from rewriter.files.file_index import FileIndex
 from rewriter.files.splits import IcebergPacking, Packing
@@ -129,7 +129,7 @@ def packings(
     if told is None:
         told = ((yield from _ask_packing(deadline_s)),)
         # Where it was not told, a busy server may tell it soon.
-        told_s = believed_s if told[0] is not None else min(believed_s, late.UNANSWERED_S)
+        told_s = believed_s if told[0] is not None else min(believed_s, late_answers.UNANSWERED_S)
         known.keep_packing(told[0], generation, told_s)
     packing = told[0]
     if packing is None:
@@ -140,7 +140,7 @@ def packings(
         if reads is None:
             answer = yield _query(f"EXPLAIN SELECT * FROM {name.sql}", deadline_s)  # noqa: S608 - a quoted name
             reads = read_plan(answer)
-            known.keep_reads(name, reads, generation, late.believed_s(answer, believed_s))
+            known.keep_reads(name, reads, generation, late_answers.believed_s(answer, believed_s))
         if reads is not Reads.NOBODY:
             found[name] = packing if reads is Reads.SPARK else IcebergPacking(packing.slots)
     return found

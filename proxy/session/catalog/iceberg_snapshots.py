@@ -19,8 +19,8 @@ from threading import Lock
 from typing import Final, TypeAlias, TypeVar
 
 from proxy.config.rewriting import CatalogSection
-from proxy.in_vain import InVain
 from proxy.operations.query import Query, QueryResult, Rows
+from proxy.session.catalog.caches import InVain
 from rewriter import TableName, Unpinned
 
 T = TypeVar("T")

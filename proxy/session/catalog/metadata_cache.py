@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
-from proxy.catalog import FactsCache
 from proxy.config.rewriting import CatalogSection
-from proxy.file_index import Overview
-from proxy.in_vain import InVain
-from proxy.late import UNANSWERED_S, LateNames, is_late
 from proxy.operations.query import Query, QueryResult, Rows
-from proxy.packings import KnownPackings
+from proxy.session.catalog.caches import InVain
+from proxy.session.catalog.facts_cache import FactsCache
+from proxy.session.catalog.file_index import Overview
+from proxy.session.catalog.late_answers import UNANSWERED_S, LateNames, is_late
+from proxy.session.catalog.split_packing import KnownPackings
 from proxy.session.consistency.write_fence import WriteLog, Writes
 from proxy.session.consistency.written_tables import Tables
 from rewriter import SkipReason

@@ -1,7 +1,7 @@
 """What a session is told of an Iceberg table: the reading of its description.
 
 Nothing here decides what a statement reads: which snapshot a name stands for is asked anew with each statement
-(`proxy.snapshots`). A description that is a minute old may at most cost pruning.
+(`proxy.session.catalog.iceberg_snapshots`). A description that is a minute old may at most cost pruning.
 """
 
 from __future__ import annotations

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from threading import Lock
+from collections.abc import Iterator, Mapping
 
-from proxy import iceberg_tables
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult, Rows
-from proxy.session.consistency.write_fence import Fence, WriteLog
-from proxy.session.consistency.written_tables import Tables
+from proxy.session.catalog import describe_iceberg
 from rewriter import Column, TableFacts, TableKind, TableName, ViewText
 
 _BYTES_MAX = 16 * 1024 * 1024  # DESCRIBE of the widest tables, or 200,000 partition names of 80 bytes
@@ -77,8 +73,8 @@ def read_description(result: QueryResult) -> TableFacts | None:
     details = dict(sections.get(_DETAILS_HEADING, ()))
     columns = tuple(Column(name, type_name.lower()) for name, type_name in sections.get("", ()))
     partition_columns = tuple(name for name, _ in sections.get(_PARTITIONS_HEADING, ()))
-    is_iceberg = details.get("Provider", "").lower() == iceberg_tables.PROVIDER
-    transforms = sections.pop(iceberg_tables.TRANSFORMS_HEADING, ()) if is_iceberg else ()
+    is_iceberg = details.get("Provider", "").lower() == describe_iceberg.PROVIDER
+    transforms = sections.pop(describe_iceberg.TRANSFORMS_HEADING, ()) if is_iceberg else ()
     if not columns or any(heading not in _KNOWN_HEADINGS for heading in sections):
         return None
     if details.get("View Schema Mode") in _EVOLVING:
@@ -98,7 +94,7 @@ def read_description(result: QueryResult) -> TableFacts | None:
     )
     if not is_iceberg:
         return facts
-    return iceberg_tables.with_iceberg(facts, (transform for _, transform in transforms), details)
+    return describe_iceberg.with_iceberg(facts, (transform for _, transform in transforms), details)
 
 
 def _full_name(details: Mapping[str, str]) -> TableName | None:
@@ -197,17 +193,6 @@ def _sections(rows: Iterator[tuple[str, str]]) -> dict[str, list[tuple[str, str]
     return sections
 
 
-@dataclass(frozen=True)
-class Described:
-    """What DESCRIBE said of a name; `identity` tells the table from every other one, where it is a table."""
-
-    name: TableName
-    facts: TableFacts | None
-    identity: tuple[str, ...] = ()
-    # Whether it was not said in time.
-    is_late: bool = False
-
-
 def read_identity(result: QueryResult) -> tuple[str, ...]:
     """What tells a table from others of its name, before and after: where it lies and when it was made."""
     if not isinstance(result, Rows):
@@ -219,74 +204,3 @@ def read_identity(result: QueryResult) -> tuple[str, ...]:
 
 # The table's own name comes first: by it the lists of tables are forgotten that a statement names.
 _IDENTITY = ("Table", "Database", "Catalog", "Location", "Created Time")
-
-
-@dataclass(frozen=True)
-class Moment:
-    """When something was asked: what was forgotten, or given other columns, since then is not remembered."""
-
-    generation: int
-    fence: Fence
-
-
-@dataclass
-class FactsCache:
-    """What was said about tables, each fact with the time until which it is believed. Any thread may use it.
-
-    A table that gets other columns through this proxy is asked about again: which table a bare name is a column
-    of, and which column stands third, no condition in the statement could tell.
-    """
-
-    settings: CatalogSection
-    clock: Callable[[], float]
-    writes: WriteLog
-
-    def __post_init__(self) -> None:
-        self._lock = Lock()
-        self._entries: dict[TableName, tuple[float, Described]] = {}
-        # How often everything was forgotten.
-        self._generation = 0
-        # Opened when the entries were last held against the writes.
-        self._fence = self.writes.open()
-
-    def moment(self) -> Moment:
-        """To be asked for before the server is, and given back with its answer."""
-        return Moment(self._generation, self.writes.open())
-
-    def current(self) -> dict[TableName, TableFacts | None]:
-        """The facts that are not older than the configuration allows."""
-        now = self.clock()
-        with self._lock:
-            # Opened before the look: what is written in between is seen by the next one.
-            opened = self.writes.open()
-            changed = self._fence.changed_columns(self._entries)
-            self._fence = opened
-            self._entries = {
-                name: entry for name, entry in self._entries.items() if entry[0] > now and name not in changed
-            }
-            return {name: described.facts for name, (_, described) in self._entries.items()}
-
-    def described(self, name: TableName) -> Described:
-        """What is known of a name, whatever its age: it was current when the statement was planned."""
-        _, described = self._entries.get(name, (0.0, Described(name, None)))
-        return described
-
-    def add(self, described: Described, asked: Moment) -> None:
-        """Remember a fact that was asked for at that moment; the oldest one goes where there are too many."""
-        with self._lock:
-            if asked.generation != self._generation or asked.fence.changed_columns([described.name]):
-                return
-            if len(self._entries) >= self.settings.tables_max:
-                del self._entries[next(iter(self._entries))]
-            self._entries[described.name] = (self.clock() + self.settings.facts_ttl_s, described)
-
-    def forget_written(self, tables: Tables) -> None:
-        """Forget what a statement writes: its size, its current snapshot. What the names mean stays."""
-        with self._lock:
-            self._entries = {name: entry for name, entry in self._entries.items() if not tables.hold(name)}
-
-    def clear(self) -> None:
-        """Forget everything: a session ran a statement that may have changed what names mean."""
-        with self._lock:
-            self._entries.clear()
-            self._generation += 1

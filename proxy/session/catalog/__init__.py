@@ -1,0 +1,1 @@
+"""What Spark tells of tables and settings, parsed, and cached for each state of a session."""
