@@ -11,11 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from proxy.descriptions import describe, with_indexed
-from proxy.iceberg_files import columns_asked
-from proxy.iceberg_layout import FileCounts, file_counts
 from proxy.key_questions import KeyAnswers, KeyQuestions, Memory
 from proxy.operations.query import Query, QueryResult, Rows
-from proxy.partition_lists import PartitionLists
 from proxy.session.catalog.facts_cache import Described, Moment
 from proxy.session.catalog.file_index import Overview
 from proxy.session.catalog.iceberg_snapshots import Scanned
@@ -25,8 +22,11 @@ from proxy.session.catalog.spark_settings import settings_query, uncertainty
 from proxy.session.catalog.split_packing import packings, worth_asking
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.consistency.written_tables import Targets
+from proxy.session.layout.iceberg_file_counts import FileCounts, file_counts
+from proxy.session.layout.iceberg_files import columns_asked
+from proxy.session.layout.partition_lists import PartitionLists
+from proxy.session.layout.partition_store import ListKey
 from proxy.shared import Shared
-from proxy.store import ListKey
 from proxy.timings import Timings
 from rewriter import (
     VIEW_NESTING_MAX,
@@ -93,7 +93,7 @@ class Asking:
         """Names and settings may mean something else from here on, for all sessions of this state.
 
         So may the tables among these words, of which the file index may be one. Those that it tells of need not be
-        asked for again (`proxy.file_lists`).
+        asked for again (`proxy.session.layout.file_lists`).
         """
         self.forget_own()
         self._known.forget()

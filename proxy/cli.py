@@ -31,9 +31,9 @@ from proxy.net.fd_limit import make_room
 from proxy.net.timeouts import Keepalive, Limits
 from proxy.operations.session_port import Opened
 from proxy.server import Proxy, ServerSettings
+from proxy.session.layout.partition_store import open_store
 from proxy.session.session import Session
 from proxy.shared import Shared
-from proxy.store import open_store
 from proxy.upstream.client import BackendError
 from proxy.workers.hosting import Placement, host, worker_count
 from proxy.workers.place import Place

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from proxy.config.rewriting import CatalogSection
-from proxy.file_lists import FileLists
 from proxy.operations.query import Query, QueryResult
 from proxy.session.catalog.describe import (
     columns_query,
@@ -25,6 +24,7 @@ from proxy.session.catalog.describe_iceberg import as_named, at_version
 from proxy.session.catalog.facts_cache import Described
 from proxy.session.catalog.late_answers import is_late
 from proxy.session.catalog.metadata_cache import Known
+from proxy.session.layout.file_lists import FileLists
 from rewriter import TableFacts, TableKind, TableName
 
 T = TypeVar("T")

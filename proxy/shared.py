@@ -12,18 +12,18 @@ from msgspec.structs import replace
 
 from proxy.config.config import Config
 from proxy.differences import Differences
-from proxy.file_lists import FileLists
-from proxy.iceberg_files import IcebergFiles
 from proxy.key_cache import KeyCache
 from proxy.metrics import Metrics
-from proxy.partition_lists import SharedLists
 from proxy.session.catalog.iceberg_snapshots import Snapshots
 from proxy.session.catalog.metadata_cache import Knowledge
 from proxy.session.consistency.write_fence import WriteLog, Writes
 from proxy.session.feedback.cost_gate import CostGate
 from proxy.session.feedback.metastore_limits import Metastore
 from proxy.session.feedback.quarantine import Quarantine
-from proxy.store import PartitionStore
+from proxy.session.layout.file_lists import FileLists
+from proxy.session.layout.iceberg_files import IcebergFiles
+from proxy.session.layout.partition_lists import SharedLists
+from proxy.session.layout.partition_store import PartitionStore
 
 # Sections that are read as the proxy starts. [rewrite], [files] and [shadow] count from the next statement of any
 # session on, [catalog] from the next session on, but for where the store is.

@@ -66,7 +66,7 @@ INPUT_AND_OUTPUT = {
 LOCKED = {
     "proxy.session",
     "proxy.key_cache",
-    "proxy.store",
+    "proxy.session.layout.partition_store",
 }
 
 # Lower packages first: a module imports of its own tree only packages that stand before its own, and its own one.
@@ -110,6 +110,7 @@ ORDER = {
         "session.feedback",
         "backends",
         "session.catalog",
+        "session.layout",
     ),
 }
 # Of these not all modules have a package yet. Those that have none import whatever they need.

@@ -8,9 +8,9 @@ from test_session import failed, played, rows
 
 from proxy.asking import Queries, T
 from proxy.config.rewriting import CatalogSection, FilesSection
-from proxy.file_lists import FileLists
 from proxy.operations.query import FailureKind, QueryResult
 from proxy.session.catalog.metadata_cache import Knowledge, Known
+from proxy.session.layout.file_lists import FileLists
 from rewriter import Column, TableFacts, TableKind, TableName
 
 TABLES = (

@@ -6,10 +6,10 @@ import pytest
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Column, Rows
-from proxy.partition_lists import PartitionLists, SharedLists
 from proxy.session.catalog.facts_cache import Described
 from proxy.session.catalog.metadata_cache import Knowledge, Known
-from proxy.store import open_store
+from proxy.session.layout.partition_lists import PartitionLists, SharedLists
+from proxy.session.layout.partition_store import open_store
 from rewriter import Column as TableColumn
 from rewriter import TableFacts, TableName
 

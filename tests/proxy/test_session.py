@@ -15,9 +15,9 @@ from proxy.explain_text import text
 from proxy.operations.dispatch import End, Ending, Ruling
 from proxy.operations.query import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
+from proxy.session.layout.partition_store import ListKey, open_store
 from proxy.session.session import Session
 from proxy.shared import Shared
-from proxy.store import ListKey, open_store
 from rewriter.semijoins.key_query import KeyColumn
 from rewriter.semijoins.range_query import range_query
 

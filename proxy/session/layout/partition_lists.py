@@ -11,7 +11,7 @@ from proxy.session.catalog.describe import partitions_query, read_partitions
 from proxy.session.catalog.facts_cache import Described
 from proxy.session.catalog.late_answers import believed_s
 from proxy.session.catalog.metadata_cache import Known, owner_of
-from proxy.store import ListKey, PartitionStore
+from proxy.session.layout.partition_store import ListKey, PartitionStore
 from rewriter import TableKind
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.partitions.index import PartitionIndex

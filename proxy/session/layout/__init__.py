@@ -1,0 +1,1 @@
+"""Where rows lie: lists of partitions and of files, cached for each user."""
