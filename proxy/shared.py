@@ -11,7 +11,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from proxy.config.config import Config
-from proxy.differences import Differences
 from proxy.key_cache import KeyCache
 from proxy.metrics import Metrics
 from proxy.session.catalog.iceberg_snapshots import Snapshots
@@ -24,6 +23,7 @@ from proxy.session.layout.file_lists import FileLists
 from proxy.session.layout.iceberg_files import IcebergFiles
 from proxy.session.layout.partition_lists import SharedLists
 from proxy.session.layout.partition_store import PartitionStore
+from proxy.session.shadow.mismatches import Differences
 
 # Sections that are read as the proxy starts. [rewrite], [files] and [shadow] count from the next statement of any
 # session on, [catalog] from the next session on, but for where the store is.

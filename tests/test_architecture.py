@@ -111,6 +111,7 @@ ORDER = {
         "backends",
         "session.catalog",
         "session.layout",
+        "session.shadow",
     ),
 }
 # Of these not all modules have a package yet. Those that have none import whatever they need.

@@ -17,7 +17,6 @@ import msgspec
 from proxy.asking import Queries
 from proxy.decider import Decider
 from proxy.decision import Decision, Terms
-from proxy.differences import watch
 from proxy.knobs import Knobs, Turned, of_session, turned
 from proxy.operations.dispatch import End, Ending, Premises, Ruling, WriteUnderWay
 from proxy.operations.session_port import Opened
@@ -28,7 +27,8 @@ from proxy.session.consistency.written_tables import begins_unclearly
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.feedback.quarantine import Suspects, learn
 from proxy.session.feedback.quarantine_list import Cause
-from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict
+from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, Verdict
+from proxy.session.shadow.mismatches import watch
 from proxy.shared import Shared
 from rewriter import SkipReason, TableName
 from rewriter.domains.literals import literal

@@ -15,7 +15,7 @@ from proxy.decider import Decider
 from proxy.decision import Terms
 from proxy.knobs import Knobs
 from proxy.operations.query import Query, QueryResult
-from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict, compare
+from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, Verdict, compare
 from proxy.shared import Shared
 from proxy.upstream.client import BackendClient
 

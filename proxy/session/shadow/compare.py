@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias, TypeVar
 
-from proxy.answer_order import doubts, unbounded
-from proxy.checksum import Checksum, Columns
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.session.catalog.iceberg_snapshots import SCAN_ROWS_MAX, Scanned, read_scan, scan_sql
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
+from proxy.session.shadow.checksum import Checksum, Columns
+from proxy.session.shadow.order_dependence import doubts, unbounded
 from rewriter import Keys, Question, Rewrite, TableName
 
 T = TypeVar("T")

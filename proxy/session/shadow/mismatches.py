@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from proxy.checksum import Checksum
-from proxy.shadow import Clock, Comparison, Pair, Queries, ShadowLimits, Verdict, compare
+from proxy.session.shadow.checksum import Checksum
+from proxy.session.shadow.compare import Clock, Comparison, Pair, Queries, ShadowLimits, Verdict, compare
 
 # Two texts each, of at most some hundred thousand characters: 50 MB where every one is as long as may be.
 KEPT_MAX: Final = 50
