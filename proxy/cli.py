@@ -33,7 +33,7 @@ from proxy.operations.session_port import Opened
 from proxy.server import Proxy, ServerSettings
 from proxy.session.layout.partition_store import open_store
 from proxy.session.session import Session
-from proxy.shared import Shared
+from proxy.session.shared_state import Shared
 from proxy.upstream.client import BackendError
 from proxy.workers.hosting import Placement, host, worker_count
 from proxy.workers.place import Place

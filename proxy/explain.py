@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from proxy.decision import Decision
-from proxy.timings import Timings
+from proxy.session.decision import Decision
+from proxy.session.timings import Timings
 from rewriter import Keys, KeySet, Question, Reducer, ScanOutcome, SkipReason
 from rewriter.partitions.index import PartitionIndex
 from rewriter.partitions.pruning import kept

@@ -14,8 +14,8 @@ from proxy.admin import backends as backend_routes
 from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
 from proxy.backends.pool import Backends
 from proxy.config.config import Config
-from proxy.metrics import CONTENT_TYPE
-from proxy.shared import Shared
+from proxy.session.metrics import CONTENT_TYPE
+from proxy.session.shared_state import Shared
 from proxy.upstream.client import BackendError
 
 log = logging.getLogger(__name__)

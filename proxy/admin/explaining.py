@@ -10,7 +10,7 @@ from proxy.backends.pool import Backends
 from proxy.config.config import Config
 from proxy.explain import ExplainView, view
 from proxy.session.session import Session
-from proxy.shared import Shared
+from proxy.session.shared_state import Shared
 from proxy.upstream.client import BackendClient, BackendError, Login
 from proxy.upstream.dialer import Dialer
 

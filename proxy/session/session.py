@@ -14,22 +14,22 @@ from uuid import uuid4
 
 import msgspec
 
-from proxy.asking import Queries
-from proxy.decider import Decider
-from proxy.decision import Decision, Terms
-from proxy.knobs import Knobs, Turned, of_session, turned
 from proxy.operations.dispatch import End, Ending, Premises, Ruling, WriteUnderWay
 from proxy.operations.session_port import Opened
 from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
 from proxy.session.consistency.session_state import SessionState
 from proxy.session.consistency.session_writes import SessionWrites
 from proxy.session.consistency.written_tables import begins_unclearly
+from proxy.session.decider import Decider
+from proxy.session.decision import Decision, Terms
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.feedback.quarantine import Suspects, learn
 from proxy.session.feedback.quarantine_list import Cause
+from proxy.session.session_catalog import Queries
+from proxy.session.session_settings import Knobs, Turned, of_session, turned
 from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, Verdict
 from proxy.session.shadow.mismatches import watch
-from proxy.shared import Shared
+from proxy.session.shared_state import Shared
 from rewriter import SkipReason, TableName
 from rewriter.domains.literals import literal
 from rewriter.predicates.strict_check import KEYS_CHANGED

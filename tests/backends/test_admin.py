@@ -17,8 +17,8 @@ from proxy.config.address import Address
 from proxy.config.backend_list import Member
 from proxy.config.config import Config
 from proxy.config.serving import ProxySection
-from proxy.metrics import Metrics
-from proxy.shared import Shared
+from proxy.session.metrics import Metrics
+from proxy.session.shared_state import Shared
 from proxy.upstream.client import BackendError
 
 A, B = Member(Address("127.0.0.1", 10_000)), Member(Address("::1", 10_000), weight=2)

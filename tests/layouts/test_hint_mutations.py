@@ -20,7 +20,7 @@ from proxy.config.config import Config
 from proxy.config.rewriting import FilesSection, RewriteSection
 from proxy.operations.query import Column, QueryResult, Rows
 from proxy.session.session import Session
-from proxy.shared import Shared
+from proxy.session.shared_state import Shared
 from rewriter.files.file_facts import FileFacts
 
 TABLES = ("by_time", "by_size", "by_name")

@@ -12,7 +12,7 @@ from proxy.explain_text import text
 from proxy.operations.dispatch import End, Ending
 from proxy.operations.query import FailureKind
 from proxy.session.session import Session
-from proxy.shared import Shared
+from proxy.session.shared_state import Shared
 from rewriter import Rule
 
 FILTERED = "SELECT v FROM t WHERE x = 5"

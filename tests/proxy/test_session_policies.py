@@ -34,7 +34,7 @@ from proxy.session.catalog.late_answers import UNANSWERED_S
 from proxy.session.consistency.write_fence import CLOSING_S
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.session import Session
-from proxy.shared import Shared
+from proxy.session.shared_state import Shared
 from rewriter import Catalog, Limits, Plan, Rule, SkipReason, Statement, TableName, plan
 
 FINISHED = Ending(End.FINISHED, 1.0)
@@ -227,7 +227,7 @@ def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_i
         played(other.rewrite("ALTER TABLE f ADD COLUMN extra INT"), []).ended(FINISHED)
         return planned
 
-    monkeypatch.setattr("proxy.asking.plan", overtaken)
+    monkeypatch.setattr("proxy.session.session_catalog.plan", overtaken)
     assert sent(one.rewrite(SQL), [KEYS]) == SQL
 
 

@@ -16,7 +16,7 @@ import pytest
 from demo.hive import Endpoint
 from demo.proxy_process import ProxyError, ProxyProcess, proxy_process
 from proxy.config.address import Address
-from proxy.metrics import Metrics
+from proxy.session.metrics import Metrics
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
 from proxy.workers.backoff import FIRST_S, LIVED_S, LONGEST_S, Backoff
 from proxy.workers.ports import Ports

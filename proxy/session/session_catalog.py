@@ -10,8 +10,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from proxy.descriptions import describe, with_indexed
-from proxy.key_questions import KeyAnswers, KeyQuestions, Memory
 from proxy.operations.query import Query, QueryResult, Rows
 from proxy.session.catalog.facts_cache import Described, Moment
 from proxy.session.catalog.file_index import Overview
@@ -22,12 +20,14 @@ from proxy.session.catalog.spark_settings import settings_query, uncertainty
 from proxy.session.catalog.split_packing import packings, worth_asking
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.consistency.written_tables import Targets
+from proxy.session.key_queries import KeyAnswers, KeyQuestions, Memory
 from proxy.session.layout.iceberg_file_counts import FileCounts, file_counts
 from proxy.session.layout.iceberg_files import columns_asked
 from proxy.session.layout.partition_lists import PartitionLists
 from proxy.session.layout.partition_store import ListKey
-from proxy.shared import Shared
-from proxy.timings import Timings
+from proxy.session.shared_state import Shared
+from proxy.session.table_lookup import describe, with_indexed
+from proxy.session.timings import Timings
 from rewriter import (
     VIEW_NESTING_MAX,
     Limits,

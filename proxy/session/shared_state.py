@@ -11,18 +11,18 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from proxy.config.config import Config
-from proxy.key_cache import KeyCache
-from proxy.metrics import Metrics
 from proxy.session.catalog.iceberg_snapshots import Snapshots
 from proxy.session.catalog.metadata_cache import Knowledge
 from proxy.session.consistency.write_fence import WriteLog, Writes
 from proxy.session.feedback.cost_gate import CostGate
 from proxy.session.feedback.metastore_limits import Metastore
 from proxy.session.feedback.quarantine import Quarantine
+from proxy.session.key_cache import KeyCache
 from proxy.session.layout.file_lists import FileLists
 from proxy.session.layout.iceberg_files import IcebergFiles
 from proxy.session.layout.partition_lists import SharedLists
 from proxy.session.layout.partition_store import PartitionStore
+from proxy.session.metrics import Metrics
 from proxy.session.shadow.mismatches import Differences
 
 # Sections that are read as the proxy starts. [rewrite], [files] and [shadow] count from the next statement of any

@@ -13,8 +13,8 @@ from typing import Final, TypeAlias, TypeVar
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
 from proxy.session.catalog.metadata_cache import Known
 from proxy.session.consistency.write_fence import Fence
-from proxy.shared import Shared
-from proxy.timings import Timings
+from proxy.session.shared_state import Shared
+from proxy.session.timings import Timings
 from rewriter import Keys, Plan, Question, SkipReason
 
 T = TypeVar("T")

@@ -10,21 +10,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from proxy.asking import Asking, Listed, Queries
 from proxy.config.rewriting import RewriteSection
-from proxy.decision import Decision, Terms
-from proxy.key_questions import KeyAnswers
 from proxy.operations.tracked_statements import RERUN_CALL_BYTES_MAX
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.consistency.written_tables import Targets, tables_written, words_in
+from proxy.session.decision import Decision, Terms
 from proxy.session.feedback.cost_gate import Opinion, Subject
 from proxy.session.feedback.cost_inputs import facts_of, has_own_filters_alone, narrowable, spares_too_little
 from proxy.session.feedback.quarantine_list import Kind, PutAside
 from proxy.session.feedback.spark_listings import SessionListings
+from proxy.session.key_queries import KeyAnswers
 from proxy.session.layout.iceberg_file_counts import FileCounts
-from proxy.shared import Shared
-from proxy.timings import Timings
+from proxy.session.session_catalog import Asking, Listed, Queries
+from proxy.session.shared_state import Shared
+from proxy.session.timings import Timings
 from rewriter import (
     Limits,
     Plan,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from proxy.key_questions import Memory
-from proxy.knobs import Knobs
 from proxy.session.catalog.iceberg_snapshots import Scanned
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.feedback.cost_gate import Fact, Opinion, Run, Subject, Way
 from proxy.session.feedback.cost_inputs import has_own_filters_alone
 from proxy.session.feedback.quarantine_list import PutAside
 from proxy.session.feedback.spark_listings import SessionListings
+from proxy.session.key_queries import Memory
 from proxy.session.layout.iceberg_file_counts import FileCounts
-from proxy.timings import Timings
+from proxy.session.session_settings import Knobs
+from proxy.session.timings import Timings
 from rewriter import Plan, Question, Rewrite, SkipReason, TableName, Unpinned
 from rewriter.partitions.index import PartitionIndex
 
