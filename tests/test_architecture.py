@@ -18,16 +18,9 @@ ALLOWED = {"rewriter": set(), "proxy": {"rewriter"}, "pipeline": {"rewriter"}, "
 SHELL = {
     "proxy.cli",
     "proxy.server",
-    "proxy.connection",
-    "proxy.beside",
-    "proxy.farewell",
-    "proxy.moving",
-    "proxy.deciding",
-    "proxy.desk",
-    "proxy.session_order",
-    "proxy.sessions",
     "proxy.net",
     "proxy.upstream",
+    "proxy.frontend",
     "proxy.http.binary",
     "proxy.http.binary_front",
     "proxy.http.courier",
@@ -109,6 +102,7 @@ ORDER = {
         "session.layout",
         "session.shadow",
         "session",
+        "frontend",
     ),
 }
 # Of these not all modules have a package yet. Those that have none import whatever they need.

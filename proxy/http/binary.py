@@ -16,12 +16,12 @@ from typing import Final
 
 from proxy.backends.backend import Backend
 from proxy.config.endpoints import Transport
+from proxy.frontend.settings import ServerSettings
 from proxy.http.courier import Answered, Courier
 from proxy.http.upstream import HttpClient, HttpReach, HttpUpstream
 from proxy.http.upstream_protocol import Upstream
 from proxy.net.timeouts import Keepalive
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
-from proxy.settings import ServerSettings
 from proxy.upstream.errors import BackendError
 from proxy.upstream.http_headers import THRIFT_HEADERS, basic_authorization
 from proxy.upstream.reply import Incoming, ask

@@ -15,9 +15,9 @@ from proxy.access.handle_access import Guard
 from proxy.access.impersonation import Admission, Refusal
 from proxy.backends.backend import Backend
 from proxy.config.endpoints import Transport
-from proxy.connection import Common
-from proxy.deciding import tell
 from proxy.exchange import Exchange, Memory, Steps, Terms
+from proxy.frontend.context import Common
+from proxy.frontend.rewrite_service import tell
 from proxy.http.routes import Route, Routes
 from proxy.http.upstream_protocol import Client, Upstream
 from proxy.operations.dispatch import Ruling

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from proxy.config.endpoints import Listener, Transport
-from proxy.connection import Common
+from proxy.frontend.context import Common
 from proxy.http.binary import BinarySettings, SignedIn
 from proxy.http.binary_front import BinaryFront
 from proxy.http.courier import Courier

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import click
 
 from proxy.access.handle_owners import Digests
-from proxy.ground import Ground
+from proxy.frontend.process_scope import Ground
 from proxy.session.consistency.write_fence import LOST_S, WriteLog, Writes
 from proxy.workers.ledger import Ledger
 from proxy.workers.place import SIGNALS, Place

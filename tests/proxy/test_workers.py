@@ -126,7 +126,7 @@ def test_workers_serve_one_port_and_the_ready_line_comes_once(proxy: ProxyProces
     for _ in range(64):
         with client(proxy) as answer:
             assert answer == ACCEPTED
-        slots = set(lines(proxy, r"worker (\d) proxy.connection: connection \d+: opened"))
+        slots = set(lines(proxy, r"worker (\d) proxy.frontend.connection: connection \d+: opened"))
         if len(slots) == WORKERS:
             break
     assert slots == {"0", "1"}

@@ -9,7 +9,7 @@ from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
 
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener
-from proxy.ground import Ground
+from proxy.frontend.process_scope import Ground
 from proxy.operations.dispatch import Ending, Premises, Ruling, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import Opened

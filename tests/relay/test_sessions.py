@@ -6,9 +6,9 @@ from relay_dialogue import SESSION, close_session, execute, executed, get_status
 from stand_in import Rewriter, Stage, eventually, stage
 
 from proxy.access.handle_owners import Digests, HandleKind, Handles, Holding, OwnHandles
-from proxy.ground import Ground
+from proxy.frontend.process_scope import Ground
+from proxy.frontend.session_registry import SETTLING_S
 from proxy.operations.dispatch import End
-from proxy.sessions import SETTLING_S
 from proxy.wire.hs2.calls import OperationState
 from proxy.wire.hs2.handles import HandleId, identifier_in
 

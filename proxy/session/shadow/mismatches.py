@@ -93,7 +93,7 @@ def watch(
     differences: Differences,
     told: Callable[[Comparison], None],
 ) -> Queries[None]:
-    """Compare, keep what blames us, and tell how it came out. What `proxy.beside` runs."""
+    """Compare, keep what blames us, and tell how it came out. What `proxy.frontend.shadow_runner` runs."""
     comparison = yield from compare(pair, limits, clock)
     if comparison.blames_us:
         differences.add(pair, comparison)

@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
-from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 
 from proxy.access.handle_access import Guard
-from proxy.access.handle_owners import Handles
-from proxy.backends.pool import Backends, Lease
-from proxy.beside import Beside
+from proxy.backends.pool import Lease
 from proxy.config.endpoints import Listener
-from proxy.deciding import tell
-from proxy.desk import Desk
-from proxy.farewell import Farewell
-from proxy.moving import arrive
-from proxy.net.log_once import Notices
+from proxy.frontend.backend_switch import arrive
+from proxy.frontend.context import OWNER_BYTES, Common
+from proxy.frontend.graceful_close import Farewell
+from proxy.frontend.rewrite_service import tell
 from proxy.net.sockets import Side, linger, peer_host, peer_name, prepare
 from proxy.net.timeouts import Patience, Seen
 from proxy.operations.dispatch import End, Ending, Ruling
 from proxy.operations.events import SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.operations.internal_call import Call, Reply
 from proxy.operations.session_port import Opened
-from proxy.operations.tracked_statements import Executions
 from proxy.relay.commands import (
     BackendReply,
     CallRefused,
@@ -47,42 +40,13 @@ from proxy.relay.commands import (
 from proxy.relay.connection_profile import Sides, refused
 from proxy.relay.phases import Phase
 from proxy.relay.relay import Relay
-from proxy.sessions import Sessions
-from proxy.settings import ServerSettings
-from proxy.upstream.dialer import Dialer, UnreachableError
+from proxy.upstream.dialer import UnreachableError
 from proxy.upstream.errors import BackendError
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.hs2.handles import identifier_in
 from proxy.wire.sasl import plain_user
 
 log = logging.getLogger(__name__)
-
-
-# Enough that two owners never have one digest.
-_OWNER_BYTES = 16
-
-
-@dataclass(frozen=True)
-class Common:
-    """What the connections of a process have in common."""
-
-    settings: ServerSettings
-    sessions: Sessions
-    executions: Executions
-    pool: Executor
-    # Whose the handles are that the backend has given out.
-    handles: Handles
-    desk: Desk
-    # What runs in the sessions of clients on connections of ours.
-    beside: Beside
-    dialer: Dialer
-    backends: Backends
-    # Makes digests of credentials of no use to anybody else.
-    owner_key: bytes = field(default_factory=lambda: secrets.token_bytes(_OWNER_BYTES), repr=False)
-    # Backend connections that outlive their clients', for a moment.
-    farewells: set[Farewell] = field(default_factory=set)
-    # Hosts from which somebody has logged in by a mechanism that we do not read.
-    blind_clients: Notices = field(default_factory=Notices)
 
 
 class Connection:
@@ -364,7 +328,7 @@ class Connection:
             return None
         # A server that asks for no login goes by the name in the call. What is learned on one backend holds there.
         who = b"\0".join((str(self._lease.address).encode(), credentials, (user or "").encode()))
-        owner = blake2b(who, key=self._common.owner_key, digest_size=_OWNER_BYTES).hexdigest()
+        owner = blake2b(who, key=self._common.owner_key, digest_size=OWNER_BYTES).hexdigest()
         return Opened(configuration, owner)
 
     async def _ask(self, call: Call) -> Reply:
