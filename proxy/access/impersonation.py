@@ -14,6 +14,10 @@ from typing import Final
 from proxy.wire.hs2.open_session import proxy_user_of, user_of, with_user
 from proxy.wire.thrift.messages import Message
 
+EVERYBODY: Final = "*"
+# Of a name in an answer or a log line. A client may ask for any.
+NAME_CHARS_MAX: Final = 100
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -39,11 +43,6 @@ class Admission:
                 return Refusal(sentence)
         # Who has logged in is who it is, as on a server that asks: the name in the call is not asked for there.
         return with_user(message, login) if self.names_user and login is not None else message
-
-
-EVERYBODY: Final = "*"
-# Of a name in an answer or a log line. A client may ask for any.
-NAME_CHARS_MAX: Final = 100
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,11 @@ from math import inf
 from threading import Lock, RLock
 from typing import Final, Generic, Protocol, TypeVar
 
+# Of the sessions of one state. Dashboards have some dozens of key queries, and these read some dozens of tables.
+QUERIES_MAX: Final = 1_000
+
+_DIGEST_BYTES: Final = 16
+
 
 class Weighed(Protocol):
     """What takes memory."""
@@ -70,12 +75,6 @@ class Kept(Generic[K, W]):
             if is_alone:
                 with self._lock:
                     self._under_way.discard(key)
-
-
-# Of the sessions of one state. Dashboards have some dozens of key queries, and these read some dozens of tables.
-QUERIES_MAX: Final = 1_000
-
-_DIGEST_BYTES: Final = 16
 
 
 class InVain:
