@@ -24,13 +24,13 @@ from proxy.backends.maintenance import Upkeep
 from proxy.config.address import Address, address
 from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
-from proxy.explain import ExplainView
-from proxy.explain_statement import ExplainingSession
-from proxy.explain_text import text
 from proxy.net.fd_limit import make_room
 from proxy.net.timeouts import Keepalive, Limits
 from proxy.operations.session_port import Opened
 from proxy.server import Proxy, ServerSettings
+from proxy.session.explain.statement import ExplainingSession
+from proxy.session.explain.text import text
+from proxy.session.explain.view import ExplainView
 from proxy.session.layout.partition_store import open_store
 from proxy.session.session import Session
 from proxy.session.shared_state import Shared

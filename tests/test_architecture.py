@@ -102,6 +102,7 @@ ORDER = {
         "session.layout",
         "session.shadow",
         "session",
+        "session.explain",
         "frontend",
     ),
 }

@@ -8,7 +8,7 @@ import msgspec
 
 from proxy.backends.pool import Backends
 from proxy.config.config import Config
-from proxy.explain import ExplainView, view
+from proxy.session.explain.view import ExplainView, view
 from proxy.session.session import Session
 from proxy.session.shared_state import Shared
 from proxy.upstream.client import BackendClient, BackendError, Login

@@ -19,10 +19,10 @@ from test_session import (
 from test_session_policies import FINISHED, Stage
 
 from proxy.config.rewriting import RewriteSection
-from proxy.explain import ExplainView, view
-from proxy.explain_text import text
 from proxy.operations.dispatch import End, Ending
 from proxy.operations.tracked_statements import RERUN_CALL_BYTES_MAX
+from proxy.session.explain.text import text
+from proxy.session.explain.view import ExplainView, view
 from proxy.session.session import Session
 from rewriter import SkipReason
 

@@ -8,11 +8,11 @@ import pytest
 
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection
-from proxy.explain import view
-from proxy.explain_text import text
 from proxy.operations.dispatch import End, Ending, Ruling
 from proxy.operations.query import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
 from proxy.session.decision import Decision
+from proxy.session.explain.text import text
+from proxy.session.explain.view import view
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.layout.partition_store import ListKey, open_store
 from proxy.session.session import Session

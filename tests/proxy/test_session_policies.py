@@ -25,13 +25,13 @@ from test_session import (
 
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection, ShadowSection
-from proxy.explain import view
-from proxy.explain_text import text
 from proxy.operations.dispatch import End, Ending, Ruling
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
 from proxy.operations.session_port import Opened
 from proxy.session.catalog.late_answers import UNANSWERED_S
 from proxy.session.consistency.write_fence import CLOSING_S
+from proxy.session.explain.text import text
+from proxy.session.explain.view import view
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.session import Session
 from proxy.session.shared_state import Shared

@@ -6,11 +6,11 @@ import re
 from collections.abc import Generator, Sequence
 from typing import Protocol
 
-from proxy.explain import view
-from proxy.explain_text import text
 from proxy.operations.dispatch import Ruling, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
 from proxy.session.decision import Decision
+from proxy.session.explain.text import text
+from proxy.session.explain.view import view
 from rewriter.domains.literals import literal
 from rewriter.sql.classify import COMMENT_OR_SPACE
 

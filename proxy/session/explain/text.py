@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from proxy.explain import ExplainView, IcebergView, NarrowingView, ScanView, SnapshotView
+from proxy.session.explain.view import ExplainView, IcebergView, NarrowingView, ScanView, SnapshotView
 
 
 def text(explained: ExplainView) -> str:
