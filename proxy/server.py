@@ -21,7 +21,7 @@ from proxy.frontend.rewrite_service import Desk, tell
 from proxy.frontend.session_registry import Sessions
 from proxy.frontend.settings import ServerSettings
 from proxy.frontend.shadow_runner import Beside, BesideSettings
-from proxy.http.side import HttpSide
+from proxy.http.listeners import HttpSide
 from proxy.net.tls import Certificates
 from proxy.net.tls_listener import Accepted, TlsServer
 from proxy.operations.session_port import Opened, SessionPort

@@ -21,13 +21,7 @@ SHELL = {
     "proxy.net",
     "proxy.upstream",
     "proxy.frontend",
-    "proxy.http.binary",
-    "proxy.http.binary_front",
-    "proxy.http.courier",
-    "proxy.http.front",
-    "proxy.http.links",
-    "proxy.http.side",
-    "proxy.http.upstream",
+    "proxy.http",
     "proxy.workers.ports",
     "proxy.workers.role",
     "proxy.workers.siblings",
@@ -42,7 +36,7 @@ SHELL = {
     "pipeline.index.footers",
 }
 # Modules of these packages that know nothing of them all the same.
-PURE = {"proxy.upstream.http_cookies", "proxy.upstream.http_headers"}
+PURE = {"proxy.http.exchange", "proxy.http.routing", "proxy.upstream.http_cookies", "proxy.upstream.http_headers"}
 INPUT_AND_OUTPUT = {
     "asyncio",
     "socket",
@@ -104,6 +98,7 @@ ORDER = {
         "session",
         "session.explain",
         "frontend",
+        "http",
     ),
 }
 # Of these not all modules have a package yet. Those that have none import whatever they need.

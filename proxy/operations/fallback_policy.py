@@ -2,7 +2,7 @@
 
 A rewritten statement falls back where it has failed, and where its premises no longer hold by the time its answer
 is there: then the statement is run as it came, and the client sees that answer alone. Binary connections
-(`proxy.relay.pending_calls`) and HTTP (`proxy.exchange`) share these rules; the calls are made by
+(`proxy.relay.pending_calls`) and HTTP (`proxy.http.exchange`) share these rules; the calls are made by
 `proxy.operations.fallback`.
 """
 

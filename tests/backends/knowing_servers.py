@@ -16,7 +16,7 @@ from proxy.backends.pool import Backends, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
 from proxy.config.endpoints import Listener, Transport, Upstream
-from proxy.exchange import message_of
+from proxy.http.exchange import message_of
 from proxy.operations.session_port import Opened
 from proxy.server import Proxy, ServerSettings
 from proxy.wire.hs2.calls import OperationHandle, SessionHandle

@@ -19,7 +19,7 @@ from relay_dialogue import (
 
 from proxy.access.handle_access import Guard
 from proxy.access.handle_owners import OwnHandles
-from proxy.exchange import Exchange, Memory, Steps, Terms
+from proxy.http.exchange import Exchange, Memory, Steps, Terms
 from proxy.operations.dispatch import End, Ending, Premises, Ruling
 from proxy.operations.events import StatementEnded, StatementPassed
 from proxy.operations.fallback_policy import refusal

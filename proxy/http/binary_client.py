@@ -17,8 +17,9 @@ from typing import Final
 from proxy.backends.backend import Backend
 from proxy.config.endpoints import Transport
 from proxy.frontend.settings import ServerSettings
-from proxy.http.courier import Answered, Courier
-from proxy.http.upstream import HttpClient, HttpReach, HttpUpstream
+from proxy.http.exchange_driver import Answered
+from proxy.http.gateway import Courier
+from proxy.http.http_upstream import HttpClient, HttpReach, HttpUpstream
 from proxy.http.upstream_protocol import Upstream
 from proxy.net.timeouts import Keepalive
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call

@@ -9,13 +9,13 @@ from contextlib import AsyncExitStack
 
 from proxy.config.endpoints import Listener, Transport
 from proxy.frontend.context import Common
-from proxy.http.binary import BinarySettings, SignedIn
-from proxy.http.binary_front import BinaryFront
-from proxy.http.courier import Courier
-from proxy.http.front import Clients, FrontSettings, HttpFront
-from proxy.http.link_upstream import LinkClient
-from proxy.http.links import Links, LinkSettings
-from proxy.http.upstream import HttpClient, HttpReach
+from proxy.http.binary_client import BinarySettings, SignedIn
+from proxy.http.binary_listener import BinaryFront
+from proxy.http.binary_pool import Links, LinkSettings
+from proxy.http.binary_upstream import LinkClient
+from proxy.http.gateway import Courier
+from proxy.http.http_listener import Clients, FrontSettings, HttpFront
+from proxy.http.http_upstream import HttpClient, HttpReach
 from proxy.net.tls_listener import Accepted
 from proxy.upstream.http_connections import HttpConnections
 from proxy.upstream.http_headers import Caller

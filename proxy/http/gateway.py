@@ -6,8 +6,7 @@ import asyncio
 import logging
 import math
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -15,15 +14,16 @@ from proxy.access.handle_access import Guard
 from proxy.access.impersonation import Admission, Refusal
 from proxy.backends.backend import Backend
 from proxy.config.endpoints import Transport
-from proxy.exchange import Exchange, Memory, Steps, Terms
 from proxy.frontend.context import Common
 from proxy.frontend.rewrite_service import tell
-from proxy.http.routes import Route, Routes
+from proxy.http.exchange import Exchange, Memory, Steps, Terms
+from proxy.http.exchange_driver import Answered, Driving
+from proxy.http.routing import Route, Routes
 from proxy.http.upstream_protocol import Client, Upstream
 from proxy.operations.dispatch import Ruling
 from proxy.operations.events import Event, SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.operations.held_statement import hold
-from proxy.operations.internal_call import Call, Reply
+from proxy.operations.internal_call import Call
 from proxy.operations.session_port import Opened
 from proxy.upstream.errors import UnsentError
 from proxy.upstream.own_calls import OwnCalls
@@ -44,28 +44,6 @@ MEMORIES_MAX: Final = 500
 _NAME: Final = "a call over HTTP"
 
 Made = TypeVar("Made")
-
-
-@dataclass(frozen=True)
-class Answered:
-    """What the client gets: `body`, or where that is None whatever comes in."""
-
-    body: bytes | None = field(repr=False)
-    # None where nothing was asked of the backend.
-    incoming: Incoming | None
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body, as it comes. Raises BackendError where it is cut off."""
-        if self.body is not None:
-            yield self.body
-        elif self.incoming is not None:
-            async for piece in self.incoming.pieces():
-                yield piece
-
-    def drop(self) -> None:
-        """The rest is of no use."""
-        if self.incoming is not None:
-            self.incoming.drop()
 
 
 class Courier:
@@ -140,7 +118,7 @@ class Courier:
         The session goes on without the connection: what the second run opens would be nobody's, and who asks again
         would hear of the first one.
         """
-        driving = _Driving(steps, upstream)
+        driving = Driving(steps, upstream)
         first = driving.next_call()
         assert first is not None  # noqa: S101 - every call of a client comes to one of ours at least
         await driving.make(first)
@@ -284,59 +262,6 @@ async def _first_reached(route: Route, client: Client, act: Callable[[Upstream],
         except UnsentError as error:
             route.failed(backend, str(error))
     raise UnsentError(route.reason)
-
-
-class _Driving:
-    """The calls that are made in the place of one of a client's, one after the other."""
-
-    def __init__(self, steps: Steps, upstream: Upstream) -> None:
-        self._steps = steps
-        self._upstream = upstream
-        self._incoming: Incoming | None = None
-        self._reply: Reply = None
-        self._body: bytes | None = None
-
-    @property
-    def answered(self) -> Answered:
-        """What the client gets: the last reply that was read stands for the one that it gets."""
-        return Answered(self._body, self._incoming)
-
-    def next_call(self) -> Call | None:
-        """The call to make; None once it is known what the client gets."""
-        try:
-            # None starts a generator; its type knows no way to say so.
-            return self._steps.send(self._reply)
-        except StopIteration as end:
-            self._body = end.value
-            return None
-        except BaseException:
-            self._give_up()
-            raise
-
-    async def make(self, call: Call) -> None:
-        """Make a call and read its reply. Raises BackendError."""
-        self._drop()
-        try:
-            self._incoming = await self._upstream.send(call)
-            self._reply = await self._incoming.whole(call.reply_bytes_max)
-        except BaseException:
-            self._give_up()
-            raise
-
-    async def rest(self, call: Call | None) -> Answered:
-        """Make this call and all that follow. Raises BackendError."""
-        while call is not None:
-            await self.make(call)
-            call = self.next_call()
-        return self.answered
-
-    def _give_up(self) -> None:
-        self._drop()
-        self._steps.close()
-
-    def _drop(self) -> None:
-        if self._incoming is not None:
-            self._incoming.drop()
 
 
 def _drop_answer(running: asyncio.Task[Answered]) -> None:

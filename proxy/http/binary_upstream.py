@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from proxy.backends.backend import Backend
-from proxy.http.links import Link, Links
+from proxy.http.binary_pool import Link, Links
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.errors import BackendError
 from proxy.upstream.http_headers import Caller, Headers

@@ -13,8 +13,9 @@ from aiohttp import web
 from aiohttp.http import SERVER_SOFTWARE
 from multidict import CIMultiDict
 
-from proxy.exchange import message_of
-from proxy.http.courier import Answered, Courier
+from proxy.http.exchange import message_of
+from proxy.http.exchange_driver import Answered
+from proxy.http.gateway import Courier
 from proxy.http.upstream_protocol import Client
 from proxy.upstream.errors import BackendError, RefusedError, UnsentError
 from proxy.upstream.http_connections import HEADER_BYTES_MAX

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from proxy.config.endpoints import Transport
-from proxy.http.binary import CLIENT_CLOSED, FAREWELL_S, BinaryClient, BinarySettings, SignedIn
-from proxy.http.courier import Courier
+from proxy.http.binary_client import CLIENT_CLOSED, FAREWELL_S, BinaryClient, BinarySettings, SignedIn
+from proxy.http.gateway import Courier
 from proxy.net.sockets import peer_name, prepare
 from proxy.relay.connection_profile import refused
 
