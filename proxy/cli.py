@@ -35,10 +35,10 @@ from proxy.session.layout.partition_store import open_store
 from proxy.session.session import Session
 from proxy.session.shared_state import Shared
 from proxy.upstream.client import BackendError
-from proxy.workers.hosting import Placement, host, worker_count
-from proxy.workers.place import Place
-from proxy.workers.role import Role, role
+from proxy.workers.launch import Placement, host, worker_count
+from proxy.workers.process_role import Role, role
 from proxy.workers.supervisor import WorkersError
+from proxy.workers.worker_slot import Place
 
 T = TypeVar("T")
 

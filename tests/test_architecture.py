@@ -22,9 +22,9 @@ SHELL = {
     "proxy.upstream",
     "proxy.frontend",
     "proxy.http",
-    "proxy.workers.ports",
-    "proxy.workers.role",
-    "proxy.workers.siblings",
+    "proxy.workers.listening_ports",
+    "proxy.workers.process_role",
+    "proxy.workers.metrics_exchange",
     "proxy.admin.app",
     "proxy.admin.explaining",
     "proxy.admin.backends",
@@ -99,6 +99,7 @@ ORDER = {
         "session.explain",
         "frontend",
         "http",
+        "workers",
     ),
 }
 # Of these not all modules have a package yet. Those that have none import whatever they need.

@@ -19,8 +19,8 @@ from proxy.config.address import Address
 from proxy.session.metrics import Metrics
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
 from proxy.workers.backoff import FIRST_S, LIVED_S, LONGEST_S, Backoff
-from proxy.workers.ports import Ports
-from proxy.workers.sums import summed
+from proxy.workers.listening_ports import Ports
+from proxy.workers.metrics_exchange import summed
 
 ACCEPTED = encode_sasl(SaslStatus.COMPLETE)
 WORKERS = 2

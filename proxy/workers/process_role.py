@@ -14,11 +14,11 @@ from proxy.access.handle_owners import Digests
 from proxy.frontend.process_scope import Ground
 from proxy.session.consistency.write_fence import LOST_S, WriteLog, Writes
 from proxy.workers.ledger import Ledger
-from proxy.workers.place import SIGNALS, Place
-from proxy.workers.shared_handles import SharedHandles
-from proxy.workers.shared_successors import SharedSuccessors
-from proxy.workers.shared_writes import SharedWrites
-from proxy.workers.siblings import Siblings
+from proxy.workers.metrics_exchange import Siblings
+from proxy.workers.shared_aliases import SharedSuccessors
+from proxy.workers.shared_handle_owners import SharedHandles
+from proxy.workers.shared_write_log import SharedWrites
+from proxy.workers.worker_slot import SIGNALS, Place
 
 # How often a worker looks which writes that it lost have ended: the others take them for running until then.
 _LOOK_S: Final = 10.0

@@ -17,9 +17,9 @@ from proxy.config.address import address
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
 from proxy.workers.ledger import WORKERS_MAX, ledger_directory
-from proxy.workers.place import Place
-from proxy.workers.ports import Ports
+from proxy.workers.listening_ports import Ports
 from proxy.workers.supervisor import Supervisor
+from proxy.workers.worker_slot import Place
 
 # What a worker may take to end after it has drained: it says goodbye to the backend for up to eight seconds.
 _GOODBYE_S: Final = 15.0
