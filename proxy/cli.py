@@ -18,7 +18,7 @@ from aiohttp import web
 
 from proxy.access.impersonation import ProxyUsers
 from proxy.admin.app import application
-from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
+from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest, ask
 from proxy.backends.assembly import known_backends, registration, upkeep
 from proxy.backends.maintenance import Upkeep
 from proxy.config.address import Address, address

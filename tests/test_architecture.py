@@ -22,12 +22,10 @@ SHELL = {
     "proxy.upstream",
     "proxy.frontend",
     "proxy.http",
+    "proxy.admin",
     "proxy.workers.listening_ports",
     "proxy.workers.process_role",
     "proxy.workers.metrics_exchange",
-    "proxy.admin.app",
-    "proxy.admin.explaining",
-    "proxy.admin.backends",
     "proxy.backends.dns",
     "proxy.backends.health_checks",
     "proxy.backends.maintenance",
@@ -100,6 +98,7 @@ ORDER = {
         "frontend",
         "http",
         "workers",
+        "admin",
     ),
 }
 # Of these not all modules have a package yet. Those that have none import whatever they need.

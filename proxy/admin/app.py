@@ -10,8 +10,8 @@ from http import HTTPStatus
 import msgspec
 from aiohttp import BasicAuth, web
 
-from proxy.admin import backends as backend_routes
-from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
+from proxy.admin import backends_endpoint as backend_routes
+from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest, ask
 from proxy.backends.pool import Backends
 from proxy.config.config import Config
 from proxy.session.metrics import CONTENT_TYPE

@@ -18,14 +18,12 @@ from prometheus_client.registry import Collector
 
 from proxy.workers.worker_slot import Place
 
-# Of these the whole is not the sum: when the first one began, and what each of them may open.
-_LEAST_OF: Final = ("_created", "process_start_time_seconds", "process_max_fds")
-
-
 # A worker answers this within milliseconds unless it is overwhelmed; its counters are then left out for once.
 _ANSWER_WITHIN_S: Final = 2.0
 # The counters of one worker take 30 KB.
 _ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
+# Of these the whole is not the sum: when the first one began, and what each of them may open.
+_LEAST_OF: Final = ("_created", "process_start_time_seconds", "process_max_fds")
 
 log = logging.getLogger(__name__)
 

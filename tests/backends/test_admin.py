@@ -10,7 +10,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from proxy.admin.app import application
-from proxy.admin.explaining import ExplainRequest
+from proxy.admin.explain_endpoint import ExplainRequest
 from proxy.backends.circuit_breaker import FAILURES_MAX
 from proxy.backends.pool import Backends
 from proxy.config.address import Address
