@@ -48,7 +48,7 @@ INPUT_AND_OUTPUT = {
     "concurrent",
 }
 
-# What all sessions share is used by two threads at once: this package has locks, and nothing else of threads.
+# Two threads at once use objects of this package: it has locks, and nothing else of threads.
 LOCKED = "proxy.session"
 
 # Lower packages first: a module imports of its own tree only packages that stand before its own, and its own one.

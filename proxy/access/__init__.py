@@ -1,1 +1,1 @@
-"""Who may use which handle, and act for whom."""
+"""Handles and the users who may use them, and the users that somebody may act for."""

@@ -1,4 +1,4 @@
-"""What the connections of a process have in common."""
+"""Parts that all connections of a process have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What connections tell of sessions and statements, whatever transport they have."""
+"""Events of sessions and statements that connections report, whatever transport they have."""
 
 from __future__ import annotations
 

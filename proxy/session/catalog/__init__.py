@@ -1,1 +1,1 @@
-"""What Spark tells of tables and settings, parsed, and cached for each state of a session."""
+"""Tables and settings as Spark tells of them: parsed, and cached for each state of a session."""

@@ -1,1 +1,1 @@
-"""What may have changed between two reads: writes, and the state of a session."""
+"""Changes between two reads: writes, and the state of a session."""

@@ -1,1 +1,1 @@
-"""What earlier runs of statements taught: the cost gate, the quarantine, limits of the metastore."""
+"""Lessons of earlier runs: the cost gate, the quarantine, limits of the metastore."""

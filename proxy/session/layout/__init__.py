@@ -1,1 +1,1 @@
-"""Where rows lie: lists of partitions and of files, cached for each user."""
+"""Lists of partitions and of files: where rows lie, cached for each user."""
