@@ -21,16 +21,17 @@ from proxy.backends.maintenance import Upkeep
 from proxy.config.address import Address, address
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
+from proxy.frontend.settings import ServerSettings
 from proxy.net.fd_limit import make_room
 from proxy.net.timeouts import Keepalive, Limits
 from proxy.operations.session_port import Opened
-from proxy.server import Proxy, ServerSettings
+from proxy.server import Proxy
 from proxy.session.explain.statement import ExplainingSession
 from proxy.session.explain.view import ExplainView
 from proxy.session.layout.partition_store import open_store
 from proxy.session.session import Session
 from proxy.session.shared_state import Shared
-from proxy.upstream.client import BackendError
+from proxy.upstream.errors import BackendError
 from proxy.workers.launch import Placement, worker_count
 from proxy.workers.process_role import Role, role
 from proxy.workers.worker_slot import Place

@@ -28,8 +28,6 @@ from proxy.operations.session_port import Opened, SessionPort
 from proxy.operations.tracked_statements import Executions
 from proxy.upstream.dialer import Dialer
 
-__all__ = ["Proxy", "ServerSettings", "SessionPort"]
-
 log = logging.getLogger(__name__)
 
 # While draining: how often to look, and for how long an open but unused result counts as in flight. A client

@@ -16,7 +16,7 @@ from proxy.backends.pool import Backends
 from proxy.config.config import Config
 from proxy.session.metrics import CONTENT_TYPE
 from proxy.session.shared_state import Shared
-from proxy.upstream.client import BackendError
+from proxy.upstream.errors import BackendError
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,9 @@ from proxy.config.config import Config
 from proxy.session.explain.view import ExplainView, view
 from proxy.session.session import Session
 from proxy.session.shared_state import Shared
-from proxy.upstream.client import BackendClient, BackendError, Login
+from proxy.upstream.client import BackendClient, Login
 from proxy.upstream.dialer import Dialer
+from proxy.upstream.errors import BackendError
 
 # Who asks, and with which password, where nobody is named: as beeline does without -n and -p. PLAIN refuses
 # an empty password before the backend sees it.

@@ -29,8 +29,6 @@ from proxy.wire.hs2.replies import decode_session_reply, expect_reply, open_repl
 from proxy.wire.sasl import plain_response
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 
-__all__ = ["BackendClient", "BackendError", "Login"]
-
 Returned = TypeVar("Returned")
 
 # How long the farewell may take: the server ends the session anyway when the connection goes.

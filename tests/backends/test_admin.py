@@ -19,7 +19,7 @@ from proxy.config.config import Config
 from proxy.config.serving import ProxySection
 from proxy.session.metrics import Metrics
 from proxy.session.shared_state import Shared
-from proxy.upstream.client import BackendError
+from proxy.upstream.errors import BackendError
 
 A, B = Member(Address("127.0.0.1", 10_000)), Member(Address("::1", 10_000), weight=2)
 

@@ -16,8 +16,9 @@ from yarl import URL
 from proxy.access.impersonation import ProxyUsers
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
-from proxy.operations.session_port import Opened
-from proxy.server import Proxy, ServerSettings, SessionPort
+from proxy.frontend.settings import ServerSettings
+from proxy.operations.session_port import Opened, SessionPort
+from proxy.server import Proxy
 
 PATH = "/cliservice"
 # What the client speaks, and what the backend does.
