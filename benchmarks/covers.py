@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from proxy.config.rewriting import CatalogSection
-from proxy.store import ListKey, PartitionStore, open_store
+from proxy.session.layout.partition_store import ListKey, PartitionStore, open_store
 from rewriter import Column, KeySet, Limits
 from rewriter.domains.cover import Cover
 from rewriter.domains.gap_costs import Costs

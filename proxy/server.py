@@ -11,23 +11,22 @@ from functools import partial
 from typing import Final
 
 from proxy.backends.pool import Backends
-from proxy.beside import Beside, BesideSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
 from proxy.config.endpoints import Listener, Transport
-from proxy.connection import Common, Connection
-from proxy.deciding import tell
-from proxy.desk import Desk
-from proxy.dial import Dialer
-from proxy.executions import Executions
-from proxy.ground import Ground
-from proxy.http.side import HttpSide
+from proxy.frontend.connection import Connection
+from proxy.frontend.context import Common
+from proxy.frontend.process_scope import Ground
+from proxy.frontend.rewrite_service import Desk, tell
+from proxy.frontend.session_registry import Sessions
+from proxy.frontend.settings import ServerSettings
+from proxy.frontend.shadow_runner import Beside, BesideSettings
+from proxy.http.listeners import HttpSide
 from proxy.net.tls import Certificates
 from proxy.net.tls_listener import Accepted, TlsServer
-from proxy.sessions import Opened, SessionPort, Sessions
-from proxy.settings import ServerSettings
-
-__all__ = ["Proxy", "ServerSettings", "SessionPort"]
+from proxy.operations.session_port import Opened, SessionPort
+from proxy.operations.tracked_statements import Executions
+from proxy.upstream.dialer import Dialer
 
 log = logging.getLogger(__name__)
 

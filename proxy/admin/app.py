@@ -10,13 +10,13 @@ from http import HTTPStatus
 import msgspec
 from aiohttp import BasicAuth, web
 
-from proxy.admin import backends as backend_routes
-from proxy.admin.explaining import ANONYMOUS, ExplainRequest, ask
+from proxy.admin import backends_endpoint as backend_routes
+from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest, ask
 from proxy.backends.pool import Backends
-from proxy.client import BackendError
 from proxy.config.config import Config
-from proxy.metrics import CONTENT_TYPE
-from proxy.shared import Shared
+from proxy.session.metrics import CONTENT_TYPE
+from proxy.session.shared_state import Shared
+from proxy.upstream.errors import BackendError
 
 log = logging.getLogger(__name__)
 

@@ -9,12 +9,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.backend import Backend
+from proxy.backends.dns import Names
 from proxy.backends.health import Health
-from proxy.backends.names import Names
+from proxy.backends.health_checks import Asking, ProbeSettings, Rounds
+from proxy.backends.maintenance import Chore, Upkeep
 from proxy.backends.pool import Backends, PoolSettings
-from proxy.backends.probes import Asking, ProbeSettings, Rounds
-from proxy.backends.upkeep import Chore, Upkeep
-from proxy.backends.znodes import connection_settings, node_prefix, reached_at
+from proxy.backends.zookeeper_nodes import connection_settings, node_prefix, reached_at
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.backends.breaker import Breaker, BreakerState
+from proxy.backends.circuit_breaker import Breaker, BreakerState
 from proxy.backends.health import Health, Thresholds
 from proxy.config.backend_list import Member
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.backends.backend import Backend, BackendView
-from proxy.backends.choice import choose
 from proxy.backends.health import THRESHOLDS, Thresholds
+from proxy.backends.load_balancing import choose
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
 

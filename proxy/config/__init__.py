@@ -1,1 +1,1 @@
-"""What the user sets, checked at start."""
+"""The user's settings, checked at start."""

@@ -32,7 +32,7 @@ class Config(Section, frozen=True):
     proxy: ProxySection = ProxySection()
     listener: tuple[ListenerSection, ...] = ()
     backend: BackendSection = BackendSection()
-    # Whom a login may act for (proxy/proxy_users.py); `*` stands for everybody on either side.
+    # Whom a login may act for (proxy/access/impersonation.py); `*` stands for everybody on either side.
     proxy_users: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - msgspec makes a new one for each
     http: HttpSection = HttpSection()
     admin: AdminSection = AdminSection()

@@ -18,7 +18,7 @@ HostAndPort = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0
 HostAndPortOrNothing = Annotated[str, Meta(pattern=r"^((\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5})?$")]
 HttpPath = Annotated[str, Meta(pattern=r"^/[^?#\s]*[^/?#\s]$")]
 
-# Also set by a client for its session (proxy/knobs.py).
+# Also set by a client for its session (proxy/session/session_settings.py).
 Mode = Literal["rewrite", "shadow"]
 Consistency = Literal["window", "strict"]
 Staleness = Annotated[float, Meta(ge=0, le=86_400)]

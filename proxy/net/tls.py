@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 # Two round trips, and no directory service behind them as behind a login.
 HANDSHAKE_S: Final = 10.0
-# How long the other side may take to read what is on its way, as without TLS (proxy/farewell.py).
+# How long the other side may take to read what is on its way, as without TLS (proxy/frontend/graceful_close.py).
 SHUTDOWN_S: Final = 30.0
 # Certificates are renewed days before they expire. Looking costs a system call for each file.
 LOOK_S: Final = 10.0

@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 
 from proxy.workers.backoff import Backoff
 from proxy.workers.ledger import forget_connections
-from proxy.workers.place import SIGNALS, Place
+from proxy.workers.worker_slot import SIGNALS, Place
 
 # How often to look for those that listen by now, while they start.
 _STARTING_LOOK_S: Final = 0.02

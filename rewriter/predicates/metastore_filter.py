@@ -19,8 +19,9 @@ from rewriter.domains.literals import DAYS_OF_THE_SWITCH, Key
 # `Identifier` of Filter.g in Hive 2.3, which Spark embeds, and in 3.1; 4.0 takes names that begin with `_` too.
 # A word of digits alone is a number. Case is ignored.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
-# The keywords that all three versions have. Hive 4.0 has DATE and TIMESTAMP as well, which the others take for
-# the names that they often are: a table that is refused for that is found out soon (`proxy.metastore`).
+# The keywords that all three versions have. Hive 4.0 has DATE and TIMESTAMP as well, which the others take for the
+# names that they often are: a table that is refused for that is found out soon
+# (`proxy.session.feedback.metastore_limits`).
 _KEYWORDS: Final = frozenset({"and", "or", "not", "like", "between", "in", "const", "struct"})
 
 # To the metastore's calendar there is no year 0. Of the days in 1582 on which calendars differ no key is made at

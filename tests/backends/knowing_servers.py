@@ -16,9 +16,10 @@ from proxy.backends.pool import Backends, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
 from proxy.config.endpoints import Listener, Transport, Upstream
-from proxy.exchange import message_of
-from proxy.server import Proxy, ServerSettings
-from proxy.sessions import Opened
+from proxy.frontend.settings import ServerSettings
+from proxy.http.exchange import message_of
+from proxy.operations.session_port import Opened
+from proxy.server import Proxy
 from proxy.wire.hs2.calls import OperationHandle, SessionHandle
 from proxy.wire.hs2.handles import HandleId, identifier_in, named_by
 from proxy.wire.hs2.replies import decode_session_reply, expect_reply, open_reply

@@ -13,8 +13,9 @@ from proxy.backends.pool import Backends, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
 from proxy.config.endpoints import Listener
-from proxy.server import Proxy, ServerSettings
-from proxy.sessions import Opened
+from proxy.frontend.settings import ServerSettings
+from proxy.operations.session_port import Opened
+from proxy.server import Proxy
 from proxy.wire.sasl import SaslReader, SaslStatus, encode_sasl, plain_start
 from proxy.wire.thrift.reader import read_header
 

@@ -10,16 +10,16 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from proxy.admin.app import application
-from proxy.admin.explaining import ExplainRequest
-from proxy.backends.breaker import FAILURES_MAX
+from proxy.admin.explain_endpoint import ExplainRequest
+from proxy.backends.circuit_breaker import FAILURES_MAX
 from proxy.backends.pool import Backends
-from proxy.client import BackendError
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
 from proxy.config.config import Config
 from proxy.config.serving import ProxySection
-from proxy.metrics import Metrics
-from proxy.shared import Shared
+from proxy.session.metrics import Metrics
+from proxy.session.shared_state import Shared
+from proxy.upstream.errors import BackendError
 
 A, B = Member(Address("127.0.0.1", 10_000)), Member(Address("::1", 10_000), weight=2)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.backends.breaker import FAILURES_MAX, OPEN_S, OPEN_S_MAX, Breaker, BreakerState
+from proxy.backends.circuit_breaker import FAILURES_MAX, OPEN_S, OPEN_S_MAX, Breaker, BreakerState
 from proxy.backends.health import Health, Thresholds
 
 

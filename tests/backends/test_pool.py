@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from proxy.backends.backend import Backend
-from proxy.backends.breaker import FAILURES_MAX, OPEN_S, OPEN_S_MAX
+from proxy.backends.circuit_breaker import FAILURES_MAX, OPEN_S, OPEN_S_MAX
 from proxy.backends.health import Thresholds
 from proxy.backends.pool import TRIES_MAX, Backends, Lease, PoolSettings
 from proxy.config.address import Address

@@ -9,10 +9,10 @@ from knowing_servers import HttpServer
 from several import Clock, Mood, StandIn, several
 from stand_in import HOST, PATIENCE_S, eventually
 
-from proxy.backends.names import Names
+from proxy.backends.dns import Names
+from proxy.backends.health_checks import Asking, ProbeSettings, Rounds
+from proxy.backends.maintenance import Upkeep
 from proxy.backends.pool import Backends, PoolSettings
-from proxy.backends.probes import Asking, ProbeSettings, Rounds
-from proxy.backends.upkeep import Upkeep
 from proxy.config.address import Address
 from proxy.config.backend_list import Member, Source
 from proxy.config.endpoints import Transport, Upstream

@@ -13,11 +13,11 @@ from relay_dialogue import ACCEPTED, execute
 from several import Client, Clock, Mood, several
 from stand_in import HOST, PATIENCE_S, Peer, eventually
 
-from proxy.backends.breaker import FAILURES_MAX, OPEN_S
+from proxy.backends.circuit_breaker import FAILURES_MAX, OPEN_S
 from proxy.backends.pool import PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
-from proxy.queries import Query
+from proxy.operations.query import Query
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
 
 SPREAD = PoolSettings(login_together_max=0)

@@ -9,10 +9,10 @@ from knowing_servers import HttpServer, Servers, call, log_in, servers, session_
 from relay_dialogue import execute, open_session
 from stand_in import PATIENCE_S, eventually
 
-from proxy.backends.breaker import FAILURES_MAX
+from proxy.backends.circuit_breaker import FAILURES_MAX
 from proxy.backends.pool import PoolSettings
 from proxy.config.endpoints import Transport
-from proxy.http.cookies import mark_of
+from proxy.upstream.http_cookies import mark_of
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.sasl import SaslStatus, plain_start
 

@@ -12,7 +12,7 @@ from zookeeper_server import zookeeper
 
 from demo.hive import Endpoint, free_port
 from demo.java import Java
-from proxy.backends.znodes import connection_settings, node_prefix, reached_at
+from proxy.backends.zookeeper_nodes import connection_settings, node_prefix, reached_at
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener, ListenerTls, Transport
 

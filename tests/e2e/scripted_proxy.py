@@ -11,9 +11,10 @@ import uvloop
 from demo.hive import Endpoint
 from proxy.config.address import Address
 from proxy.config.endpoints import UPSTREAM, Listener, Transport, Upstream
-from proxy.queries import Query, QueryResult
-from proxy.rulings import Ending, Ruling, WriteUnderWay
-from proxy.server import Proxy, ServerSettings
+from proxy.frontend.settings import ServerSettings
+from proxy.operations.dispatch import Ending, Ruling, WriteUnderWay
+from proxy.operations.query import Query, QueryResult
+from proxy.server import Proxy
 from rewriter import may_have_a_join
 
 START_SECONDS_MAX = 60

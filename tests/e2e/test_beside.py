@@ -12,11 +12,11 @@ import pytest
 
 from demo.thrift_server import ThriftServer
 from proxy.backends.pool import Backends, Lease
-from proxy.beside import Beside, BesideSettings
-from proxy.client import BackendClient
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
-from proxy.queries import Query, QueryFailed, QueryResult, Rows
+from proxy.frontend.shadow_runner import Beside, BesideSettings
+from proxy.operations.query import Query, QueryFailed, QueryResult, Rows
+from proxy.upstream.client import BackendClient
 from proxy.wire.hs2.calls import SessionHandle
 
 CREDENTIALS = b"\0demo\0demo"

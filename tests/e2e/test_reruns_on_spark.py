@@ -17,8 +17,8 @@ from thrift.Thrift import TException
 from demo.hive import Endpoint, connect, run
 from demo.java import Java
 from demo.thrift_server import ThriftServer
-from proxy.queries import FailureKind, Query, QueryFailed
-from proxy.rulings import End
+from proxy.operations.dispatch import End
+from proxy.operations.query import FailureKind, Query, QueryFailed
 
 # What the client writes, and what is sent in its place and fails: as it runs, as it is analysed, planned, parsed.
 FAILING = {

@@ -29,22 +29,22 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.commands import (
+from proxy.access.handle_access import Guard
+from proxy.access.handle_owners import HandleKind, Holding, OwnHandles
+from proxy.operations.dispatch import Premises, Ruling
+from proxy.operations.events import StatementEnded
+from proxy.operations.tracked_statements import Executions
+from proxy.relay.commands import (
     Close,
     Command,
     ConnectBackend,
     MoveBackend,
     SendBackend,
     SendClient,
-    StatementEnded,
     StatementHeld,
 )
-from proxy.executions import Executions
-from proxy.guard import Guard
-from proxy.handles import HandleKind, Holding, OwnHandles
-from proxy.phases import Phase
-from proxy.relay import Relay
-from proxy.rulings import Premises, Ruling
+from proxy.relay.phases import Phase
+from proxy.relay.relay import Relay
 from proxy.wire.hs2.calls import OperationHandle, OperationState, asks_for_rows, decode_statement_call
 from proxy.wire.hs2.handles import identifier_in
 from proxy.wire.thrift.errors import RemoteProtocolError

@@ -13,11 +13,12 @@ import aiohttp
 from stand_in import HOST, PATIENCE_S, Peer, Rewriter
 from yarl import URL
 
+from proxy.access.impersonation import ProxyUsers
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
-from proxy.proxy_users import ProxyUsers
-from proxy.server import Proxy, ServerSettings, SessionPort
-from proxy.sessions import Opened
+from proxy.frontend.settings import ServerSettings
+from proxy.operations.session_port import Opened, SessionPort
+from proxy.server import Proxy
 
 PATH = "/cliservice"
 # What the client speaks, and what the backend does.

@@ -17,7 +17,7 @@ from demo.hive import Endpoint, connect, run
 from demo.java import Java
 from demo.thrift_server import ThriftServer
 from proxy.config.endpoints import Transport, Upstream
-from proxy.rulings import End
+from proxy.operations.dispatch import End
 
 WAYS = ("http to http", "sasl to http", "http to sasl")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.http.cookies import cookies_for, mark_of, marked, marks_in, unmarked
+from proxy.upstream.http_cookies import cookies_for, mark_of, marked, marks_in, unmarked
 
 ONE, OTHER = mark_of("one:10001"), mark_of("another:10001")
 LOGIN = "hive.server2.auth=cu=user&rn=1&s=x=="

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.exchange import message_of
-from proxy.http.headers import Caller, acts_for, basic_authorization, passing, plain_response
+from proxy.http.exchange import message_of
+from proxy.upstream.http_headers import Caller, acts_for, basic_authorization, passing, plain_response
 from proxy.wire.hs2.calls import SessionHandle, encode_close_session, encode_execute, encode_open_session
 from proxy.wire.thrift.errors import RemoteProtocolError
 

@@ -24,11 +24,11 @@ from relay_dialogue import (
 )
 from stand_in import PATIENCE_S, Peer, Rewriter, eventually
 
+from proxy.access.impersonation import ProxyUsers
 from proxy.config.endpoints import Transport
-from proxy.http import links
-from proxy.proxy_users import ProxyUsers
-from proxy.queries import Query, QueryFailed
-from proxy.rulings import End
+from proxy.http import binary_pool
+from proxy.operations.dispatch import End
+from proxy.operations.query import Query, QueryFailed
 from proxy.wire.hs2.calls import OperationState
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
 from proxy.wire.thrift.frames import HEADER
@@ -175,10 +175,10 @@ async def test_a_reply_that_is_cut_off_is_cut_off_for_the_client() -> None:
 async def test_a_client_that_leaves_in_the_middle_of_a_reply_leaves_its_session_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given_back: list[links.Link] = []
-    give_back = links.Links.give_back
+    given_back: list[binary_pool.Link] = []
+    give_back = binary_pool.Links.give_back
 
-    def noted(self: links.Links, link: links.Link) -> None:
+    def noted(self: binary_pool.Links, link: binary_pool.Link) -> None:
         give_back(self, link)
         given_back.append(link)
 
@@ -188,7 +188,7 @@ async def test_a_client_that_leaves_in_the_middle_of_a_reply_leaves_its_session_
         await link.expect(fetch(2))
         post.cancel()
         await eventually(lambda: on.proxy.connection_count == 0)
-        monkeypatch.setattr(links.Links, "give_back", noted)
+        monkeypatch.setattr(binary_pool.Links, "give_back", noted)
         link.send(HEADER.pack(1_000_000) + bytes(1_000_000))
         # The rest is read past, and then the connection is good for the next call.
         await eventually(lambda: len(given_back) == 1)
@@ -196,8 +196,8 @@ async def test_a_client_that_leaves_in_the_middle_of_a_reply_leaves_its_session_
 
 
 async def test_a_silent_users_sessions_end_and_unused_connections_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "SWEEP_S", 0.02)
-    monkeypatch.setattr(links, "UNUSED_S", 0.05)
+    monkeypatch.setattr(binary_pool, "SWEEP_S", 0.02)
+    monkeypatch.setattr(binary_pool, "UNUSED_S", 0.05)
     rewriter = Rewriter()
     async with links_stage(rewriter, http_session_idle_s=1.0) as on:
         first = await open_one(on)

@@ -40,11 +40,11 @@ from relay_dialogue import (
 )
 from stand_in import PATIENCE_S, Rewriter, eventually
 
-from proxy.calls import WATCHED_REPLY_BYTES_MAX
-from proxy.proxy_users import ProxyUsers
-from proxy.queries import Query, QueryFailed, QueryResult
-from proxy.rulings import End, Premises, Ruling
-from proxy.sessions import Opened
+from proxy.access.impersonation import ProxyUsers
+from proxy.operations.dispatch import End, Premises, Ruling
+from proxy.operations.query import Query, QueryFailed, QueryResult
+from proxy.operations.session_port import Opened
+from proxy.relay.pending_calls import WATCHED_REPLY_BYTES_MAX
 from proxy.wire.hs2.calls import OperationState, encode_open_session
 from proxy.wire.hs2.open_session import PROXY_USER
 from proxy.wire.thrift.reader import read_header

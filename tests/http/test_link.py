@@ -9,10 +9,10 @@ from http_stage import HttpBackend, basic, message, ok, response
 from relay_dialogue import reply, session_opened
 from stand_in import HOST, eventually
 
-from proxy.backend_link import BackendError
-from proxy.client import BackendClient
 from proxy.config.endpoints import Transport, Upstream
-from proxy.queries import FailureKind, Query, QueryFailed, QueryResult
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
+from proxy.upstream.client import BackendClient
+from proxy.upstream.errors import BackendError
 from proxy.wire.thrift.reader import read_header
 
 

@@ -18,9 +18,9 @@ from pyhive import hive
 from demo.hive import connect, run
 from proxy.config.config import Config
 from proxy.config.rewriting import FilesSection, RewriteSection
-from proxy.queries import Column, QueryResult, Rows
-from proxy.session import Session
-from proxy.shared import Shared
+from proxy.operations.query import Column, QueryResult, Rows
+from proxy.session.session import Session
+from proxy.session.shared_state import Shared
 from rewriter.files.file_facts import FileFacts
 
 TABLES = ("by_time", "by_size", "by_name")

@@ -3,9 +3,9 @@
 import random
 from dataclasses import dataclass
 
-from proxy.gate import CostGate, Fact, Run, Subject, Way
-from proxy.listings import SessionListings
-from proxy.rulings import End, Ending
+from proxy.operations.dispatch import End, Ending
+from proxy.session.feedback.cost_gate import CostGate, Fact, Run, Subject, Way
+from proxy.session.feedback.spark_listings import SessionListings
 
 SUBJECT = Subject("someone in somewhere", "5ba7")
 

@@ -1,6 +1,6 @@
 """What Spark 4.1 with Iceberg 1.12 answers, as the tests of sessions script it."""
 
-from proxy.queries import Column, Rows, Value
+from proxy.operations.query import Column, Rows, Value
 
 DAYS_SNAPSHOT = 7_015_892_706_763_905_315
 NEXT_SNAPSHOT = 8_235_144_093_007_451_947

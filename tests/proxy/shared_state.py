@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from proxy.handles import Digests
+from proxy.access.handle_owners import Digests
 from proxy.workers.ledger import Ledger, ledger_directory
 
 DIGESTS = Digests(b"k" * 32)

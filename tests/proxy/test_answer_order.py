@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.answer_order import Doubts, doubts, unbounded
+from proxy.session.shadow.order_dependence import Doubts, doubts, unbounded
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,15 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.commands import Command, StatementEnded, StatementPassed
-from proxy.exchange import Exchange, Memory, Steps, Terms
-from proxy.executions import Execution, Executions
-from proxy.fallback import refusal
-from proxy.guard import Guard
-from proxy.handles import OwnHandles
-from proxy.rulings import End, Ending, Premises, Ruling
-from proxy.successors import OwnSuccessors
+from proxy.access.handle_access import Guard
+from proxy.access.handle_owners import OwnHandles
+from proxy.http.exchange import Exchange, Memory, Steps, Terms
+from proxy.operations.dispatch import End, Ending, Premises, Ruling
+from proxy.operations.events import StatementEnded, StatementPassed
+from proxy.operations.fallback_policy import refusal
+from proxy.operations.operation_aliases import OwnSuccessors
+from proxy.operations.tracked_statements import Execution, Executions
+from proxy.relay.commands import Command
 from proxy.wire.hs2.calls import OperationState, encode_failure, encode_still_running
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.messages import Message

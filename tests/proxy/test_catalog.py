@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from proxy.catalog import Described, FactsCache, read_description, read_partitions, read_view_text
 from proxy.config.rewriting import CatalogSection
-from proxy.queries import Column, FailureKind, QueryFailed, QueryResult, Rows
-from proxy.writes import Writes
-from proxy.writing import tables_written
+from proxy.operations.query import Column, FailureKind, QueryFailed, QueryResult, Rows
+from proxy.session.catalog.describe import read_description, read_partitions, read_view_text
+from proxy.session.catalog.facts_cache import Described, FactsCache
+from proxy.session.consistency.write_fence import Writes
+from proxy.session.consistency.written_tables import tables_written
 from rewriter import Column as TableColumn
 from rewriter import TableFacts, TableKind, TableName, ViewText
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from proxy.checksum import Checksum, Columns, FloatSums
+from proxy.session.shadow.checksum import Checksum, Columns, FloatSums
 
 DOUBLE = Columns.of(["int", "double"])
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from proxy.checksum import Checksum
-from proxy.differences import KEPT_MAX, Differences
-from proxy.shadow import Comparison, Pair, Verdict
+from proxy.session.shadow.checksum import Checksum
+from proxy.session.shadow.compare import Comparison, Pair, Verdict
+from proxy.session.shadow.mismatches import KEPT_MAX, Differences
 
 PAIR = Pair("SELECT 'secret'", "SELECT 'another secret'")
 DIFFERENT = Comparison(Verdict.DIFFERENT, "", Checksum(2, "7"), Checksum(1, "5"))

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from relay_dialogue import AGAIN, OPERATION, SESSION, THIRD, execute, get_status, operation_call
 
-from proxy.executions import Execution, Executions
-from proxy.rulings import End, Ending, Premises, Ruling
+from proxy.operations.dispatch import End, Ending, Premises, Ruling
+from proxy.operations.tracked_statements import Execution, Executions
 from proxy.wire.hs2.calls import OperationHandle, SessionHandle
 from proxy.wire.thrift.messages import Message
 from proxy.wire.thrift.reader import read_header

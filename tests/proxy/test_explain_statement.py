@@ -5,10 +5,10 @@ from collections.abc import Generator, Sequence
 
 import pytest
 
-from proxy.decision import Decision
-from proxy.explain_statement import ExplainingSession, lines_query
-from proxy.queries import Query, QueryResult
-from proxy.rulings import Ruling, WriteUnderWay
+from proxy.operations.dispatch import Ruling, WriteUnderWay
+from proxy.operations.query import Query, QueryResult
+from proxy.session.decision import Decision
+from proxy.session.explain.statement import ExplainingSession, lines_query
 
 # Far above the microseconds that a look at a statement takes.
 PATIENCE_S = 5.0

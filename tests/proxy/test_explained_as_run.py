@@ -19,11 +19,11 @@ from test_session import (
 from test_session_policies import FINISHED, Stage
 
 from proxy.config.rewriting import RewriteSection
-from proxy.executions import RERUN_CALL_BYTES_MAX
-from proxy.explain import ExplainView, view
-from proxy.explain_text import text
-from proxy.rulings import End, Ending
-from proxy.session import Session
+from proxy.operations.dispatch import End, Ending
+from proxy.operations.tracked_statements import RERUN_CALL_BYTES_MAX
+from proxy.session.explain.text import text
+from proxy.session.explain.view import ExplainView, view
+from proxy.session.session import Session
 from rewriter import SkipReason
 
 LISTED: Script = [OWNER, ("SHOW PARTITIONS `f`", rows(("ds=a",), ("ds=b",), ("ds=c",)))]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import pytest
 from test_session import failed, played, rows
 
-from proxy.asking import Queries, T
 from proxy.config.rewriting import CatalogSection, FilesSection
-from proxy.file_lists import FileLists
-from proxy.known import Knowledge, Known
-from proxy.queries import FailureKind, QueryResult
+from proxy.operations.query import FailureKind, QueryResult
+from proxy.session.catalog.metadata_cache import Knowledge, Known
+from proxy.session.layout.file_lists import FileLists
+from proxy.session.session_catalog import Queries, T
 from rewriter import Column, TableFacts, TableKind, TableName
 
 TABLES = (

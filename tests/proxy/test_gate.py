@@ -8,11 +8,11 @@ from gate_worlds import SUBJECT, World, simulated
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy import gate as gate_module
-from proxy.gate import CostGate, Fact, Run, Subject, Way
-from proxy.listings import SessionListings
-from proxy.reckoning import Verdict
-from proxy.rulings import End, Ending
+from proxy.operations.dispatch import End, Ending
+from proxy.session.feedback import cost_gate as gate_module
+from proxy.session.feedback.cost_gate import CostGate, Fact, Run, Subject, Way
+from proxy.session.feedback.cost_model import Verdict
+from proxy.session.feedback.spark_listings import SessionListings
 
 SMALL, LARGE = Fact("sales", partitions=200), Fact("Sales", partitions=10_000)
 # Its files are listed in 3.2 s.

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shared_state import DIGESTS, Beside, ledger
 
-from proxy.handles import Digests, HandleKind, Handles, Holding, OwnHandles
+from proxy.access.handle_owners import Digests, HandleKind, Handles, Holding, OwnHandles
 from proxy.wire.hs2.handles import HandleId
-from proxy.workers.shared_handles import SharedHandles
+from proxy.workers.shared_handle_owners import SharedHandles
 
 SESSIONS_MAX, OPERATIONS_MAX = 3, 5
 ALICE = Holding(DIGESTS.owner(b"alice"), "spark:10000")

@@ -7,12 +7,12 @@ from iceberg_answers import DAYS_SNAPSHOT, described, rows
 from test_iceberg_statements import FILES_SQL, OF_K, a_file
 from test_session import OWNER, Script, failed, played
 
-from proxy.catalog import read_description
 from proxy.config.rewriting import CatalogSection, FilesSection
-from proxy.iceberg_files import IcebergFiles
-from proxy.known import Knowledge, Known
-from proxy.late import UNANSWERED_S
-from proxy.queries import FailureKind
+from proxy.operations.query import FailureKind
+from proxy.session.catalog.describe import read_description
+from proxy.session.catalog.late_answers import UNANSWERED_S
+from proxy.session.catalog.metadata_cache import Knowledge, Known
+from proxy.session.layout.iceberg_files import IcebergFiles
 
 FACTS = read_description(described("ice.db.f", ("k", "int"), ("u", "string")))
 OF_U = OF_K.replace("`k`", "`u`")

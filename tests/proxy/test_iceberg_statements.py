@@ -8,11 +8,11 @@ from test_session import OWNER, Script, begun, failed, played, sent
 from test_session_policies import Stage
 
 from proxy.config.rewriting import RewriteSection
-from proxy.explain import IcebergView, view
-from proxy.explain_text import text
-from proxy.queries import FailureKind, QueryResult
-from proxy.rulings import End, Ending
-from proxy.snapshots import SNAPSHOT_GONE
+from proxy.operations.dispatch import End, Ending
+from proxy.operations.query import FailureKind, QueryResult
+from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
+from proxy.session.explain.text import text
+from proxy.session.explain.view import IcebergView, view
 from rewriter import Unpinned
 
 SQL = "SELECT f.v FROM f JOIN d ON f.k = d.k WHERE d.g = 1"

@@ -3,8 +3,8 @@
 import pytest
 from iceberg_answers import DAYS_SNAPSHOT, described
 
-from proxy.catalog import read_description
-from proxy.iceberg_tables import as_named
+from proxy.session.catalog.describe import read_description
+from proxy.session.catalog.describe_iceberg import as_named
 from rewriter import TableFacts, TableName
 from rewriter.catalog.table_facts import IcebergFacts
 

@@ -7,12 +7,12 @@ from test_session import DETAILS, IDENTITY, PARTITION_INFORMATION, Script, faile
 
 from proxy.config.config import Config
 from proxy.config.rewriting import FilesSection, RewriteSection
-from proxy.explain import view
-from proxy.explain_text import text
-from proxy.queries import FailureKind
-from proxy.rulings import End, Ending
-from proxy.session import Session
-from proxy.shared import Shared
+from proxy.operations.dispatch import End, Ending
+from proxy.operations.query import FailureKind
+from proxy.session.explain.text import text
+from proxy.session.explain.view import view
+from proxy.session.session import Session
+from proxy.session.shared_state import Shared
 from rewriter import Rule
 
 FILTERED = "SELECT v FROM t WHERE x = 5"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from threading import Thread
 
-from proxy.kept import Kept
+from proxy.session.catalog.caches import Kept
 
 
 @dataclass(frozen=True)

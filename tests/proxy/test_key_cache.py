@@ -4,10 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from proxy.key_cache import KeyCache
-from proxy.rulings import End, Ending
-from proxy.session_state import SessionState
-from proxy.writes import Fence, SessionWrites, Writes
+from proxy.operations.dispatch import End, Ending
+from proxy.session.consistency.session_state import SessionState
+from proxy.session.consistency.session_writes import SessionWrites
+from proxy.session.consistency.write_fence import Fence, Writes
+from proxy.session.key_cache import KeyCache
 from rewriter import KeyQuery, KeyRanges, Keys, KeySet, TableName
 from rewriter.semijoins.key_query import KeyColumn
 

@@ -6,11 +6,11 @@ import pytest
 
 from proxy.config.config import Config
 from proxy.config.rewriting import RewriteSection
-from proxy.knobs import Knobs, of_session, turned
-from proxy.rulings import End, Ending, Ruling
-from proxy.session import Session
-from proxy.sessions import Opened
-from proxy.shared import Shared
+from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.operations.session_port import Opened
+from proxy.session.session import Session
+from proxy.session.session_settings import Knobs, of_session, turned
+from proxy.session.shared_state import Shared
 
 # Far above the microseconds that a look at a statement takes.
 PATIENCE_S = 5.0

@@ -1,8 +1,8 @@
 """What is kept of answers that sessions of one state share, and for how long."""
 
 from proxy.config.rewriting import CatalogSection
-from proxy.in_vain import InVain
-from proxy.known import Knowledge
+from proxy.session.catalog.caches import InVain
+from proxy.session.catalog.metadata_cache import Knowledge
 
 
 def test_a_query_that_was_asked_in_vain_is_remembered_for_a_while() -> None:

@@ -26,13 +26,13 @@ from test_session import LISTED as PARTITIONS
 from test_session_policies import FINISHED, Stage
 
 from proxy.config.rewriting import CatalogSection, FilesSection
-from proxy.explain import view
-from proxy.file_lists import FileLists
-from proxy.known import Knowledge
-from proxy.late import NAMES_MAX, UNANSWERED_S, LateNames
-from proxy.packings import packings
-from proxy.queries import FailureKind
-from proxy.session import Session
+from proxy.operations.query import FailureKind
+from proxy.session.catalog.late_answers import NAMES_MAX, UNANSWERED_S, LateNames
+from proxy.session.catalog.metadata_cache import Knowledge
+from proxy.session.catalog.split_packing import packings
+from proxy.session.explain.view import view
+from proxy.session.layout.file_lists import FileLists
+from proxy.session.session import Session
 from rewriter import TableName
 
 LATE = FailureKind.DEADLINE, FailureKind.BUSY

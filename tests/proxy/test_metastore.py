@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from proxy import metastore
-from proxy.metastore import PERIOD_MAX_S, Metastore
+from proxy.session.feedback import metastore_limits
+from proxy.session.feedback.metastore_limits import PERIOD_MAX_S, Metastore
 from rewriter import TableName
 from rewriter.domains.consumers import METASTORES, NOTHING, halved
 
@@ -113,7 +113,7 @@ def test_refusals_without_end_leave_a_try_a_day(refusing: Refusing) -> None:
 
 
 def test_only_so_many_tables_are_remembered(refusing: Refusing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metastore, "_TABLES_MAX", 3)
+    monkeypatch.setattr(metastore_limits, "_TABLES_MAX", 3)
     names = [TableName((str(number),)) for number in range(5)]
     for name in names:
         refusing.refuses(name)

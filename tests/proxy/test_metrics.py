@@ -14,12 +14,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from proxy.admin.app import application
 from proxy.backends.pool import Backends
 from proxy.config.config import Config
-from proxy.metastore import Metastore
-from proxy.metrics import CONTENT_TYPE, Metrics
-from proxy.quarantine import Quarantine
-from proxy.queries import FailureKind, QueryFailed, Rows
-from proxy.rulings import End
-from proxy.shared import Shared
+from proxy.operations.dispatch import End
+from proxy.operations.query import FailureKind, QueryFailed, Rows
+from proxy.session.feedback.metastore_limits import Metastore
+from proxy.session.feedback.quarantine import Quarantine
+from proxy.session.metrics import CONTENT_TYPE, Metrics
+from proxy.session.shared_state import Shared
 from rewriter import (
     Column,
     KeySet,

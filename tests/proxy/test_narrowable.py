@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.narrowable import makes_up
+from proxy.session.feedback.cost_inputs import makes_up
 from rewriter.files.file_facts import FileFacts
 from rewriter.files.file_index import Selection
 

@@ -3,8 +3,8 @@
 import pytest
 from test_session import failed, played, rows
 
-from proxy.packings import KnownPackings, packings, read_size, worth_asking
-from proxy.queries import FailureKind, QueryResult
+from proxy.operations.query import FailureKind, QueryResult
+from proxy.session.catalog.split_packing import KnownPackings, packings, read_size, worth_asking
 from rewriter import TableName
 from rewriter.files.file_index import FileIndex
 from rewriter.files.splits import IcebergPacking, Packing

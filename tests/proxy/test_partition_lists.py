@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from proxy.catalog import Described
 from proxy.config.rewriting import CatalogSection
-from proxy.known import Knowledge, Known
-from proxy.partition_lists import PartitionLists, SharedLists
-from proxy.queries import Column, Rows
-from proxy.store import open_store
+from proxy.operations.query import Column, Rows
+from proxy.session.catalog.facts_cache import Described
+from proxy.session.catalog.metadata_cache import Knowledge, Known
+from proxy.session.layout.partition_lists import PartitionLists, SharedLists
+from proxy.session.layout.partition_store import open_store
 from rewriter import Column as TableColumn
 from rewriter import TableFacts, TableName
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from proxy import ward
-from proxy.metastore import FILTER_REFUSED, PERIOD_MAX_S, Metastore
-from proxy.quarantine import Quarantine, Suspects, learn
-from proxy.rulings import End, Ending
-from proxy.ward import Cause, Kind
+from proxy.operations.dispatch import End, Ending
+from proxy.session.feedback import quarantine_list
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED, PERIOD_MAX_S, Metastore
+from proxy.session.feedback.quarantine import Quarantine, Suspects, learn
+from proxy.session.feedback.quarantine_list import Cause, Kind
 from rewriter import Rule, TableName
 
 PERIOD_S = 600.0
@@ -186,7 +186,7 @@ def test_the_log_says_once_what_is_put_aside_and_once_that_it_is_back(
 
 
 def test_only_so_much_is_remembered(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ward, "KEPT_MAX", 3)
+    monkeypatch.setattr(quarantine_list, "KEPT_MAX", 3)
     for number in range(5):
         watched.failed(str(number))
     assert watched.aside == {"2", "3", "4"}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from proxy.read_set import ReadSet
-from proxy.writes import Writes
-from proxy.writing import Tables
+from proxy.session.consistency.read_set import ReadSet
+from proxy.session.consistency.write_fence import Writes
+from proxy.session.consistency.written_tables import Tables
 from rewriter import SkipReason, TableName
 
 ASKED, PINNED, READ = (TableName((word,)) for word in ("asked", "pinned", "read"))

@@ -6,18 +6,18 @@ from typing import TypeAlias
 
 import pytest
 
-from proxy.asking import Queries, T
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection
-from proxy.decision import Decision
-from proxy.explain import view
-from proxy.explain_text import text
-from proxy.metastore import FILTER_REFUSED
-from proxy.queries import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
-from proxy.rulings import End, Ending, Ruling
-from proxy.session import Session
-from proxy.shared import Shared
-from proxy.store import ListKey, open_store
+from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.operations.query import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
+from proxy.session.decision import Decision
+from proxy.session.explain.text import text
+from proxy.session.explain.view import view
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED
+from proxy.session.layout.partition_store import ListKey, open_store
+from proxy.session.session import Session
+from proxy.session.session_catalog import Queries, T
+from proxy.session.shared_state import Shared
 from rewriter.semijoins.key_query import KeyColumn
 from rewriter.semijoins.range_query import range_query
 

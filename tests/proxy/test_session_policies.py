@@ -25,16 +25,16 @@ from test_session import (
 
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection, ShadowSection
-from proxy.explain import view
-from proxy.explain_text import text
-from proxy.late import UNANSWERED_S
-from proxy.metastore import FILTER_REFUSED
-from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows
-from proxy.rulings import End, Ending, Ruling
-from proxy.session import Session
-from proxy.sessions import Opened
-from proxy.shared import Shared
-from proxy.writes import CLOSING_S
+from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.operations.session_port import Opened
+from proxy.session.catalog.late_answers import UNANSWERED_S
+from proxy.session.consistency.write_fence import CLOSING_S
+from proxy.session.explain.text import text
+from proxy.session.explain.view import view
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED
+from proxy.session.session import Session
+from proxy.session.shared_state import Shared
 from rewriter import Catalog, Limits, Plan, Rule, SkipReason, Statement, TableName, plan
 
 FINISHED = Ending(End.FINISHED, 1.0)
@@ -227,7 +227,7 @@ def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_i
         played(other.rewrite("ALTER TABLE f ADD COLUMN extra INT"), []).ended(FINISHED)
         return planned
 
-    monkeypatch.setattr("proxy.asking.plan", overtaken)
+    monkeypatch.setattr("proxy.session.session_catalog.plan", overtaken)
     assert sent(one.rewrite(SQL), [KEYS]) == SQL
 
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import pytest
 from iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, scan
 
-from proxy.differences import Differences, watch
-from proxy.metastore import FILTER_REFUSED
-from proxy.queries import FailureKind, Query, QueryFailed, QueryResult, Rows, Value
-from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict, compare
-from proxy.snapshots import Scanned
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows, Value
+from proxy.session.catalog.iceberg_snapshots import Scanned
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED
+from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, Verdict, compare
+from proxy.session.shadow.mismatches import Differences, watch
 from rewriter import KeySet, TableName
 from rewriter.semijoins.key_query import KeyColumn, KeyQuery
 

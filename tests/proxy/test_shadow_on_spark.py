@@ -8,16 +8,16 @@ import pytest
 
 from demo.hive import connect, run
 from demo.thrift_server import ThriftServer
-from proxy.asking import Queries
-from proxy.client import BackendClient
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection
-from proxy.decider import Decider
-from proxy.decision import Terms
-from proxy.knobs import Knobs
-from proxy.queries import Query, QueryResult
-from proxy.shadow import Comparison, Pair, ShadowLimits, Verdict, compare
-from proxy.shared import Shared
+from proxy.operations.query import Query, QueryResult
+from proxy.session.decider import Decider
+from proxy.session.decision import Terms
+from proxy.session.session_catalog import Queries
+from proxy.session.session_settings import Knobs
+from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, Verdict, compare
+from proxy.session.shared_state import Shared
+from proxy.upstream.client import BackendClient
 
 DATABASE = "shadow"
 # A busy machine makes a comparison slow, and no test here is about time.

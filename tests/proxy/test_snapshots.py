@@ -7,9 +7,9 @@ from iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, rows, scan
 from test_session import failed, played
 
 from proxy.config.rewriting import CatalogSection
-from proxy.in_vain import InVain
-from proxy.queries import FailureKind, QueryResult
-from proxy.snapshots import Scanned, Snapshots
+from proxy.operations.query import FailureKind, QueryResult
+from proxy.session.catalog.caches import InVain
+from proxy.session.catalog.iceberg_snapshots import Scanned, Snapshots
 from rewriter import TableName, Unpinned
 
 D = TableName(("d",))

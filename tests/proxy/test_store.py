@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from proxy.config.errors import ConfigError
 from proxy.config.rewriting import CatalogSection
-from proxy.store import ListKey, PartitionStore, open_store
+from proxy.session.layout.partition_store import ListKey, PartitionStore, open_store
 from rewriter.partitions.filter_tree import And, Compare, Filter, In, Operator
 from rewriter.partitions.index import PartitionIndex
 

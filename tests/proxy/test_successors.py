@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from shared_state import DIGESTS, Beside, ledger
 
-from proxy.successors import OwnSuccessors, Successors
+from proxy.operations.operation_aliases import OwnSuccessors, Successors
 from proxy.wire.hs2.calls import OperationId, SessionHandle
-from proxy.workers.shared_successors import SharedSuccessors
+from proxy.workers.shared_aliases import SharedSuccessors
 
 OLD, OLDER, NEW, NEWER = (OperationId(name * 11) for name in (b"old ", b"odd ", b"new ", b"neat"))
 HERE, THERE = SessionHandle(b"here"), SessionHandle(b"there")

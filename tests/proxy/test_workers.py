@@ -16,11 +16,11 @@ import pytest
 from demo.hive import Endpoint
 from demo.proxy_process import ProxyError, ProxyProcess, proxy_process
 from proxy.config.address import Address
-from proxy.metrics import Metrics
+from proxy.session.metrics import Metrics
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
 from proxy.workers.backoff import FIRST_S, LIVED_S, LONGEST_S, Backoff
-from proxy.workers.ports import Ports
-from proxy.workers.sums import summed
+from proxy.workers.listening_ports import Ports
+from proxy.workers.metrics_exchange import summed
 
 ACCEPTED = encode_sasl(SaslStatus.COMPLETE)
 WORKERS = 2
@@ -126,7 +126,7 @@ def test_workers_serve_one_port_and_the_ready_line_comes_once(proxy: ProxyProces
     for _ in range(64):
         with client(proxy) as answer:
             assert answer == ACCEPTED
-        slots = set(lines(proxy, r"worker (\d) proxy.connection: connection \d+: opened"))
+        slots = set(lines(proxy, r"worker (\d) proxy.frontend.connection: connection \d+: opened"))
         if len(slots) == WORKERS:
             break
     assert slots == {"0", "1"}

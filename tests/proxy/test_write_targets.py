@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.writing import Tables, Targets, tables_written
+from proxy.session.consistency.written_tables import Tables, Targets, tables_written
 from rewriter import TableName
 
 CALENDAR, X = TableName(("calendar",)), TableName(("db", "x"))

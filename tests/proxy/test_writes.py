@@ -10,11 +10,12 @@ import lmdb
 import pytest
 from shared_state import DIGESTS, Beside, ledger
 
-from proxy.rulings import End, Ending
+from proxy.operations.dispatch import End, Ending
+from proxy.session.consistency.session_writes import SessionWrites
+from proxy.session.consistency.write_fence import CLOSING_S, LOST_S, WriteLog, Writes
+from proxy.session.consistency.written_tables import AnyTable, Tables, tables_written
 from proxy.workers.ledger import Ledger, ledger_directory
-from proxy.workers.shared_writes import SharedWrites
-from proxy.writes import CLOSING_S, LOST_S, SessionWrites, WriteLog, Writes
-from proxy.writing import AnyTable, Tables, tables_written
+from proxy.workers.shared_write_log import SharedWrites
 from rewriter import TableName
 
 # Far above what a process takes to start on a busy machine.
@@ -320,8 +321,8 @@ def test_a_write_that_is_begun_as_its_session_closes_ends_with_it(writes: WriteL
 def test_a_fence_that_is_older_than_what_is_remembered_holds_no_longer(
     writes: WriteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.writes.ENDED_MAX", 2)
-    monkeypatch.setattr("proxy.workers.shared_writes.ENDED_MAX", 2)
+    monkeypatch.setattr("proxy.session.consistency.write_fence.ENDED_MAX", 2)
+    monkeypatch.setattr("proxy.workers.shared_write_log.ENDED_MAX", 2)
     if isinstance(writes, Writes):
         writes = Writes()
     fence = writes.open()
@@ -341,8 +342,8 @@ def test_a_fence_that_is_older_than_what_is_remembered_holds_no_longer(
 def test_more_writes_than_are_remembered_count_for_any_table(
     writes: WriteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proxy.writes.RUNNING_MAX", 1)
-    monkeypatch.setattr("proxy.workers.shared_writes.RUNNING_MAX", 1)
+    monkeypatch.setattr("proxy.session.consistency.write_fence.RUNNING_MAX", 1)
+    monkeypatch.setattr("proxy.workers.shared_write_log.RUNNING_MAX", 1)
     first = writes.begin(Tables(["e"]))
     assert writes.open().holds([D])
     second = writes.begin(Tables(["e"]))
@@ -477,7 +478,7 @@ def test_an_end_that_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(
 def test_more_ended_writes_than_are_remembered_let_an_old_fence_hold_no_longer_across_workers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("proxy.workers.shared_writes.ENDED_MAX", 2)
+    monkeypatch.setattr("proxy.workers.shared_write_log.ENDED_MAX", 2)
     with ledger(0) as opened:
         here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS)
         fence = here.open()

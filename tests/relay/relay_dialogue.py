@@ -1,12 +1,12 @@
 """Messages as a client and a backend write them, and a dialogue with a relay that has no sockets."""
 
-from proxy.commands import Command, SendBackend, SendClient
-from proxy.executions import Executions
-from proxy.guard import Guard
-from proxy.handles import Handles, OwnHandles
-from proxy.openings import Sides
-from proxy.operation import Call
-from proxy.relay import Relay
+from proxy.access.handle_access import Guard
+from proxy.access.handle_owners import Handles, OwnHandles
+from proxy.operations.internal_call import Call
+from proxy.operations.tracked_statements import Executions
+from proxy.relay.commands import Command, SendBackend, SendClient
+from proxy.relay.connection_profile import Sides
+from proxy.relay.relay import Relay
 from proxy.wire.hs2.calls import (
     OperationHandle,
     OperationState,

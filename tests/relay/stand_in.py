@@ -9,11 +9,12 @@ from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
 
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener
-from proxy.ground import Ground
-from proxy.queries import Query, QueryResult
-from proxy.rulings import Ending, Premises, Ruling, WriteUnderWay
-from proxy.server import Proxy, ServerSettings, SessionPort
-from proxy.sessions import Opened
+from proxy.frontend.process_scope import Ground
+from proxy.frontend.settings import ServerSettings
+from proxy.operations.dispatch import Ending, Premises, Ruling, WriteUnderWay
+from proxy.operations.query import Query, QueryResult
+from proxy.operations.session_port import Opened, SessionPort
+from proxy.server import Proxy
 from rewriter import may_have_a_join
 
 HOST = "127.0.0.1"

@@ -16,8 +16,9 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.commands import Command, StatementEnded
-from proxy.rulings import Ending, Premises, Ruling
+from proxy.operations.dispatch import Ending, Premises, Ruling
+from proxy.operations.events import StatementEnded
+from proxy.relay.commands import Command
 from proxy.wire.hs2.calls import OperationHandle, OperationState
 
 ERROR = OperationState.ERROR

@@ -8,11 +8,12 @@ import pytest
 from relay_dialogue import ACCEPTED, LOGIN, operation_call, reply
 from stand_in import HOST, PATIENCE_S, Peer
 
-from proxy.backend_link import BackendError, BackendLink
 from proxy.config.address import Address
 from proxy.config.endpoints import Transport, Upstream
-from proxy.dial import Dialer
-from proxy.operation import Call
+from proxy.operations.internal_call import Call
+from proxy.upstream.binary_link import BackendLink
+from proxy.upstream.dialer import Dialer
+from proxy.upstream.errors import BackendError
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_response
 from proxy.wire.thrift.writer import Writer
 

@@ -6,9 +6,9 @@ import pytest
 from relay_dialogue import Dialogue, fetch, reply
 from stand_in import stage
 
-from proxy.commands import SendBackend
 from proxy.net.log_once import SUBJECTS_MAX, Notices
-from proxy.phases import Phase
+from proxy.relay.commands import SendBackend
+from proxy.relay.phases import Phase
 from proxy.wire.sasl import SaslStatus, encode_sasl
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.types import MessageType

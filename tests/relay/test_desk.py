@@ -9,11 +9,12 @@ from relay_dialogue import SESSION
 from stand_in import Rewriter
 from test_sessions import Elsewhere, session_id
 
-from proxy import session_order
-from proxy.desk import Desk
-from proxy.operation import Call
-from proxy.rulings import Premises, WriteUnderWay
-from proxy.sessions import Opened, Sessions
+from proxy.frontend import session_order
+from proxy.frontend.rewrite_service import Desk
+from proxy.frontend.session_registry import Sessions
+from proxy.operations.dispatch import Premises, WriteUnderWay
+from proxy.operations.internal_call import Call
+from proxy.operations.session_port import Opened
 
 CHANGE, JOIN, SENT = "USE other", "SELECT 1 FROM a JOIN b ON a.k = b.k", "SELECT 2"
 CONNECTION = "connection 1"

@@ -20,9 +20,9 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.commands import CallRefused, Close, StatementHeld, TurnedTransparent
-from proxy.executions import Executions
-from proxy.handles import OwnHandles
+from proxy.access.handle_owners import OwnHandles
+from proxy.operations.tracked_statements import Executions
+from proxy.relay.commands import CallRefused, Close, StatementHeld, TurnedTransparent
 from proxy.wire.hs2.calls import OperationHandle, OperationState, encode_operation_call
 from proxy.wire.hs2.handles import identifier_in, named_by
 from proxy.wire.sasl import plain_start, plain_start_with

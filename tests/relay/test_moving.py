@@ -13,9 +13,9 @@ from relay_dialogue import (
     session_opened,
 )
 
-from proxy.commands import Command, MoveBackend, StatementHeld, TurnedTransparent
-from proxy.handles import HandleKind, Holding, OwnHandles
-from proxy.phases import Phase
+from proxy.access.handle_owners import HandleKind, Holding, OwnHandles
+from proxy.relay.commands import Command, MoveBackend, StatementHeld, TurnedTransparent
+from proxy.relay.phases import Phase
 from proxy.wire.hs2.handles import identifier_in
 
 THERE = "another:10000"

@@ -19,11 +19,11 @@ from relay_dialogue import (
 )
 from statement_play import FINISHED, OURS, RUNNING, THEIRS, Play, own_call, own_close, refused
 
-from proxy.calls import WATCHED_REPLY_BYTES_MAX
-from proxy.commands import Close
-from proxy.executions import Executions
-from proxy.rulings import End, Ending, Premises
-from proxy.successors import OwnSuccessors
+from proxy.operations.dispatch import End, Ending, Premises
+from proxy.operations.operation_aliases import OwnSuccessors
+from proxy.operations.tracked_statements import Executions
+from proxy.relay.commands import Close
+from proxy.relay.pending_calls import WATCHED_REPLY_BYTES_MAX
 from proxy.wire.hs2.calls import OperationState, encode_failure, encode_still_running
 from proxy.wire.hs2.replies import decode_status_only, open_reply
 from proxy.wire.thrift.frames import frame

@@ -5,10 +5,11 @@ import struct
 import pytest
 from relay_dialogue import Dialogue, get_status, session_opened
 
-from proxy.commands import Close, SessionOpened, SessionRefused
+from proxy.access.impersonation import ProxyUsers
 from proxy.config.endpoints import Transport, Upstream
-from proxy.openings import Sides
-from proxy.proxy_users import ProxyUsers
+from proxy.operations.events import SessionOpened
+from proxy.relay.commands import Close, SessionRefused
+from proxy.relay.connection_profile import Sides
 from proxy.wire.hs2.calls import encode_open_session
 from proxy.wire.hs2.open_session import encode_open_session_refusal, proxy_user_of, user_of, with_user
 from proxy.wire.hs2.replies import decode_session_reply, open_reply

@@ -5,10 +5,10 @@ import pytest
 from relay_dialogue import execute
 from stand_in import Rewriter, stage
 
-from proxy.deciding import QUICK_CHARS_MAX, rule_at_once
-from proxy.queries import Query, QueryResult
-from proxy.rulings import Ruling
-from proxy.sessions import OpenSession
+from proxy.frontend.rewrite_service import QUICK_CHARS_MAX, rule_at_once
+from proxy.frontend.session_registry import OpenSession
+from proxy.operations.dispatch import Ruling
+from proxy.operations.query import Query, QueryResult
 
 JOIN = "SELECT f.id FROM f JOIN d ON f.ds = d.ds"
 

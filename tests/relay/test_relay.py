@@ -17,23 +17,21 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.commands import (
+from proxy.operations.dispatch import Ruling
+from proxy.operations.events import SessionClosed, SessionOpened, StatementPassed
+from proxy.operations.internal_call import Call
+from proxy.relay.client_buffer import WAITING_BYTES_MAX
+from proxy.relay.commands import (
     BackendReply,
     Close,
     ConnectBackend,
     PauseClient,
     ResumeClient,
     SendBackend,
-    SessionClosed,
-    SessionOpened,
     StatementHeld,
-    StatementPassed,
     TurnedTransparent,
 )
-from proxy.intake import WAITING_BYTES_MAX
-from proxy.operation import Call
-from proxy.phases import Phase
-from proxy.rulings import Ruling
+from proxy.relay.phases import Phase
 from proxy.wire.hs2.calls import OperationState
 from proxy.wire.reply_stream import PENDING_CALLS_MAX
 from proxy.wire.sasl import SaslStatus, encode_sasl

@@ -15,9 +15,9 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.commands import StatementHeld
-from proxy.phases import Phase
-from proxy.rulings import Ruling
+from proxy.operations.dispatch import Ruling
+from proxy.relay.commands import StatementHeld
+from proxy.relay.phases import Phase
 from proxy.wire.hs2.calls import OperationState
 
 RUNNING = OperationState.RUNNING

@@ -36,15 +36,15 @@ from statement_play import (
     synchronous,
 )
 
-from proxy.calls import WATCHED_REPLY_BYTES_MAX
-from proxy.commands import Close, TurnedTransparent
-from proxy.executions import EXECUTIONS_MAX, RERUN_CALL_BYTES_MAX, Executions
-from proxy.intake import WAITING_BYTES_MAX
-from proxy.operation import Call
-from proxy.phases import Phase
-from proxy.relay import RERUN_WITHIN_S
-from proxy.rulings import End, Ending
-from proxy.successors import OwnSuccessors
+from proxy.operations.dispatch import End, Ending
+from proxy.operations.internal_call import Call
+from proxy.operations.operation_aliases import OwnSuccessors
+from proxy.operations.tracked_statements import EXECUTIONS_MAX, RERUN_CALL_BYTES_MAX, Executions
+from proxy.relay.client_buffer import WAITING_BYTES_MAX
+from proxy.relay.commands import Close, TurnedTransparent
+from proxy.relay.pending_calls import WATCHED_REPLY_BYTES_MAX
+from proxy.relay.phases import Phase
+from proxy.relay.relay import RERUN_WITHIN_S
 from proxy.wire.hs2.calls import OperationId, OperationState, SessionHandle, encode_failure, encode_still_running
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.types import MessageType

@@ -22,9 +22,9 @@ from relay_dialogue import (
 )
 from stand_in import PATIENCE_S, Peer, Rewriter, eventually, stage
 
-from proxy.queries import Column, FailureKind, Query, QueryFailed, Rows
-from proxy.rulings import End, Ruling
-from proxy.sessions import Opened
+from proxy.operations.dispatch import End, Ruling
+from proxy.operations.query import Column, FailureKind, Query, QueryFailed, Rows
+from proxy.operations.session_port import Opened
 from proxy.wire.hs2.calls import CONFIGURATION_ENTRIES_MAX, OperationState, encode_open_session
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.reader import read_header

@@ -6,10 +6,10 @@ import pytest
 from relay_dialogue import AGAIN, OPERATION, execute, executed, get_status, operation_call, reply, status_is
 from stand_in import Peer, Rewriter, Stage, stage
 
-from proxy import session_order
-from proxy.operation import Call
-from proxy.rulings import WriteUnderWay
-from proxy.session_order import until_writes_end
+from proxy.frontend import session_order
+from proxy.frontend.session_order import until_writes_end
+from proxy.operations.dispatch import WriteUnderWay
+from proxy.operations.internal_call import Call
 from proxy.wire.hs2.calls import OperationHandle, OperationState
 from proxy.wire.thrift.writer import Writer
 

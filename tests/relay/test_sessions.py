@@ -5,10 +5,10 @@ import asyncio
 from relay_dialogue import SESSION, close_session, execute, executed, get_status, status_is
 from stand_in import Rewriter, Stage, eventually, stage
 
-from proxy.ground import Ground
-from proxy.handles import Digests, HandleKind, Handles, Holding, OwnHandles
-from proxy.rulings import End
-from proxy.sessions import SETTLING_S
+from proxy.access.handle_owners import Digests, HandleKind, Handles, Holding, OwnHandles
+from proxy.frontend.process_scope import Ground
+from proxy.frontend.session_registry import SETTLING_S
+from proxy.operations.dispatch import End
 from proxy.wire.hs2.calls import OperationState
 from proxy.wire.hs2.handles import HandleId, identifier_in
 

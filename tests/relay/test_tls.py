@@ -31,14 +31,15 @@ from stand_in import HOST, PATIENCE_S, Peer, Rewriter, eventually, stage
 
 from demo.hive import Endpoint
 from demo.proxy_process import proxy_process
-from proxy.backend_link import BackendError, BackendLink
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from proxy.config.errors import ConfigError
-from proxy.dial import Dialer
 from proxy.net import tls_listener
 from proxy.net.tls import LOOK_S, Certificates
-from proxy.queries import Query
+from proxy.operations.query import Query
+from proxy.upstream.binary_link import BackendLink
+from proxy.upstream.dialer import Dialer
+from proxy.upstream.errors import BackendError
 from proxy.wire.sasl import SaslReader
 from proxy.wire.thrift.types import Kind, MessageType
 from proxy.wire.thrift.writer import Writer

@@ -24,12 +24,13 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.commands import Close, Command, ConnectBackend, SessionOpened, StatementHeld, TurnedTransparent
 from proxy.config.endpoints import Transport, Upstream
-from proxy.openings import Sides
-from proxy.operation import Call
-from proxy.phases import Phase
-from proxy.rulings import Ruling
+from proxy.operations.dispatch import Ruling
+from proxy.operations.events import SessionOpened
+from proxy.operations.internal_call import Call
+from proxy.relay.commands import Close, Command, ConnectBackend, StatementHeld, TurnedTransparent
+from proxy.relay.connection_profile import Sides
+from proxy.relay.phases import Phase
 from proxy.wire.hs2.calls import OperationState, encode_open_session, encode_operation_call, encode_refusal
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start, refusal
 from proxy.wire.thrift.frames import FrameReader, frame

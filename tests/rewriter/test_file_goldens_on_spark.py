@@ -19,8 +19,8 @@ from pyhive import hive
 
 from demo.hive import Row, connect, run
 from demo.thrift_server import ThriftServer
-from proxy.catalog import read_description
-from proxy.queries import Column, Rows
+from proxy.operations.query import Column, Rows
+from proxy.session.catalog.describe import read_description
 from rewriter import ScanOutcome, TableFacts
 
 DATABASE = "golden_files"

@@ -22,8 +22,8 @@ from pyhive import hive
 from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess
 from demo.thrift_server import ThriftServer
-from proxy.catalog import read_description, read_view_text
-from proxy.queries import Column, Rows
+from proxy.operations.query import Column, Rows
+from proxy.session.catalog.describe import read_description, read_view_text
 from rewriter import TableFacts, TableKind, TableName
 
 Explanation = dict[str, object]

@@ -12,7 +12,7 @@ from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.reader import Reader
 from proxy.wire.thrift.types import FIXED_BYTES, Kind
 
-# What a column's values decode to: structurally `proxy.queries.Value`, which the wire must not import.
+# What a column's values decode to: structurally `proxy.operations.query.Value`, which the wire must not import.
 Cell: TypeAlias = str | int | bool | float | bytes | None
 
 _TYPE_NAMES: Final = (

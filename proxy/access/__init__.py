@@ -1,0 +1,1 @@
+"""Handles and the users who may use them, and the users that somebody may act for."""

@@ -1,0 +1,57 @@
+"""One explain request, answered in a backend session of its own that is opened as the caller."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from proxy.backends.pool import Backends
+from proxy.config.config import Config
+from proxy.session.explain.view import ExplainView, view
+from proxy.session.session import Session
+from proxy.session.shared_state import Shared
+from proxy.upstream.client import BackendClient, Login
+from proxy.upstream.dialer import Dialer
+from proxy.upstream.errors import BackendError
+
+# Who asks, and with which password, where nobody is named: as beeline does without -n and -p. PLAIN refuses
+# an empty password before the backend sees it.
+ANONYMOUS = "anonymous"
+
+
+class ExplainRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of POST /explain."""
+
+    sql: str
+    database: str | None = None
+    run_key_queries: bool = True
+
+
+async def ask(  # noqa: PLR0913 - what is asked, by whom, and of whom
+    config: Config,
+    request: ExplainRequest,
+    user: str,
+    password: str,
+    shared: Shared,
+    *,
+    backends: Backends,
+    slots: asyncio.Semaphore | None = None,
+) -> ExplainView:
+    """Explain a statement as the user would get it. Raises BackendError.
+
+    `slots` bound how many key queries run at once, those of clients' statements included.
+    """
+    search = backends.search(user)
+    lease = search.next()
+    if lease is None:
+        raise BackendError(f"cannot reach the backend {backends.name}: {search.reason}")
+    session = Session(shared)
+    dialer = Dialer(config.backend.to_upstream(), config.proxy.connect_timeout_s)
+    try:
+        async with BackendClient(Login(lease.address, user, password, request.database, dialer)) as client:
+            explaining = session.explain(request.sql, run_key_queries=request.run_key_queries)
+            decision = await client.drive(explaining, slots)
+    finally:
+        lease.release()
+    return view(decision)

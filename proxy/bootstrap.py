@@ -1,0 +1,206 @@
+"""Wires the proxy's parts, serves until it is told to stop, and reads the configuration anew."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import click
+from aiohttp import web
+
+from proxy.access.impersonation import ProxyUsers
+from proxy.admin.app import application
+from proxy.admin.explain_endpoint import ExplainRequest, ask
+from proxy.backends.assembly import known_backends, registration, upkeep
+from proxy.backends.maintenance import Upkeep
+from proxy.config.address import Address, address
+from proxy.config.config import Config
+from proxy.config.errors import ConfigError
+from proxy.frontend.settings import ServerSettings
+from proxy.net.fd_limit import make_room
+from proxy.net.timeouts import Keepalive, Limits
+from proxy.operations.session_port import Opened
+from proxy.server import Proxy
+from proxy.session.explain.statement import ExplainingSession
+from proxy.session.explain.view import ExplainView
+from proxy.session.layout.partition_store import open_store
+from proxy.session.session import Session
+from proxy.session.shared_state import Shared
+from proxy.upstream.errors import BackendError
+from proxy.workers.launch import Placement, worker_count
+from proxy.workers.process_role import Role, role
+from proxy.workers.worker_slot import Place
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+# Set by `docker stop`, systemd and Kubernetes, and by Ctrl-C.
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+async def explain_once(config: Config, request: ExplainRequest, user: str, password: str) -> ExplainView:
+    """Ask about one statement in a backend session of its own, and end."""
+    backends, _ = await known_backends(config)
+    return await ask(config, request, user, password, Shared.of(config), backends=backends)
+
+
+def work(config: Config, read: Callable[[], Config], placement: Placement, place: Place) -> int:
+    """Serve as one of several. Returns the exit code."""
+    log_to_stderr(config, f" worker {place.slot}")
+    try:
+        run(lambda: serve_until_stopped(placement.of(config), lambda: placement.of(read()), place))
+    except click.ClickException as error:
+        _log.error("%s", error.message)
+        return error.exit_code
+    return 0
+
+
+async def serve_until_stopped(config: Config, read: Callable[[], Config], place: Place | None = None) -> None:
+    """Serve until a signal says to stop, alone or in the place of one of several workers."""
+    with role(place) as chosen, open_store(config.catalog) as store:
+        await _serve_with(config, Shared.of(config, store=store, writes=chosen.writes), read, chosen)
+
+
+async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config], chosen: Role) -> None:
+    workers = worker_count(config.proxy.workers)
+    make_room(config.proxy.connections_max)
+    backends, names = await known_backends(config, workers)
+    care = upkeep(config, backends, names)
+    proxy = Proxy(_server_settings(config), partial(_session, shared), backends, ground=chosen.ground)
+    stop = asyncio.Event()
+    for number in _STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, proxy, shared, care, read)
+    await chosen.start(stop.set, shared.metrics.exposition)
+    if chosen.is_late:
+        _reload(proxy, shared, care, read)
+    admin = application(config, shared, backends, chosen.exposition, slots=proxy.slots, is_stopping=stop.is_set)
+    runner = web.AppRunner(admin, handle_signals=False, access_log=None)
+    await runner.setup()
+    try:
+        await proxy.start()
+        care.start()
+        registered = registration(config, proxy.ports) if chosen.is_first else None
+        shared.metrics.watch_connections(lambda: proxy.connection_count)
+        shared.metrics.watch_backends(backends.views)
+        site = _admin_site(runner, config, shares_port=chosen.ground.shares_ports)
+        await site.start()
+        if registered is not None:
+            registered.start()
+        chosen.listens(lambda: _ready_line(config, proxy.ports, runner.addresses[0][1], backends.name))
+        await stop.wait()
+        if registered is not None:
+            await registered.close()
+        _log.info("draining for at most %g s", config.proxy.drain_s)
+        await proxy.drain(config.proxy.drain_s)
+    finally:
+        await care.close()
+        await proxy.close()
+        await runner.cleanup()
+        await chosen.end()
+
+
+def _reload(proxy: Proxy, shared: Shared, care: Upkeep, read: Callable[[], Config]) -> None:
+    """SIGHUP: read certificates and the configuration anew. What cannot be used changes nothing."""
+    proxy.renew_certificates()
+    try:
+        config = read()
+        at_start = shared.reload(config)
+    except click.ClickException as error:
+        _log.error("the configuration was not read anew, the one before goes on: %s", error.message)
+        return
+    care.reload(config.sources())
+    _log.info("the configuration was read anew")
+    if at_start:
+        _log.warning("what changed in %s counts after a restart only", ", ".join(at_start))
+
+
+def _session(shared: Shared, opened: Opened) -> ExplainingSession:
+    return ExplainingSession(Session(shared, opened))
+
+
+def _admin_site(runner: web.AppRunner, config: Config, *, shares_port: bool) -> web.TCPSite:
+    admin = address(config.admin.listen)
+    return web.TCPSite(runner, admin.host, admin.port, reuse_port=shares_port or None)
+
+
+def _server_settings(config: Config) -> ServerSettings:
+    backend = address(config.proxy.backend)
+    # What the backend bears is one number, however many ask it.
+    workers = worker_count(config.proxy.workers)
+    return ServerSettings(
+        listeners=config.listeners(),
+        backend_host=backend.host,
+        backend_port=backend.port,
+        upstream=config.backend.to_upstream(),
+        proxy_users=ProxyUsers(config.proxy_users),
+        request_bytes_max=config.proxy.request_bytes_max,
+        connections_max=config.proxy.connections_max,
+        connect_timeout_s=config.proxy.connect_timeout_s,
+        handshake_timeout_s=config.proxy.handshake_timeout_s,
+        http_keep_alive_s=config.http.keep_alive_s,
+        http_body_s=config.http.body_s,
+        http_session_idle_s=config.http.session_idle_s,
+        patience=Limits(
+            config.proxy.idle_timeout_s, config.proxy.request_timeout_s, config.proxy.unread_timeout_s
+        ),
+        keepalive=Keepalive(
+            config.proxy.keepalive_idle_s, config.proxy.keepalive_interval_s, config.proxy.keepalive_count
+        ),
+        passes_unknown_handles=config.proxy.unknown_handles == "pass",
+        write_buffer_bytes_max=config.proxy.write_buffer_bytes_max,
+        rerun_within_s=config.rewrite.rerun_within_s,
+        key_queries_at_once_max=max(1, config.rewrite.key_queries_at_once_max // workers),
+        shadows_at_once_max=max(1, config.shadow.at_once_max // workers),
+    )
+
+
+def say_ready(config: Config) -> None:
+    """All workers listen."""
+    ports = [listener.address.port for listener in config.listeners()]
+    backends = ", ".join(str(source.address) for source in config.sources())
+    click.echo(_ready_line(config, ports, address(config.admin.listen).port, backends))
+
+
+def _ready_line(config: Config, ports: Sequence[int], admin_port: int, backend: str) -> str:
+    listeners = zip(config.listeners(), ports, strict=True)
+    listen, *others = ((Address(each.address.host, port), each.spoken) for each, port in listeners)
+    admin = Address(address(config.admin.listen).host, admin_port)
+    line = f"starpruner: listening on {listen[0]}, admin http://{admin}, backend {backend}"
+    return f"{line}, also on {', '.join(f'{each} ({spoken})' for each, spoken in others)}" if others else line
+
+
+def run(main_coroutine: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run on uvloop where it is installed, and turn what the user can mend into a sentence."""
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(main_coroutine())
+    except (BackendError, ConfigError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # noqa: PLC0415 - absent on some platforms
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def log_to_stderr(config: Config, who: str = "") -> None:
+    """Log as the configuration has it; `who` names a worker."""
+    logging.basicConfig(
+        # A worker says which one it is.
+        force=bool(who),
+        stream=sys.stderr,
+        level=config.log.level.upper(),
+        format=f"%(asctime)s %(levelname)s{who} %(name)s: %(message)s",
+    )
+    # Its warnings quote the statement, and literals have no place in a log.
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)

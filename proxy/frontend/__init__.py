@@ -1,0 +1,1 @@
+"""Client connections over the binary protocol, and what all connections share. Shell."""

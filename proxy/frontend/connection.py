@@ -1,0 +1,418 @@
+"""The asyncio shell around one relay: two sockets, the held statement's task, and nothing to decide."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from hashlib import blake2b
+
+from proxy.access.handle_access import Guard
+from proxy.backends.pool import Lease
+from proxy.config.endpoints import Listener
+from proxy.frontend.backend_switch import arrive
+from proxy.frontend.context import OWNER_BYTES, Common
+from proxy.frontend.graceful_close import Farewell
+from proxy.frontend.rewrite_service import tell
+from proxy.net.sockets import Side, linger, peer_host, peer_name, prepare
+from proxy.net.timeouts import Patience, Seen
+from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.operations.events import SessionClosed, SessionOpened, StatementEnded, StatementPassed
+from proxy.operations.internal_call import Call, Reply
+from proxy.operations.session_port import Opened
+from proxy.relay.commands import (
+    BackendReply,
+    CallRefused,
+    Close,
+    Command,
+    ConnectBackend,
+    MoveBackend,
+    PauseClient,
+    ResumeClient,
+    SendBackend,
+    SendClient,
+    SessionRefused,
+    StatementHeld,
+    TurnedTransparent,
+)
+from proxy.relay.connection_profile import Sides, refused
+from proxy.relay.phases import Phase
+from proxy.relay.relay import Relay
+from proxy.upstream.dialer import UnreachableError
+from proxy.upstream.errors import BackendError
+from proxy.wire.hs2.calls import SessionHandle
+from proxy.wire.hs2.handles import identifier_in
+from proxy.wire.sasl import plain_user
+
+log = logging.getLogger(__name__)
+
+
+class Connection:
+    """One client, its backend, and the relay between them. Ends exactly once, through `_end`."""
+
+    def __init__(
+        self, number: int, listener: Listener, common: Common, on_end: Callable[[Connection], None]
+    ) -> None:
+        self._name = f"connection {number}"
+        self._listener = listener
+        self._common = common
+        self._settings = settings = common.settings
+        self._sessions = common.sessions
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        passes_unknown = settings.passes_unknown_handles
+        self._guard = Guard(common.handles, str(settings.backend), passes_unknown=passes_unknown)
+        self._relay = Relay(
+            Sides(common.backends.name, listener.transport, settings.upstream, settings.proxy_users),
+            common.executions,
+            self._loop.time,
+            guard=self._guard,
+            request_bytes_max=settings.request_bytes_max,
+            rerun_within_s=settings.rerun_within_s,
+        )
+        self._own_sessions: set[SessionHandle] = set()
+        self._client: asyncio.Transport | None = None
+        self._backend: asyncio.Transport | None = None
+        # Room on the backend that is or was connected, or is being tried.
+        self._lease: Lease | None = None
+        # Connecting the backend, or deciding about the held statement: never both.
+        self._task: asyncio.Task[None] | None = None
+        self._reply: asyncio.Future[Reply] | None = None
+        self._handshake_timer: asyncio.TimerHandle | None = None
+        self._patience = Patience(settings.patience)
+        self._patience_timer: asyncio.TimerHandle | None = None
+        self._client_pauses: set[str] = set()
+        self._started = self.last_activity = self._loop.time()
+        self._from_client_bytes = self._from_backend_bytes = 0
+        self._statements_held = self._statements_rewritten = 0
+        self._ended = False
+
+    # --- what the server asks
+
+    def is_quiet(self, since: float) -> bool:
+        """Whether no statement is in flight. One that stays open unused since then counts as done."""
+        if self._relay.awaits_replies:
+            return False
+        return not self._relay.has_open_operations or self.last_activity < since
+
+    def close(self, reason: str) -> None:
+        """End the connection from our side."""
+        self._execute(self._relay.close(reason))
+
+    # --- the client's socket
+
+    def client_side(self, *, full: bool) -> Side:
+        """The callbacks of the client's socket; `full` says that it is one too many."""
+        connected = partial(self._client_connected, full=full)
+        return Side(connected, self._client_data, self._client_lost, self._client_writable)
+
+    def _client_connected(self, transport: asyncio.Transport, *, full: bool) -> None:
+        if self._ended:
+            # Closed during its handshake.
+            transport.abort()
+            return
+        self._client = transport
+        prepare(transport, self._settings.write_buffer_bytes_max, self._settings.keepalive)
+        log.info("%s: opened from %s", self._name, peer_name(transport))
+        if full:
+            limit = self._settings.connections_max
+            sentence = f"Starpruner serves {limit} connections already (connections_max); try again later"
+            transport.write(refused(self._listener.transport, sentence))
+            self.close(f"refused, {limit} connections are open")
+            return
+        timeout = self._settings.handshake_timeout_s
+        self._handshake_timer = self._loop.call_later(timeout, self._check_handshake)
+        self._look_again()
+
+    def _client_data(self, data: bytes) -> None:
+        self.last_activity = self._loop.time()
+        self._from_client_bytes += len(data)
+        answer = self._relay.remembered(data)
+        if answer is not None and self._client is not None:
+            self._client.write(answer)
+        else:
+            self._execute(self._relay.client_data(data))
+
+    def _client_lost(self) -> None:
+        self._end("the client closed")
+
+    def _client_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
+        # Replies that we make ourselves are bounded by this alone.
+        self._pause_client("client", on=not writable)
+        if self._backend is not None and not self._backend.is_closing():
+            if writable:
+                self._backend.resume_reading()
+            else:
+                self._backend.pause_reading()
+
+    # --- the backend's socket
+
+    def _backend_side(self) -> Side:
+        return Side(self._backend_connected, self._backend_data, self._backend_lost, self._backend_writable)
+
+    def _backend_connected(self, transport: asyncio.Transport) -> None:
+        self._backend = transport
+        prepare(transport, self._settings.write_buffer_bytes_max, self._settings.keepalive)
+        if self._ended:
+            transport.abort()
+            return
+        self._execute(self._relay.backend_connected())
+
+    def _backend_data(self, data: bytes) -> None:
+        self.last_activity = self._loop.time()
+        self._from_backend_bytes += len(data)
+        if self._relay.backend_passes(len(data)) and self._client is not None:
+            self._client.write(data)
+            return
+        # The first bytes always come here.
+        if self._lease is not None:
+            self._lease.answered()
+        self._execute(self._relay.backend_data(data))
+
+    def _backend_lost(self) -> None:
+        if self._lease is not None:
+            # If it has said anything at all, that is how it was judged.
+            self._lease.failed("closed the connection without a word")
+            self._execute(self._relay.close(f"the backend {self._lease.address} closed"))
+
+    def _backend_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
+        self._pause_client("backend", on=not writable)
+
+    # --- commands
+
+    def _execute(self, commands: list[Command]) -> None:
+        """Carry commands out. One may bring further ones, which then follow those already there."""
+        queue = deque(commands)
+        while queue:
+            queue.extend(self._carry_out(queue.popleft()))
+
+    def _carry_out(self, command: Command) -> list[Command]:
+        match command:
+            case SendClient(data):
+                self._write(self._client, data)
+            case SendBackend(data):
+                self._write(self._backend, data)
+            case StatementHeld(session, statement):
+                return self._offer(session, statement)
+            case StatementPassed(session, statement):
+                self._common.desk.note_passed(session, statement, self._name)
+            case Close(reason):
+                self._end(reason)
+            case _:
+                self._take_note(command)
+        return []
+
+    def _take_note(self, command: Command) -> None:
+        match command:
+            case BackendReply(raw):
+                if self._reply is not None and not self._reply.done():
+                    self._reply.set_result(raw)
+            case SessionOpened(session, version, configuration, user):
+                self._own_sessions.add(session)
+                self._sessions.opened(session, version, self._opened(configuration, user))
+            case SessionClosed(session):
+                self._own_sessions.discard(session)
+                self._common.beside.sessions_closed([session])
+                self._sessions.closed([session])
+            case SessionRefused() | CallRefused():
+                log.warning("%s: %s", self._name, command)
+            case ConnectBackend() | MoveBackend():
+                reaching = self._connect() if isinstance(command, ConnectBackend) else self._move(command.name)
+                self._task = self._loop.create_task(reaching)
+            case PauseClient() | ResumeClient():
+                self._pause_client("relay", on=isinstance(command, PauseClient))
+            case StatementEnded(ruling, ending):
+                tell(ruling, ending, self._name)
+            case TurnedTransparent(reason, by_login):
+                self._turned_transparent(reason, by_login=by_login)
+
+    def _turned_transparent(self, reason: str, *, by_login: bool) -> None:
+        host = "" if self._client is None else peer_host(self._client)
+        is_news = not by_login or self._common.blind_clients.is_news(host)
+        level = logging.WARNING if is_news else logging.DEBUG
+        log.log(level, "%s, from %s: nothing is rewritten any more: %s", self._name, host, reason)
+        if not by_login:
+            # A statement's. By its login it is known while the backend is being connected, which is to go on.
+            self._cancel_task()
+
+    def _write(self, transport: asyncio.Transport | None, data: bytes | memoryview) -> None:
+        if transport is not None and not transport.is_closing():
+            transport.write(data)
+
+    def _pause_client(self, reason: str, *, on: bool) -> None:
+        was_paused = bool(self._client_pauses)
+        (self._client_pauses.add if on else self._client_pauses.discard)(reason)
+        if self._client is None or self._client.is_closing() or was_paused == bool(self._client_pauses):
+            return
+        if self._client_pauses:
+            self._client.pause_reading()
+        else:
+            self._client.resume_reading()
+
+    # --- tasks
+
+    async def _connect(self) -> None:
+        credentials = self._relay.credentials
+        search = self._common.backends.search(None if credentials is None else plain_user(credentials))
+        while (lease := search.next()) is not None:
+            self._lease, self._guard.backend_name = lease, str(lease.address)
+            try:
+                await self._common.dialer.connect(self._backend_side, lease.address)
+            except UnreachableError as error:
+                search.failed(str(error))
+            else:
+                return
+        self._execute(self._relay.backend_failed(search.reason))
+
+    async def _move(self, name: str) -> None:
+        """Go on with another backend. Where it cannot be had, this one will say what it does not know."""
+        credentials = self._relay.credentials or b""
+        lease = self._common.backends.lease_named(name, plain_user(credentials))
+        if lease is None:
+            log.warning(
+                "%s: stays although its call is about the backend %s, which is not to be had", self._name, name
+            )
+        else:
+            try:
+                transport = await arrive(
+                    self._common.dialer, lease, credentials, self._settings.handshake_timeout_s
+                )
+            except BackendError as error:
+                log.warning("%s: stays although its call is about another backend: %s", self._name, error)
+            else:
+                self._settle(transport, lease)
+        self._execute(self._relay.moved())
+
+    def _settle(self, transport: asyncio.Transport, lease: Lease) -> None:
+        old, self._backend = self._backend, transport
+        if old is not None:
+            # What becomes of it is nobody's business any more.
+            old.set_protocol(asyncio.Protocol())
+            old.close()
+        transport.set_protocol(self._backend_side())
+        prepare(transport, self._settings.write_buffer_bytes_max, self._settings.keepalive)
+        self._pause_client("backend", on=False)
+        if "client" in self._client_pauses:
+            transport.pause_reading()
+        self._release()
+        self._lease, self._guard.backend_name = lease, str(lease.address)
+        log.info("%s: goes on with the backend %s", self._name, lease.address)
+
+    def _offer(self, handle: SessionHandle, statement: str) -> list[Command]:
+        self._statements_held += 1
+        ruling = self._common.desk.at_once(handle, statement, self._name)
+        if ruling is not None:
+            return self._relay.release(ruling)
+        self._task = self._loop.create_task(self._decide(handle, statement))
+        return []
+
+    async def _decide(self, handle: SessionHandle, statement: str) -> None:
+        ruling = await self._common.desk.in_time(handle, statement, self._ask, self._name)
+        self._statements_rewritten += ruling.text != statement
+        if self._relay.phase is Phase.HELD:
+            self._execute(self._relay.release(ruling))
+            self._run_beside(ruling, handle)
+        else:
+            tell(ruling, Ending(End.UNSENT, 0.0), self._name)
+
+    def _run_beside(self, ruling: Ruling, handle: SessionHandle) -> None:
+        credentials = self._relay.credentials
+        if ruling.beside is not None and credentials is not None and self._lease is not None:
+            _ = self._common.beside.start(handle, credentials, ruling.beside, self._lease)
+
+    def _opened(self, configuration: Mapping[str, str] | None, user: str | None) -> Opened | None:
+        credentials = self._relay.credentials
+        if configuration is None or credentials is None or self._lease is None:
+            return None
+        # A server that asks for no login goes by the name in the call. What is learned on one backend holds there.
+        who = b"\0".join((str(self._lease.address).encode(), credentials, (user or "").encode()))
+        owner = blake2b(who, key=self._common.owner_key, digest_size=OWNER_BYTES).hexdigest()
+        return Opened(configuration, owner)
+
+    async def _ask(self, call: Call) -> Reply:
+        self._reply = self._loop.create_future()
+        self._execute(self._relay.ask(call))
+        return await self._reply
+
+    def _check_handshake(self) -> None:
+        if self._relay.phase is Phase.NEGOTIATING:
+            if self._relay.awaits_login and self._lease is not None:
+                self._lease.failed(f"no answer to a login within {self._settings.handshake_timeout_s:g} s")
+            self.close(f"no completed negotiation within {self._settings.handshake_timeout_s:g} s")
+
+    def _look_again(self) -> None:
+        look_every_s = self._settings.patience.look_every_s
+        if look_every_s is not None:
+            self._patience_timer = self._loop.call_later(look_every_s, self._look)
+
+    def _look(self) -> None:
+        reason = self._patience.exhausted(self._loop.time(), self._seen())
+        if reason is not None:
+            self.close(reason)
+        else:
+            self._look_again()
+
+    def _seen(self) -> Seen:
+        return Seen(
+            last_activity=self.last_activity,
+            awaits_replies=self._relay.may_await_replies,
+            from_client_bytes=self._from_client_bytes,
+            # What we do not read, the client cannot go on with.
+            is_within_request=self._relay.is_within_request and not self._client_pauses,
+            unread_bytes=0 if self._client is None else self._client.get_write_buffer_size(),
+        )
+
+    # --- the end
+
+    def _cancel_task(self) -> None:
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+
+    def _end(self, reason: str) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        self._execute(self._relay.close(reason))
+        self._execute([*self._common.executions.sessions_ended(self._own_sessions, self._loop.time())])
+        self._cancel_task()
+        for timer in (self._handshake_timer, self._patience_timer):
+            if timer is not None:
+                timer.cancel()
+        self._leave_backend()
+        self._common.beside.sessions_closed(self._own_sessions)
+        self._sessions.closed(self._own_sessions)
+        self._common.handles.closed(filter(None, map(identifier_in, self._own_sessions)))
+        if self._client is not None and not self._client.is_closing():
+            for reason_to_pause in tuple(self._client_pauses):
+                self._pause_client(reason_to_pause, on=False)
+            linger(self._client)
+        log.info(
+            "%s: ended after %.3f s: %s; %d bytes from the client, %d from the backend, "
+            "%d statements examined, %d rewritten",
+            *(self._name, self._loop.time() - self._started, reason),
+            *(self._from_client_bytes, self._from_backend_bytes),
+            *(self._statements_held, self._statements_rewritten),
+        )
+        self._on_end(self)
+
+    def _leave_backend(self) -> None:
+        backend, farewells = self._backend, self._common.farewells
+        if backend is None or backend.is_closing():
+            self._release()
+            return
+        own = self._relay.own_operation
+        if own.is_awaited or own.is_being_ended:
+            farewells.add(Farewell(backend, self._relay, self._settings.farewell_s, self._said_farewell))
+        else:
+            backend.close()
+            self._release()
+
+    def _said_farewell(self, farewell: Farewell) -> None:
+        self._common.farewells.discard(farewell)
+        self._release()
+
+    def _release(self) -> None:
+        if self._lease is not None:
+            self._lease.release()

@@ -1,0 +1,48 @@
+"""The last of a connection's two sockets: what was written arrives, and what is ours on the backend is ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from proxy.net.sockets import Side
+from proxy.relay.commands import SendBackend
+from proxy.relay.relay import Relay
+
+
+class Farewell:
+    """Sees to it that an operation of ours ends on the backend, after its connection has ended."""
+
+    def __init__(
+        self, backend: asyncio.Transport, relay: Relay, seconds_max: float, on_end: Callable[[Farewell], None]
+    ) -> None:
+        self._backend = backend
+        self._relay = relay
+        self._on_end = on_end
+        self._said_all = False
+        self._timer = asyncio.get_running_loop().call_later(seconds_max, backend.abort)
+        backend.set_protocol(Side(lambda _: None, self._data, self._lost, lambda _: None))
+        # A slow client may have held it back.
+        backend.resume_reading()
+        self._end_stream()
+
+    def _data(self, data: bytes) -> None:
+        for command in self._relay.backend_data(data):
+            if isinstance(command, SendBackend):
+                self._backend.write(command.data)
+        self._end_stream()
+
+    def _end_stream(self) -> None:
+        if self._relay.own_operation.is_awaited:
+            return
+        if not self._backend.can_write_eof():
+            # Of TLS: a close now could cost the last words, so their replies are waited for.
+            if not self._relay.awaits_replies:
+                self._backend.close()
+        elif not self._said_all:
+            self._said_all = True
+            self._backend.write_eof()
+
+    def _lost(self) -> None:
+        self._timer.cancel()
+        self._on_end(self)

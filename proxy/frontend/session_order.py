@@ -1,0 +1,68 @@
+"""Keeps changes of a session behind its rewritten statements that write.
+
+Spark analyses a statement in the background in a thread of its own, so that a later statement of the session may
+overtake it. An overtaken statement that only reads is run as it came (`proxy.operations.fallback_policy`). One
+that writes cannot be run twice: what may change its session waits until the server says that it has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from proxy.operations.dispatch import Ruling, WriteUnderWay
+from proxy.operations.fallback import WAITING
+from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
+from proxy.operations.session_port import SessionPort
+from proxy.upstream.query_driver import Ask
+from proxy.wire.hs2.calls import GET_OPERATION_STATUS, OperationHandle, encode_operation_call
+from proxy.wire.hs2.replies import decode_state_reply, expect_reply, open_reply
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from rewriter.domains.literals import literal
+
+# Clients wait for a write before they change its session. One that does not should hear of it before it gives up.
+WAIT_S: Final = 600.0
+# Where nobody can be asked yet. The server itself holds back its answers about running operations.
+_PAUSE_S: Final = 0.05
+_STILL_WRITING: Final = (
+    "Starpruner held this statement back: an earlier statement of the session, which writes and was rewritten,"
+    " still runs after {:g} s. Wait for its end, or SET starpruner.enabled=false before it."
+)
+_SEQID: Final = 1
+
+
+async def until_writes_end(port: SessionPort, statement: str, ask: Ask | None) -> Ruling | None:
+    """Wait as long as the statement must not be released. Returns a ruling that refuses it where that is too long.
+
+    Without `ask`, the ends are awaited that clients hear of.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + WAIT_S
+    while writes := port.writes_before(statement):
+        if loop.time() > deadline:
+            return Ruling(f"SELECT raise_error({literal('string', _STILL_WRITING.format(WAIT_S))})")
+        await _look(writes, ask)
+    return None
+
+
+async def _look(writes: Sequence[WriteUnderWay], ask: Ask | None) -> None:
+    """Find out whether one has ended: its own client may never ask."""
+    for write in writes:
+        if ask is not None and write.operation is not None and not await _is_running(write.operation, ask):
+            write.is_over = True
+            return
+    await asyncio.sleep(_PAUSE_S)
+
+
+async def _is_running(operation: OperationHandle, ask: Ask) -> bool:
+    """Whether the server says so, or nothing that can be read. What it does not know any more has ended."""
+    message = encode_operation_call(GET_OPERATION_STATUS, _SEQID, operation)
+    raw = await ask(Call(GET_OPERATION_STATUS, _SEQID, message, CONTROL_REPLY_BYTES_MAX))
+    if raw is None:
+        return True
+    try:
+        reply = decode_state_reply(open_reply(raw, expect_reply(raw, GET_OPERATION_STATUS, _SEQID)))
+    except (RemoteProtocolError, IncompleteError):
+        return True
+    return reply.status.ok and reply.state in WAITING

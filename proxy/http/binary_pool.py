@@ -1,0 +1,196 @@
+"""Backends that do not speak HTTP, for clients that do: logged-in connections, kept for their users.
+
+A session lives as long as the connection that opened it, so that one is kept while its user is heard of. Handles
+work from any connection of the user, so calls that come at once take others, logged in by the same credentials.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from proxy.backends.backend import Backend
+from proxy.backends.pool import Backends, Lease
+from proxy.config.endpoints import Transport
+from proxy.upstream.binary_link import BackendLink
+from proxy.upstream.dialer import Dialer
+from proxy.upstream.errors import BackendError, LoginError, RefusedError, UnsentError
+from proxy.wire.hs2.calls import SessionHandle
+
+log = logging.getLogger(__name__)
+
+# How often to look for connections that nobody needs any more.
+SWEEP_S: Final = 5.0
+# How long one without sessions is kept for the next call: clients call again within milliseconds.
+UNUSED_S: Final = 15.0
+
+
+@dataclass(frozen=True)
+class LinkSettings:
+    """How the backends are reached, and how many connections to them there may be."""
+
+    dialer: Dialer
+    # A login waits for a directory service at most.
+    login_timeout_s: float
+    links_max: int
+    session_idle_s: float
+
+
+class Whose(NamedTuple):
+    """Where a connection goes, and who may use it."""
+
+    backend: str
+    user: str
+
+
+@dataclass(eq=False)
+class Link:
+    """One connection, and the sessions that end with it."""
+
+    wire: BackendLink
+    owner: Whose
+    lease: Lease
+    sessions: set[SessionHandle] = field(default_factory=set, repr=False)
+    is_busy: bool = True
+    idle_since: float = 0.0
+
+
+class Links:
+    """The connections of a process. `on_lost` is told of sessions that have ended with theirs."""
+
+    def __init__(
+        self, settings: LinkSettings, backends: Backends, on_lost: Callable[[Iterable[SessionHandle]], None]
+    ) -> None:
+        self._settings = settings
+        self._backends = backends
+        self._on_lost = on_lost
+        self._links: dict[Whose, list[Link]] = {}
+        self._count = 0
+        # When each user was last heard of who has connections.
+        self._heard: dict[Whose, float] = {}
+        self._tails: set[asyncio.Task[None]] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    @property
+    def count(self) -> int:
+        """How many connections there are."""
+        return self._count
+
+    async def take(self, backend: Backend, user: str, credentials: bytes | None) -> Link:
+        """A connection to that backend for one call, logged in with these. Raises BackendError."""
+        if credentials is None and self._settings.dialer.upstream.transport is not Transport.NOSASL:
+            raise RefusedError("the backend takes a name and a password, and the request has none (basic)")
+        owner = Whose(backend.member.name, user)
+        for link in self._links.get(owner, ()):
+            if not link.is_busy and not link.wire.is_closed:
+                link.is_busy = True
+                self._heard[owner] = _now()
+                return link
+        return await self._open(owner, backend, credentials or b"")
+
+    def give_back(self, link: Link) -> None:
+        """The reply has been read to its end."""
+        link.is_busy = False
+        link.idle_since = _now()
+        if link.owner in self._links:
+            self._heard[link.owner] = link.idle_since
+
+    def read_past(self, link: Link) -> None:
+        """Nobody wants the rest of the reply, and the sessions are to live on."""
+        task = asyncio.get_running_loop().create_task(self._read_past(link))
+        self._tails.add(task)
+        task.add_done_callback(self._tails.discard)
+
+    def end(self, link: Link) -> None:
+        """The connection is of no more use, and what was opened on it has ended."""
+        mine = self._links.get(link.owner, [])
+        if link not in mine:
+            return
+        mine.remove(link)
+        if not mine:
+            del self._links[link.owner]
+            self._heard.pop(link.owner, None)
+        self._count -= 1
+        link.wire.hang_up()
+        link.lease.release()
+        self._on_lost(link.sessions)
+
+    def closed(self, session: SessionHandle, backend: Backend, user: str) -> None:
+        """A client closes its session: its connection may go too."""
+        for link in self._links.get(Whose(backend.member.name, user), ()):
+            link.sessions.discard(session)
+
+    def close(self) -> None:
+        """End all of them."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for task in self._tails:
+            task.cancel()
+        for link in [link for links in self._links.values() for link in links]:
+            self.end(link)
+
+    async def _open(self, owner: Whose, backend: Backend, credentials: bytes) -> Link:
+        settings = self._settings
+        if self._count >= settings.links_max:
+            raise UnsentError(
+                f"Starpruner has {self._count} connections to the backend already (connections_max); "
+                "try again later"
+            )
+        lease = self._backends.lease_at(backend)
+        if lease is None:
+            raise UnsentError(f"the backend {backend.member.name} {self._backends.full}")
+        self._count += 1
+        wire = BackendLink(backend.member.address, settings.dialer, settings.login_timeout_s)
+        try:
+            await wire.open(credentials, "a client")
+        except BaseException as error:
+            self._count -= 1
+            _judge(lease, error)
+            lease.release()
+            if isinstance(error, LoginError):
+                raise RefusedError(str(error)) from None
+            if isinstance(error, BackendError):
+                raise UnsentError(str(error)) from None
+            raise
+        link = Link(wire, owner, lease)
+        self._links.setdefault(owner, []).append(link)
+        self._heard[owner] = _now()
+        if self._sweeper is None:
+            self._sweep()
+        return link
+
+    async def _read_past(self, link: Link) -> None:
+        try:
+            while link.wire.awaits_reply:
+                _ = await link.wire.piece()
+        except BackendError:
+            self.end(link)
+        else:
+            self.give_back(link)
+
+    def _sweep(self) -> None:
+        now = _now()
+        for link in [link for links in self._links.values() for link in links]:
+            if link.wire.is_closed or (not link.is_busy and self._is_unused(link, now)):
+                self.end(link)
+        self._sweeper = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
+
+    def _is_unused(self, link: Link, now: float) -> bool:
+        if link.sessions:
+            return now - self._heard[link.owner] > self._settings.session_idle_s
+        return now - link.idle_since > UNUSED_S
+
+
+def _judge(lease: Lease, error: BaseException) -> None:
+    """A login that is refused is an answer, and a client that has left says nothing."""
+    if isinstance(error, LoginError):
+        lease.answered()
+    elif isinstance(error, BackendError):
+        lease.failed(str(error))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,130 @@
+"""Backends that do not speak HTTP, asked in the name of clients that do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from proxy.backends.backend import Backend
+from proxy.http.binary_pool import Link, Links
+from proxy.operations.internal_call import Call, Reply
+from proxy.upstream.errors import BackendError
+from proxy.upstream.http_headers import Caller, Headers
+from proxy.wire.hs2.calls import SessionHandle
+from proxy.wire.sasl import plain_user
+
+
+class LinkClient:
+    """Whoever sent a request."""
+
+    # These backends give no cookies.
+    marks: Final[frozenset[str]] = frozenset()
+
+    def __init__(self, links: Links, caller: Caller, key: bytes) -> None:
+        self._links = links
+        self._caller = caller
+        self._key = key
+
+    def at(self, backend: Backend) -> LinkUpstream:
+        """That backend, asked in its name."""
+        return LinkUpstream(self._links, backend, self._caller, self._key)
+
+
+class LinkUpstream:
+    """One backend, asked in the name of one client."""
+
+    def __init__(self, links: Links, backend: Backend, caller: Caller, key: bytes) -> None:
+        self._links = links
+        self.backend = backend
+        self.credentials = caller.credentials
+        # Who has the same name and password, and nobody else, is whom the backend takes the client for.
+        self.name = caller.name(key)
+        self.owner = None if self.credentials is None else self.name
+        self.login = None if self.credentials is None else plain_user(self.credentials)
+        self.names = frozenset(() if self.login is None else (self.login,))
+        self._last: Link | None = None
+
+    async def send(self, call: Call) -> LinkIncoming:
+        """Make a call. Raises BackendError."""
+        link = self._last = await self._links.take(self.backend, self.name, self.credentials)
+        incoming = LinkIncoming(self._links, link)
+        try:
+            await incoming.begin(call)
+        except BackendError:
+            self._links.end(link)
+            raise
+        except BaseException:
+            # The client has left. Its call is on the way, and the reply to it will come.
+            incoming.drop()
+            raise
+        return incoming
+
+    def opened(self, session: SessionHandle) -> None:
+        """The last call has opened this session: it ends with that connection."""
+        if self._last is not None:
+            self._last.sessions.add(session)
+
+    def closed(self, session: SessionHandle) -> None:
+        """The client closes the session."""
+        self._links.closed(session, self.backend, self.name)
+
+
+class LinkIncoming:
+    """The reply to one call. How long it is nobody says before its end."""
+
+    status: Final = 200
+    headers: Final[Headers] = ()
+    length: Final = None
+    is_reply: Final = True
+
+    def __init__(self, links: Links, link: Link) -> None:
+        self._links = links
+        self._link = link
+        # What has come and not been handed out, and how much has come in all.
+        self._read: list[bytes] = []
+        self._count = 0
+        self._is_done = False
+
+    async def begin(self, call: Call) -> None:
+        """Make the call, and wait until its reply begins. Raises BackendError."""
+        await self._link.wire.send(call.name, call.seqid, call.message)
+        await self._more()
+
+    async def whole(self, bytes_max: int) -> Reply:
+        """All of it; None if it is longer, and `pieces` still has everything. Raises BackendError."""
+        while self._count <= bytes_max:
+            if self._is_done:
+                return b"".join(self._read)
+            await self._more()
+        return None
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """What there is of it, as it comes. Raises BackendError where it is cut off."""
+        while self._read or not self._is_done:
+            if not self._read:
+                await self._more()
+            kept, self._read = self._read, []
+            for piece in kept:
+                yield piece
+
+    def drop(self) -> None:
+        """The rest is of no use, but the connection is: it is read past."""
+        if not self._is_done:
+            self._is_done = True
+            self._links.read_past(self._link)
+
+    async def _more(self) -> None:
+        wire = self._link.wire
+        try:
+            piece = await wire.piece()
+        except BackendError:
+            self._is_done = True
+            self._link.lease.failed("closed the connection without a word")
+            self._links.end(self._link)
+            raise
+        self._link.lease.answered()
+        self._read.append(piece)
+        self._count += len(piece)
+        if not wire.awaits_reply:
+            self._is_done = True
+            self._links.give_back(self._link)

@@ -1,0 +1,86 @@
+"""Makes the calls of one exchange, and holds the answer that the client gets."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from proxy.http.exchange import Steps
+from proxy.http.upstream_protocol import Upstream
+from proxy.operations.internal_call import Call, Reply
+from proxy.upstream.reply import Incoming
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What the client gets: `body`, or where that is None whatever comes in."""
+
+    body: bytes | None = field(repr=False)
+    # None where nothing was asked of the backend.
+    incoming: Incoming | None
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body, as it comes. Raises BackendError where it is cut off."""
+        if self.body is not None:
+            yield self.body
+        elif self.incoming is not None:
+            async for piece in self.incoming.pieces():
+                yield piece
+
+    def drop(self) -> None:
+        """The rest is of no use."""
+        if self.incoming is not None:
+            self.incoming.drop()
+
+
+class Driving:
+    """The calls that are made in the place of one of a client's, one after the other."""
+
+    def __init__(self, steps: Steps, upstream: Upstream) -> None:
+        self._steps = steps
+        self._upstream = upstream
+        self._incoming: Incoming | None = None
+        self._reply: Reply = None
+        self._body: bytes | None = None
+
+    @property
+    def answered(self) -> Answered:
+        """What the client gets: the last reply that was read stands for the one that it gets."""
+        return Answered(self._body, self._incoming)
+
+    def next_call(self) -> Call | None:
+        """The call to make; None once it is known what the client gets."""
+        try:
+            # None starts a generator; its type knows no way to say so.
+            return self._steps.send(self._reply)
+        except StopIteration as end:
+            self._body = end.value
+            return None
+        except BaseException:
+            self._give_up()
+            raise
+
+    async def make(self, call: Call) -> None:
+        """Make a call and read its reply. Raises BackendError."""
+        self._drop()
+        try:
+            self._incoming = await self._upstream.send(call)
+            self._reply = await self._incoming.whole(call.reply_bytes_max)
+        except BaseException:
+            self._give_up()
+            raise
+
+    async def rest(self, call: Call | None) -> Answered:
+        """Make this call and all that follow. Raises BackendError."""
+        while call is not None:
+            await self.make(call)
+            call = self.next_call()
+        return self.answered
+
+    def _give_up(self) -> None:
+        self._drop()
+        self._steps.close()
+
+    def _drop(self) -> None:
+        if self._incoming is not None:
+            self._incoming.drop()

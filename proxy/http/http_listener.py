@@ -1,0 +1,199 @@
+"""The HTTP listener: requests in, replies out as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final, TypeAlias
+
+from aiohttp import web
+from aiohttp.http import SERVER_SOFTWARE
+from multidict import CIMultiDict
+
+from proxy.http.exchange import message_of
+from proxy.http.exchange_driver import Answered
+from proxy.http.gateway import Courier
+from proxy.http.upstream_protocol import Client
+from proxy.upstream.errors import BackendError, RefusedError, UnsentError
+from proxy.upstream.http_connections import HEADER_BYTES_MAX
+from proxy.upstream.http_cookies import unmarked
+from proxy.upstream.http_headers import Caller, acts_for
+from proxy.wire.hs2.calls import OPEN_SESSION
+from proxy.wire.thrift.errors import RemoteProtocolError
+
+log = logging.getLogger(__name__)
+
+# Whoever has sent a request with this query and these headers.
+Clients: TypeAlias = Callable[[str, list[tuple[str, str]]], Client]
+# A sentence where that login may not act for that user.
+Refusal: TypeAlias = Callable[[str, str], str | None]
+
+# Calls had their time while the proxy was draining.
+SHUTDOWN_S: Final = 1.0
+
+_THRIFT: Final = "application/x-thrift"
+# hive-jdbc sends a request again that is answered 401, once; it and PyHive show the other numbers as they are.
+_STATUSES: Final = {
+    RefusedError: HTTPStatus.UNAUTHORIZED,
+    UnsentError: HTTPStatus.SERVICE_UNAVAILABLE,
+    BackendError: HTTPStatus.BAD_GATEWAY,
+    RemoteProtocolError: HTTPStatus.BAD_REQUEST,
+}
+
+
+@dataclass(frozen=True)
+class FrontSettings:
+    """What a listener takes, and how long it waits."""
+
+    path: str
+    request_bytes_max: int
+    connections_max: int
+    keep_alive_s: float
+    body_s: float
+
+
+class HttpFront:
+    """The requests of one listener. `factory` makes the protocol for each of its connections."""
+
+    def __init__(self, settings: FrontSettings, courier: Courier, clients: Clients, refusal: Refusal) -> None:
+        self._settings = settings
+        self._courier = courier
+        self._clients = clients
+        self._refusal = refusal
+        self._under_way = 0
+        # Sessions that are open go on, new ones are refused.
+        self.is_draining = False
+        app = web.Application(client_max_size=settings.request_bytes_max)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        app.on_response_prepare.append(_say_nothing_of_ourselves)
+        self._runner = web.AppRunner(
+            app,
+            handle_signals=False,
+            shutdown_timeout=SHUTDOWN_S,
+            access_log=None,
+            # A client that has gone waits for nothing any more.
+            handler_cancellation=True,
+            keepalive_timeout=settings.keep_alive_s,
+            max_line_size=HEADER_BYTES_MAX,
+            max_field_size=HEADER_BYTES_MAX,
+            auto_decompress=False,
+        )
+
+    async def start(self) -> Callable[[], asyncio.BaseProtocol]:
+        """Make ready. Returns what makes the protocol of a connection."""
+        await self._runner.setup()
+        assert self._runner.server is not None  # noqa: S101 - setup() has just made it
+        return self._runner.server
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are open."""
+        return 0 if self._runner.server is None else len(self._runner.server.connections)
+
+    @property
+    def awaits_replies(self) -> bool:
+        """Whether a call is under way."""
+        return self._under_way > 0
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._runner.cleanup()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        self._under_way += 1
+        try:
+            return self._wrong(request) or await self._answer(request)
+        except (BackendError, RemoteProtocolError) as error:
+            log.warning("a request from %s: %s", request.remote, error)
+            return _sentence(_STATUSES[type(error)], str(error))
+        except TimeoutError:
+            log.warning("a request from %s: no body within %g s", request.remote, self._settings.body_s)
+            return _sentence(HTTPStatus.REQUEST_TIMEOUT, "The request's body did not come in time.")
+        except (web.HTTPException, ConnectionError):
+            raise
+        except Exception as error:  # noqa: BLE001 - nobody else may put it into a log
+            # Not its own words: they may quote the statement.
+            log.error("a request from %s failed with %s", request.remote, type(error).__name__)  # noqa: TRY400
+            return _sentence(HTTPStatus.INTERNAL_SERVER_ERROR, "Starpruner has failed; its log says more.")
+        finally:
+            self._under_way -= 1
+
+    def _wrong(self, request: web.Request) -> web.Response | None:
+        settings = self._settings
+        if self.connection_count > settings.connections_max:
+            limit = settings.connections_max
+            sentence = f"Starpruner serves {limit} connections already (connections_max); try again later."
+            return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, sentence)
+        if request.path != settings.path and not request.path.startswith(f"{settings.path}/"):
+            return _sentence(HTTPStatus.NOT_FOUND, f"HiveServer2 is at {settings.path} here.")
+        if request.method != "POST":
+            return _sentence(HTTPStatus.METHOD_NOT_ALLOWED, "HiveServer2 is called by POST.", Allow="POST")
+        if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+            return _sentence(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "HiveServer2 reads no encoded bodies.")
+        return None
+
+    def _refused(self, query: str, headers: list[tuple[str, str]]) -> str | None:
+        users = acts_for(query)
+        if not users:
+            return None
+        # With the cookies of all backends: whichever it goes to, it gets no other name than these say.
+        said = ((name, unmarked(value) if name.lower() == "cookie" else value) for name, value in headers)
+        login = Caller.of(query, said).login
+        for wanted in users:
+            refused = self._refusal(login, wanted)
+            if refused is not None:
+                return refused
+        return None
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        async with asyncio.timeout(self._settings.body_s):
+            body = await request.read()
+        query, headers = request.raw_path.partition("?")[2], list(request.headers.items())
+        refused = self._refused(query, headers)
+        if refused is not None:
+            log.warning("a request from %s: %s", request.remote, refused)
+            return _sentence(HTTPStatus.FORBIDDEN, refused)
+        message = message_of(body)
+        if self.is_draining and message.header.name == OPEN_SESSION:
+            return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, "Starpruner is shutting down.")
+        return await _forward(request, await self._courier.carry(message, self._clients(query, headers)))
+
+
+async def _forward(request: web.Request, answered: Answered) -> web.StreamResponse:
+    incoming = answered.incoming
+    if answered.body is not None or incoming is None:
+        answered.drop()
+        passing = () if incoming is None else incoming.headers
+        headers = [(name, value) for name, value in passing if name.lower() != "content-type"]
+        return web.Response(body=answered.body, headers=CIMultiDict(headers), content_type=_THRIFT)
+    response = web.StreamResponse(status=incoming.status, headers=CIMultiDict(incoming.headers))
+    response.content_length = incoming.length
+    try:
+        await response.prepare(request)
+        async for piece in incoming.pieces():
+            # Waits while the client reads slower than the backend sends.
+            await response.write(piece)
+        await response.write_eof()
+    except ConnectionError:
+        # It has read its message to the end and does not wait for the end of the body, or it has left.
+        log.debug("a request from %s: the client has closed its connection", request.remote)
+    except BackendError as error:
+        log.warning("a request from %s: %s", request.remote, error)
+        # The only way to say that this is not all of it.
+        if request.transport is not None:
+            request.transport.abort()
+    finally:
+        incoming.drop()
+    return response
+
+
+def _sentence(status: HTTPStatus, sentence: str, **headers: str) -> web.Response:
+    return web.Response(status=status, text=f"{sentence}\n", headers=headers)
+
+
+async def _say_nothing_of_ourselves(_: web.Request, response: web.StreamResponse) -> None:
+    if response.headers.get("Server") == SERVER_SOFTWARE:
+        del response.headers["Server"]

@@ -1,0 +1,89 @@
+"""Which backend a call goes to, where either side speaks HTTP. Pure.
+
+Over HTTP each call may go to another backend. One about a session or an operation goes where that is; a session is
+opened where there is least to do, or with the backend whose cookies the client has.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from proxy.access.handle_owners import Handles
+from proxy.backends.backend import Backend
+from proxy.backends.pool import TRIES_MAX, Backends
+from proxy.config.address import Address
+from proxy.upstream.http_cookies import mark_of
+from proxy.wire.hs2.calls import OPEN_SESSION
+from proxy.wire.hs2.handles import NamedHandle, named_by
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+from proxy.wire.thrift.messages import Message
+
+
+class Routes:
+    """The ways to the backends."""
+
+    def __init__(self, backends: Backends, handles: Handles) -> None:
+        self._backends = backends
+        self._handles = handles
+
+    def of(self, message: Message, marks: frozenset[str]) -> Route:
+        """For a call of a client that has cookies of the backends with these marks."""
+        named = _named(message)
+        if named is None:
+            return self.anywhere(marks)
+        home = self._home(named) or self._marked(marks)
+        # Another backend than this one would not know what the call is about.
+        return Route(self._backends, home, tries_max=1)
+
+    def anywhere(self, marks: frozenset[str] = frozenset()) -> Route:
+        """For a call that any of them can answer."""
+        marked = self._marked(marks)
+        takes_it = marked is not None and marked.takes_sessions and marked.is_healthy
+        return Route(self._backends, marked if takes_it else None)
+
+    def _home(self, named: NamedHandle) -> Backend | None:
+        """Where that is. What is on a backend that is there no longer is for any other to deny."""
+        holding = self._handles.find(named.identifier)
+        return None if holding is None else self._backends.named(holding.backend)
+
+    def _marked(self, marks: frozenset[str]) -> Backend | None:
+        if not marks:
+            return None
+        return next((one for one in self._backends.all if mark_of(one.member.name) in marks), None)
+
+
+class Route:
+    """The backends that one call may go to, best first."""
+
+    def __init__(self, backends: Backends, first: Backend | None, *, tries_max: int = TRIES_MAX) -> None:
+        self._backends = backends
+        self._first = first
+        self._tries_max = tries_max
+        self._failures: dict[Address, str] = {}
+
+    def next(self) -> Backend | None:
+        """The next one, or None when the client has to be told."""
+        if len(self._failures) >= self._tries_max:
+            return None
+        first, self._first = self._first, None
+        return first or self._backends.choose(besides=frozenset(self._failures))
+
+    def failed(self, backend: Backend, reason: str) -> None:
+        """Nothing could be sent to it."""
+        self._failures[backend.member.address] = reason
+
+    @property
+    def reason(self) -> str:
+        """Why no backend was found, for the client."""
+        if not self._failures:
+            return f"cannot reach the backend {self._backends.name}: {self._backends.why_none()}"
+        return "; ".join(self._failures.values())
+
+
+def _named(message: Message) -> NamedHandle | None:
+    """What the call is about. Where that cannot be read, whoever it goes to is to say so."""
+    if message.header.name == OPEN_SESSION:
+        return None
+    with suppress(RemoteProtocolError, IncompleteError):
+        return named_by(message)
+    return None

@@ -1,0 +1,64 @@
+"""A backend asked in a client's name: what the two kinds of backend have in common."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from proxy.backends.backend import Backend
+from proxy.upstream.reply import Sender
+from proxy.wire.hs2.calls import SessionHandle
+
+
+class Upstream(Sender, Protocol):
+    """One backend, asked in the name of one client."""
+
+    @property
+    def backend(self) -> Backend:
+        """Which one."""
+        ...
+
+    @property
+    def owner(self) -> str | None:
+        """Whom a session opened here belongs to; None where nothing may be asked in that name."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Equal for calls that the same client may have made."""
+        ...
+
+    @property
+    def login(self) -> str | None:
+        """Whom the backend takes the client for; empty where it has not said, None where nobody asks."""
+        ...
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Whom the client says it is; nobody where it gives no name, several where that is unclear."""
+        ...
+
+    @property
+    def credentials(self) -> bytes | None:
+        """The name and the password, as PLAIN has them. A secret."""
+        ...
+
+    def opened(self, session: SessionHandle) -> None:
+        """The last call has opened this session."""
+        ...
+
+    def closed(self, session: SessionHandle) -> None:
+        """The client closes the session."""
+        ...
+
+
+class Client(Protocol):
+    """Whoever a call comes from. Each may go to another backend."""
+
+    @property
+    def marks(self) -> frozenset[str]:
+        """Of the backends whose cookies it has."""
+        ...
+
+    def at(self, backend: Backend) -> Upstream:
+        """That backend, asked in its name."""
+        ...

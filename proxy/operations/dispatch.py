@@ -1,0 +1,89 @@
+"""What a session rules about a statement, and how it ended: what passes between a session and a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from proxy.operations.query import Query, QueryResult
+from proxy.wire.hs2.calls import OperationHandle
+
+
+class End(Enum):
+    """How a statement ended, as far as its connection could see."""
+
+    FINISHED = "finished"
+    FAILED = "failed"  # and was not run again: the client has this error
+    RESCUED = "failed as it was sent, and finished as it came"
+    OVERTAKEN = "was overtaken by a change of its session or its tables as it was sent, and finished as it came"
+    FAILED_TWICE = "failed as it was sent, and as it came: the client has its own error"
+    UNSENT = "its client left before it was sent"
+    UNKNOWN = "cancelled or closed before its end, or its connection was"
+    LOST = "its connection was while the server ran it within the call: there it goes on, and nobody is told"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The end of a statement."""
+
+    end: End
+    # From when it went to the backend until its end was seen there; of one that was run again, the first run.
+    seconds: float
+    # What the server said of the first failure. It may quote the statement.
+    message: str = field(default="", repr=False)
+
+
+def nobody(_: Ending) -> None:
+    """Who is told where nobody wants to know."""
+
+
+def always() -> bool:
+    """What holds whatever happens."""
+    return True
+
+
+@dataclass(frozen=True)
+class Premises:
+    """The state for which a rewritten text is right. Looked at again before any of its answer is let out.
+
+    A change counts from before its first byte goes to the backend. So a change that is not seen once the backend
+    has told of the answer came after that answer was computed.
+    """
+
+    # Names and settings of the session are those for which the statement was decided.
+    is_session_unchanged: Callable[[], bool] = always
+    # The tables from which keys were read have not been written since, and no table has got other columns.
+    are_tables_unchanged: Callable[[], bool] = always
+
+
+@dataclass(eq=False)
+class WriteUnderWay:
+    """A statement that writes and was rewritten, from its release to its end: it cannot be run a second time.
+
+    Until then nothing may change the session in which Spark analyses it.
+    """
+
+    # The operation on the backend, once that has named it.
+    operation: OperationHandle | None = field(default=None, repr=False)
+    is_over: bool = False
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """The text to send in a statement's place, which may be its own."""
+
+    text: str = field(repr=False)
+    # Whether the statement as it came may be run where `text` fails: it only reads.
+    may_rerun: bool = False
+    # A failure whose message holds these words says that `text` was out of date, not that anything is wrong:
+    # then the statement is run as it came, however long the first run took.
+    rerun_on: str = ""
+    # Where they no longer hold, the answer to `text` reaches nobody and the statement is run as it came.
+    premises: Premises = Premises()
+    # Where `text` writes and is not the statement's own.
+    write: WriteUnderWay | None = None
+    # Told once how it ended, from the event loop: to be quick, and not to raise.
+    ended: Callable[[Ending], None] = nobody
+    # What is asked in the same session meanwhile, on a connection of our own and only where there is room for it.
+    beside: Generator[Query, QueryResult, object] | None = None

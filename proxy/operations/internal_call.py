@@ -1,0 +1,83 @@
+"""Calls of the proxy's own, and the operation that they open on the backend: nobody but us would ever close it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from proxy.wire.hs2.calls import (
+    CANCEL_OPERATION,
+    CLOSE_OPERATION,
+    EXECUTE_STATEMENT,
+    OperationHandle,
+    encode_operation_call,
+)
+from proxy.wire.hs2.replies import OperationReply, decode_operation_reply, expect_reply, open_reply
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+
+# Replies that carry no rows: a status with an error's stack trace stays far below this.
+CONTROL_REPLY_BYTES_MAX: Final = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call to send. Its reply comes back as bytes, or as None if longer than `reply_bytes_max`."""
+
+    name: str
+    seqid: int
+    message: bytes = field(repr=False)
+    reply_bytes_max: int
+
+
+Reply: TypeAlias = bytes | None
+
+
+class OwnOperation:
+    """There is at most one on a connection. Told of each call of ours and of each reply to one."""
+
+    def __init__(self) -> None:
+        # Whether the backend is still to say which operation a statement of ours is.
+        self.is_awaited = False
+        # Whether the last words have been said: the backend is to read them.
+        self.is_being_ended = False
+        self._handle: OperationHandle | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is one that the backend has named."""
+        return self._handle is not None
+
+    def asked(self, call: Call) -> None:
+        """A call of ours has been sent."""
+        if call.name == EXECUTE_STATEMENT:
+            self.is_awaited = True
+        elif call.name == CLOSE_OPERATION:
+            self._handle = None
+
+    def answered(self, name: str, seqid: int, raw: Reply) -> None:
+        """The reply to a call of ours has come."""
+        if name == EXECUTE_STATEMENT:
+            self.is_awaited = False
+            reply = read_operation(raw, seqid)
+            self._handle = None if reply is None else reply.operation
+
+    def last_words(self) -> tuple[Call, ...]:
+        """What ends it, where it is known. To close it cancels it too, but not on every server."""
+        if self._handle is None:
+            return ()
+        handle, self._handle = self._handle, None
+        self.is_being_ended = True
+        return tuple(
+            Call(name, 1, encode_operation_call(name, 1, handle), CONTROL_REPLY_BYTES_MAX)
+            for name in (CANCEL_OPERATION, CLOSE_OPERATION)
+        )
+
+
+def read_operation(raw: Reply, seqid: int) -> OperationReply | None:
+    """The reply to an ExecuteStatement of ours, or None where it cannot be read."""
+    if raw is None:
+        return None
+    try:
+        return decode_operation_reply(open_reply(raw, expect_reply(raw, EXECUTE_STATEMENT, seqid)))
+    except (RemoteProtocolError, IncompleteError):
+        return None

@@ -1,0 +1,113 @@
+"""What the relay asks of the shell around it: values, carried out in the order they come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from proxy.operations.events import Event
+from proxy.wire.hs2.calls import SessionHandle
+
+
+@dataclass(frozen=True)
+class SendClient:
+    """Write to the client."""
+
+    data: bytes | memoryview
+
+
+@dataclass(frozen=True)
+class SendBackend:
+    """Write to the backend."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class ConnectBackend:
+    """Open the backend connection, then call `backend_connected` or `backend_failed`."""
+
+
+@dataclass(frozen=True)
+class MoveBackend:
+    """Connect and log in to the backend of that name in place of this one, then call `moved` in any case."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class PauseClient:
+    """Read no more from the client: what it sends now cannot be handled yet, and enough of it waits."""
+
+
+@dataclass(frozen=True)
+class ResumeClient:
+    """Read from the client again."""
+
+
+@dataclass(frozen=True)
+class SessionRefused:
+    """The client was not let open a session, and has been told why."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"no session is opened: {self.reason}"
+
+
+@dataclass(frozen=True)
+class StatementHeld:
+    """A statement waits for `release`. Until then the connection is free for calls of our own."""
+
+    session: SessionHandle = field(repr=False)
+    statement: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class BackendReply:
+    """The reply to a call of our own, or None if it was longer than the call allows."""
+
+    raw: bytes | None = field(repr=False)
+
+
+@dataclass(frozen=True)
+class CallRefused:
+    """The client named a session or operation of another user in a call of that name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name!r} names a session or operation of another user"
+
+
+@dataclass(frozen=True)
+class TurnedTransparent:
+    """From here on all bytes pass and nothing is rewritten; a held statement has gone on as it came."""
+
+    reason: str
+    # Whether that is due to how the client logs in, so that each of its connections will say the same.
+    by_login: bool = False
+
+
+@dataclass(frozen=True)
+class Close:
+    """Deliver what was sent, then close both sides."""
+
+    reason: str
+
+
+Command: TypeAlias = (
+    SendClient
+    | SendBackend
+    | ConnectBackend
+    | MoveBackend
+    | PauseClient
+    | ResumeClient
+    | Event
+    | SessionRefused
+    | StatementHeld
+    | BackendReply
+    | CallRefused
+    | TurnedTransparent
+    | Close
+)

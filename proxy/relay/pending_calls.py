@@ -1,0 +1,157 @@
+"""The calls under way to the backend: what was sent, and what is made of the replies."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from proxy.access.handle_access import Guard
+from proxy.operations.fallback_policy import Answer, Fallback, FallbackPolicy, Reply, close_orphan
+from proxy.operations.internal_call import Call, OwnOperation
+from proxy.operations.reply_tracker import Observer, Watched
+from proxy.operations.tracked_statements import Execution, Executions
+from proxy.relay.commands import Command, SendBackend, SendClient
+from proxy.wire.framing import FRAMED, Framing
+from proxy.wire.hs2.calls import FETCH_RESULTS, GET_OPERATION_STATUS, GET_RESULT_SET_METADATA, asks_for_rows
+from proxy.wire.hs2.replies import expect_reply
+from proxy.wire.reply_stream import PENDING_CALLS_MAX, Handling, PendingCall, ReplyEnd
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.types import MessageType
+
+# Calls about an operation whose replies may tell of its answer.
+ASKING_CALLS: Final = frozenset({GET_OPERATION_STATUS, GET_RESULT_SET_METADATA, FETCH_RESULTS})
+
+# Replies that are read are small: handles, a state, an error with its stack trace. But Spark says the text of a
+# statement three times in an error, and what may be run again is up to 256 KB long and 128 KB more once rewritten.
+WATCHED_REPLY_BYTES_MAX: Final = 2 * 1024 * 1024
+
+
+class Calls:
+    """One connection's calls, in the order that they went: a connection's replies come in the same."""
+
+    def __init__(
+        self,
+        executions: Executions,
+        guard: Guard,
+        clock: Callable[[], float],
+        rerun_within_s: float,
+        framing: Framing = FRAMED,
+    ) -> None:
+        self.replies = framing.follower()
+        self.observer = Observer(executions, guard, clock, framing)
+        self.framing = framing
+        self.own = OwnOperation()
+        self._executions = executions
+        self._policy = FallbackPolicy(executions, clock, rerun_within_s)
+        # Beside each call that the follower waits for and that is the client's to have read.
+        self._watched: deque[Watched] = deque()
+
+    def relay(self, message: Message) -> SendBackend:
+        """Make a call of the client whose reply only passes."""
+        header = message.header
+        # Of whatever type: the server looks at none, and answers.
+        self.replies.expect(PendingCall(Handling.RELAY, header.name, header.seqid))
+        return self._send(message.raw)
+
+    def watch(self, message: Message) -> SendBackend:
+        """Make a call of the client that is about no statement."""
+        return self._expect(Handling.WATCH, message, Watched(message))
+
+    def execute(self, message: Message, execution: Execution | None) -> SendBackend:
+        """Execute a statement."""
+        keeps = execution is not None and execution.may_fail_yet
+        return self._expect(Handling.KEEP if keeps else Handling.WATCH, message, Watched(None, execution))
+
+    def ask_about(self, message: Message) -> SendBackend:
+        """Make a call of the client for an operation's state, columns or rows."""
+        actual, execution = self._executions.resolve(message)
+        if not tells_of_answer(message, execution):
+            return self.relay(actual)
+        if execution is None:
+            return self._expect(Handling.WATCH, actual, Watched(message))
+        keeps = execution.is_judged
+        watched = Watched(message, execution, execution.operation)
+        return self._expect(Handling.KEEP if keeps else Handling.WATCH, actual, watched)
+
+    def ask(self, call: Call) -> SendBackend:
+        """Make a call of our own."""
+        self.replies.expect(PendingCall(Handling.OURS, call.name, call.seqid, call.reply_bytes_max))
+        self.own.asked(call)
+        return self._send(call.message)
+
+    def last_words(self) -> list[SendBackend]:
+        """End the operation of ours that is still open, if there is one and room to say so."""
+        calls = self.own.last_words()
+        room = self.replies.pending_count + len(calls) <= PENDING_CALLS_MAX
+        return [self.ask(call) for call in calls] if room else []
+
+    def read(self, end: ReplyEnd, *, is_last: bool) -> list[Command] | Fallback:
+        """The reply to a watched call has ended. Raises RemoteProtocolError or IncompleteError."""
+        watched, name = self._watched.popleft(), end.call.name
+        if end.raw is None:
+            return [*self.observer.note_unread(watched, name)]
+        rest = self.unforwarded(end)
+        forward: list[Command] = [SendClient(rest)] if rest else []
+        header = expect_reply(end.raw, name, end.call.seqid)
+        if header.type is not MessageType.REPLY:
+            return forward + self.observer.note_unread(watched, name)
+        if end.call.handling is Handling.KEEP and watched.execution is not None:
+            reply = Reply(end.raw, header, watched.message, is_superseded=watched.is_superseded, is_last=is_last)
+            judgement = self._policy.judge(watched.execution, reply)
+            if isinstance(judgement, Answer):
+                return self._answer(watched.execution, judgement)
+            if judgement is not None:
+                return judgement
+        return forward + self.observer.note_reply(watched, end.raw, header, end.calls_since)
+
+    def close_orphan(self, found: Answer | Fallback) -> list[Command]:
+        """Close the operation that a judgement leaves behind."""
+        return [] if found.orphan is None else [self.ask(close_orphan(found.orphan))]
+
+    def may_pass_overlong(self) -> bool:
+        """Whether the reply that begins now, too long to be kept, may pass: it has the rows of an answer."""
+        if not self._watched:
+            # The connection has ended, or nothing is read any more.
+            return True
+        watched = self._watched[0]
+        return watched.execution is None or not (watched.is_superseded or watched.execution.is_overtaken())
+
+    def _answer(self, execution: Execution, judged: Answer) -> list[Command]:
+        told = self.observer.note_refused(execution) if execution.is_withheld else []
+        return [SendClient(self.framing.to_client(judged.reply)), *self.close_orphan(judged), *told]
+
+    def unforwarded(self, end: ReplyEnd) -> bytes:
+        """What the client has not been sent of a reply that was watched."""
+        if end.call.handling is not Handling.KEEP or end.raw is None:
+            return b""
+        return self.framing.to_client(end.raw)
+
+    def forget(self) -> list[Command]:
+        """No more replies are read."""
+        told: list[Command] = []
+        while self._watched:
+            watched = self._watched.popleft()
+            if watched.message is None:
+                told += self.observer.note_unread(watched, "")
+        return told
+
+    def _expect(self, handling: Handling, sent: Message, watched: Watched) -> SendBackend:
+        header = sent.header
+        self.replies.expect(PendingCall(handling, header.name, header.seqid, WATCHED_REPLY_BYTES_MAX))
+        self._watched.append(watched)
+        return self._send(sent.raw)
+
+    def _send(self, message: bytes) -> SendBackend:
+        return SendBackend(self.framing.to_backend(message))
+
+
+def tells_of_answer(call: Message, execution: Execution | None) -> bool:
+    """Whether the reply to a call for an operation's state, columns or rows has to be read."""
+    match call.header.name:
+        case name if name == FETCH_RESULTS:
+            is_looked_at = execution is not None and (execution.ends_with_rows or execution.is_judged)
+            return is_looked_at and asks_for_rows(call)
+        case name if name == GET_RESULT_SET_METADATA:
+            return execution is not None and execution.is_judged
+    return True

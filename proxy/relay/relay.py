@@ -1,0 +1,467 @@
+"""The state machine of one client connection and its one backend connection. No I/O: bytes in, commands out.
+
+From the backend, bytes pass as they come. From the client, whole messages are looked at: an ExecuteStatement
+is held until `release` says which text goes on, and meanwhile `ask` sends calls of the proxy's own. Where that
+text fails, the statement is run again as it came, and the client sees that answer alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from proxy.access.handle_access import CATALOG_CALLS, Guard
+from proxy.access.impersonation import Refusal
+from proxy.operations.dispatch import Ruling
+from proxy.operations.fallback import Rerun, rerun
+from proxy.operations.fallback_policy import Fallback
+from proxy.operations.held_statement import Held, hold, passing
+from proxy.operations.internal_call import Call, OwnOperation, Reply
+from proxy.operations.tracked_statements import Execution, Executions
+from proxy.relay.client_buffer import Intake
+from proxy.relay.commands import (
+    BackendReply,
+    CallRefused,
+    Close,
+    Command,
+    MoveBackend,
+    SendBackend,
+    SendClient,
+    SessionRefused,
+    StatementHeld,
+    TurnedTransparent,
+)
+from proxy.relay.connection_profile import Sides
+from proxy.relay.handshake import Turn
+from proxy.relay.pending_calls import ASKING_CALLS, Calls
+from proxy.relay.phases import FOLLOWING, Phase
+from proxy.wire.hs2 import calls as hs2_calls
+from proxy.wire.hs2.open_session import encode_open_session_refusal
+from proxy.wire.hs2.replies import expect_reply
+from proxy.wire.reply_stream import Forward, Handling, Lost, Overlong, ReplyEnd
+from proxy.wire.sasl import plain_name
+from proxy.wire.thrift.errors import IncompleteError, LocalProtocolError, RemoteProtocolError
+from proxy.wire.thrift.messages import Message
+
+# Spark Thrift Server itself cuts a connection whose message is longer, so no larger one can be answered.
+REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
+# A failure of ours shows while Spark plans or begins to read. One that comes later has cost the user a while
+# already, is hardly ours, and to do all of that again would double the wait for the error.
+RERUN_WITHIN_S: Final = 60.0
+# Where the client's messages are handled as they come.
+_TAKING: Final = frozenset({Phase.OPEN, Phase.TRANSPARENT})
+
+
+class Relay:
+    """Every method returns the commands that the shell has to carry out, in order."""
+
+    def __init__(  # noqa: PLR0913 - whom a connection has to do with, and its limits
+        self,
+        sides: Sides,
+        executions: Executions,
+        clock: Callable[[], float],
+        *,
+        guard: Guard,
+        request_bytes_max: int = REQUEST_BYTES_MAX,
+        rerun_within_s: float = RERUN_WITHIN_S,
+    ) -> None:
+        self.phase = Phase.NEGOTIATING
+        self._request_bytes_max = request_bytes_max
+        self._executions = executions
+        self._clock = clock
+        self._framing = sides.framing
+        self._negotiation = sides.opening()
+        self._admission = sides.admission
+        self._intake = Intake(self._framing.reader(request_bytes_max))
+        self._guard = guard
+        self._calls = Calls(executions, guard, clock, rerun_within_s, self._framing)
+        self._held: Held | None = None
+        # The call that waits for another backend; and whether this one may have a session that ends with us.
+        self._moving: Message | None = None
+        self._has_opened = False
+        self._rerun: Rerun | None = None
+        self._commands: list[Command] = []
+
+    @property
+    def credentials(self) -> bytes | None:
+        """The client's PLAIN response, for another connection in its name. A secret."""
+        return self._negotiation.credentials
+
+    @property
+    def has_open_operations(self) -> bool:
+        """Whether the client has executed statements that it has not closed yet."""
+        return self._calls.observer.open_operations > 0
+
+    @property
+    def awaits_replies(self) -> bool:
+        """Whether a call is under way, the client's or our own, or a statement held."""
+        return self.phase in (Phase.HELD, Phase.MOVING) or self._calls.replies.pending_count > 0
+
+    @property
+    def awaits_login(self) -> bool:
+        """Whether the backend has been sent a login and has not answered it."""
+        return self.phase is Phase.NEGOTIATING and self._negotiation.turn is Turn.SERVER
+
+    @property
+    def may_await_replies(self) -> bool:
+        """The same, or nobody can tell."""
+        return self.phase is Phase.TRANSPARENT or self.awaits_replies
+
+    @property
+    def is_within_request(self) -> bool:
+        """Whether the client has begun a message that could be handled if it were whole."""
+        return self.phase is Phase.OPEN and not self._intake.is_between_messages
+
+    @property
+    def own_operation(self) -> OwnOperation:
+        """What a query of ours has on the backend."""
+        return self._calls.own
+
+    def remembered(self, data: bytes) -> bytes | None:
+        """The fast path: the reply to a status call that can be answered here, where nothing is on its way."""
+        # With a call outstanding, an answer of ours would overtake its reply.
+        calls = self._calls
+        if self.phase is not Phase.OPEN or calls.replies.pending_count or not self._intake.is_between_messages:
+            return None
+        return calls.observer.finished.answer(data)
+
+    def client_data(self, data: bytes) -> list[Command]:
+        """The client sent bytes."""
+        if self.phase is Phase.TRANSPARENT:
+            self._pass_on(data)
+        elif self.phase is Phase.NEGOTIATING:
+            self._negotiated(self._negotiation.client_data(data))
+            self._commands += self._intake.pause_past(self._negotiation.waiting_bytes)
+        elif self.phase in (Phase.HELD, Phase.RERUNNING, Phase.MOVING):
+            self._commands += self._intake.keep(data)
+        elif self.phase is Phase.OPEN:
+            answer = self.remembered(data)
+            if answer is not None:
+                return [SendClient(answer)]
+            self._intake.feed(data)
+            self._handle_messages()
+        return self._take_commands()
+
+    def backend_connected(self) -> list[Command]:
+        """The connection that ConnectBackend asked for is open."""
+        if self.phase is Phase.CLOSED:
+            return []
+        self._negotiated(self._negotiation.backend_connected())
+        return self._take_commands()
+
+    def backend_failed(self, reason: str) -> list[Command]:
+        """The connection that ConnectBackend asked for could not be opened."""
+        if self.phase is Phase.CLOSED:
+            return []
+        self._negotiated(self._negotiation.backend_failed(reason))
+        return self._take_commands()
+
+    def moved(self) -> list[Command]:
+        """The other backend has let the client in, or this one has been stayed with: the call goes on."""
+        if self.phase is Phase.MOVING:
+            self._enter(Phase.OPEN)
+            self._commands += self._intake.resume()
+            self._handle_messages(self._take_moving())
+        return self._take_commands()
+
+    def backend_passes(self, count: int) -> bool:
+        """The fast path: whether the backend's next `count` bytes may go to the client without a look."""
+        return self.phase is Phase.TRANSPARENT or self._calls.replies.passes(count)
+
+    def backend_data(self, data: bytes) -> list[Command]:
+        """The backend sent bytes. Once closed, they may still say which operation of ours is to be ended."""
+        if self.phase is Phase.NEGOTIATING:
+            self._negotiated(self._negotiation.backend_data(data))
+        else:
+            self._follow(data)
+        return self._take_commands()
+
+    def ask(self, call: Call) -> list[Command]:
+        """Send a call of our own while a statement is held; its reply comes as BackendReply."""
+        if self.phase is not Phase.HELD:
+            raise LocalProtocolError(f"{call.name} of our own in phase {self.phase.value}, expected held")
+        return [self._calls.ask(call)]
+
+    def release(self, ruling: Ruling | None = None) -> list[Command]:
+        """Let the held statement go on as was ruled, or as it came. Its end comes as StatementEnded."""
+        held = self._held
+        if held is None:
+            raise LocalProtocolError(f"nothing is held in phase {self.phase.value}")
+        self._held = None
+        self._enter(Phase.OPEN)
+        sent, execution = held.message, None
+        if ruling is not None:
+            sent = held.sent(ruling, self._request_bytes_max, self._executions)
+            execution = held.execution(ruling, sent, self._clock())
+        self._commands.append(self._calls.execute(sent, execution))
+        self._commands += self._intake.resume()
+        self._handle_messages()
+        return self._take_commands()
+
+    def close(self, reason: str) -> list[Command]:
+        """One side has gone, or the shell wants the end."""
+        self._close(reason)
+        return self._take_commands()
+
+    # --- the client's messages
+
+    def _pass_on(self, data: bytes) -> None:
+        """Replies are followed no longer, but other users' handles stay out of reach."""
+        if not self._guard.is_on:
+            self._commands.append(SendBackend(data))
+            return
+        self._intake.feed(data)
+        self._handle_messages()
+
+    def _handle_messages(self, first: Message | None = None) -> None:
+        try:
+            if first is not None:
+                self._make(first)
+            while self.phase in _TAKING and (message := self._intake.next_message()) is not None:
+                self._handle(message)
+        except RemoteProtocolError as error:
+            self._close(f"client: {error}")
+        except IncompleteError:
+            self._close("client: a message ends inside one of its fields")
+
+    def _handle(self, message: Message) -> None:
+        name = message.header.name
+        spoiled = self._guard.admitted(message)
+        if spoiled is not None:
+            self._commands.append(CallRefused(name))
+        if self.phase is Phase.TRANSPARENT:
+            self._forward(spoiled or message)
+        elif spoiled is not None:
+            self._commands.append(self._calls.relay(spoiled))
+        elif (backend := self._elsewhere(message)) is not None:
+            self._moving = message
+            self._enter(Phase.MOVING)
+            self._commands.append(MoveBackend(backend))
+        else:
+            self._make(message)
+
+    def _elsewhere(self, message: Message) -> str | None:
+        """The backend to move to for a call: with a session of its own, or a reply to come, the client stays."""
+        if self._has_opened or self._calls.replies.pending_count:
+            return None
+        return self._guard.elsewhere(message)
+
+    def _make(self, message: Message) -> None:
+        """Make a call that the client may make, on the backend as it is."""
+        name = message.header.name
+        if self.phase is Phase.TRANSPARENT:
+            self._forward(message)
+        elif name == hs2_calls.EXECUTE_STATEMENT:
+            self._commands += self._calls.observer.note_call(message, None)
+            self._hold(message)
+        elif name == hs2_calls.OPEN_SESSION:
+            self._open_session(message)
+        elif name in CATALOG_CALLS:
+            self._commands.append(self._calls.watch(message))
+        elif name in ASKING_CALLS:
+            self._commands.append(self._calls.ask_about(message))
+        else:
+            actual, execution = self._executions.resolve(message)
+            self._commands += self._calls.observer.note_call(message, execution)
+            self._commands.append(self._calls.relay(actual))
+
+    def _forward(self, message: Message) -> None:
+        """Where replies are not followed. What may not be asked for is not asked for here either."""
+        if message.header.name == hs2_calls.OPEN_SESSION:
+            admitted = self._admission.decide(message, self._negotiation.login)
+            if isinstance(admitted, Refusal):
+                self._close(f"client: {admitted.sentence}")
+                return
+            message = admitted
+        elif message.header.name == hs2_calls.EXECUTE_STATEMENT:
+            self._commands += passing(message)
+        self._commands.append(SendBackend(self._framing.to_backend(message.raw)))
+
+    def _open_session(self, message: Message) -> None:
+        admitted = self._admission.decide(message, self._negotiation.login)
+        if not isinstance(admitted, Refusal):
+            self._has_opened = True
+            self._commands.append(self._calls.watch(admitted))
+        elif self._calls.replies.pending_count:
+            # An answer of ours would overtake the reply that the client waits for first.
+            self._close(f"client: {admitted.sentence}")
+        else:
+            answer = encode_open_session_refusal(message.header.seqid, admitted.sentence)
+            self._commands += [SendClient(self._framing.to_client(answer)), SessionRefused(admitted.sentence)]
+
+    def _hold(self, message: Message) -> None:
+        held = hold(message)
+        if held is None:
+            self._commands += passing(message)
+            self._commands.append(self._calls.execute(message, None))
+            return
+        # Looked at now: a ruling comes when nobody is there to take the error, and the client would wait for ever.
+        self._calls.replies.expect_room()
+        self._held = held
+        self._enter(Phase.HELD)
+        self._commands.append(StatementHeld(held.call.session, held.statement))
+
+    # --- the backend's replies
+
+    def _follow(self, data: bytes) -> None:
+        for event in self._calls.replies.feed(data):
+            match event:
+                case Forward(passing):
+                    self._send_client(passing)
+                case ReplyEnd():
+                    self._read_reply(event)
+                case Overlong():
+                    if not self._calls.may_pass_overlong():
+                        self._close("the backend's reply has rows that must not be let out")
+                case Lost(reason):
+                    self._lose(reason)
+        if self.phase is Phase.TRANSPARENT:
+            self._send_client(self._calls.replies.give_up())
+
+    def _read_reply(self, end: ReplyEnd) -> None:
+        ours = end.call.handling is Handling.OURS
+        try:
+            if ours:
+                self._read_own(end)
+            elif self.phase is Phase.TRANSPARENT:
+                self._send_client(self._calls.unforwarded(end))
+            elif self.phase is not Phase.CLOSED:
+                self._read_clients(end)
+        except (RemoteProtocolError, IncompleteError) as error:
+            if not self._executions.has_unsettled:
+                self._send_client(self._calls.unforwarded(end))
+            self._lose(str(error) or f"the reply to {end.call.name} ends too early", ours=ours)
+
+    def _read_own(self, end: ReplyEnd) -> None:
+        call = end.call
+        if end.raw is not None:
+            expect_reply(end.raw, call.name, call.seqid)
+        self._calls.own.answered(call.name, call.seqid, end.raw)
+        if self.phase is Phase.CLOSED:
+            self._end_own_operation()
+        elif self._rerun is not None:
+            self._step(self._rerun, end.raw)
+        else:
+            self._commands.append(BackendReply(end.raw))
+
+    def _read_clients(self, end: ReplyEnd) -> None:
+        # What the client has sent behind the call, it has sent in the belief that the call would be answered next.
+        is_last = self.phase is Phase.OPEN and not end.calls_since
+        found = self._calls.read(end, is_last=is_last)
+        if isinstance(found, Fallback):
+            self._run_again(found)
+        else:
+            self._commands += found
+
+    def _lose(self, reason: str, *, ours: bool = False) -> None:
+        """The reply stream is not what we expect: leave this connection alone from here on."""
+        if ours or self._calls.replies.awaits_ours():
+            # A reply of ours may be anywhere in what follows: the client must never see one.
+            self._close(f"backend, while a query of the proxy's own was under way: {reason}")
+            return
+        if self.phase in (Phase.TRANSPARENT, Phase.CLOSED):
+            return
+        if not self._framing.is_same or self._executions.has_unsettled:
+            # Its bytes mean nothing to the client, and the other way round; or they may hold an answer that is
+            # still to be judged.
+            self._close(f"backend: {reason}")
+            return
+        if self._held is not None:
+            self._commands += passing(self._held.message)
+            self._commands.append(SendBackend(self._framing.to_backend(self._held.message.raw)))
+            self._held = None
+        self._turn_transparent(b"", reason)
+        self._handle_messages(self._take_moving())
+
+    # --- a rewritten statement that has failed or was overtaken
+
+    def _run_again(self, found: Fallback) -> None:
+        execution = found.execution
+        own_call = execution.rerun(self._clock(), found.failure)
+        if found.call is None:
+            execution.succeeded_by(None)
+            self._commands += self._calls.close_orphan(found)
+            self._commands.append(self._calls.execute(own_call, execution))
+            return
+        steps = rerun(self._executions, execution, own_call, found.call, found.refusal)
+        self._rerun = Rerun(execution, found.call, found.refusal, steps)
+        self._enter(Phase.RERUNNING)
+        self._step(self._rerun, None)
+
+    def _step(self, run: Rerun, reply: Reply) -> None:
+        call = run.advance(reply)
+        if call is not None:
+            self._commands.append(self._calls.ask(call))
+            return
+        self._rerun = None
+        self._enter(Phase.OPEN)
+        if run.answer is None:
+            self._commands.append(self._calls.ask_about(run.call))
+        else:
+            answer = self._framing.to_client(run.answer)
+            self._commands += [SendClient(answer), *run.told(self._clock())]
+            self._executions.drop(run.execution)
+        self._commands += self._intake.resume()
+        self._handle_messages()
+
+    def _send_client(self, data: bytes | memoryview) -> None:
+        if data and self.phase is not Phase.CLOSED:
+            self._commands.append(SendClient(data))
+
+    # --- phases
+
+    def _negotiated(self, commands: list[Command]) -> None:
+        self._commands += commands
+        match self._negotiation.turn:
+            case Turn.REFUSED:
+                self._enter(Phase.CLOSED)
+            case Turn.BLIND:
+                reason = self._negotiation.blind_reason
+                self._turn_transparent(self._negotiation.client_leftover(), reason, by_login=True)
+                self._send_client(self._negotiation.backend_leftover())
+            case Turn.FRAMES:
+                self._enter(Phase.OPEN)
+                self._guard.logged_in(plain_name(self._negotiation.credentials or b"") or b"")
+                self._commands += self._intake.resume()
+                self._intake.feed(self._negotiation.client_leftover())
+                self._handle_messages()
+                self._follow(self._negotiation.backend_leftover())
+
+    def _turn_transparent(self, client_leftover: bytes, reason: str, *, by_login: bool = False) -> None:
+        self._enter(Phase.TRANSPARENT)
+        self._commands += self._calls.forget()
+        self._commands.append(TurnedTransparent(reason, by_login))
+        if client_leftover:
+            self._commands.append(SendBackend(client_leftover))
+        self._commands += self._intake.resume()
+
+    def _close(self, reason: str) -> None:
+        if self.phase is not Phase.CLOSED:
+            self._held = self._moving = None
+            self._enter(Phase.CLOSED)
+            self._commands += self._calls.forget()
+            if self._rerun is not None:
+                self._abandon(self._rerun.execution)
+            self._end_own_operation()
+            self._commands.append(Close(reason))
+
+    def _abandon(self, execution: Execution) -> None:
+        execution.is_rerunning = False
+        self._executions.drop(execution)
+        self._commands += execution.gone(self._clock())
+
+    def _end_own_operation(self) -> None:
+        self._commands += self._calls.last_words()
+
+    def _enter(self, phase: Phase) -> None:
+        if phase not in FOLLOWING[self.phase]:
+            raise LocalProtocolError(f"a connection cannot go from {self.phase.value} to {phase.value}")
+        self.phase = phase
+
+    def _take_moving(self) -> Message | None:
+        message, self._moving = self._moving, None
+        return message
+
+    def _take_commands(self) -> list[Command]:
+        commands, self._commands = self._commands, []
+        return commands

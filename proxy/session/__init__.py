@@ -1,0 +1,1 @@
+"""Decides about the statements of one client session: generators, no sockets."""

@@ -1,0 +1,1 @@
+"""Tables and settings as Spark tells of them: parsed, and cached for each state of a session."""

@@ -1,0 +1,206 @@
+"""Table facts from the client's own session: the statements that ask for them and the reading of the answers.
+
+DESCRIBE's text is read on every Spark version, also where `AS JSON` exists: the JSON of Spark 4 calls a
+`char(5)` column a `string`, and the difference decides whether a literal may be compared with it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+from proxy.config.rewriting import CatalogSection
+from proxy.operations.query import Query, QueryResult, Rows
+from proxy.session.catalog import describe_iceberg
+from rewriter import Column, TableFacts, TableKind, TableName, ViewText
+
+_BYTES_MAX = 16 * 1024 * 1024  # DESCRIBE of the widest tables, or 200,000 partition names of 80 bytes
+_PARTITIONS_HEADING = "# Partition Information"
+_DETAILS_HEADING = "# Detailed Table Information"
+
+
+def describe_query(name: TableName, settings: CatalogSection) -> Query:
+    """The statement whose answer `read_description` reads."""
+    return _query(f"DESCRIBE TABLE EXTENDED {name.sql}", settings.describe_rows_max, settings)
+
+
+def view_text_query(name: TableName, settings: CatalogSection) -> Query:
+    """The statement whose answer `read_view_text` reads: the only one that tells the text of a temporary view.
+
+    Spark 4 knows it. Before, a temporary view's text cannot be had in SQL.
+    """
+    return _query(f"DESCRIBE TABLE EXTENDED {name.sql} AS JSON", 1, settings)
+
+
+def columns_query(name: TableName, settings: CatalogSection) -> Query:
+    """The statement whose answer `read_columns` reads: what a reader of a version of a table sees."""
+    sql = f"DESCRIBE QUERY SELECT * FROM {name.sql}"  # noqa: S608 - a quoted name
+    return _query(sql, settings.describe_rows_max, settings)
+
+
+def read_columns(result: QueryResult) -> tuple[Column, ...]:
+    """The columns of a query; none where it failed."""
+    if not isinstance(result, Rows):
+        return ()
+    return tuple(Column(str(row[0]), str(row[1]).lower()) for row in result.rows)
+
+
+def partitions_query(name: TableName, settings: CatalogSection) -> Query:
+    """The statement that lists a table's partitions, one string a row."""
+    return _query(f"SHOW PARTITIONS {name.sql}", settings.partitions_max, settings)
+
+
+def _query(sql: str, rows_max: int, settings: CatalogSection) -> Query:
+    return Query(sql, rows_max=rows_max, bytes_max=_BYTES_MAX, deadline_s=settings.query_deadline_s)
+
+
+def read_partitions(result: QueryResult) -> tuple[str, ...] | None:
+    """The partitions as `ds=2026-01-01/region=eu`, or None where they could not be listed."""
+    if not isinstance(result, Rows):
+        return None
+    return tuple(row[0] for row in result.rows if isinstance(row[0], str))
+
+
+def read_description(result: QueryResult) -> TableFacts | None:
+    """The facts in an answer to DESCRIBE TABLE EXTENDED, or None where it has none that we understand.
+
+    Source of the layout: DescribeTableCommand in Spark's sql/core/.../execution/command/tables.scala.
+    """
+    if not isinstance(result, Rows):
+        return None
+    sections = _sections((str(row[0] or ""), str(row[1] or "")) for row in result.rows)
+    details = dict(sections.get(_DETAILS_HEADING, ()))
+    columns = tuple(Column(name, type_name.lower()) for name, type_name in sections.get("", ()))
+    partition_columns = tuple(name for name, _ in sections.get(_PARTITIONS_HEADING, ()))
+    is_iceberg = details.get("Provider", "").lower() == describe_iceberg.PROVIDER
+    transforms = sections.pop(describe_iceberg.TRANSFORMS_HEADING, ()) if is_iceberg else ()
+    if not columns or any(heading not in _KNOWN_HEADINGS for heading in sections):
+        return None
+    if details.get("View Schema Mode") in _EVOLVING:
+        return None
+    # A temporary view has no details, or says VIEW: neither is a table.
+    is_table = details.get("Type") in {"MANAGED", "EXTERNAL"}
+    facts = TableFacts(
+        columns=columns,
+        partition_columns=partition_columns,
+        provider=details.get("Provider", "").lower(),
+        kind=TableKind.TABLE if is_table else TableKind.VIEW,
+        full_name=_full_name(details),
+        size_bytes=_bytes(details.get("Statistics", "")),
+        bucket_columns=_bucket_columns(details.get("Bucket Columns", "")),
+        bucket_count=_bucket_count(details.get("Num Buckets", "")),
+        view=None if is_table else _lasting_view(details),
+    )
+    if not is_iceberg:
+        return facts
+    return describe_iceberg.with_iceberg(facts, (transform for _, transform in transforms), details)
+
+
+def _full_name(details: Mapping[str, str]) -> TableName | None:
+    """What every session knows a table or view by. Temporary views have a name alone, if any."""
+    parts = tuple(details[name] for name in ("Catalog", "Database", "Table") if name in details)
+    return TableName(parts) if {"Database", "Table"} <= details.keys() else None
+
+
+def _bytes(statistics: str) -> int | None:
+    """The size in `4841 bytes` or `4841 bytes, 1000 rows`. It may be older than the last write."""
+    found = _STATISTICS.match(statistics)
+    return int(found[1]) if found is not None else None
+
+
+def _bucket_columns(text: str) -> tuple[str, ...]:
+    """The names in "[`x`, `y`]"; none where one of them is not plain."""
+    names = text.removeprefix("[").removesuffix("]").split(", ")
+    return tuple(name.strip("`") for name in names) if all(map(_BUCKET_COLUMN.fullmatch, names)) else ()
+
+
+def _bucket_count(text: str) -> int | None:
+    return int(text) if _BUCKET_COUNT.fullmatch(text) else None
+
+
+def _lasting_view(details: Mapping[str, str]) -> ViewText | None:
+    """The text of a view that is not temporary, with what its names mean; None for any other."""
+    namespace = _namespace(details.get("View Catalog and Namespace", ""))
+    text = details.get("View Text")
+    if details.get("Type") != "VIEW" or namespace is None or not text or _SEARCH_PATH in details:
+        return None
+    listed = details.get("View Query Output Columns", "").removeprefix("[").removesuffix("]")
+    return ViewText(text, namespace, tuple(name.strip("`") for name in listed.split(", ")))
+
+
+def read_view_text(result: QueryResult) -> ViewText | None:
+    """The text in an answer to DESCRIBE .. AS JSON; it is taken for a temporary view's, whose names say less."""
+    if not isinstance(result, Rows) or len(result.rows) != 1:
+        return None
+    try:
+        described = json.loads(str(result.rows[0][0]))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(described, dict) or any("path" in key for key in described):
+        return None
+    namespace = _namespace(str(described.get("view_catalog_and_namespace")))
+    text, outputs = described.get("view_text"), described.get("view_query_output_columns")
+    if namespace is None or not isinstance(text, str) or not isinstance(outputs, list):
+        return None
+    return ViewText(text, namespace, tuple(map(str, outputs)), is_temporary=True)
+
+
+# A table that was never analyzed has none, unless it was filled as it was made or Spark keeps them up to date.
+# Twenty digits hold every size; a number of thousands of digits is nothing that Spark would write.
+_STATISTICS = re.compile(r"(\d{1,20}) bytes\b")
+_BUCKET_COLUMN = re.compile(r"`\w+`")
+# Spark allows a hundred thousand buckets unless it is told otherwise.
+_BUCKET_COUNT = re.compile(r"[1-9]\d{0,8}", re.ASCII)
+# Spark 4.2 and later keep with a view the SQL path, if it has one, by which names without a database are searched.
+_SEARCH_PATH = "SQL Path"
+# A view of such a mode shows the columns, or the types, that its query has now. DESCRIBE tells those that it had
+# when it was last read.
+_EVOLVING = frozenset({"EVOLUTION", "TYPE EVOLUTION"})
+# Two plain names. Spark quotes any other, which is then not understood.
+_NAMESPACE = re.compile(r"(\w+)\.(\w+)")
+
+
+def _namespace(text: str) -> tuple[str, str] | None:
+    found = _NAMESPACE.fullmatch(text)
+    return (found[1], found[2]) if found is not None else None
+
+
+# The first three are understood; the rest may follow and say nothing about partition columns.
+_KNOWN_HEADINGS = frozenset(
+    {
+        "",
+        _PARTITIONS_HEADING,
+        _DETAILS_HEADING,
+        "# Storage Information",
+        "# View Information",
+        "# Metadata Columns",
+    }
+)
+
+
+def _sections(rows: Iterator[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
+    """The rows under each `# Heading`; those before the first stand under the empty one."""
+    sections: dict[str, list[tuple[str, str]]] = {"": []}
+    current = sections[""]
+    for name, value in rows:
+        if name == "# col_name":
+            continue
+        if name.startswith("# "):
+            current = sections.setdefault(name, [])
+        elif name:
+            current.append((name, value))
+    return sections
+
+
+def read_identity(result: QueryResult) -> tuple[str, ...]:
+    """What tells a table from others of its name, before and after: where it lies and when it was made."""
+    if not isinstance(result, Rows):
+        return ()
+    sections = _sections((str(row[0] or ""), str(row[1] or "")) for row in result.rows)
+    details = dict(sections.get(_DETAILS_HEADING, ()))
+    return tuple(details[name] for name in _IDENTITY) if all(name in details for name in _IDENTITY) else ()
+
+
+# The table's own name comes first: by it the lists of tables are forgotten that a statement names.
+_IDENTITY = ("Table", "Database", "Catalog", "Location", "Created Time")

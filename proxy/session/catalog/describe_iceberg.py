@@ -1,0 +1,68 @@
+"""What a session is told of an Iceberg table: the reading of its description.
+
+Nothing here decides what a statement reads: which snapshot a name stands for is asked anew with each statement
+(`proxy.session.catalog.iceberg_snapshots`). A description that is a minute old may at most cost pruning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from rewriter import TableFacts, TableKind, TableName
+from rewriter.catalog.table_facts import IcebergFacts
+from rewriter.domains.literals import is_key_type
+from rewriter.vocabulary.identifiers import Column
+
+PROVIDER: Final = "iceberg"
+# What Spark heads the partitioning with where it is by more than columns alone: rows of `Part 0`, `bucket(8, k)`.
+TRANSFORMS_HEADING: Final = "# Partitioning"
+
+_SNAPSHOT = re.compile(r"[\[,]current-snapshot-id=(\d+)[,\]]", re.ASCII)
+# Metadata tables, which list the files or snapshots of another one, have no version of the format themselves.
+_VERSION = re.compile(r"[\[,]format-version=\d", re.ASCII)
+
+
+def with_iceberg(described: TableFacts, transforms: Iterable[str], details: Mapping[str, str]) -> TableFacts:
+    """The facts of a table whose provider is Iceberg, with what only such a table has.
+
+    Columns by which it is partitioned are columns like any other here: Iceberg prunes by transforms of its own,
+    and has no partitions that could be listed.
+    """
+    name, properties = details.get("Name", ""), details.get("Table Properties", "")
+    full_name = TableName(tuple(name.split("."))) if name else described.full_name
+    facts = replace(described, partition_columns=(), full_name=full_name)
+    if facts.kind is not TableKind.TABLE or _VERSION.search(properties) is None:
+        return facts
+    current = _SNAPSHOT.search(properties)
+    partitioning = (*transforms, *described.partition_columns)
+    iceberg = IcebergFacts(int(current[1]) if current is not None else None, partitioning)
+    return replace(facts, iceberg=iceberg, indexed_columns=_key_columns(facts.columns))
+
+
+def as_named(facts: TableFacts, name: TableName) -> TableFacts:
+    """The facts of what a name denotes, which may be a branch, a tag or a snapshot: `db.t.branch_audit`.
+
+    Of these the description says what the table itself has, so nothing of it is believed.
+    """
+    if facts.iceberg is None or facts.full_name is None:
+        return facts
+    is_table = facts.full_name.parts[-1].lower() == name.parts[-1].lower()
+    return facts if is_table else replace(facts, iceberg=None, indexed_columns=())
+
+
+def at_version(facts: TableFacts, columns: tuple[Column, ...], snapshot_id: int | None) -> TableFacts:
+    """The facts of a table as of a version, which has these columns and is this snapshot, if it is one."""
+    facts = replace(facts, columns=columns)
+    if facts.iceberg is None:
+        # What files, buckets and partitions there were then is not known.
+        return replace(facts, indexed_columns=(), bucket_columns=(), partition_columns=())
+    iceberg = replace(facts.iceberg, snapshot_id=snapshot_id)
+    return replace(facts, iceberg=iceberg, indexed_columns=_key_columns(columns))
+
+
+def _key_columns(columns: Iterable[Column]) -> tuple[str, ...]:
+    """The columns by whose bounds files are left out: Iceberg keeps bounds of all types that keys can have."""
+    return tuple(column.name for column in columns if is_key_type(column.type_name))

@@ -1,0 +1,94 @@
+"""Facts of tables, each with the time until which it is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+
+from proxy.config.rewriting import CatalogSection
+from proxy.session.consistency.write_fence import Fence, WriteLog
+from proxy.session.consistency.written_tables import Tables
+from rewriter import TableFacts, TableName
+
+
+@dataclass(frozen=True)
+class Described:
+    """What DESCRIBE said of a name; `identity` tells the table from every other one, where it is a table."""
+
+    name: TableName
+    facts: TableFacts | None
+    identity: tuple[str, ...] = ()
+    # Whether it was not said in time.
+    is_late: bool = False
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When something was asked: what was forgotten, or given other columns, since then is not remembered."""
+
+    generation: int
+    fence: Fence
+
+
+@dataclass
+class FactsCache:
+    """What was said about tables, each fact with the time until which it is believed. Any thread may use it.
+
+    A table that gets other columns through this proxy is asked about again: which table a bare name is a column
+    of, and which column stands third, no condition in the statement could tell.
+    """
+
+    settings: CatalogSection
+    clock: Callable[[], float]
+    writes: WriteLog
+
+    def __post_init__(self) -> None:
+        self._lock = Lock()
+        self._entries: dict[TableName, tuple[float, Described]] = {}
+        # How often everything was forgotten.
+        self._generation = 0
+        # Opened when the entries were last held against the writes.
+        self._fence = self.writes.open()
+
+    def moment(self) -> Moment:
+        """To be asked for before the server is, and given back with its answer."""
+        return Moment(self._generation, self.writes.open())
+
+    def current(self) -> dict[TableName, TableFacts | None]:
+        """The facts that are not older than the configuration allows."""
+        now = self.clock()
+        with self._lock:
+            # Opened before the look: what is written in between is seen by the next one.
+            opened = self.writes.open()
+            changed = self._fence.changed_columns(self._entries)
+            self._fence = opened
+            self._entries = {
+                name: entry for name, entry in self._entries.items() if entry[0] > now and name not in changed
+            }
+            return {name: described.facts for name, (_, described) in self._entries.items()}
+
+    def described(self, name: TableName) -> Described:
+        """What is known of a name, whatever its age: it was current when the statement was planned."""
+        _, described = self._entries.get(name, (0.0, Described(name, None)))
+        return described
+
+    def add(self, described: Described, asked: Moment) -> None:
+        """Remember a fact that was asked for at that moment; the oldest one goes where there are too many."""
+        with self._lock:
+            if asked.generation != self._generation or asked.fence.changed_columns([described.name]):
+                return
+            if len(self._entries) >= self.settings.tables_max:
+                del self._entries[next(iter(self._entries))]
+            self._entries[described.name] = (self.clock() + self.settings.facts_ttl_s, described)
+
+    def forget_written(self, tables: Tables) -> None:
+        """Forget what a statement writes: its size, its current snapshot. What the names mean stays."""
+        with self._lock:
+            self._entries = {name: entry for name, entry in self._entries.items() if not tables.hold(name)}
+
+    def clear(self) -> None:
+        """Forget everything: a session ran a statement that may have changed what names mean."""
+        with self._lock:
+            self._entries.clear()
+            self._generation += 1

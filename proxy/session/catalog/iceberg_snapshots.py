@@ -1,0 +1,154 @@
+"""Which snapshot of an Iceberg table a name stands for at this moment, asked of Spark's plan of a scan.
+
+`t VERSION AS OF n` reads what `t` reads only while snapshot n has the schema that the table has now, which names
+and types of columns do not tell: a column that was dropped and added again is another column, null in all older
+rows to a reader of the table, while one of the version still sees the old values. So both scans are planned, which
+runs no job, and have to say the same: the table, the number of the schema, the snapshot, and no branch. A session
+that stages its writes (spark.wap.branch), or that keeps a table as it was for a while (Iceberg's catalog does, by
+default), is answered as its own statements are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from math import inf
+from threading import Lock
+from typing import Final, TypeAlias, TypeVar
+
+from proxy.config.rewriting import CatalogSection
+from proxy.operations.query import Query, QueryResult, Rows
+from proxy.session.catalog.caches import InVain
+from rewriter import TableName, Unpinned
+
+T = TypeVar("T")
+_Asking: TypeAlias = Generator[Query, QueryResult, T]
+
+# What a statement fails with whose version was expired in the meantime.
+SNAPSHOT_GONE: Final = "Cannot find snapshot with ID"
+
+# A snapshot of each of some hundreds of small tables, by the names that statements have for them.
+READ_ALIKE_MAX: Final = 10_000
+# A plan is one row, and what was wrong with it a few.
+SCAN_ROWS_MAX: Final = 100
+# A plan of one scan. That of a name which is not a table may be longer, and is of no use.
+_PLAN_BYTES_MAX: Final = 65_536
+# How long an Iceberg whose plans do not tell is left alone: it changes with a restart of the server.
+_SILENT_S: Final = 600.0
+
+# As Iceberg 1.12 describes its scans, of tables whose names are plain.
+_SCAN = re.compile(
+    r"IcebergScan\(table=([\w.-]+), schemaId=(\d{1,10}), snapshotId=(\d{1,19}), branch=null, ", re.ASCII
+)
+_ON_A_BRANCH = re.compile(r"IcebergScan\([^()]{0,500}, branch=(?!null, )")
+_ANY_SCAN: Final = "IcebergScan("
+_SCHEMA: Final = "schemaId="
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """What a scan reads, as Iceberg says it."""
+
+    table: str
+    schema_id: int
+    snapshot_id: int
+
+
+def scan_sql(name: TableName) -> str:
+    """The statement whose answer `read_scan` reads, of a name or of a version of it."""
+    return f"EXPLAIN SELECT 1 FROM {name.sql}"  # noqa: S608 - a quoted name
+
+
+def _scan(name: TableName, settings: CatalogSection, unanswered: InVain) -> _Asking[QueryResult | None]:
+    """The plan of a scan; None where it could not be had a while ago."""
+    sql = scan_sql(name)
+    if unanswered.holds(sql):
+        return None
+    answer = yield Query(sql, SCAN_ROWS_MAX, _PLAN_BYTES_MAX, settings.query_deadline_s)
+    if not isinstance(answer, Rows):
+        unanswered.add(sql)
+    return answer
+
+
+def read_scan(result: QueryResult | None) -> Scanned | None:
+    """What the one scan in a plan reads; None where it is none of a table's snapshot, or says too little."""
+    text = _text(result)
+    found = _SCAN.search(text)
+    if found is None or text.count(_ANY_SCAN) != 1:
+        return None
+    return Scanned(found[1], int(found[2]), int(found[3]))
+
+
+def _text(result: QueryResult | None) -> str:
+    return "\n".join(str(row[0]) for row in result.rows) if isinstance(result, Rows) else ""
+
+
+class Snapshots:
+    """What is known of snapshots that were read by a name and by a version. Used by several threads at once."""
+
+    def __init__(self, clock: Callable[[], float], read_alike_max: int = READ_ALIKE_MAX) -> None:
+        self._clock = clock
+        self._read_alike_max = read_alike_max
+        self._lock = Lock()
+        # Whether a name's version reads what the name did. A snapshot has one schema for ever.
+        self._read_alike: OrderedDict[tuple[TableName, Scanned], bool] = OrderedDict()
+        self._silent_until = -inf
+
+    def current(
+        self, names: Iterable[TableName], settings: CatalogSection, unanswered: InVain
+    ) -> _Asking[dict[TableName, Scanned | Unpinned]]:
+        """What names read now, where the version of the snapshot reads the same; else why none is to be named.
+
+        `unanswered` is of the sessions that ask: what one user waits for in vain, another one may be told.
+        """
+        found: dict[TableName, Scanned | Unpinned] = {}
+        for name in sorted(names, key=str):
+            found[name] = yield from self._current(name, settings, unanswered)
+        return found
+
+    def _current(
+        self, name: TableName, settings: CatalogSection, unanswered: InVain
+    ) -> _Asking[Scanned | Unpinned]:
+        if self._clock() < self._silent_until:
+            return Unpinned.PLANS_TELL_NO_SCHEMA
+        answer = yield from _scan(name, settings, unanswered)
+        scanned = read_scan(answer)
+        if scanned is not None:
+            return (yield from self._read_alike_at(name, scanned, settings, unanswered))
+        why = _refusal(answer)
+        if why is Unpinned.PLANS_TELL_NO_SCHEMA:
+            # It need not be asked with each statement.
+            self._silent_until = self._clock() + _SILENT_S
+        return why
+
+    def _read_alike_at(
+        self, name: TableName, scanned: Scanned, settings: CatalogSection, unanswered: InVain
+    ) -> _Asking[Scanned | Unpinned]:
+        """What a name reads, if its version reads the same."""
+        key = name, scanned
+        known = self._read_alike.get(key)
+        if known is None:
+            answer = yield from _scan(name.at(scanned.snapshot_id), settings, unanswered)
+            if not isinstance(answer, Rows):
+                return Unpinned.PLAN_FAILED
+            known = read_scan(answer) == scanned
+            self._keep(key, known)
+        return scanned if known else Unpinned.SCHEMA_CHANGED
+
+    def _keep(self, key: tuple[TableName, Scanned], is_read_alike: bool) -> None:  # noqa: FBT001 - what is kept
+        with self._lock:
+            self._read_alike[key] = is_read_alike
+            if len(self._read_alike) > self._read_alike_max:
+                _ = self._read_alike.popitem(last=False)
+
+
+def _refusal(answer: QueryResult | None) -> Unpinned:
+    """Why a plan does not tell what the name reads."""
+    if not isinstance(answer, Rows):
+        return Unpinned.PLAN_FAILED
+    text = _text(answer)
+    if _ANY_SCAN in text and _SCHEMA not in text:
+        return Unpinned.PLANS_TELL_NO_SCHEMA
+    return Unpinned.ON_A_BRANCH if _ON_A_BRANCH.search(text) else Unpinned.PLAN_UNCLEAR

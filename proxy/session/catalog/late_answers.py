@@ -1,0 +1,68 @@
+"""Answers that did not come in time: a busy server may give them soon, so they are not believed for long."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import Final
+
+from proxy.operations.query import FailureKind, QueryFailed, QueryResult
+from rewriter import TableName
+
+# Until it is asked again what there was no answer to in time: which snapshot a name reads, what is set, which
+# files a table has. A busy server may have recovered by then, and meanwhile not each statement waits for as long
+# as it may.
+UNANSWERED_S: Final = 60.0
+
+# Of the sessions of one state. On a server that is slow with all of them, each waits for one at a time.
+NAMES_MAX: Final = 1_000
+
+_LATE: Final = frozenset({FailureKind.DEADLINE, FailureKind.BUSY})
+
+
+def is_late(answer: QueryResult) -> bool:
+    """Whether the server had no time to answer, and may have said anything if it had."""
+    return isinstance(answer, QueryFailed) and answer.kind in _LATE
+
+
+def believed_s(answer: QueryResult, otherwise_s: float) -> float:
+    """How long it is believed what an answer came to."""
+    return min(otherwise_s, UNANSWERED_S) if is_late(answer) else otherwise_s
+
+
+class LateNames:
+    """Names that were not described in time. Used by several threads at once.
+
+    The next statement asks again: a server that has just started takes 5 to 17 s for its first description, and a
+    tenth of a second then. A name that is late once more is left alone for as long as was waited for it, then for
+    twice as long, and so on: no more than half of the time is spent waiting for what never comes.
+    """
+
+    def __init__(self, clock: Callable[[], float], waited_s: float, longest_s: float) -> None:
+        self._clock = clock
+        self._waited_s = waited_s
+        self._longest_s = longest_s
+        self._lock = Lock()
+        # How long each is left alone if it is late again, and until when it is left alone now.
+        self._left_alone: OrderedDict[TableName, tuple[float, float]] = OrderedDict()
+
+    def missed(self, name: TableName) -> None:
+        """It was not described in time."""
+        with self._lock:
+            pause_s, _ = self._left_alone.pop(name, (0.0, 0.0))
+            next_s = min(2 * pause_s or self._waited_s, self._longest_s)
+            self._left_alone[name] = next_s, self._clock() + pause_s
+            if len(self._left_alone) > NAMES_MAX:
+                _ = self._left_alone.popitem(last=False)
+
+    def came(self, name: TableName) -> None:
+        """It was described, or refused, in time."""
+        with self._lock:
+            _ = self._left_alone.pop(name, None)
+
+    def is_left_alone(self, name: TableName) -> bool:
+        """Whether it is not to be asked for now."""
+        with self._lock:
+            _, until = self._left_alone.get(name, (0.0, -1.0))
+            return self._clock() < until

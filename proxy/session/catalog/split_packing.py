@@ -1,0 +1,197 @@
+"""How a session's Spark packs the files of tables: by how many slots and which settings, and whether at all.
+
+None of this changes an answer. What is not understood, or was chosen by somebody, leaves the splits to Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from enum import Enum
+from threading import Lock
+from typing import TypeAlias, TypeVar
+
+from proxy.operations.query import Query, QueryResult, Rows
+from proxy.session.catalog import late_answers
+from rewriter import TableName
+from rewriter.files.file_index import FileIndex
+from rewriter.files.splits import IcebergPacking, Packing
+
+T = TypeVar("T")
+_Asking: TypeAlias = Generator[Query, QueryResult, T]
+
+# Tables of one session's state that it is remembered of. Few have files that are small and many.
+TABLES_MAX = 1_000
+
+# Plans of one line for each operator, which Spark shortens where a table has more than 25 columns.
+_PLAN_BYTES_MAX = 1 << 20
+
+# A range has as many splits as tasks run at once (`leafNodeDefaultParallelism`), which files are packed by.
+_SLOTS_SQL = "EXPLAIN SELECT * FROM range(1)"
+_SLOTS = re.compile(r"\bRange \(0, 1, step=1, splits=([0-9]{1,6})\)")
+
+_SETTINGS = "spark.sql.files."
+_SPLIT_BYTES, _OPEN_COST = "maxPartitionBytes", "openCostInBytes"
+# Whoever sets one of these has said how many splits there are to be.
+_CHOSEN = ("minPartitionNum", "maxPartitionNum")
+_UNSET = "<undefined>"
+
+# As Spark reads sizes (`JavaUtils.byteStringAs`): 134217728b, 128MB, 128m, and plain bytes.
+_SIZE = re.compile(r"([0-9]{1,18})\s*([kmgtp]?)b?", re.IGNORECASE)
+_UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(("", "k", "m", "g", "t", "p"))}
+
+_READS_FILES, _READS_ICEBERG = re.compile(r"\bFileScan "), re.compile(r"\bIcebergScan\(")
+# From memory a table has the splits that it was cached in. Of buckets, and of what Iceberg keeps together for a
+# join (`spark.sql.iceberg.planning.preserve-data-grouping`), each is a split, by which Spark spares a shuffle.
+_LEFT_ALONE = re.compile(r"\bInMemoryRelation\b|\bBucketed: true\b|\bgroupedBy=[^)]")
+
+
+class Reads(Enum):
+    """Who packs the files of a table that Spark reads."""
+
+    SPARK = "Spark"
+    ICEBERG = "Iceberg"
+    NOBODY = "nobody, or it matters to the plan"
+
+
+class KnownPackings:
+    """What sessions of one state were told, each with the time until which it is believed. Any thread may use it.
+
+    What was not answered is believed too: the splits are left to Spark for as long.
+    """
+
+    def __init__(self, clock: Callable[[], float], tables_max: int = TABLES_MAX) -> None:
+        self._clock = clock
+        self._tables_max = tables_max
+        self._lock = Lock()
+        # None in it is for what is left to Spark.
+        self._packing: tuple[Packing | None, float] | None = None
+        self._tables: OrderedDict[TableName, tuple[Reads, float]] = OrderedDict()
+        # How often all was forgotten: what was asked before must not be remembered after.
+        self._generation = 0
+
+    @property
+    def generation(self) -> int:
+        """To be handed over with what is asked from now on."""
+        return self._generation
+
+    def packing(self) -> tuple[Packing | None] | None:
+        """How files are packed; None until it was asked."""
+        with self._lock:
+            known = self._packing
+        return (known[0],) if known is not None and known[1] > self._clock() else None
+
+    def keep_packing(self, packing: Packing | None, generation: int, believed_s: float) -> None:
+        """Remember how files are packed."""
+        with self._lock:
+            if generation == self._generation:
+                self._packing = packing, self._clock() + believed_s
+
+    def reads(self, name: TableName) -> Reads | None:
+        """Who packs a table's files; None until it was asked."""
+        with self._lock:
+            known = self._tables.get(name)
+        return known[0] if known is not None and known[1] > self._clock() else None
+
+    def keep_reads(self, name: TableName, reads: Reads, generation: int, believed_s: float) -> None:
+        """Remember who packs a table's files; what was asked longest ago goes where there are too many."""
+        with self._lock:
+            if generation != self._generation:
+                return
+            self._tables[name] = reads, self._clock() + believed_s
+            self._tables.move_to_end(name)
+            if len(self._tables) > self._tables_max:
+                _ = self._tables.popitem(last=False)
+
+    def forget(self) -> None:
+        """Settings may differ from here on, and tables be cached."""
+        with self._lock:
+            self._packing = None
+            self._tables.clear()
+            self._generation += 1
+
+
+def worth_asking(
+    files: Mapping[TableName, FileIndex], names: Iterable[TableName], saved_min: int
+) -> set[TableName]:
+    """The tables with files enough that so many splits could be saved: a small file is one at most."""
+    return {name for name in names if name in files and len(files[name].files) > saved_min}
+
+
+def packings(
+    names: Collection[TableName], known: KnownPackings, believed_s: float, deadline_s: float
+) -> _Asking[dict[TableName, Packing]]:
+    """How the session's Spark packs the files of tables, of those whose files it packs."""
+    if not names:
+        return {}
+    generation, told = known.generation, known.packing()
+    if told is None:
+        told = ((yield from _ask_packing(deadline_s)),)
+        # Where it was not told, a busy server may tell it soon.
+        told_s = believed_s if told[0] is not None else min(believed_s, late_answers.UNANSWERED_S)
+        known.keep_packing(told[0], generation, told_s)
+    packing = told[0]
+    if packing is None:
+        return {}
+    found = {}
+    for name in sorted(names, key=str):
+        reads = known.reads(name)
+        if reads is None:
+            answer = yield _query(f"EXPLAIN SELECT * FROM {name.sql}", deadline_s)  # noqa: S608 - a quoted name
+            reads = read_plan(answer)
+            known.keep_reads(name, reads, generation, late_answers.believed_s(answer, believed_s))
+        if reads is not Reads.NOBODY:
+            found[name] = packing if reads is Reads.SPARK else IcebergPacking(packing.slots)
+    return found
+
+
+def _ask_packing(deadline_s: float) -> _Asking[Packing | None]:
+    slots = read_slots((yield _query(_SLOTS_SQL, deadline_s)))
+    if slots is None:
+        return None
+    for name in _CHOSEN:
+        if _setting((yield _query(f"SET {_SETTINGS}{name}", deadline_s))) != _UNSET:
+            return None
+    split_bytes = read_size(_setting((yield _query(f"SET {_SETTINGS}{_SPLIT_BYTES}", deadline_s))))
+    open_cost = read_size(_setting((yield _query(f"SET {_SETTINGS}{_OPEN_COST}", deadline_s))))
+    return Packing(slots, split_bytes, open_cost) if split_bytes and open_cost is not None else None
+
+
+def _query(sql: str, deadline_s: float) -> Query:
+    return Query(sql, rows_max=1, bytes_max=_PLAN_BYTES_MAX, deadline_s=deadline_s)
+
+
+def read_slots(answer: QueryResult) -> int | None:
+    """How many tasks run at once."""
+    found = _SLOTS.search(_text(answer))
+    return int(found[1]) if found is not None and int(found[1]) else None
+
+
+def read_size(text: str) -> int | None:
+    """A size as Spark's settings have it, in bytes.
+
+    >>> read_size("134217728b"), read_size("128MB"), read_size("4194304"), read_size("half")
+    (134217728, 134217728, 4194304, None)
+    """
+    found = _SIZE.fullmatch(text.strip())
+    return int(found[1]) * _UNITS[found[2].lower()] if found is not None else None
+
+
+def read_plan(answer: QueryResult) -> Reads:
+    """Who packs the files of a table, by the plan that reads all of it."""
+    text = _text(answer)
+    if _LEFT_ALONE.search(text) is not None:
+        return Reads.NOBODY
+    if _READS_ICEBERG.search(text) is not None:
+        return Reads.ICEBERG
+    return Reads.SPARK if _READS_FILES.search(text) is not None else Reads.NOBODY
+
+
+def _text(answer: QueryResult) -> str:
+    return str(answer.rows[0][0]) if isinstance(answer, Rows) and answer.rows else ""
+
+
+def _setting(answer: QueryResult) -> str:
+    """What SET says of a setting; empty where it says nothing."""
+    return str(answer.rows[0][1]) if isinstance(answer, Rows) and answer.rows else ""

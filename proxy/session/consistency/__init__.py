@@ -1,0 +1,1 @@
+"""Changes between two reads: writes, and the state of a session."""

@@ -1,0 +1,193 @@
+"""The write fence: whether a table was written, through this proxy and in any session, since its keys were read.
+
+Keys are promised to be those of the moment just before the statement. That holds by the order of events:
+
+* a write is begun here before its first byte goes to the backend, and ended after its end was seen there;
+* a fence is opened before the first key query goes to the backend, and looked at after the last one has answered,
+  just before the statement goes.
+
+So a write that a fence does not see either ended before the keys were read, and they show it, or it goes to the
+backend after the fence was looked at. Then a reader that had started at that moment would not have seen it either.
+What goes past this proxy is not seen here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import takewhile
+from threading import Lock
+from typing import Final, Protocol
+
+from proxy.session.consistency.written_tables import AnyTable, Tables
+from rewriter import TableName
+
+# Running writes of which the words are kept, up to 100 KB each. Each session has one or two, and there are 500
+# connections by default. Those beyond count for any table, and nothing holds until they have ended.
+RUNNING_MAX: Final = 1_000
+# Writes that have ended, for fences that were opened before. A key query takes seconds, in which few writes end; a
+# fence that is older than the first of these holds no longer.
+ENDED_MAX: Final = 1_000
+# How long a write counts as running of whose end nobody will be told: what the server runs within a call
+# (runAsync=false) it runs to its end, also where its client has gone.
+LOST_S: Final = 3_600.0
+# How long a write counts as running whose session has been closed. The server cancels it, but what has begun to
+# commit goes on, in a thread that no longer listens.
+CLOSING_S: Final = 60.0
+
+
+@dataclass(frozen=True, eq=False)
+class Write:
+    """A statement that writes, from before it goes to the backend until its end."""
+
+    tables: Tables
+
+
+class Written(Protocol):
+    """What one write may change; `Tables`, or what several processes keep of them."""
+
+    def hold(self, name: TableName) -> bool:
+        """Whether the table may be among what it changes."""
+        ...
+
+    @property
+    def may_change_columns(self) -> bool:
+        """Whether the tables may have other columns afterwards."""
+        ...
+
+
+class WriteLog(Protocol):
+    """The writes of all sessions, of one process or of several."""
+
+    def open(self) -> Fence:
+        """A fence around what is read from now on."""
+        ...
+
+    def begin(self, tables: Tables) -> Write:
+        """A write is about to go to the backend."""
+        ...
+
+    def end(self, write: Write) -> None:
+        """A write has ended, one way or the other. To say so again changes nothing."""
+        ...
+
+    def lose(self, write: Write) -> None:
+        """Of the end of a write nothing will be heard: it counts as running for LOST_S."""
+        ...
+
+    def end_soon(self, write: Write) -> None:
+        """The session of a write is being closed: it counts as running for CLOSING_S."""
+        ...
+
+    def since(self, ended_before: int) -> Sequence[Written] | None:
+        """The writes that run, and those that ended but for the first so many; None where some are forgotten."""
+        ...
+
+
+class LostWrites:
+    """Writes of whose end nothing will be heard. Used by several threads at once."""
+
+    def __init__(self, end: Callable[[Write], None], clock: Callable[[], float], seconds: float) -> None:
+        """They count as running for so long."""
+        self._end = end
+        self._clock = clock
+        self._seconds = seconds
+        self._lost: deque[tuple[float, Write]] = deque()
+
+    def add(self, write: Write) -> None:
+        """It has been lost now."""
+        self._lost.append((self._clock() + self._seconds, write))
+
+    def end_old(self) -> None:
+        """End those that were lost so long ago that they have ended."""
+        with suppress(IndexError):
+            while True:
+                # Taken first: of two threads each has one of its own.
+                found = self._lost.popleft()
+                if found[0] > self._clock():
+                    self._lost.appendleft(found)
+                    return
+                self._end(found[1])
+
+
+class Writes:
+    """The writes of one process. Used by several threads at once."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._lock = Lock()
+        self._lost = LostWrites(self.end, clock, LOST_S)
+        self._closing = LostWrites(self.end, clock, CLOSING_S)
+        self._running: set[Write] = set()
+        # What ended, each with its number; they count up by one.
+        self._ended: deque[tuple[int, Tables]] = deque(maxlen=ENDED_MAX)
+        self._ended_count = 0
+
+    def open(self) -> Fence:
+        """A fence around what is read from now on."""
+        self._lost.end_old()
+        self._closing.end_old()
+        with self._lock:
+            return Fence(self, self._ended_count)
+
+    def begin(self, tables: Tables) -> Write:
+        """A write is about to go to the backend."""
+        with self._lock:
+            write = Write(tables if len(self._running) < RUNNING_MAX else AnyTable())
+            self._running.add(write)
+        return write
+
+    def end(self, write: Write) -> None:
+        """A write has ended, one way or the other. To say so again changes nothing."""
+        with self._lock:
+            if write in self._running:
+                self._running.remove(write)
+                self._ended_count += 1
+                self._ended.append((self._ended_count, write.tables))
+
+    def lose(self, write: Write) -> None:
+        """Of the end of a write nothing will be heard: it counts as running for LOST_S."""
+        self._lost.add(write)
+
+    def end_soon(self, write: Write) -> None:
+        """The session of a write is being closed: it counts as running for CLOSING_S."""
+        self._closing.add(write)
+
+    def since(self, ended_before: int) -> Sequence[Written] | None:
+        """See WriteLog."""
+        with self._lock:
+            if self._ended_count - ended_before > len(self._ended):
+                return None
+            later = takewhile(lambda ended: ended[0] > ended_before, reversed(self._ended))
+            return [*(tables for _, tables in later), *(write.tables for write in self._running)]
+
+
+@dataclass(frozen=True)
+class Fence:
+    """What is read after it was opened is of this moment for as long as it holds."""
+
+    _writes: WriteLog
+    _ended_before: int
+
+    def holds(self, names: Iterable[TableName]) -> bool:
+        """Whether no write to the tables has run since, not even one that was running already."""
+        seen = self._writes.since(self._ended_before)
+        return seen is not None and not _held(names, seen)
+
+    def written(self, names: Iterable[TableName]) -> frozenset[TableName]:
+        """Those of the tables that may have been written since, or are being written."""
+        seen = self._writes.since(self._ended_before)
+        return frozenset(names) if seen is None else _held(names, seen)
+
+    def changed_columns(self, names: Iterable[TableName]) -> frozenset[TableName]:
+        """Those of the tables that may have got other columns since, or are getting them."""
+        seen = self._writes.since(self._ended_before)
+        if seen is None:
+            return frozenset(names)
+        return _held(names, [write for write in seen if write.may_change_columns])
+
+
+def _held(names: Iterable[TableName], seen: Sequence[Written]) -> frozenset[TableName]:
+    return frozenset(name for name in names if any(write.hold(name) for write in seen))

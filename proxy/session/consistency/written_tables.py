@@ -1,0 +1,176 @@
+"""The tables that a statement may write. Too many are harmless; a missed one gives wrong answers.
+
+Where the statement is of a form that says at its head what it writes (`proxy.session.consistency.write_targets`),
+it writes that and reads the rest. Of any other, each word of the text may be a table that is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Final
+
+from proxy.session.consistency.write_targets import Target, target_at
+from rewriter import TableName
+from rewriter.sql.classify import before_first_word, first_word
+
+# What begins a statement that changes no table, whatever follows. SET, USE and RESET change the session alone.
+_READING: Final = frozenset("select values table show describe desc explain list set use reset declare".split())
+# What begins a query that may have a write behind it: WITH .. INSERT, FROM .. INSERT.
+_LEADING: Final = frozenset({"with", "from"})
+# What begins a statement that names all tables that it changes. Any other may change any: CALL, EXECUTE, ADD JAR,
+# REFRESH '/a/path', a script, and whatever is not known here.
+_NAMING: Final = frozenset(
+    "insert create replace alter drop truncate update delete merge msck load analyze comment cache uncache".split()
+)
+# One of these stands in whatever gives a table other columns; elsewhere they do no harm. ALTER TABLE .. ADD
+# PARTITION, which some run every few minutes, has none. By the last, an option, INSERT adds columns in Iceberg;
+# as merge-schema it has a word in it that stands for any table.
+COLUMN_WORDS: Final = frozenset("drop replace column columns change rename view evolution mergeschema".split())
+# What changes tables that it does not name: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY, IDENTIFIER(..).
+_UNNAMED: Final = frozenset("database databases schema schemas directory identifier execute".split())
+_WRITING: Final = re.compile(r"\b(?:insert|update|delete|merge)\b|\$\{", re.IGNORECASE)
+# One of these stands in whatever the pattern finds, and is found a hundred times as fast.
+_IN_WRITING: Final = ("insert", "update", "delete", "merge", "${")
+# EXPLAIN EXECUTE IMMEDIATE executes: Spark does so to know the plan. Text that Spark replaces may say it too.
+_EXECUTING: Final = re.compile(r"\bexecute\b|\$\{", re.IGNORECASE)
+
+_WORD: Final = re.compile(r"\w+")
+# A table by the path of its files: parquet.`/a/path`.
+_BY_PATH: Final = re.compile(r"\w\s*\.\s*`[^`]*/")
+# What stands behind a table's own name (MetadataTableType and SparkCatalog in Iceberg). A table that is called so
+# itself counts as written with its database, and nothing worse.
+_OF_A_TABLE: Final = re.compile(
+    r"(?:all_)?(?:entries|(?:data_|delete_)?files|manifests)|history|metadata_log_entries|snapshots|refs|partitions"
+    r"|position_deletes|changes|(?:branch|tag|snapshot_id|at_timestamp)_.*",
+    re.IGNORECASE | re.DOTALL,
+)
+# Text that is looked at. What is longer holds values, and INSERT names its table before them.
+_CHARS_MAX: Final = 10_000
+# Words that are kept of a statement, 100 KB of memory. One that has more counts for any table.
+_WORDS_MAX: Final = 1_000
+# Words within a query that may begin a write behind it. FROM .. INSERT has one for each of its targets.
+_BEGINNINGS_MAX: Final = 100
+# Text of a query that is looked through for these, which takes milliseconds in which the whole process waits.
+_QUERY_CHARS_MAX: Final = 250_000
+
+
+class Tables:
+    """Names of tables, as the words of a statement."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        # None where it may be any table.
+        self.words: frozenset[str] | None = frozenset(words)
+
+    def hold(self, name: TableName) -> bool:
+        """Whether the name, or a part of it where it is not one word, may be among them."""
+        words = self.words
+        return words is None or any(words.issuperset(one) for one in words_of(name))
+
+    @property
+    def may_change_columns(self) -> bool:
+        """Whether the tables may have other columns afterwards."""
+        return self.words is None or not self.words.isdisjoint(COLUMN_WORDS)
+
+
+class AnyTable(Tables):
+    """The tables of a statement that does not say which it changes."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+        self.words = None
+
+
+class Targets(Tables):
+    """The tables of a statement that says at its head which it writes."""
+
+    def __init__(self, targets: Iterable[Target]) -> None:
+        targets = tuple(targets)
+        self.names = frozenset[str]().union(*(target.words for target in targets))
+        super().__init__(self.names)
+        # Names that may be those of views, of which the tables behind are written.
+        self.maybe_views = tuple(target.name for target in targets if target.may_be_view)
+
+    def given(self, is_table: Callable[[TableName], bool]) -> Tables:
+        """The tables, where it is known which names are those of tables: a view may stand for any."""
+        return self if all(map(is_table, self.maybe_views)) else AnyTable()
+
+
+def words_in(sql: str) -> frozenset[str]:
+    """The words of the text, or of its beginning, that may name tables, in lower case."""
+    return frozenset(_WORD.findall(sql[:_CHARS_MAX].lower()))
+
+
+def words_of(name: TableName) -> list[list[str]]:
+    """The words of each name by which what it denotes may be written: one, where that needs no quotes.
+
+    What Iceberg tells of a table, and a branch of one, has the table's name in front of its own; who writes the
+    table need not say more than that (`ALTER TABLE db.t REPLACE BRANCH b`). What is read by its path may have any
+    name: a name without a word is in every write.
+    """
+    *before, last = name.parts
+    if "/" in last:
+        return [[]]
+    owned = before[-1:] if _OF_A_TABLE.fullmatch(last) else []
+    return [_WORD.findall(part.lower()) for part in (last, *owned)]
+
+
+def tables_written(sql: str) -> Tables | None:
+    """The tables that a statement may write, or None where it certainly writes none."""
+    word = first_word(sql)
+    if not word or begins_unclearly(sql):
+        return AnyTable()
+    if word in _READING:
+        return None
+    if word in _LEADING:
+        return _written_behind(sql)
+    if word not in _NAMING:
+        return AnyTable()
+    return _targets(sql, [len(before_first_word(sql))]) or _named(sql, whole=word != "insert")
+
+
+def begins_unclearly(sql: str) -> bool:
+    """Whether a statement may do something else than its first word says.
+
+    Comments before the word may end elsewhere for Spark: it nests them, `first_word` does not. And what is
+    explained may be executed for that.
+    """
+    before = before_first_word(sql)
+    is_executed = first_word(sql) == "explain" and _EXECUTING.search(sql) is not None
+    return is_executed or before.count("/*") > 1 or "\\\n" in before or "\\\r" in before
+
+
+def _written_behind(query: str) -> Tables | None:
+    if query.isascii() and _holds_none(_IN_WRITING, query.lower()):
+        return None
+    if _WRITING.search(query) is None:
+        return None
+    if len(query) > _QUERY_CHARS_MAX:
+        return AnyTable()
+    # Each of the words may be a name, or stand in a string: a write is among them, and nothing is lost by others.
+    found = [match.start() for match in islice(_WRITING.finditer(query), _BEGINNINGS_MAX + 1)]
+    return (_targets(query, found) if len(found) <= _BEGINNINGS_MAX else None) or _named(query, whole=True)
+
+
+def _targets(sql: str, beginnings: Sequence[int]) -> Tables | None:
+    """The tables that the forms at these beginnings write; None unless each form says so, and there is one."""
+    found = [target for start in beginnings if (target := target_at(sql, start)) is not None]
+    if not found or len(found) < len(beginnings):
+        return None
+    targets, is_by_path = Targets(found), any("/" in part for target in found for part in target.name.parts)
+    return AnyTable() if is_by_path or len(targets.names) > _WORDS_MAX else targets
+
+
+def _holds_none(words: Iterable[str], text: str) -> bool:
+    return not any(word in text for word in words)
+
+
+def _named(sql: str, *, whole: bool) -> Tables:
+    """The words of the text; of a long one, where not the whole counts, of its beginning."""
+    looked_at = sql[:_CHARS_MAX]
+    is_cut = len(sql) > _CHARS_MAX and (whole or "--" in looked_at or "/*" in looked_at)
+    if is_cut or "${" in looked_at or _BY_PATH.search(looked_at) is not None:
+        return AnyTable()
+    words = words_in(sql)
+    return AnyTable() if words & _UNNAMED or len(words) > _WORDS_MAX else Tables(words)

@@ -1,0 +1,227 @@
+"""A decision as the user sees it: the JSON of POST /explain."""
+
+from __future__ import annotations
+
+import msgspec
+
+from proxy.session.decision import Decision
+from proxy.session.timings import Timings
+from rewriter import Keys, KeySet, Question, Reducer, ScanOutcome, SkipReason
+from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.pruning import kept
+from rewriter.partitions.value_encoding import NotIndexableError
+
+
+class ReducerView(msgspec.Struct):
+    """What shrinks a fact scan. `keys` is how many distinct keys were found, null where nobody asked.
+
+    `keys_age_s` is how old they were where they had not to be asked for, null where they had.
+    """
+
+    columns: list[str]
+    join: str
+    key_query: str
+    keys: int | None
+    keys_age_s: float | None
+
+
+class CountView(msgspec.Struct):
+    """How many there are and how many the predicate keeps; null where that is not known."""
+
+    total: int | None = None
+    kept: int | None = None
+
+
+class SplitsView(msgspec.Struct):
+    """The splits that Spark makes of the files that are left, and what it is asked for; null where not known."""
+
+    before: int | None = None
+    after: int | None = None
+
+
+class NarrowingView(msgspec.Struct):
+    """The predicate inserted for a scan, and the data left to be read; null where none is, or it is unknown."""
+
+    predicate: str | None
+    exact: bool | None
+    partitions: CountView
+    files: CountView
+    bytes: CountView
+    splits: SplitsView
+
+
+class IcebergView(msgspec.Struct):
+    """An Iceberg table as it is now: what it is partitioned by, and how many files say which rows are deleted.
+
+    Files that were written before the partitioning was changed are of another spec, and stay as they are. What
+    could not be counted is null.
+    """
+
+    partitioned_by: list[str]
+    partition_specs: int | None
+    delete_files: int | None
+    delete_bytes: int | None
+
+
+class ScanView(msgspec.Struct):
+    """A table reference and what was done to it. `skip_reason` is a stable code, `skip_sentence` says why.
+
+    Where the statement as a whole is left alone, nothing is done, and `would` has what could be.
+    """
+
+    table: str
+    alias: str
+    reducers: list[ReducerView]
+    predicate: str | None
+    exact: bool | None
+    partitions: CountView
+    files: CountView
+    bytes: CountView
+    splits: SplitsView
+    would: NarrowingView | None
+    # Null of what is no Iceberg table, or cannot be narrowed.
+    iceberg: IcebergView | None
+    skip_reason: str | None
+    skip_sentence: str | None
+
+
+class SnapshotView(msgspec.Struct):
+    """An Iceberg table that keys are read from: at the snapshot that the statement names too, or why at none."""
+
+    table: str
+    snapshot_id: int | None = None
+    skip_reason: str | None = None
+    skip_sentence: str | None = None
+
+
+class ExplainView(msgspec.Struct):
+    """The answer of POST /explain. `timings_ms` has catalog, key_queries and total."""
+
+    original: str
+    rewritten: str
+    changed: bool
+    scans: list[ScanView]
+    skip_reason: str | None
+    skip_sentence: str | None
+    # What the cost gate knows of statements like this one, in words; null where it was not asked.
+    reckoning: str | None
+    # What is put aside for a while, of this statement and of the rules, in words.
+    put_aside: list[str]
+    # The Iceberg tables that keys are read from, and whether keys and statement are of one snapshot.
+    snapshots: list[SnapshotView]
+    timings_ms: dict[str, float]
+
+
+def view(decision: Decision) -> ExplainView:
+    """The decision as plain values."""
+    outcomes = decision.rewrite.scans if decision.rewrite is not None else ()
+    return ExplainView(
+        original=decision.original,
+        rewritten=decision.text,
+        changed=decision.text != decision.original,
+        scans=[_scan(outcome, decision) for outcome in outcomes],
+        skip_reason=_code(decision.skip),
+        skip_sentence=_sentence(decision.skip),
+        reckoning=decision.opinion.reckoning.sentence if decision.opinion is not None else None,
+        put_aside=[one.sentence for one in decision.put_aside],
+        snapshots=_snapshots(decision),
+        timings_ms=_timings(decision.timings),
+    )
+
+
+def _snapshots(decision: Decision) -> list[SnapshotView]:
+    pinned = [SnapshotView(str(name), one.snapshot_id) for name, one in decision.reads.items()]
+    unpinned = [SnapshotView(str(name), None, why.name, why.sentence) for name, why in decision.unpinned.items()]
+    return sorted([*pinned, *unpinned], key=lambda one: one.table)
+
+
+def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
+    reference, found = outcome.scan.reference, _narrowing(outcome, decision)
+    is_left = outcome.predicate is not None and not decision.is_narrowed
+    skip = decision.skip if is_left else outcome.skip
+    return ScanView(
+        table=str(reference.name),
+        alias=outcome.scan.alias,
+        reducers=[
+            _reducer(reducer, keys, decision.key_ages.get(reducer.key_query)) for reducer, keys in outcome.reducers
+        ],
+        **msgspec.structs.asdict(_not_done(found) if is_left else found),
+        would=found if is_left else None,
+        iceberg=_iceberg(outcome, decision),
+        skip_reason=_code(skip),
+        skip_sentence=_sentence(skip),
+    )
+
+
+def _narrowing(outcome: ScanOutcome, decision: Decision) -> NarrowingView:
+    files, splits = outcome.files, outcome.splits
+    return NarrowingView(
+        predicate=outcome.predicate,
+        exact=outcome.exact,
+        partitions=_partitions(outcome, decision),
+        files=CountView(files.total, files.kept) if files is not None else CountView(),
+        bytes=CountView(files.total_bytes, files.kept_bytes) if files is not None else CountView(),
+        splits=SplitsView(splits.before, splits.after) if splits is not None else SplitsView(),
+    )
+
+
+def _not_done(found: NarrowingView) -> NarrowingView:
+    """How many there are, of which nothing is left out."""
+    partitions, files, size = (CountView(count.total) for count in (found.partitions, found.files, found.bytes))
+    return NarrowingView(None, None, partitions, files, size, SplitsView())
+
+
+def _iceberg(outcome: ScanOutcome, decision: Decision) -> IcebergView | None:
+    facts, counts = outcome.scan.facts, decision.counts.get(outcome.scan.reference.name)
+    if facts is None or facts.iceberg is None:
+        return None
+    partitioned_by = list(facts.iceberg.partitioning)
+    if counts is None:
+        return IcebergView(partitioned_by, None, None, None)
+    return IcebergView(partitioned_by, counts.partition_specs, counts.delete_files, counts.delete_bytes)
+
+
+def _reducer(reducer: Reducer, keys: Keys | None, age_s: float | None) -> ReducerView:
+    asked = _asked_first(reducer.key_query)
+    age_s = round(age_s, 1) if age_s is not None else None
+    return ReducerView(list(reducer.columns), reducer.join, asked, _count(keys), age_s)
+
+
+def _asked_first(question: Question) -> str:
+    """The form that is asked unless its answer is known to be too long."""
+    return question.repeating or question.sql
+
+
+def _count(keys: Keys | None) -> int | None:
+    return len(keys.rows) if isinstance(keys, KeySet) else None
+
+
+def _partitions(outcome: ScanOutcome, decision: Decision) -> CountView:
+    index = decision.partitions.get(outcome.scan.reference.name)
+    if index is None:
+        return CountView()
+    try:
+        return CountView(index.count, _kept(outcome, index))
+    except NotIndexableError:
+        return CountView(index.count)
+
+
+def _kept(outcome: ScanOutcome, index: PartitionIndex) -> int | None:
+    if outcome.cover is None:
+        return None
+    exact = [keys.cover(columns) for columns, keys in outcome.narrowed_by]
+    return kept(index, exact if outcome.exact else [outcome.cover])
+
+
+def _code(reason: SkipReason | None) -> str | None:
+    return reason.name if reason is not None else None
+
+
+def _sentence(reason: SkipReason | None) -> str | None:
+    return reason.sentence if reason is not None else None
+
+
+def _timings(timings: Timings) -> dict[str, float]:
+    catalog_s = timings.catalog_s + timings.files_s
+    seconds = {"catalog": catalog_s, "key_queries": timings.key_queries_s, "total": timings.total_s}
+    return {name: round(value * 1000, 1) for name, value in seconds.items()}

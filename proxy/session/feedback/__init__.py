@@ -1,0 +1,1 @@
+"""Lessons of earlier runs: the cost gate, the quarantine, limits of the metastore."""

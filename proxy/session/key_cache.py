@@ -1,0 +1,106 @@
+"""Keys that were read a moment ago, for users who allow a small side to be as old as that.
+
+An entry belongs to a session's state (`SessionState.digest`: user, settings, database), so nobody is given keys
+that the backend might have refused or answered otherwise. It is worth nothing any more once it is too old, or a
+write through the proxy may have touched a table that it was read from. Each keeps the fence that was opened before
+it was read, so that no order of reading, writing and keeping lets a stale one through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final
+
+from proxy.session.consistency.write_fence import Fence
+from rewriter import Keys, KeySet, Question, TableName
+
+# A dashboard has some dozens of key queries, and each user and each setting has its own.
+ENTRIES_MAX: Final = 1_000
+# All entries together. A full one of 5,000 keys takes half a megabyte.
+BYTES_MAX: Final = 64 * 1024 * 1024
+
+# What a key takes beside the characters of its text: a string, its place in a tuple, and the tuple.
+_KEY_BYTES: Final = 120
+# What an entry takes beside its keys and its question.
+_ENTRY_BYTES: Final = 1_000
+
+
+@dataclass(frozen=True)
+class _Entry:
+    keys: Keys
+    tables: frozenset[TableName]
+    asked_at: float
+    fence: Fence
+    size_bytes: int
+
+
+class KeyCache:
+    """The keys of all sessions, those used last kept longest. Used by several threads at once."""
+
+    def __init__(self, entries_max: int = ENTRIES_MAX, bytes_max: int = BYTES_MAX) -> None:
+        self._entries_max = entries_max
+        self._bytes_max = bytes_max
+        self._lock = Lock()
+        self._entries: dict[tuple[bytes, Question], _Entry] = {}
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, state: bytes, question: Question, *, asked_since: float) -> Keys | None:
+        """The keys for a session of that state, if they were asked for since then and still hold."""
+        with self._lock:
+            entry = self._take(state, question)
+            if entry is None or entry.asked_at < asked_since or not entry.fence.holds(entry.tables):
+                return None
+            self._keep(state, question, entry)
+            return entry.keys
+
+    def asked_at(self, state: bytes, question: Question) -> float | None:
+        """When the keys that are kept were asked for, whether they still hold or not."""
+        with self._lock:
+            entry = self._entries.get((state, question))
+            return entry.asked_at if entry is not None else None
+
+    def put(  # noqa: PLR0913 - what an entry is made of
+        self,
+        state: bytes,
+        question: Question,
+        keys: Keys,
+        *,
+        tables: Iterable[TableName],
+        asked_at: float,
+        fence: Fence,
+    ) -> None:
+        """Keep an answer that was asked for at a moment, in a session of that state, behind a fence.
+
+        `tables` are all that it was read from, those behind views included.
+        """
+        size_bytes = _size_bytes(question, keys)
+        if size_bytes > self._bytes_max:
+            return
+        with self._lock:
+            _ = self._take(state, question)
+            self._keep(state, question, _Entry(keys, frozenset(tables), asked_at, fence, size_bytes))
+
+    def _keep(self, state: bytes, question: Question, entry: _Entry) -> None:
+        self._entries[state, question] = entry
+        self._bytes += entry.size_bytes
+        while self._bytes > self._bytes_max or len(self._entries) > self._entries_max:
+            _ = self._take(*next(iter(self._entries)))
+
+    def _take(self, state: bytes, question: Question) -> _Entry | None:
+        entry = self._entries.pop((state, question), None)
+        self._bytes -= entry.size_bytes if entry is not None else 0
+        return entry
+
+
+def _size_bytes(question: Question, keys: Keys) -> int:
+    """About what an entry takes in memory."""
+    rows = keys.rows if isinstance(keys, KeySet) else keys.ranges
+    texts = sum(len(value) for row in rows for value in row if isinstance(value, str))
+    width = len(question.columns) if isinstance(keys, KeySet) else 2
+    asked = len(question.sql) + len(question.repeating) + len(question.unbounded)
+    return _ENTRY_BYTES + asked + len(rows) * width * _KEY_BYTES + texts

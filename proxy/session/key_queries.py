@@ -1,0 +1,119 @@
+"""The key queries of one statement: what is remembered of their answers, and the asking for the rest.
+
+Keys that were read at a snapshot are those of this snapshot whenever they are used: no write can change them, and
+they are remembered unless the configuration says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
+from proxy.session.catalog.metadata_cache import Known
+from proxy.session.consistency.write_fence import Fence
+from proxy.session.shared_state import Shared
+from proxy.session.timings import Timings
+from rewriter import Keys, Plan, Question, SkipReason
+
+T = TypeVar("T")
+_Asking: TypeAlias = Generator[Query, QueryResult, T]
+KeyAnswers: TypeAlias = dict[Question, Keys | SkipReason]
+
+# What is left to a question's second form where the first has taken all of its time: to be counted as late.
+_DEADLINE_MIN_S: Final = 0.1
+
+_FAILURES = {
+    FailureKind.DEADLINE: SkipReason.KEY_QUERY_DEADLINE,
+    FailureKind.BUSY: SkipReason.KEY_QUERY_DEADLINE,
+    FailureKind.TOO_MANY_ROWS: SkipReason.TOO_MANY_KEYS,
+    FailureKind.TOO_MANY_BYTES: SkipReason.TOO_MANY_KEYS,
+}
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Whose remembered keys a statement may use, and how old they may be in seconds."""
+
+    state: bytes
+    staleness_s: float
+
+
+@dataclass(frozen=True)
+class KeyQuestions:
+    """Of one statement, in a session of which so much is known; `fence` was opened before."""
+
+    shared: Shared
+    known: Known
+    memory: Memory | None
+    fence: Fence
+    timings: Timings
+
+    def answers(self, planned: Plan) -> _Asking[KeyAnswers]:
+        """The keys of all small sides, or why there are none.
+
+        Those of one that is being written are not asked for: a write that runs is seen by every fence.
+        """
+        answers: KeyAnswers = {}
+        while pending := planned.pending(answers):
+            for question in pending:
+                answers[question] = yield from self._keys(question)
+        return answers
+
+    def _keys(self, question: Question) -> _Asking[Keys | SkipReason]:
+        if not self.fence.holds(question.tables):
+            return SkipReason.SMALL_SIDE_WRITTEN
+        remembered = self._remembered(question)
+        return remembered if remembered is not None else (yield from self._asked(question))
+
+    def _age_s(self, question: Question) -> float:
+        """How old an answer may be; 0 where none is remembered."""
+        allowed_s = self.memory.staleness_s if self.memory is not None else 0.0
+        if self.memory is None or not question.is_fixed:
+            return allowed_s
+        return max(allowed_s, self.shared.config.rewrite.key_snapshot_s)
+
+    def _remembered(self, question: Question) -> Keys | None:
+        age_s = self._age_s(question)
+        if self.memory is None or not age_s:
+            return None
+        return self.shared.keys.get(self.memory.state, question, asked_since=self.shared.clock() - age_s)
+
+    def _asked(self, question: Question) -> _Asking[Keys | SkipReason]:
+        asked_at = self.shared.clock()
+        keys = yield from self._answer(question)
+        if self.memory is not None and self._age_s(question) and not isinstance(keys, SkipReason):
+            self.shared.keys.put(
+                self.memory.state, question, keys, tables=question.tables, asked_at=asked_at, fence=self.fence
+            )
+        return keys
+
+    def _answer(self, question: Question) -> _Asking[Keys | SkipReason]:
+        """The keys, asked for in the cheapest form whose answer is not known to be too long."""
+        settings, too_long, clock = self.shared.config.rewrite, self.known.too_long, self.shared.clock
+        deadline = clock() + settings.key_query_deadline_s
+        for sql in filter(None, (question.repeating, question.sql)):
+            if too_long.holds(sql):
+                continue
+            answer = yield Query(
+                sql,
+                rows_max=question.answer_rows_max,
+                bytes_max=settings.key_query_bytes_max,
+                deadline_s=max(_DEADLINE_MIN_S, deadline - clock()),
+                needs_slot=True,
+            )
+            self.timings.key_queries_s += answer.seconds
+            self.shared.metrics.key_query_answered(answer)
+            keys = _keys(question, answer)
+            if keys is not SkipReason.TOO_MANY_KEYS:
+                return keys
+            too_long.add(sql)
+        return SkipReason.TOO_MANY_KEYS
+
+
+def _keys(question: Question, answer: QueryResult) -> Keys | SkipReason:
+    """The keys in an answer, or why there are none that can be used."""
+    if isinstance(answer, QueryFailed):
+        return _FAILURES.get(answer.kind, SkipReason.KEY_QUERY_FAILED)
+    return question.read(answer.rows)

@@ -1,0 +1,1 @@
+"""Lists of partitions and of files: where rows lie, cached for each user."""

@@ -1,0 +1,160 @@
+"""The files of indexed tables, as sessions fetched them from the file index: once for all sessions of one user.
+
+Nothing is forgotten because a statement writes: an index that is out of date costs pruning, never rows, since a
+file is skipped only while its path, size and time are those of the file that was indexed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from proxy.config.rewriting import FilesSection
+from proxy.operations.query import Query, QueryResult, Rows
+from proxy.session.catalog.caches import Kept
+from proxy.session.catalog.file_index import (
+    IndexedTable,
+    Overview,
+    files_query,
+    name_in_index,
+    read_tables,
+    tables_query,
+)
+from proxy.session.catalog.late_answers import believed_s
+from proxy.session.catalog.metadata_cache import Known, owner_of
+from rewriter import TableFacts
+from rewriter.files.file_index import FileIndex
+
+T = TypeVar("T")
+_Asking: TypeAlias = Generator[Query, QueryResult, T]
+
+
+class _Key(NamedTuple):
+    """Whose files of which table. What one user may read in the index, another one may not."""
+
+    owner: tuple[str, ...]
+    table: str
+
+
+@dataclass(frozen=True)
+class _Fetched:
+    """A table's files, fetched after the index had said this of it; None where they could not be had."""
+
+    index: FileIndex | None
+    table: IndexedTable
+    type_names: Mapping[str, str]
+    # When they were asked for, and until when that is not tried again if they could not be had.
+    at: float
+    until: float
+
+    @property
+    def weight(self) -> int:
+        """What is kept, in files. What could not be had takes some memory too."""
+        return 1 + (len(self.index.files) if self.index is not None else 0)
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """The columns that the index tells of, in lower case."""
+        files = self.index.files if self.index is not None else ()
+        return frozenset(name for facts in files for name in facts.bounds)
+
+
+class FileLists:
+    """What was fetched, of the tables used last. Used by several threads at once."""
+
+    def __init__(self, settings: FilesSection, clock: Callable[[], float]) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._fetched = Kept[_Key, _Fetched](settings.files_kept_max)
+
+    def overview(self, known: Known) -> _Asking[Overview]:
+        """The tables that the index has, for a session that may read it."""
+        overview = self.overview_at_hand(known)
+        if overview is not None:
+            return overview
+        stale, settings = known.indexed, self._settings
+        if not settings.index:
+            return Overview("", {}, 0.0, inf)
+        if stale is not None:
+            # Sessions of the same state need not ask at the same time.
+            known.indexed = replace(stale, until=self._clock() + settings.query_deadline_s)
+        answer = yield tables_query(settings)
+        tables, now = read_tables(answer, settings.files_max), self._clock()
+        until = now + believed_s(answer, settings.tables_ttl_s)
+        known.indexed = overview = Overview(settings.index, tables, now, until)
+        return overview
+
+    def overview_at_hand(self, known: Known) -> Overview | None:
+        """The same where nothing has to be asked."""
+        overview = known.indexed
+        if overview is None or overview.index != self._settings.index or overview.until <= self._clock():
+            return None
+        return overview
+
+    def is_named_by(self, words: Collection[str]) -> bool:
+        """Whether the file index itself may be among the tables that these words name, in lower case."""
+        return self._settings.index.rpartition(".")[2].lower() in words
+
+    def columns(self, facts: TableFacts, known: Known) -> _Asking[tuple[str, ...]]:
+        """The columns that the index may tell of. Until a table's files were fetched, that may be any."""
+        found = yield from self._find(facts, known)
+        if found is None:
+            return ()
+        key, _ = found
+        names, fetched = tuple(column.name for column in facts.columns), self._fetched.get(key)
+        if fetched is None or (fetched.index is None and fetched.until <= self._clock()):
+            return names
+        return tuple(name for name in names if name.lower() in fetched.columns)
+
+    def size_bytes(self, facts: TableFacts, known: Known) -> int | None:
+        """The size of a table's files, where the index is at hand."""
+        overview = self.overview_at_hand(known)
+        table = overview.tables.get(name_in_index(facts) or "") if overview is not None else None
+        return table.size_bytes if table is not None else None
+
+    def files(self, facts: TableFacts, known: Known) -> _Asking[FileIndex | None]:
+        """The files of a table, or None where they cannot be had now."""
+        found = yield from self._find(facts, known)
+        if found is None:
+            return None
+        key, overview = found
+        type_names = {column.name.lower(): column.type_name for column in facts.columns}
+        fetched = self._current(key, overview, type_names)
+        if fetched is not None:
+            return fetched.index
+        with self._fetched.alone(key) as is_alone:
+            if not is_alone:
+                return None
+            asked_at = self._clock()
+            answer = yield files_query(key.table, self._settings)
+            index = FileIndex.of_rows(answer.rows, type_names) if isinstance(answer, Rows) else None
+            until = self._clock() + believed_s(answer, self._settings.tables_ttl_s)
+            self._fetched.put(key, _Fetched(index, overview.tables[key.table], type_names, asked_at, until))
+            return index
+
+    def _find(self, facts: TableFacts, known: Known) -> _Asking[tuple[_Key, Overview] | None]:
+        """By what key a table's files are kept, with what the index has; None where it does not have the table."""
+        name = name_in_index(facts)
+        if name is None:
+            return None
+        overview = yield from self.overview(known)
+        if name not in overview.tables:
+            return None
+        owner = yield from owner_of(known)
+        return (_Key(owner, name), overview) if owner else None
+
+    def _current(self, key: _Key, overview: Overview, type_names: Mapping[str, str]) -> _Fetched | None:
+        """What was fetched and need not be fetched again.
+
+        Another session may have fetched rows that this one has not heard of yet: two that heard different things
+        would else fetch them in turns.
+        """
+        fetched = self._fetched.get(key)
+        if fetched is None or fetched.type_names != type_names:
+            return None
+        if fetched.table != overview.tables[key.table] and fetched.at < overview.at:
+            return None
+        return fetched if fetched.index is not None or fetched.until > self._clock() else None

@@ -1,0 +1,59 @@
+"""How the files of an Iceberg table came to be, for explain alone: nothing is decided by it.
+
+Counted by Spark each time that somebody asks: it reads the table's manifests, and answers a few rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from proxy.config.rewriting import FilesSection
+from proxy.operations.query import Query, QueryResult, Rows, Value
+from rewriter import TableName
+
+_Asking: TypeAlias = Generator[Query, QueryResult, "FileCounts | None"]
+
+# One for each partition spec that a table has had, and each of three kinds of files.
+_ROWS_MAX: Final = 1_000
+_BYTES_MAX: Final = 65_536
+
+# Kind, spec, number and bytes.
+_COLUMNS: Final = 4
+# The other kinds say which rows are deleted: by their place in a file, or by their keys.
+_DATA: Final = 0
+
+
+@dataclass(frozen=True)
+class FileCounts:
+    """What a table's current files are, other than rows in the partitions that it has now."""
+
+    # By how many partition specs files of rows were written: where the spec was changed, older ones stay.
+    partition_specs: int
+    # What is read beside the files of rows, to leave out the rows that are deleted.
+    delete_files: int
+    delete_bytes: int
+
+
+def file_counts(table: TableName, settings: FilesSection) -> _Asking:
+    """The counts, or None where they cannot be had now."""
+    answer = yield counts_query(table, settings)
+    return _read(answer.rows) if isinstance(answer, Rows) else None
+
+
+def counts_query(table: TableName, settings: FilesSection) -> Query:
+    """The statement whose rows tell how many files there are of each kind and partition spec, and their bytes."""
+    files = TableName((*table.parts, "files")).sql
+    told = "content, spec_id, count(*), sum(file_size_in_bytes)"
+    sql = f"SELECT {told} FROM {files} GROUP BY content, spec_id"  # noqa: S608 - quoted names
+    return Query(sql, _ROWS_MAX, _BYTES_MAX, settings.query_deadline_s, needs_slot=True)
+
+
+def _read(rows: Sequence[Sequence[Value]]) -> FileCounts | None:
+    counted = [[value for value in row if isinstance(value, int)] for row in rows]
+    if any(len(row) != _COLUMNS for row in counted):
+        return None
+    specs = {spec for content, spec, _, _ in counted if content == _DATA}
+    deletes = [(count, size_bytes) for content, _, count, size_bytes in counted if content != _DATA]
+    return FileCounts(len(specs), sum(count for count, _ in deletes), sum(size for _, size in deletes))

@@ -1,0 +1,136 @@
+"""The files of Iceberg tables with their bounds, as sessions read them from metadata tables: once for each user.
+
+The list says how to put many keys into few words, and whether anything would be skipped at all. It never says what
+a statement may leave out: Iceberg finds that by itself, in the snapshot that the statement reads. So one that is
+out of date costs pruning, never rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from proxy.config.rewriting import FilesSection
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.session.catalog.caches import Kept
+from proxy.session.catalog.late_answers import believed_s
+from proxy.session.catalog.metadata_cache import Known, owner_of
+from rewriter import Plan, TableFacts, TableName
+from rewriter.domains.literals import is_key_type, literal
+from rewriter.files.file_index import FileIndex
+from rewriter.vocabulary.identifiers import Column, quoted
+
+T = TypeVar("T")
+_Asking: TypeAlias = Generator[Query, QueryResult, T]
+
+
+class _Key(NamedTuple):
+    """Whose list of which table's files, with the bounds of which columns."""
+
+    owner: tuple[str, ...]
+    table: TableName
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """The files as of some snapshot or a later one; None where they could not be had."""
+
+    index: FileIndex | None
+    snapshot_id: int
+    # Until when it is believed whatever the snapshot, and that it cannot be had.
+    until: float
+
+    @property
+    def weight(self) -> int:
+        """What is kept, in files. What could not be had takes some memory too."""
+        return 1 + (len(self.index.files) if self.index is not None else 0)
+
+
+class IcebergFiles:
+    """The lists of the tables used last. Used by several threads at once."""
+
+    def __init__(self, settings: FilesSection, clock: Callable[[], float]) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._kept = Kept[_Key, _Listed](settings.files_kept_max)
+
+    def files(self, facts: TableFacts, names: Collection[str], known: Known) -> _Asking[FileIndex | None]:
+        """The files with the bounds of some columns, or None where they cannot be had now."""
+        columns, table = _wanted(facts, names), facts.full_name
+        snapshot_id = facts.iceberg.snapshot_id if facts.iceberg is not None else None
+        if snapshot_id is None or table is None or not columns:
+            return None
+        owner = yield from owner_of(known)
+        if not owner:
+            return None
+        key = _Key(owner, table, columns)
+        listed = self._kept.get(key)
+        if listed is not None and self._is_current(listed, snapshot_id):
+            return listed.index
+        with self._kept.alone(key) as is_alone:
+            if not is_alone:
+                return None
+            answer, columns = yield from self._fetched(table, columns)
+            index = _read(answer, columns)
+            until = self._clock() + believed_s(answer, self._settings.tables_ttl_s)
+            self._kept.put(key, _Listed(index, snapshot_id, until))
+            return index
+
+    def _fetched(
+        self, table: TableName, columns: tuple[Column, ...]
+    ) -> _Asking[tuple[QueryResult, tuple[Column, ...]]]:
+        """The files as the table tells of them, by these columns or, at the second try, by fewer.
+
+        To Spark a column of UUIDs is one of texts, and has no bounds: Iceberg 1.12 fails where they are asked
+        for (a ClassCastException). What else it may reject, it rejects twice.
+        """
+        answer = yield files_query(table, columns, self._settings)
+        rest = tuple(column for column in columns if column.type_name != "string")
+        if isinstance(answer, QueryFailed) and answer.kind is FailureKind.REJECTED and rest and rest != columns:
+            columns, answer = rest, (yield files_query(table, rest, self._settings))
+        return answer, columns
+
+    def _is_current(self, listed: _Listed, snapshot_id: int) -> bool:
+        """Whether it need not be asked for again: a table that is written each second would else be, each time."""
+        return listed.until > self._clock() or (listed.index is not None and listed.snapshot_id == snapshot_id)
+
+
+def columns_asked(planned: Plan, name: TableName) -> frozenset[str]:
+    """The columns that a table's scans are narrowed by."""
+    scans = (scan for scan in planned.scans if scan.reference.name == name)
+    return frozenset(column for scan in scans for reducer in scan.reducers for column in reducer.columns)
+
+
+def _wanted(facts: TableFacts, names: Collection[str]) -> tuple[Column, ...]:
+    found = (facts.column(name) for name in sorted({name.lower() for name in names}))
+    return tuple(column for column in found if column is not None and is_key_type(column.type_name))
+
+
+def files_query(table: TableName, columns: Collection[Column], settings: FilesSection) -> Query:
+    """The statement whose rows `FileIndex.of_rows` reads.
+
+    Bounds of texts are cut to 16 characters, the lower one downwards and the upper one upwards: they hold.
+    """
+    bounds = ", ".join(f"{literal('string', column.name.lower())}, {_bounds(column)}" for column in columns)
+    # No time and nothing that is lacking: Iceberg never writes a file twice, and keeps bounds alone.
+    told = f"file_path, file_size_in_bytes, 0L, record_count, to_json(named_struct({bounds})), NULL"
+    sql = f"SELECT {told} FROM {TableName((*table.parts, 'data_files')).sql}"  # noqa: S608 - quoted names
+    limits = settings.files_max, settings.fetch_bytes_max, settings.query_deadline_s
+    return Query(sql, *limits, needs_slot=True)
+
+
+def _bounds(column: Column) -> str:
+    """A column's bounds in each file as the file index has them: its type, and the values as text."""
+    of_file = f"readable_metrics.{quoted(column.name)}"
+    low, high = (f"CAST({of_file}.{end}_bound AS STRING)" for end in ("lower", "upper"))
+    type_name = literal("string", column.type_name)
+    return f"named_struct('type', {type_name}, 'low', {low}, 'high', {high}, 'nulls', {of_file}.null_value_count)"
+
+
+def _read(answer: QueryResult, columns: Collection[Column]) -> FileIndex | None:
+    if not isinstance(answer, Rows):
+        return None
+    type_names: Mapping[str, str] = {column.name.lower(): column.type_name for column in columns}
+    return FileIndex.of_rows(answer.rows, type_names)

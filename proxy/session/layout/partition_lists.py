@@ -1,0 +1,113 @@
+"""The partition lists that one session may use: from the store, or asked for in the session itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from collections.abc import Set as AbstractSet
+
+from proxy.config.rewriting import CatalogSection
+from proxy.operations.query import Query, QueryResult
+from proxy.session.catalog.describe import partitions_query, read_partitions
+from proxy.session.catalog.facts_cache import Described
+from proxy.session.catalog.late_answers import believed_s
+from proxy.session.catalog.metadata_cache import Known, owner_of
+from proxy.session.layout.partition_store import ListKey, PartitionStore
+from rewriter import TableKind
+from rewriter.domains.gap_costs import PartitionCosts
+from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.pruning import costs
+from rewriter.partitions.value_encoding import NotIndexableError
+
+# Lists whose costs are kept: 16 bytes a partition and column, so 400 MB if each has 200,000 partitions by two.
+_COSTS_KEPT_MAX = 64
+
+
+class SharedLists:
+    """What all sessions share: the store, and what was computed from its lists."""
+
+    def __init__(self, store: PartitionStore | None = None) -> None:
+        self.store = store
+        self._costs: dict[tuple[ListKey, bytes], Mapping[str, PartitionCosts]] = {}
+
+    def costs(self, key: ListKey, index: PartitionIndex) -> Mapping[str, PartitionCosts]:
+        """Where the partitions of a list lie. A list that is asked for again is found by its generation."""
+        generation = getattr(index.entries, "generation", b"")
+        if not generation:
+            return costs(index)
+        found = self._costs.get((key, generation))
+        if found is None:
+            found = costs(index)
+            if len(self._costs) >= _COSTS_KEPT_MAX:
+                # Another thread may have made room in the meantime.
+                _ = self._costs.pop(next(iter(self._costs), (key, generation)), None)
+            self._costs[key, generation] = found
+        return found
+
+    def forget(self, names: AbstractSet[str]) -> None:
+        """Drop everyone's lists of the tables of these names, in lower case: their partitions may change."""
+        if self.store is not None:
+            self.store.forget(names)
+
+
+class PartitionLists:
+    """The lists of one session. It only sees lists that its own user was given, of tables it could describe."""
+
+    def __init__(self, shared: SharedLists, settings: CatalogSection, clock: Callable[[], float]) -> None:
+        self._shared = shared
+        self._settings = settings
+        self._clock = clock
+        # Tables that could not be listed, each with the time until which it is not tried again.
+        self._unlisted: dict[ListKey, float] = {}
+
+    def find(
+        self, table: Described, known: Known
+    ) -> Generator[Query, QueryResult, tuple[ListKey, PartitionIndex] | None]:
+        """The list of a table, or None where there is none that can be used."""
+        facts = table.facts
+        if facts is None or facts.kind is not TableKind.TABLE or not facts.partition_columns or not table.identity:
+            return None
+        owner = yield from owner_of(known)
+        if not owner:
+            return None
+        key = ListKey(owner, table.identity)
+        index = self._shared.store.get(key) if self._shared.store is not None else None
+        if index is None and self._unlisted.get(key, 0.0) <= self._clock():
+            index = yield from self._asked(key, table)
+        return (key, index) if index is not None else None
+
+    def costs(self, key: ListKey, index: PartitionIndex) -> Mapping[str, PartitionCosts]:
+        """Where the partitions of a list lie."""
+        return self._shared.costs(key, index)
+
+    def count(self, table: Described, known: Known) -> int | None:
+        """How many partitions a table has, where its list is at hand: nothing is asked.
+
+        Those that lie nowhere, such as the default partition, are not counted.
+        """
+        if self._shared.store is None or not known.owner or not table.identity:
+            return None
+        key = ListKey(known.owner, table.identity)
+        index = self._shared.store.get(key)
+        if index is None:
+            return None
+        return max((costs.totals[-1] for costs in self.costs(key, index).values()), default=None)
+
+    def _asked(self, key: ListKey, table: Described) -> Generator[Query, QueryResult, PartitionIndex | None]:
+        answer = yield partitions_query(table.name, self._settings)
+        specs = read_partitions(answer)
+        facts = table.facts
+        columns = [facts.column(name) for name in facts.partition_columns] if facts is not None else []
+        names = [column.name for column in columns if column is not None]
+        types = [column.type_name for column in columns if column is not None]
+        try:
+            index = PartitionIndex.of(names, types, specs) if specs is not None else None
+        except NotIndexableError:
+            index = None
+        if index is None or specs is None:
+            if len(self._unlisted) >= self._settings.tables_max:
+                self._unlisted.clear()
+            self._unlisted[key] = self._clock() + believed_s(answer, self._settings.partitions_ttl_s)
+            return None
+        if self._shared.store is not None and self._shared.store.put(key, names, types, specs):
+            return self._shared.store.get(key) or index
+        return index

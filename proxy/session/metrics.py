@@ -1,0 +1,205 @@
+"""What the proxy counts, for Prometheus to read.
+
+A registry of its own: two proxies in one process, as in tests, do not add up. Labels are codes of enums and the
+configured backends, never users or text, so the number of series is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from functools import partial
+from typing import Final
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from proxy.backends.backend import BackendView
+from proxy.operations.dispatch import End
+from proxy.operations.query import QueryFailed, QueryResult
+from proxy.session.feedback.metastore_limits import Metastore
+from proxy.session.feedback.quarantine import Quarantine
+from proxy.session.feedback.quarantine_list import Kind
+from rewriter import Rewrite, SkipReason
+
+CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+
+# A key query takes 0.1 to 0.3 s where all is well; its deadline is 5 s.
+_KEY_QUERY_S: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0)
+# To decide takes milliseconds of planning, and then what the key queries take.
+_DECISION_S: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+# Statements run from a tenth of a second to hours.
+_STATEMENT_S: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0)
+
+
+class Metrics:
+    """Counters and gauges, told by methods named after what happened. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        # Memory, processor time and open files of the proxy itself.
+        _ = ProcessCollector(registry=registry)
+        self._statements = Counter(
+            "starpruner_statements",
+            "Statements that rewriting was offered to, by whether a scan was narrowed.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._decisions = Histogram(
+            "starpruner_decision_seconds",
+            "Time from a statement's arrival until it went on, key queries included.",
+            registry=registry,
+            buckets=_DECISION_S,
+        )
+        self._scans = Counter(
+            "starpruner_scans",
+            "Table references seen, by whether they were narrowed.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._skips = Counter(
+            "starpruner_skips",
+            "Statements and scans that were left alone, by the code that explain gives.",
+            ["reason"],
+            registry=registry,
+        )
+        self._ends = Histogram(
+            "starpruner_statement_seconds",
+            "Time from when a statement went to the backend until its end was seen, by how it ended.",
+            ["sent", "end"],
+            registry=registry,
+            buckets=_STATEMENT_S,
+        )
+        self._key_queries = Histogram(
+            "starpruner_key_query_seconds",
+            "Time that key queries took, by whether they were answered or why not.",
+            ["outcome"],
+            registry=registry,
+            buckets=_KEY_QUERY_S,
+        )
+        self._files = Counter("starpruner_skipped_files", "Files that Spark was told to skip.", registry=registry)
+        self._bytes = Counter(
+            "starpruner_skipped_bytes", "The size of the files that Spark was told to skip.", registry=registry
+        )
+        self._gate = Counter(
+            "starpruner_gate_decisions", "What the cost gate said of statements.", ["opinion"], registry=registry
+        )
+        self._overtaken_writes = Counter(
+            "starpruner_overtaken_writes",
+            "Rewritten statements that wrote while a table was written that their keys came from.",
+            registry=registry,
+        )
+        self._shadows = Counter(
+            "starpruner_shadow_comparisons",
+            "Statements whose answer was compared with that of the rewritten one, by what came of it.",
+            ["result"],
+            registry=registry,
+        )
+
+    def decided(self, rewrite: Rewrite | None, skip: SkipReason | None, seconds: float) -> None:
+        """A statement was decided about: narrowed, or left as it came."""
+        scans = rewrite.scans if rewrite is not None else ()
+        narrowed = sum(scan.predicate is not None for scan in scans) if skip is None else 0
+        self._statements.labels("narrowed" if narrowed else "left").inc()
+        self._decisions.observe(seconds)
+        self._scans.labels("narrowed").inc(narrowed)
+        self._scans.labels("left").inc(len(scans) - narrowed)
+        for files in (scan.files for scan in scans if skip is None and scan.files is not None):
+            self._files.inc(files.total - files.kept)
+            self._bytes.inc(files.total_bytes - files.kept_bytes)
+        for reason in (skip, *(scan.skip for scan in scans)):
+            if reason is not None:
+                self._skips.labels(_label(reason)).inc()
+
+    def write_overtaken(self) -> None:
+        """A rewritten statement wrote while a table was written that its keys came from."""
+        self._overtaken_writes.inc()
+
+    def ended(self, end: End, seconds: float, *, rewritten: bool) -> None:
+        """A statement ended: one that was rewritten, or one that went as it came."""
+        self._ends.labels("rewritten" if rewritten else "original", _label(end)).observe(seconds)
+
+    def key_query_answered(self, result: QueryResult) -> None:
+        """A key query was answered, or was not."""
+        outcome = _label(result.kind) if isinstance(result, QueryFailed) else "answered"
+        self._key_queries.labels(outcome).observe(result.seconds)
+
+    def gate_decided(self, opinion: Enum) -> None:
+        """The cost gate said whether a statement is worth its key queries."""
+        self._gate.labels(_label(opinion)).inc()
+
+    def shadow_compared(self, result: Enum) -> None:
+        """A rewritten statement ran beside the original."""
+        self._shadows.labels(_label(result)).inc()
+
+    def watch_connections(self, count: Callable[[], float]) -> None:
+        """From now on, `count` tells how many clients are connected."""
+        self._watch("starpruner_connections_open", "Clients that are connected.", count)
+
+    def watch_backends(self, views: Callable[[], Iterable[BackendView]]) -> None:
+        """From now on, `views` tells of the backends; there may be others the next time."""
+        self._registry.register(_BackendSeries(views))
+
+    def watch_metastore(self, metastore: Callable[[], Metastore]) -> None:
+        """From now on, the metastore tells of how many tables it is sent less; a reload may replace it."""
+        text = "Tables of which the metastore is sent less now, because it refused a filter."
+        self._watch("starpruner_metastore_tables_lowered", text, lambda: len(metastore().lowered))
+
+    def watch_quarantine(self, quarantine: Quarantine) -> None:
+        """From now on, the quarantine tells how much of each kind is put aside."""
+        text = "What is put aside for a while because it did harm."
+        gauge = Gauge("starpruner_quarantined", text, ["kind"], registry=self._registry)
+        for kind in Kind:
+            gauge.labels(kind.value).set_function(partial(quarantine.count, kind))
+
+    def _watch(self, name: str, text: str, value: Callable[[], float]) -> None:
+        Gauge(name, text, registry=self._registry).set_function(value)
+
+    def exposition(self) -> bytes:
+        """Everything, in the text format of `CONTENT_TYPE`."""
+        return generate_latest(self._registry)
+
+
+_BACKEND_GAUGES: Final[tuple[tuple[str, str, Callable[[BackendView], float]], ...]] = (
+    ("connections", "Connections that are open, those of the proxy itself included.", lambda v: v.connections),
+    ("sessions", "Sessions over HTTP, which have no connection of their own.", lambda v: v.sessions),
+    ("healthy", "Whether a backend takes new sessions as a matter of course.", lambda v: v.healthy),
+    ("draining", "Whether a backend is given no new sessions.", lambda v: v.draining),
+    ("probes_up", "Whether a backend answers probes.", lambda v: v.probes == "up"),
+    ("breaker_open", "Whether a backend is left alone because connections failed.", lambda v: v.breaker == "open"),
+)
+
+
+class _BackendSeries(Collector):
+    """The series of the backends that there are when somebody asks."""
+
+    def __init__(self, views: Callable[[], Iterable[BackendView]]) -> None:
+        self._views = views
+
+    def collect(self) -> Iterator[Metric]:
+        views = tuple(self._views())
+        for name, text, value in _BACKEND_GAUGES:
+            gauge = GaugeMetricFamily(f"starpruner_backend_{name}", text, labels=["backend"])
+            for view in views:
+                gauge.add_metric([view.name], value(view))
+            yield gauge
+        failures = CounterMetricFamily(
+            "starpruner_backend_failures", "Connections and probes that a backend failed.", labels=["backend"]
+        )
+        for view in views:
+            failures.add_metric([view.name], view.failures)
+        yield failures
+
+
+def _label(code: Enum) -> str:
+    return code.name.lower()

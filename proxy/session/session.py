@@ -1,0 +1,325 @@
+"""One HiveServer2 session as the proxy sees it: it rules on each statement. No sockets, no asyncio.
+
+A ruling is a generator: it yields the queries that it needs answered in the client's own session, and returns
+what to send. Whoever holds the connection drives it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from uuid import uuid4
+
+import msgspec
+
+from proxy.operations.dispatch import End, Ending, Premises, Ruling, WriteUnderWay
+from proxy.operations.session_port import Opened
+from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
+from proxy.session.consistency.session_state import SessionState
+from proxy.session.consistency.session_writes import SessionWrites
+from proxy.session.consistency.written_tables import begins_unclearly
+from proxy.session.decider import Decider
+from proxy.session.decision import Decision, Terms
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED
+from proxy.session.feedback.quarantine import Suspects, learn
+from proxy.session.feedback.quarantine_list import Cause
+from proxy.session.session_catalog import Queries
+from proxy.session.session_settings import Knobs, Turned, of_session, turned
+from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, Verdict
+from proxy.session.shadow.mismatches import watch
+from proxy.session.shared_state import Shared
+from rewriter import SkipReason, TableName
+from rewriter.domains.literals import literal
+from rewriter.predicates.strict_check import KEYS_CHANGED
+from rewriter.sql.classify import first_word
+
+_log = logging.getLogger(__name__)
+
+# Statements that leave the meaning of names and settings as it was. After any other, facts are asked again.
+_READING_WORDS = frozenset({"select", "with", "from", "values", "show", "describe", "desc", "explain"})
+
+_WRITE_OVERTAKEN = (
+    "a statement that writes read %s by keys, and a table that the keys came from was written while it ran: it may"
+    " lack rows of keys that were added then"
+)
+
+
+class Session:
+    """The rewriting side of one client session: what it has set for itself, and what becomes of its statements."""
+
+    def __init__(self, shared: Shared, opened: Opened | None = None) -> None:
+        opened = opened or Opened(owner=uuid4().hex)
+        self._shared = shared
+        self._decider = Decider(shared)
+        self._state = SessionState((opened.owner,), opened.configuration, shared.clock)
+        self._writes = SessionWrites(shared.writes)
+        # Rewritten statements that write, until their ends have been told.
+        self._rewritten_writes: set[WriteUnderWay] = set()
+        # After how many changes of its state the session was told what it alone knows.
+        self._told_after = 0
+        # Whose statements are told apart where the state of the session is like that of no other.
+        self._private_scope = uuid4().hex
+        # What the client has set for itself, by the knobs' names.
+        self._own: Mapping[str, str]
+        self._own, errors = of_session(opened.configuration)
+        for error in errors:
+            _log.warning("a client opened a session with a setting that is not understood: %s", error)
+
+    def rewrite(self, sql: str) -> Queries[Ruling]:
+        """Rule on a statement of the client: its text goes on, or that text with insertions."""
+        turn = turned(sql, self._own)
+        if turn is not None:
+            return self._turn(sql, turn)
+        if first_word(sql) not in _READING_WORDS or begins_unclearly(sql):
+            self._decider.forget(sql, self._state.digest)
+        # Once for the statement: the configuration may be read anew while its keys are asked for.
+        knobs = self._knobs
+        # While another statement changes the session, keys could be asked for before and the statement run after.
+        if self._state.is_changing:
+            return self.untouched(sql)
+        self._catch_up()
+        changes = self._state.changes
+        if self._shared.config.rewrite.enabled and not self._state.has_search_path:
+            # For other sessions, also where this one is to be left alone.
+            yield from self._decider.look_up_written(sql, self._state.digest)
+        if not knobs.enabled:
+            return self.untouched(sql)
+        if self._decider.may_narrow(sql, self._state.digest) and self._in_shadow(knobs):
+            return replace(self.untouched(sql), beside=self._shadow(sql, knobs))
+        decision = yield from self._decider.decide(sql, self._terms(knobs))
+        if self._state.changes != changes:
+            # By what has passed on another connection, about which nobody is asked.
+            return self.untouched(sql)
+        self._note(decision)
+        # Only now: the keys of a statement that writes are not out of date by its own doing.
+        return self._ruling(decision, knobs, self._premises(decision, knobs, changes), self._begin(sql))
+
+    def is_quick(self, sql: str) -> bool:
+        """Whether to rule on a statement takes no more than a look at it."""
+        return not self._decider.may_narrow(sql, self._state.digest)
+
+    def untouched(self, sql: str) -> Ruling:
+        """Let a statement go on as it came, which may write, or change the session."""
+        return Ruling(sql, ended=_Told(self._begin(sql)))
+
+    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
+        """Rewritten statements that have to end before this one, which may change the session, is released."""
+        if not self._rewritten_writes or not self._state.may_be_changed_by(sql):
+            return ()
+        turn = turned(sql, self._own)
+        if turn is not None and turn.verb != "reset":
+            # It is a setting of ours.
+            return ()
+        return tuple(write for write in self._rewritten_writes if not write.is_over)
+
+    def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
+        """Decide as `rewrite` does, and tell everything; without key queries nothing is inserted."""
+        self._catch_up()
+        knobs = self._knobs
+        terms = replace(self._terms(knobs), run_key_queries=run_key_queries, is_explained=True)
+        decision = yield from self._decider.explain(sql, terms)
+        return replace(decision, skip=_switched_off(knobs) or decision.skip)
+
+    def closed(self) -> None:
+        """The session has ended."""
+        self._writes.closed()
+
+    def _catch_up(self) -> None:
+        """Forget what was told before the last change and during it: of some nobody was asked."""
+        if self._told_after != self._state.changes:
+            self._decider.forget_own()
+            # While it lasts, what is told may be of before it.
+            self._told_after = -1 if self._state.is_changing else self._state.changes
+
+    @property
+    def _knobs(self) -> Knobs:
+        return Knobs.configured(self._shared.config, self._own)
+
+    @property
+    def _scope(self) -> str:
+        digest = self._state.digest
+        return self._private_scope if digest is None else digest.hex()
+
+    def _terms(self, knobs: Knobs) -> Terms:
+        state = self._state
+        return Terms(
+            knobs,
+            self._scope,
+            state.digest,
+            has_search_path=state.has_search_path,
+            has_variables=state.has_variables,
+        )
+
+    def _begin(self, sql: str) -> tuple[Callable[[Ending], None], ...]:
+        """A statement is about to be released. Returns whom to tell of its end."""
+        told = self._state.begin(sql), self._writes.begin(sql, self._is_table)
+        return tuple(listener for listener in told if listener is not None)
+
+    def _is_table(self, name: TableName) -> bool:
+        """Whether a name is known to be that of a table, and of no view."""
+        return not self._state.is_changing and self._decider.is_table(name, self._state.digest)
+
+    def _ruling(
+        self, decision: Decision, knobs: Knobs, premises: Premises, told: tuple[Callable[[Ending], None], ...]
+    ) -> Ruling:
+        sql, rewrite = decision.original, decision.rewrite
+        ended = self._learning(decision)
+        if not decision.is_narrowed or rewrite is None:
+            return Ruling(sql, ended=_Told((*told, ended)))
+        if not decision.only_reads:
+            return self._write(decision, premises, (*told, ended))
+        return Ruling(
+            decision.text,
+            may_rerun=True,
+            rerun_on=KEYS_CHANGED if knobs.consistency == "strict" else "",
+            premises=premises,
+            ended=_Told((*told, ended)),
+        )
+
+    def _write(self, decision: Decision, premises: Premises, told: tuple[Callable[[Ending], None], ...]) -> Ruling:
+        """The ruling on a statement that writes: changes of the session wait for its end."""
+        write = WriteUnderWay()
+        facts = ", ".join(sorted(map(str, decision.rewrite.tables))) if decision.rewrite is not None else ""
+
+        def over(ending: Ending) -> None:
+            write.is_over = True
+            self._rewritten_writes.discard(write)
+            if ending.end is End.FINISHED and not premises.are_tables_unchanged():
+                self._shared.metrics.write_overtaken()
+                _log.warning(_WRITE_OVERTAKEN, facts)
+
+        self._rewritten_writes.add(write)
+        return Ruling(decision.text, write=write, ended=_Told((*told, over)))
+
+    def _premises(self, decision: Decision, knobs: Knobs, changes: int) -> Premises:
+        """For which state of the session and its tables the text is right. The decision itself is not kept."""
+        is_session_unchanged = partial(self._is_as_after, changes)
+        read_set = decision.read_set
+        if read_set is None:
+            return Premises(is_session_unchanged)
+        rests_on = read_set.with_checked_keys() if knobs.consistency == "strict" else read_set
+        return Premises(is_session_unchanged, rests_on.is_unchanged)
+
+    def _is_as_after(self, changes: int) -> bool:
+        """Whether nothing has changed the session since so many changes."""
+        return self._state.changes == changes
+
+    def _note(self, decision: Decision) -> None:
+        self._shared.metrics.decided(decision.rewrite, decision.skip, decision.timings.total_s)
+        _log_decision(decision)
+
+    # --- what is learned from a statement's end
+
+    def _learning(self, decision: Decision) -> Callable[[Ending], None]:
+        """Whom to tell of the end, which may be hours away: until then the decision itself is not kept.
+
+        It has the statement's tree, which takes much memory, and lists of partitions, for which the store keeps
+        all that has been replaced there since.
+        """
+        shared, suspects, is_narrowed = self._shared, _suspects(decision), decision.is_narrowed
+        run = decision.run(self._decider.listings)
+
+        def ended(ending: Ending) -> None:
+            shared.metrics.ended(ending.end, ending.seconds, rewritten=is_narrowed)
+            # None says that to narrow does not pay: keys had changed, a filter was longer than it will be, or a
+            # snapshot was expired as soon as another one was current.
+            is_gone = SNAPSHOT_GONE in ending.message
+            expected = is_gone or any(words in ending.message for words in (KEYS_CHANGED, FILTER_REFUSED))
+            if suspects is not None and not is_gone:
+                learn(ending, suspects, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
+            if run is not None and not expected:
+                shared.gate.ended(run, ending)
+
+        return ended
+
+    # --- shadow mode
+
+    def _in_shadow(self, knobs: Knobs) -> bool:
+        return knobs.mode == "shadow" or self._shared.chance() < self._shared.config.shadow.fraction
+
+    def _shadow(self, sql: str, knobs: Knobs) -> Queries[None]:
+        """Decide about a statement while it runs as it came, and compare the answers."""
+        shared, settings = self._shared, self._shared.config.shadow
+        # What is sound is compared, whether it pays or not. Other statements of the session go on meanwhile, so
+        # what it knows of its tables is left to them.
+        sound = msgspec.structs.replace(knobs, cost_gate=False)
+        terms = replace(self._terms(sound), state=None)
+        decision = yield from Decider(shared).decide(sql, terms)
+        subject, rewrite = decision.subject, decision.rewrite
+        if not (decision.is_narrowed and decision.only_reads) or rewrite is None or subject is None:
+            return
+
+        def told(comparison: Comparison) -> None:
+            shared.metrics.shadow_compared(comparison.verdict)
+            is_refused = comparison.verdict is Verdict.REFUSED
+            if is_refused and rewrite.sent:
+                # As where it is sent to answer: nothing else is to blame.
+                shared.metastore.refused(rewrite.sent)
+            elif is_refused or comparison.blames_us:
+                cause = Cause.DIFFERENT if comparison.verdict is Verdict.DIFFERENT else Cause.FAILED
+                shared.quarantine.blame(rewrite.rules, rewrite.tables, subject.name, cause)
+
+        limits = ShadowLimits(settings.statement_s, settings.total_s, shared.config.rewrite.key_query_bytes_max)
+        yield from watch(Pair.of(sql, rewrite, decision.reads), limits, shared.clock, shared.differences, told)
+
+    # --- knobs
+
+    def _turn(self, sql: str, turn: Turned) -> Ruling:
+        """A knob is turned here and in Spark, which keeps any setting; what it cannot tell is said by a query."""
+        self._own = turn.own
+        if turn.verb == "reset":
+            # It may reset the settings of Spark too.
+            self._decider.forget(sql, self._state.digest)
+        if turn.error:
+            return Ruling(f"SELECT raise_error({literal('string', turn.error)})")
+        if turn.verb != "show":
+            return self.untouched(sql)
+        key = literal("string", f"starpruner.{turn.name}")
+        value = literal("string", _shown(getattr(self._knobs, turn.name)))
+        return Ruling(f"SELECT {key} AS key, {value} AS value")
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Tells several of a statement's end."""
+
+    listeners: tuple[Callable[[Ending], None], ...]
+
+    def __call__(self, ending: Ending) -> None:
+        for listener in self.listeners:
+            listener(ending)
+
+
+def _suspects(decision: Decision) -> Suspects | None:
+    """What may be to blame for a failure; None where nothing was inserted."""
+    rewrite, subject = decision.rewrite, decision.subject
+    if not decision.is_narrowed or rewrite is None or subject is None:
+        return None
+    return Suspects(rewrite.rules, rewrite.tables, subject.name, rewrite.sent)
+
+
+def _switched_off(knobs: Knobs) -> SkipReason | None:
+    """Why a session's statements go on as they came, whatever could be done."""
+    if not knobs.enabled:
+        return SkipReason.SWITCHED_OFF
+    return SkipReason.IN_SHADOW if knobs.mode == "shadow" else None
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _log_decision(decision: Decision) -> None:
+    if decision.rewrite is None:
+        reason = decision.skip.name if decision.skip is not None else "none"
+        _log.debug("left %d characters as they are: %s", len(decision.original), reason)
+        return
+    _log.info(
+        "narrowed %d of %d scans; key queries took %.3f s, table descriptions %.3f s",
+        sum(outcome.predicate is not None for outcome in decision.rewrite.scans) if decision.is_narrowed else 0,
+        len(decision.rewrite.scans),
+        decision.timings.key_queries_s,
+        decision.timings.catalog_s,
+    )

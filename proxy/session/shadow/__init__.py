@@ -1,0 +1,1 @@
+"""Shadow mode: compares the answers of the original and the rewritten text."""

@@ -1,0 +1,225 @@
+"""Shadow mode: the rewritten text beside the original, which is what answers the client. No sockets, no asyncio.
+
+Spark computes a checksum of either answer in the client's own session. It is a defect of ours only if the answers
+differ, each is the same when it is asked for again, the keys in the rewritten text are still those that Spark
+answers, and nothing in the statement makes its answer depend on the order in which rows are read. On any doubt
+nobody is blamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, TypeAlias, TypeVar
+
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.session.catalog.iceberg_snapshots import SCAN_ROWS_MAX, Scanned, read_scan, scan_sql
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED
+from proxy.session.shadow.checksum import Checksum, Columns
+from proxy.session.shadow.order_dependence import doubts, unbounded
+from rewriter import Keys, Question, Rewrite, TableName
+
+T = TypeVar("T")
+Queries: TypeAlias = Generator[Query, QueryResult, T]
+Clock: TypeAlias = Callable[[], float]
+
+# A table has a few thousand columns at most, and each takes three words of the query for a checksum.
+_COLUMNS_MAX: Final = 2_000
+# Descriptions of so many columns, and the plan of a statement that is worth a second look.
+_TOLD_BYTES_MAX: Final = 4 * 1024 * 1024
+# Where something is rounded to cents, one step of one group is up to this share of a small answer.
+_ROUNDING_STEP: Final = 0.01
+
+
+class Verdict(Enum):
+    """What a comparison came to."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different, and nothing but the rewrite explains it"
+    FAILED = "the rewritten statement fails where the original answers"
+    REFUSED = "the metastore refuses the rewritten statement's filter, and that of the original not"
+    UNSTABLE = "different, but the data, chance or the order of rows may be why"
+    UNCOMPARABLE = "one of the answers could not be had"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The end of a shadow. `why` quotes nothing of the statement."""
+
+    verdict: Verdict
+    why: str = ""
+    original: Checksum | None = None
+    # None where the rewritten statement fails.
+    rewritten: Checksum | None = None
+    # Columns of types that cannot be compared this way, such as maps.
+    columns_left_out: int = 0
+    seconds: float = 0.0
+
+    @property
+    def blames_us(self) -> bool:
+        """Whether whatever rewrote the statement has to be put aside."""
+        return self.verdict in {Verdict.DIFFERENT, Verdict.FAILED}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A statement as it came and as it was rewritten, with the keys that the rewritten text holds."""
+
+    original: str = field(repr=False)
+    rewritten: str = field(repr=False)
+    keys: Mapping[Question, Keys] = field(default_factory=dict, repr=False)
+    # What the names stood for that the rewritten text reads at a snapshot.
+    reads: Mapping[TableName, Scanned] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, original: str, rewrite: Rewrite, reads: Mapping[TableName, Scanned] | None = None) -> Pair:
+        """A statement and what became of it."""
+        asked = (pair for outcome in rewrite.scans for pair in outcome.reducers)
+        keys = {r.key_query: keys for r, keys in asked if keys is not None}
+        return cls(original, rewrite.text, keys, reads or {})
+
+
+@dataclass(frozen=True)
+class ShadowLimits:
+    """What a comparison may cost. The reasons stand where the configuration sets them."""
+
+    statement_s: float = 60.0
+    total_s: float = 300.0
+    # As for any key query: the keys are asked for once more before anybody is blamed.
+    key_query_bytes_max: int = 1024 * 1024
+
+
+def compare(pair: Pair, limits: ShadowLimits, clock: Clock) -> Queries[Comparison]:
+    """Compare the answers of both texts. The statement must be one that only reads."""
+    return (yield from _Comparing(pair, limits, clock).run())
+
+
+class _EndedError(Exception):
+    """The comparison has come to an end before its last step."""
+
+    def __init__(self, verdict: Verdict, why: str) -> None:
+        super().__init__(why)
+        self.verdict = verdict
+
+
+class _Comparing:
+    """One comparison on its way."""
+
+    def __init__(self, pair: Pair, limits: ShadowLimits, clock: Clock) -> None:
+        self._pair = pair
+        self._limits = limits
+        self._clock = clock
+        self._started = clock()
+        self._columns = Columns((), (), ())
+        self._original: Checksum | None = None
+        self._rewritten: Checksum | None = None
+
+    def run(self) -> Queries[Comparison]:
+        try:
+            why = ""
+            verdict = yield from self._verdict()
+        except _EndedError as end:
+            verdict, why = end.verdict, str(end)
+        left_out, seconds = len(self._columns.left_out), self._clock() - self._started
+        return Comparison(verdict, why, self._original, self._rewritten, left_out, seconds)
+
+    def _verdict(self) -> Queries[Verdict]:
+        original, rewritten = self._texts()
+        self._columns = yield from self._described(original)
+        self._original = yield from self._answer(original)
+        self._rewritten = yield from self._answer_or_failure(rewritten)
+        if self._rewritten is not None and self._columns.same(self._original, self._rewritten):
+            return Verdict.EQUAL
+        yield from self._once_more(original, rewritten)
+        yield from self._same_keys()
+        yield from self._same_snapshots()
+        if self._rewritten is None:
+            return Verdict.FAILED
+        yield from self._no_other_reason(original, self._original, self._rewritten)
+        return Verdict.DIFFERENT
+
+    def _texts(self) -> tuple[str, str]:
+        """Both without the LIMIT and the semicolons at their common end, so that they can stand in parentheses."""
+        found = unbounded(self._pair.original)
+        if found is None or not self._pair.rewritten.endswith(found[1]):
+            raise _EndedError(Verdict.UNCOMPARABLE, "the two texts do not end alike")
+        return found[0], self._pair.rewritten.removesuffix(found[1])
+
+    def _described(self, original: str) -> Queries[Columns]:
+        answer = yield self._query(f"DESCRIBE QUERY {original}", _COLUMNS_MAX)
+        rows = _rows(answer, "what columns the original has")
+        return Columns.of([str(row[1]).lower() for row in rows.rows])
+
+    def _answer(self, original: str) -> Queries[Checksum]:
+        answer = yield self._query(self._columns.query(original), 1)
+        return self._checksum(answer, "the original's answer")
+
+    def _answer_or_failure(self, rewritten: str) -> Queries[Checksum | None]:
+        """The checksum, or None where the server rejects the statement."""
+        answer = yield self._query(self._columns.query(rewritten), 1)
+        if isinstance(answer, QueryFailed) and answer.kind is FailureKind.REJECTED:
+            if FILTER_REFUSED in answer.message:
+                raise _EndedError(Verdict.REFUSED, "a shorter filter may pass")
+            return None
+        return self._checksum(answer, "the rewritten text's answer")
+
+    def _checksum(self, answer: QueryResult, what: str) -> Checksum:
+        rows = _rows(answer, what).rows
+        checksum = self._columns.read(rows[0]) if rows else None
+        if checksum is None:
+            raise _EndedError(Verdict.UNCOMPARABLE, f"{what} is no checksum")
+        return checksum
+
+    def _once_more(self, original: str, rewritten: str) -> Queries[None]:
+        """Ends the comparison if either side is not what it was."""
+        first, second = self._original, self._rewritten
+        again = yield from self._answer(original)
+        if first is None or not self._columns.same(first, again):
+            raise _EndedError(Verdict.UNSTABLE, "the original's own answer has changed")
+        rewritten_again = yield from self._answer_or_failure(rewritten)
+        if second is None or rewritten_again is None:
+            stable = second is rewritten_again
+        else:
+            stable = self._columns.same(second, rewritten_again)
+        if not stable:
+            raise _EndedError(Verdict.UNSTABLE, "the rewritten text's own answer has changed")
+
+    def _same_keys(self) -> Queries[None]:
+        """Ends the comparison if a small side was written since its keys were fetched."""
+        for question, keys in self._pair.keys.items():
+            answer = yield self._query(question.sql, question.answer_rows_max, self._limits.key_query_bytes_max)
+            rows = _rows(answer, "the keys, asked for once more,")
+            if question.read(rows.rows) != keys:
+                raise _EndedError(Verdict.UNSTABLE, "a small side has other keys by now")
+
+    def _same_snapshots(self) -> Queries[None]:
+        """Ends the comparison if the original reads something else by now than the snapshots in the other text."""
+        for name, scanned in self._pair.reads.items():
+            answer = yield self._query(scan_sql(name), SCAN_ROWS_MAX)
+            if read_scan(answer) != scanned:
+                raise _EndedError(Verdict.UNSTABLE, "a small side has another snapshot by now")
+
+    def _no_other_reason(self, text: str, one: Checksum, other: Checksum) -> Queries[None]:
+        """Ends the comparison if order, chance or rounding may explain the difference."""
+        answer = yield self._query(f"EXPLAIN EXTENDED {text}", 1)
+        plan = "\n".join(str(row[0]) for row in _rows(answer, "the plan of the original").rows)
+        doubt = doubts(text, plan)
+        if doubt.chosen:
+            raise _EndedError(Verdict.UNSTABLE, "rows are chosen by their order or by chance")
+        distance = self._columns.float_distance(one, other)
+        explained = distance <= _ROUNDING_STEP if doubt.rounds else distance == 0.0
+        if one.rows == other.rows and explained and (doubt.floats or one.hash == other.hash):
+            raise _EndedError(Verdict.UNSTABLE, "floating-point numbers may have been rounded to either side")
+
+    def _query(self, sql: str, rows_max: int, bytes_max: int = _TOLD_BYTES_MAX) -> Query:
+        left_s = self._started + self._limits.total_s - self._clock()
+        if left_s <= 0:
+            raise _EndedError(Verdict.UNCOMPARABLE, f"not finished within {self._limits.total_s:g} s")
+        return Query(sql, rows_max, bytes_max, deadline_s=min(self._limits.statement_s, left_s))
+
+
+def _rows(answer: QueryResult, what: str) -> Rows:
+    if isinstance(answer, QueryFailed):
+        raise _EndedError(Verdict.UNCOMPARABLE, f"{what} could not be had: {answer.kind.value}")
+    return answer

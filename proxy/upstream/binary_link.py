@@ -1,0 +1,145 @@
+"""A connection of the proxy's own to the backend, logged in: calls and their replies, one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Final, NoReturn
+
+from proxy.config.address import Address
+from proxy.config.endpoints import Transport
+from proxy.operations.internal_call import Call, Reply
+from proxy.upstream.dialer import Dialer, UnreachableError
+from proxy.upstream.errors import BackendError, LoginError
+from proxy.wire.framing import Framing
+from proxy.wire.reply_stream import Forward, Handling, Lost, PendingCall, ReplyEnd
+from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
+from proxy.wire.thrift.errors import RemoteProtocolError
+
+_READ_BYTES: Final = 64 * 1024
+
+
+class BackendLink:
+    """One socket and its login, if it takes one. A session is not opened: a handle works from any connection."""
+
+    def __init__(self, address: Address, dialer: Dialer, reply_timeout_s: float) -> None:
+        self._address = address
+        self._dialer = dialer
+        self._reply_s = reply_timeout_s
+        self._asks_for_a_login = dialer.upstream.transport is not Transport.NOSASL
+        self._framing = Framing(client=False, backend=self._asks_for_a_login)
+        self._replies = self._framing.follower()
+        self._reader: asyncio.StreamReader
+        self._writer: asyncio.StreamWriter
+
+    async def open(self, credentials: bytes, whose: str) -> None:
+        """Connect, and log in with this PLAIN response where that is asked for.
+
+        Raises BackendError, which says whose login is refused.
+        """
+        await self._dial()
+        if not self._asks_for_a_login:
+            return
+        try:
+            await self._log_in(plain_start_with(credentials), whose)
+        except BaseException:
+            self.hang_up()
+            raise
+
+    async def ask(self, call: Call) -> Reply:
+        """Send a call and wait for its reply. Raises BackendError."""
+        self._writer.write(self._framing.to_backend(call.message))
+        self._replies.expect(PendingCall(Handling.OURS, call.name, call.seqid, call.reply_bytes_max))
+        try:
+            async with asyncio.timeout(self._reply_s):
+                while True:
+                    for event in self._replies.feed(await self._read_some(f"while {call.name} was under way")):
+                        if isinstance(event, Lost):
+                            self.not_hiveserver2(event.reason)
+                        if isinstance(event, ReplyEnd):
+                            return event.raw
+        except TimeoutError:
+            raise BackendError(
+                f"the backend {self._address} did not answer {call.name} within {self._reply_s:g} s"
+            ) from None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the backend has closed the connection, or we have."""
+        return self._reader.at_eof() or self._writer.is_closing()
+
+    async def send(self, name: str, seqid: int, message: bytes) -> None:
+        """Send a call whose reply is read in pieces. Raises BackendError."""
+        self._replies.expect(PendingCall(Handling.RELAY, name, seqid))
+        self._writer.write(self._framing.to_backend(message))
+        try:
+            await self._writer.drain()
+        except OSError:
+            self._closed("while a call was sent")
+
+    @property
+    def awaits_reply(self) -> bool:
+        """Whether the reply to the call sent last has not been read to its end."""
+        return self._replies.pending_count > 0
+
+    async def piece(self) -> bytes:
+        """What has come of that reply since, once there is something. Raises BackendError."""
+        while True:
+            events = self._replies.feed(await self._read_some("before the end of its reply"))
+            for event in events:
+                if isinstance(event, Lost):
+                    self.not_hiveserver2(event.reason)
+            piece = b"".join(event.data for event in events if isinstance(event, Forward))
+            if piece or not self.awaits_reply:
+                return piece
+
+    async def leave(self, last_words: tuple[Call, ...]) -> None:
+        """Make these calls and wait for their replies: a socket closed at once loses what was written."""
+        with suppress(BackendError):
+            for call in last_words:
+                await self.ask(call)
+
+    def hang_up(self) -> None:
+        """Close the socket."""
+        self._writer.close()
+
+    @property
+    def _spoken(self) -> str:
+        return "SASL PLAIN" if self._asks_for_a_login else "TCP without SASL"
+
+    def not_hiveserver2(self, what: str) -> NoReturn:
+        """Raise the BackendError for a peer that speaks something else."""
+        raise BackendError(
+            f"the backend {self._address} does not speak HiveServer2's binary protocol over {self._spoken}: {what}"
+        )
+
+    async def _dial(self) -> None:
+        try:
+            self._reader, self._writer = await self._dialer.streams(self._address)
+        except UnreachableError as error:
+            raise BackendError(f"cannot reach the backend {self._address}: {error}") from error
+
+    async def _log_in(self, login: bytes, whose: str) -> None:
+        self._writer.write(login)
+        sasl = SaslReader()
+        try:
+            async with asyncio.timeout(self._reply_s):
+                while (message := sasl.next_message()) is None:
+                    sasl.feed(await self._read_some("during the login"))
+        except TimeoutError:
+            self.not_hiveserver2(f"no answer to the login within {self._reply_s:g} s")
+        except RemoteProtocolError as error:
+            self.not_hiveserver2(str(error))
+        if message.status is not SaslStatus.COMPLETE:
+            words = message.body.decode("utf-8", "replace") or "no reason given"
+            raise LoginError(f"the backend {self._address} refused the login of {whose}: {words}")
+
+    async def _read_some(self, when: str) -> bytes:
+        try:
+            received = await self._reader.read(_READ_BYTES)
+        except OSError:
+            received = b""
+        return received or self._closed(when)
+
+    def _closed(self, when: str) -> NoReturn:
+        raise BackendError(f"the backend {self._address} closed the connection {when}")

@@ -1,0 +1,140 @@
+"""A small HiveServer2 client on asyncio, for what the proxy asks outside any client's connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Self, TypeVar
+
+from proxy.config.address import Address
+from proxy.config.endpoints import UPSTREAM, Upstream
+from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
+from proxy.operations.query import Query, QueryResult
+from proxy.upstream.dialer import Dialer
+from proxy.upstream.errors import BackendError
+from proxy.upstream.http_link import link_to
+from proxy.upstream.query_driver import answer_in_slot, answer_query, drive
+from proxy.wire.hs2.calls import (
+    CLOSE_SESSION,
+    OPEN_SESSION,
+    PROTOCOL_V6,
+    SessionHandle,
+    encode_close_session,
+    encode_open_session,
+)
+from proxy.wire.hs2.replies import decode_session_reply, expect_reply, open_reply
+from proxy.wire.sasl import plain_response
+from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
+
+Returned = TypeVar("Returned")
+
+# How long the farewell may take: the server ends the session anyway when the connection goes.
+_FAREWELL_S: Final = 2.0
+
+
+@dataclass(frozen=True)
+class Login:
+    """Who logs in where, and how long that and each later call may take."""
+
+    address: Address
+    user: str
+    password: str = field(repr=False)
+    database: str | None
+    dialer: Dialer
+    # Each call; the server holds none back for more than a few seconds.
+    reply_timeout_s: float = 60.0
+
+
+class BackendClient:
+    """One session on its own connection: `async with BackendClient.connect(..) as client`."""
+
+    def __init__(self, login: Login) -> None:
+        self._login = login
+        self._link = link_to(login.address, login.dialer, login.reply_timeout_s)
+        # It works from any connection, so it is a secret.
+        self.session = SessionHandle(b"")
+        # One session runs one statement at a time here, so one thread is enough.
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="client")
+
+    @classmethod
+    def connect(  # noqa: PLR0913 - what a HiveServer2 URL holds
+        cls,
+        host: str,
+        port: int,
+        user: str,
+        password: str,
+        database: str | None = None,
+        *,
+        upstream: Upstream = UPSTREAM,
+        connect_timeout_s: float = 10.0,
+        reply_timeout_s: float = 60.0,
+    ) -> BackendClient:
+        """A client that, once entered, has logged in and opened a session, or raises BackendError.
+
+        `reply_timeout_s` bounds each call; the server holds none back for more than a few seconds.
+        """
+        address = Address(host, port)
+        dialer = Dialer(upstream, connect_timeout_s)
+        return cls(Login(address, user, password, database, dialer, reply_timeout_s))
+
+    async def __aenter__(self) -> Self:
+        login = self._login
+        await self._link.open(plain_response(login.user, login.password), f"user {login.user!r}")
+        try:
+            await self._open_session()
+        except BaseException:
+            self._hang_up()
+            raise
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        try:
+            await self._close_session()
+        finally:
+            self._hang_up()
+
+    async def drive(
+        self, generator: Generator[Query, QueryResult, Returned], slots: asyncio.Semaphore | None = None
+    ) -> Returned:
+        """Run a generator to its end, answering its queries in this session: those that need a slot in one."""
+
+        async def answer(query: Query) -> QueryResult:
+            return await answer_query(query, self.session, self._link.ask, self._pool)
+
+        async def answer_in_turn(query: Query) -> QueryResult:
+            return await (answer(query) if slots is None else answer_in_slot(query, slots, answer))
+
+        return await drive(generator, answer_in_turn, self._pool)
+
+    def _hang_up(self) -> None:
+        self._link.hang_up()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _open_session(self) -> None:
+        login = self._login
+        configuration = {"use:database": login.database} if login.database else {}
+        message = encode_open_session(1, login.user, login.password, configuration)
+        raw = await self._link.ask(Call(OPEN_SESSION, 1, message, CONTROL_REPLY_BYTES_MAX))
+        if raw is None:
+            self._link.not_hiveserver2("its reply to OpenSession is too long")
+        try:
+            reply = decode_session_reply(open_reply(raw, expect_reply(raw, OPEN_SESSION, 1)))
+        except RemoteProtocolError as error:
+            self._link.not_hiveserver2(str(error))
+        except IncompleteError:
+            self._link.not_hiveserver2("its reply to OpenSession ends too early")
+        if not reply.status.ok or reply.session is None:
+            raise BackendError(f"the backend {login.address} opened no session: {reply.status.message}")
+        if reply.protocol_version < PROTOCOL_V6:
+            version = reply.protocol_version + 1
+            raise BackendError(f"the backend {login.address} speaks protocol V{version}, V6 or later is needed")
+        self.session = reply.session
+
+    async def _close_session(self) -> None:
+        message = encode_close_session(1, self.session)
+        with suppress(BackendError, TimeoutError):
+            async with asyncio.timeout(_FAREWELL_S):
+                await self._link.ask(Call(CLOSE_SESSION, 1, message, CONTROL_REPLY_BYTES_MAX))

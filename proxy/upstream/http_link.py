@@ -1,0 +1,100 @@
+"""Calls of the proxy's own to a backend that speaks HTTP, as `BackendLink` makes them to others."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from http import HTTPStatus
+from typing import NoReturn, TypeAlias
+
+from proxy.config.address import Address
+from proxy.config.endpoints import Transport
+from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call, Reply
+from proxy.upstream.binary_link import BackendLink
+from proxy.upstream.dialer import Dialer
+from proxy.upstream.errors import BackendError, LoginError
+from proxy.upstream.http_connections import HttpConnections, HttpIncoming
+from proxy.upstream.http_headers import THRIFT_HEADERS, basic_authorization
+from proxy.upstream.reply import ask
+from proxy.wire.hs2.calls import encode_unknown_call
+
+
+class HttpLink:
+    """Connections of its own, and who asks over them."""
+
+    def __init__(self, address: Address, dialer: Dialer, reply_timeout_s: float) -> None:
+        self._address = address
+        self._dialer = dialer
+        self._reply_s = reply_timeout_s
+        self._whose = ""
+        self._connections: HttpConnections | None = None
+        self._upstream: _OwnUpstream | None = None
+
+    async def open(self, credentials: bytes, whose: str) -> None:
+        """Take this PLAIN response for the calls to come; the backend judges it with the first of them."""
+        authorization = basic_authorization(credentials)
+        if authorization is None:
+            raise LoginError(f"the backend {self._address} takes a name and a password, of {whose} there are none")
+        self._whose = whose
+        self._connections = await HttpConnections(self._dialer).__aenter__()
+        self._upstream = _OwnUpstream(self._connections, self._address, authorization)
+
+    async def check_login(self) -> None:
+        """Let the backend judge it at once. Raises BackendError."""
+        # A call that no server knows: it looks at the credentials, does nothing, and logs nothing.
+        _ = await self.ask(Call("", 1, encode_unknown_call(), CONTROL_REPLY_BYTES_MAX))
+
+    async def ask(self, call: Call) -> Reply:
+        """Make a call and wait for its reply. Raises BackendError, which says whose login is refused."""
+        assert self._upstream is not None  # noqa: S101 - open() comes first
+        try:
+            async with asyncio.timeout(self._reply_s):
+                return await ask(self._upstream, call)
+        except TimeoutError:
+            raise BackendError(
+                f"the backend {self._address} did not answer {call.name} within {self._reply_s:g} s"
+            ) from None
+        except BackendError:
+            if self._upstream.was_refused:
+                raise LoginError(f"the backend {self._address} refused the login of {self._whose}") from None
+            raise
+
+    async def leave(self, last_words: tuple[Call, ...]) -> None:
+        """Make these calls and wait for their replies."""
+        with suppress(BackendError):
+            for call in last_words:
+                await self.ask(call)
+
+    def hang_up(self) -> None:
+        """Close the connections."""
+        if self._connections is not None:
+            self._connections.abandon()
+
+    def not_hiveserver2(self, what: str) -> NoReturn:
+        """Raise the BackendError for a peer that speaks something else."""
+        raise BackendError(f"the backend {self._address} does not speak HiveServer2's protocol over HTTP: {what}")
+
+
+class _OwnUpstream:
+    """Remembers whether the backend took the login."""
+
+    def __init__(self, connections: HttpConnections, address: Address, authorization: str) -> None:
+        self._connections = connections
+        self._address = address
+        self._headers = [("Authorization", authorization), *THRIFT_HEADERS, ("Accept-Encoding", "identity")]
+        self.was_refused = False
+
+    async def send(self, call: Call) -> HttpIncoming:
+        """Make a call. Raises BackendError."""
+        incoming = await self._connections.post(self._address, call.message, "", self._headers)
+        self.was_refused = incoming.status == HTTPStatus.UNAUTHORIZED
+        return incoming
+
+
+Link: TypeAlias = BackendLink | HttpLink
+
+
+def link_to(address: Address, dialer: Dialer, reply_timeout_s: float) -> Link:
+    """A connection of our own, in whatever the backend speaks."""
+    over_http = dialer.upstream.transport is Transport.HTTP
+    return (HttpLink if over_http else BackendLink)(address, dialer, reply_timeout_s)

@@ -1,0 +1,45 @@
+"""Calls of the proxy's own over HTTP while a client's statement waits."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from proxy.operations.internal_call import Call, OwnOperation, Reply
+from proxy.upstream.errors import BackendError
+from proxy.upstream.reply import Sender, ask
+
+
+class OwnCalls:
+    """Calls of ours while a statement waits, and the operation that they have open."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+        self._operation = OwnOperation()
+        self._exchange: asyncio.Task[Reply] | None = None
+
+    @property
+    def has_unfinished(self) -> bool:
+        """Whether there is an operation that nobody but us would end, or may be one."""
+        return self._operation.is_awaited or self._operation.is_open
+
+    async def ask(self, call: Call) -> Reply:
+        """Make a call. Raises BackendError."""
+        # Cancelled, the exchange goes on: its reply may name the operation that is to be ended.
+        self._exchange = asyncio.get_running_loop().create_task(self._ask(call))
+        return await asyncio.shield(self._exchange)
+
+    async def end(self, seconds_max: float) -> None:
+        """End the operation that is still open."""
+        with suppress(BackendError, TimeoutError):
+            async with asyncio.timeout(seconds_max):
+                if self._exchange is not None:
+                    await self._exchange
+                for call in self._operation.last_words():
+                    _ = await ask(self._sender, call)
+
+    async def _ask(self, call: Call) -> Reply:
+        self._operation.asked(call)
+        reply = await ask(self._sender, call)
+        self._operation.answered(call.name, call.seqid, reply)
+        return reply

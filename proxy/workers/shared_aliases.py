@@ -1,0 +1,106 @@
+"""Operations that stand for others, for all workers: see proxy.operations.operation_aliases.
+
+An operation has to be told to the server, so a digest will not do. It is kept under a mask that only who names the
+one that it stands for can take off.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+import lmdb
+
+from proxy.access.handle_owners import DIGEST_BYTES, Digests
+from proxy.operations.operation_aliases import SUCCESSORS_MAX
+from proxy.wire.hs2.calls import OperationId, SessionHandle
+from proxy.workers.ledger import Ledger
+
+# As long as a mask can be: an identifier of two UUIDs takes 47 bytes.
+_OPERATION_BYTES_MAX: Final = 64
+
+log = logging.getLogger(__name__)
+
+
+class SharedSuccessors:
+    """Successors in a ledger."""
+
+    def __init__(self, ledger: Ledger, digests: Digests, successors_max: int = SUCCESSORS_MAX) -> None:
+        self._environment = ledger.environment
+        self._digests = digests
+        self._successors_max = successors_max
+        self._found = self._environment.open_db(b"successors")
+
+    @property
+    def is_empty(self) -> bool:
+        """See Successors."""
+        return self._count() == 0
+
+    @property
+    def has_room(self) -> bool:
+        """See Successors."""
+        return self._count() < self._successors_max
+
+    def add(self, old: OperationId, new: OperationId, session: SessionHandle) -> bool:
+        """See Successors."""
+        if not self.has_room or len(new) > _OPERATION_BYTES_MAX:
+            return False
+        record = self._digests.of(session) + self._masked(old, new)
+        try:
+            with self._environment.begin(write=True) as transaction:
+                return transaction.put(self._digests.of(old), record, db=self._found)
+        except lmdb.Error as error:
+            log.warning("a statement is not run again: %s", error)
+            return False
+
+    def of(self, old: OperationId) -> OperationId | None:
+        """See Successors."""
+        try:
+            with self._environment.begin() as transaction:
+                record = transaction.get(self._digests.of(old), db=self._found)
+        except lmdb.Error as error:
+            log.warning("an operation cannot be looked up: %s", error)
+            return None
+        return self._unmasked(old, record)
+
+    def drop(self, old: OperationId) -> OperationId | None:
+        """See Successors."""
+        found = self.of(old)
+        if found is not None:
+            self._delete([self._digests.of(old)])
+        return found
+
+    def sessions_ended(self, sessions: Iterable[SessionHandle]) -> None:
+        """See Successors."""
+        ended = {self._digests.of(session) for session in sessions}
+        try:
+            with self._environment.begin() as transaction, transaction.cursor(self._found) as cursor:
+                gone = [old for old, record in cursor if record[:DIGEST_BYTES] in ended]
+        except lmdb.Error as error:
+            log.warning("successors of operations stay after their sessions: %s", error)
+            return
+        self._delete(gone)
+
+    def _count(self) -> int:
+        try:
+            with self._environment.begin() as transaction:
+                return int(transaction.stat(self._found)["entries"])
+        except lmdb.Error:
+            # Full, as far as anybody can tell.
+            return self._successors_max
+
+    def _delete(self, keys: Iterable[bytes]) -> None:
+        try:
+            with self._environment.begin(write=True) as transaction:
+                for key in keys:
+                    transaction.delete(key, db=self._found)
+        except lmdb.Error as error:
+            log.warning("successors of operations stay after they were closed: %s", error)
+
+    def _masked(self, old: OperationId, operation: bytes) -> bytes:
+        mask = self._digests.mask(old, len(operation))
+        return bytes(mine ^ theirs for mine, theirs in zip(operation, mask, strict=True))
+
+    def _unmasked(self, old: OperationId, record: bytes | None) -> OperationId | None:
+        return None if record is None else OperationId(self._masked(old, record[DIGEST_BYTES:]))
