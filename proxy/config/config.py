@@ -46,7 +46,7 @@ class Config(Section, frozen=True):
     log: LogSection = LogSection()
 
     def sources(self) -> tuple[Source, ...]:
-        """Where the backends are. Raises ConfigError."""
+        """The addresses of the backends. Raises ConfigError."""
         try:
             entries = [split(text) for text in self.proxy.backends or (self.proxy.backend,)]
         except ValueError as error:
@@ -57,7 +57,7 @@ class Config(Section, frozen=True):
         return sources
 
     def listeners(self) -> tuple[Listener, ...]:
-        """Where clients connect, proxy.listen first. Raises ConfigError."""
+        """The addresses that clients connect to, proxy.listen first. Raises ConfigError."""
         first = (Listener(address(self.proxy.listen)),) if self.proxy.listen else ()
         listeners = (*first, *(section.to_listener() for section in self.listener))
         if not listeners:

@@ -85,7 +85,7 @@ class SignedIn(HttpClient):
         self.sessions: dict[SessionHandle, Upstream] = {}
 
     def at(self, backend: Backend) -> HttpUpstream:
-        """That backend, asked in its name."""
+        """An upstream to that backend, which is asked as this client."""
         return _BinaryUpstream(self._reach, backend, self._headers, self.sessions)
 
     async def close_sessions(self) -> None:

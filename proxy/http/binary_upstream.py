@@ -26,7 +26,7 @@ class LinkClient:
         self._key = key
 
     def at(self, backend: Backend) -> LinkUpstream:
-        """That backend, asked in its name."""
+        """An upstream to that backend, which is asked as this client."""
         return LinkUpstream(self._links, backend, self._caller, self._key)
 
 
@@ -99,7 +99,7 @@ class LinkIncoming:
         return None
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """What there is of it, as it comes. Raises BackendError where it is cut off."""
+        """The parts of the body, as they come. Raises BackendError where the body is cut off."""
         while self._read or not self._is_done:
             if not self._read:
                 await self._more()

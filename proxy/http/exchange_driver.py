@@ -45,7 +45,7 @@ class Driving:
 
     @property
     def answered(self) -> Answered:
-        """What the client gets: the last reply that was read stands for the one that it gets."""
+        """The client's reply: the last one that was read stands for it."""
         return Answered(self._body, self._incoming)
 
     def next_call(self) -> Call | None:

@@ -35,7 +35,7 @@ class HttpClient:
         self.marks = marks_in(value for name, value in headers if name.lower() == "cookie")
 
     def at(self, backend: Backend) -> HttpUpstream:
-        """That backend, asked in its name, and shown no other backend's cookies."""
+        """An upstream to that backend, which is asked as this client and gets no other backend's cookies."""
         mark = mark_of(backend.member.name) if self._reach.backends.have_been_several or self.marks else None
         headers = self._headers if mark is None else list(_with_cookies_for(mark, self._headers))
         return HttpUpstream(self._reach, backend, self._query, headers)

@@ -60,5 +60,5 @@ class Client(Protocol):
         ...
 
     def at(self, backend: Backend) -> Upstream:
-        """That backend, asked in its name."""
+        """An upstream to that backend, which is asked as this client."""
         ...

@@ -30,7 +30,7 @@ class Sides:
 
     @property
     def admission(self) -> Admission:
-        """What sessions the client may open."""
+        """The rules for sessions that the client opens."""
         return Admission(self.proxy_users, names_user=self.upstream.transport is Transport.NOSASL)
 
     def opening(self) -> Opening:

@@ -103,7 +103,7 @@ class Decision:
             return None
         asked_s = self.timings.catalog_s + self.timings.key_queries_s
         if not self.is_narrowed and (asked_s == 0.0 or self._was_spared):
-            # Where its facts are too small or a small side is being written, no keys were asked for.
+            # No keys were asked for: its facts are too small, or a small side is being written.
             return Run(self.subject, Way.DIRECT, listings, facts=self.facts) if self.facts else None
         way = Way.NARROWED if self.is_narrowed else Way.IN_VAIN
         # Facts that are fetched once for all statements are no price of this one.

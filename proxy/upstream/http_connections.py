@@ -127,7 +127,7 @@ class HttpIncoming:
         return b"".join(self._read)
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """What there is of it, as it comes. Raises BackendError where it is cut off."""
+        """The parts of the body, as they come. Raises BackendError where the body is cut off."""
         for piece in self._read:
             yield piece
         with _failures(self._address):

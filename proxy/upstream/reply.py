@@ -38,7 +38,7 @@ class Incoming(Protocol):
         ...
 
     def pieces(self) -> AsyncIterator[bytes]:
-        """What there is of it, as it comes. Raises BackendError where it is cut off."""
+        """The parts of the body, as they come. Raises BackendError where the body is cut off."""
         ...
 
     def drop(self) -> None:

@@ -69,7 +69,7 @@ class FactsCache:
             return {name: described.facts for name, (_, described) in self._entries.items()}
 
     def described(self, name: TableName) -> Described:
-        """What is known of a name, whatever its age: it was current when the statement was planned."""
+        """The facts known of a name, whatever their age: they were current when the statement was planned."""
         _, described = self._entries.get(name, (0.0, Described(name, None)))
         return described
 

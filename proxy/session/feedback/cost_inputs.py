@@ -21,7 +21,7 @@ _NARROWING_S = 0.05
 
 
 class TableSizes(Protocol):
-    """What a session knows of the size of tables, without asking."""
+    """The sizes of tables as far as a session knows them, without asking."""
 
     def facts(self, name: TableName) -> TableFacts | None:
         """The facts of a table that a plan names."""
