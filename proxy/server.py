@@ -10,22 +10,22 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
-from proxy.backends.pool import Backends
+from proxy.backends.pool import BackendPool
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
 from proxy.config.endpoints import Listener, Transport
 from proxy.frontend.connection import Connection
-from proxy.frontend.context import Common
-from proxy.frontend.process_scope import Ground
-from proxy.frontend.rewrite_service import Desk, tell
-from proxy.frontend.session_registry import Sessions
+from proxy.frontend.context import ServerContext
+from proxy.frontend.process_scope import ProcessScope
+from proxy.frontend.rewrite_service import RewriteService, tell
+from proxy.frontend.session_registry import SessionRegistry
 from proxy.frontend.settings import ServerSettings
-from proxy.frontend.shadow_runner import Beside, BesideSettings
-from proxy.http.listeners import HttpSide
+from proxy.frontend.shadow_runner import ShadowRunner, ShadowRunnerSettings
+from proxy.http.listeners import Listeners
 from proxy.net.tls import Certificates
 from proxy.net.tls_listener import Accepted, TlsServer
-from proxy.operations.session_port import Opened, SessionPort
-from proxy.operations.tracked_statements import Executions
+from proxy.operations.session_port import SessionOpening, SessionPort
+from proxy.operations.tracked_statements import TrackedStatements
 from proxy.upstream.dialer import Dialer
 
 log = logging.getLogger(__name__)
@@ -50,17 +50,17 @@ class Proxy:
     def __init__(
         self,
         settings: ServerSettings,
-        open_session: Callable[[Opened], SessionPort],
-        backends: Backends | None = None,
+        open_session: Callable[[SessionOpening], SessionPort],
+        backends: BackendPool | None = None,
         *,
-        ground: Ground | None = None,
+        ground: ProcessScope | None = None,
     ) -> None:
         """`open_session` is told how the client opened its session. Without `backends`, the settings name one.
 
         `ground` is what workers have in common.
         """
         self._settings = settings
-        self._ground = ground = ground or Ground()
+        self._ground = ground = ground or ProcessScope()
         # Raises ConfigError where a file of theirs cannot be used.
         self._certificates = {
             listener: Certificates.of_listener(f"listener {listener.address}", listener.tls, time.monotonic)
@@ -70,20 +70,20 @@ class Proxy:
         # Held by the queries of ours that need one, whoever asks: see Query.needs_slot.
         self.slots = asyncio.Semaphore(settings.key_queries_at_once_max)
         dialer = Dialer(settings.upstream, settings.connect_timeout_s)
-        sessions = Sessions(open_session, ground.handles)
+        sessions = SessionRegistry(open_session, ground.handles)
         pool = ThreadPoolExecutor(settings.rewrite_threads, thread_name_prefix="rewrite")
-        self._common = Common(
+        self._common = ServerContext(
             settings,
             sessions,
-            Executions(successors=ground.successors),
+            TrackedStatements(successors=ground.successors),
             pool,
             ground.handles,
-            Desk(sessions, pool, self.slots),
-            Beside(BesideSettings(dialer, at_once_max=settings.shadows_at_once_max), pool),
+            RewriteService(sessions, pool, self.slots),
+            ShadowRunner(ShadowRunnerSettings(dialer, at_once_max=settings.shadows_at_once_max), pool),
             dialer,
-            backends or Backends([Member(settings.backend)], time.monotonic),
+            backends or BackendPool([Member(settings.backend)], time.monotonic),
         )
-        self._http = HttpSide(self._common)
+        self._http = Listeners(self._common)
         self._connections: set[Connection] = set()
         self._accepted = 0
         self._servers: list[asyncio.Server | TlsServer] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from proxy.access.handle_owners import HandleKind, Handles, Holding, Owner
+from proxy.access.handle_owners import HandleKind, HandleOwner, HandleOwners, Owner
 from proxy.wire.hs2.calls import OPEN_SESSION
 from proxy.wire.hs2.handles import HandleId, identifier_in, named_by
 from proxy.wire.thrift.messages import Message
@@ -23,10 +23,10 @@ CATALOG_CALLS: Final = frozenset(
 )
 
 
-class Guard:
+class HandleAccess:
     """Stands before one client connection. Until somebody has logged in, nothing is let through or kept."""
 
-    def __init__(self, handles: Handles, backend_name: str, *, passes_unknown: bool = True) -> None:
+    def __init__(self, handles: HandleOwners, backend_name: str, *, passes_unknown: bool = True) -> None:
         self._handles = handles
         # The backend that gives out what is opened from now on.
         self.backend_name = backend_name
@@ -67,7 +67,7 @@ class Guard:
         """The backend has given this client a handle."""
         identifier = identifier_in(handle)
         if identifier is not None and self._owner is not None:
-            self._handles.opened(kind, identifier, Holding(self._owner, self.backend_name))
+            self._handles.opened(kind, identifier, HandleOwner(self._owner, self.backend_name))
 
     def closed(self, message: Message) -> None:
         """The client closes what its call names."""

@@ -9,19 +9,19 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import blake2b
 
-from proxy.access.handle_access import Guard
+from proxy.access.handle_access import HandleAccess
 from proxy.backends.pool import Lease
 from proxy.config.endpoints import Listener
 from proxy.frontend.backend_switch import arrive
-from proxy.frontend.context import OWNER_BYTES, Common
-from proxy.frontend.graceful_close import Farewell
+from proxy.frontend.context import OWNER_BYTES, ServerContext
+from proxy.frontend.graceful_close import GracefulClose
 from proxy.frontend.rewrite_service import tell
 from proxy.net.sockets import Side, linger, peer_host, peer_name, prepare
-from proxy.net.timeouts import Patience, Seen
-from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.net.timeouts import Activity, IdleTimeouts
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.events import SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.operations.internal_call import Call, Reply
-from proxy.operations.session_port import Opened
+from proxy.operations.session_port import SessionOpening
 from proxy.relay.commands import (
     BackendReply,
     CallRefused,
@@ -37,7 +37,7 @@ from proxy.relay.commands import (
     StatementHeld,
     TurnedTransparent,
 )
-from proxy.relay.connection_profile import Sides, refused
+from proxy.relay.connection_profile import ConnectionProfile, refused
 from proxy.relay.phases import Phase
 from proxy.relay.relay import Relay
 from proxy.upstream.dialer import UnreachableError
@@ -53,7 +53,7 @@ class Connection:
     """One client, its backend, and the relay between them. Ends exactly once, through `_end`."""
 
     def __init__(
-        self, number: int, listener: Listener, common: Common, on_end: Callable[[Connection], None]
+        self, number: int, listener: Listener, common: ServerContext, on_end: Callable[[Connection], None]
     ) -> None:
         self._name = f"connection {number}"
         self._listener = listener
@@ -63,9 +63,9 @@ class Connection:
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         passes_unknown = settings.passes_unknown_handles
-        self._guard = Guard(common.handles, str(settings.backend), passes_unknown=passes_unknown)
+        self._guard = HandleAccess(common.handles, str(settings.backend), passes_unknown=passes_unknown)
         self._relay = Relay(
-            Sides(common.backends.name, listener.transport, settings.upstream, settings.proxy_users),
+            ConnectionProfile(common.backends.name, listener.transport, settings.upstream, settings.proxy_users),
             common.executions,
             self._loop.time,
             guard=self._guard,
@@ -81,7 +81,7 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._reply: asyncio.Future[Reply] | None = None
         self._handshake_timer: asyncio.TimerHandle | None = None
-        self._patience = Patience(settings.patience)
+        self._patience = IdleTimeouts(settings.patience)
         self._patience_timer: asyncio.TimerHandle | None = None
         self._client_pauses: set[str] = set()
         self._started = self.last_activity = self._loop.time()
@@ -315,21 +315,21 @@ class Connection:
             self._execute(self._relay.release(ruling))
             self._run_beside(ruling, handle)
         else:
-            tell(ruling, Ending(End.UNSENT, 0.0), self._name)
+            tell(ruling, Outcome(OutcomeKind.UNSENT, 0.0), self._name)
 
-    def _run_beside(self, ruling: Ruling, handle: SessionHandle) -> None:
+    def _run_beside(self, ruling: Dispatch, handle: SessionHandle) -> None:
         credentials = self._relay.credentials
         if ruling.beside is not None and credentials is not None and self._lease is not None:
             _ = self._common.beside.start(handle, credentials, ruling.beside, self._lease)
 
-    def _opened(self, configuration: Mapping[str, str] | None, user: str | None) -> Opened | None:
+    def _opened(self, configuration: Mapping[str, str] | None, user: str | None) -> SessionOpening | None:
         credentials = self._relay.credentials
         if configuration is None or credentials is None or self._lease is None:
             return None
         # A server that asks for no login goes by the name in the call. What is learned on one backend holds there.
         who = b"\0".join((str(self._lease.address).encode(), credentials, (user or "").encode()))
         owner = blake2b(who, key=self._common.owner_key, digest_size=OWNER_BYTES).hexdigest()
-        return Opened(configuration, owner)
+        return SessionOpening(configuration, owner)
 
     async def _ask(self, call: Call) -> Reply:
         self._reply = self._loop.create_future()
@@ -354,8 +354,8 @@ class Connection:
         else:
             self._look_again()
 
-    def _seen(self) -> Seen:
-        return Seen(
+    def _seen(self) -> Activity:
+        return Activity(
             last_activity=self.last_activity,
             awaits_replies=self._relay.may_await_replies,
             from_client_bytes=self._from_client_bytes,
@@ -404,12 +404,12 @@ class Connection:
             return
         own = self._relay.own_operation
         if own.is_awaited or own.is_being_ended:
-            farewells.add(Farewell(backend, self._relay, self._settings.farewell_s, self._said_farewell))
+            farewells.add(GracefulClose(backend, self._relay, self._settings.farewell_s, self._said_farewell))
         else:
             backend.close()
             self._release()
 
-    def _said_farewell(self, farewell: Farewell) -> None:
+    def _said_farewell(self, farewell: GracefulClose) -> None:
         self._common.farewells.discard(farewell)
         self._release()
 

@@ -17,15 +17,15 @@ from typing import Final
 from proxy.backends.backend import Backend
 from proxy.config.endpoints import Transport
 from proxy.frontend.settings import ServerSettings
-from proxy.http.exchange_driver import Answered
-from proxy.http.gateway import Courier
+from proxy.http.exchange_driver import ExchangeReply
+from proxy.http.gateway import Gateway
 from proxy.http.http_upstream import HttpClient, HttpReach, HttpUpstream
 from proxy.http.upstream_protocol import Upstream
 from proxy.net.timeouts import Keepalive
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.upstream.errors import BackendError
 from proxy.upstream.http_headers import THRIFT_HEADERS, basic_authorization
-from proxy.upstream.reply import Incoming, ask
+from proxy.upstream.reply import UpstreamReply, ask
 from proxy.wire.framing import Framing
 from proxy.wire.hs2.calls import (
     CLOSE_SESSION,
@@ -121,7 +121,7 @@ class _BinaryUpstream(HttpUpstream):
 class BinaryClient:
     """One connection."""
 
-    def __init__(self, settings: BinarySettings, courier: Courier, sign_in: Callable[[str], SignedIn]) -> None:
+    def __init__(self, settings: BinarySettings, courier: Gateway, sign_in: Callable[[str], SignedIn]) -> None:
         """`sign_in` says who has that Authorization header."""
         self._settings = settings
         self._courier = courier
@@ -131,7 +131,7 @@ class BinaryClient:
         self._client: SignedIn | None = None
         # The last session that the client asked for. It is opened to the end where the client leaves: nobody else
         # would close it.
-        self._opening: asyncio.Task[Answered] | None = None
+        self._opening: asyncio.Task[ExchangeReply] | None = None
         self.awaits_reply = False
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
@@ -237,7 +237,7 @@ class BinaryClient:
         if not opening.cancelled() and opening.exception() is None:
             opening.result().drop()
 
-    async def _carry(self, message: Message, client: SignedIn) -> Answered:
+    async def _carry(self, message: Message, client: SignedIn) -> ExchangeReply:
         carrying = self._courier.carry(message, client)
         if message.header.name != OPEN_SESSION:
             return await carrying
@@ -255,7 +255,7 @@ class BinaryClient:
         finally:
             answered.drop()
 
-    async def _forward(self, message: Message, answered: Answered, writer: asyncio.StreamWriter) -> None:
+    async def _forward(self, message: Message, answered: ExchangeReply, writer: asyncio.StreamWriter) -> None:
         incoming = answered.incoming
         if answered.body is None and incoming is not None and incoming.status != HTTPStatus.OK:
             sentence = f"the backend answered with HTTP status {incoming.status}: {await _words(incoming)}"
@@ -298,7 +298,7 @@ async def _next_message(sasl: SaslReader, reader: asyncio.StreamReader) -> SaslM
     return message
 
 
-async def _words(incoming: Incoming) -> str:
+async def _words(incoming: UpstreamReply) -> str:
     """What the body of an HTTP error says first."""
     said = b""
     async for piece in incoming.pieces():

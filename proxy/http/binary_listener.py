@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from proxy.config.endpoints import Transport
 from proxy.http.binary_client import CLIENT_CLOSED, FAREWELL_S, BinaryClient, BinarySettings, SignedIn
-from proxy.http.gateway import Courier
+from proxy.http.gateway import Gateway
 from proxy.net.sockets import peer_name, prepare
 from proxy.relay.connection_profile import refused
 
@@ -22,7 +22,7 @@ _AHEAD_BYTES_MAX: Final = 64 * 1024
 class BinaryFront:
     """The connections of one listener. `accept` makes the protocol for each."""
 
-    def __init__(self, settings: BinarySettings, courier: Courier, sign_in: Callable[[str], SignedIn]) -> None:
+    def __init__(self, settings: BinarySettings, courier: Gateway, sign_in: Callable[[str], SignedIn]) -> None:
         self._settings = settings
         self._courier = courier
         self._sign_in = sign_in

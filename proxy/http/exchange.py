@@ -10,16 +10,21 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from proxy.access.handle_access import CATALOG_CALLS, Guard
+from proxy.access.handle_access import CATALOG_CALLS, HandleAccess
 from proxy.operations.events import Event
-from proxy.operations.fallback import Rerun, rerun
-from proxy.operations.fallback_policy import Answer as Judged
-from proxy.operations.fallback_policy import Fallback, FallbackPolicy, close_orphan, refusal
-from proxy.operations.fallback_policy import Reply as JudgedReply
-from proxy.operations.held_statement import passing
+from proxy.operations.fallback import FallbackRun, run_original
+from proxy.operations.fallback_policy import (
+    FallbackNeeded,
+    FallbackPolicy,
+    JudgedReply,
+    SubstituteReply,
+    close_orphan,
+    refusal,
+)
+from proxy.operations.held_statement import statements_passed
 from proxy.operations.internal_call import Call, Reply
-from proxy.operations.reply_tracker import Observer, Watched
-from proxy.operations.tracked_statements import Execution, Executions
+from proxy.operations.reply_tracker import ReplyTracker, TrackedCall
+from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.relay.pending_calls import ASKING_CALLS, WATCHED_REPLY_BYTES_MAX, tells_of_answer
 from proxy.wire.framing import Framing
 from proxy.wire.hs2.calls import EXECUTE_STATEMENT, OPEN_SESSION
@@ -31,8 +36,8 @@ from proxy.wire.thrift.skip import Walk
 from proxy.wire.thrift.types import Kind, MessageType
 
 # The reply for the client, or None where the reply to the last call goes to it unread, as it comes.
-Answer: TypeAlias = bytes | None
-Steps: TypeAlias = Generator[Call, Reply, Answer]
+ClientReply: TypeAlias = bytes | None
+Steps: TypeAlias = Generator[Call, Reply, ClientReply]
 
 _NOT_READ: Final = 0
 _UNFRAMED: Final = Framing(client=False, backend=False)
@@ -52,19 +57,19 @@ def message_of(body: bytes) -> Message:
 
 
 @dataclass(frozen=True)
-class Terms:
+class FallbackTerms:
     """When a statement may be run again."""
 
     clock: Callable[[], float]
     rerun_within_s: float
 
 
-class Memory:
+class CallerRecords:
     """What is known of the calls of whoever presents the same credentials."""
 
-    def __init__(self, executions: Executions, guard: Guard, clock: Callable[[], float]) -> None:
+    def __init__(self, executions: TrackedStatements, guard: HandleAccess, clock: Callable[[], float]) -> None:
         self.guard = guard
-        self.observer = Observer(executions, guard, clock, _UNFRAMED)
+        self.observer = ReplyTracker(executions, guard, clock, _UNFRAMED)
         # Calls so far that may have ended an operation while a status of it was on its way.
         self.changes = 0
 
@@ -82,7 +87,11 @@ class Exchange:
     """One call of a client. `note` is given what others need to know."""
 
     def __init__(
-        self, memory: Memory, executions: Executions, terms: Terms, note: Callable[[list[Event]], None]
+        self,
+        memory: CallerRecords,
+        executions: TrackedStatements,
+        terms: FallbackTerms,
+        note: Callable[[list[Event]], None],
     ) -> None:
         self._memory = memory
         self._observer = memory.observer
@@ -91,7 +100,7 @@ class Exchange:
         self._policy = FallbackPolicy(executions, terms.clock, terms.rerun_within_s)
         self._note = note
 
-    def execute(self, sent: Message, execution: Execution | None) -> Steps:
+    def execute(self, sent: Message, execution: TrackedStatement | None) -> Steps:
         """Execute a statement that has been ruled on."""
         self._noted(sent, None)
         return (yield from self._execute(sent, execution))
@@ -103,9 +112,9 @@ class Exchange:
         if name in ASKING_CALLS:
             return (yield from self._ask_about(message))
         if name == OPEN_SESSION or name in CATALOG_CALLS:
-            return (yield from self._watch(message, Watched(message)))
+            return (yield from self._watch(message, TrackedCall(message)))
         if name == EXECUTE_STATEMENT:
-            self._note([*passing(message)])
+            self._note([*statements_passed(message)])
             return (yield from self.execute(message, None))
         actual, execution = self._executions.resolve(message)
         self._noted(message, execution)
@@ -115,13 +124,13 @@ class Exchange:
         """Make a call of which nothing is to be known but what it is answered."""
         return (yield from _unread(message))
 
-    def _noted(self, message: Message, execution: Execution | None) -> None:
+    def _noted(self, message: Message, execution: TrackedStatement | None) -> None:
         self._memory.changes += 1
         self._note(self._observer.note_call(message, execution))
 
-    def _execute(self, sent: Message, execution: Execution | None) -> Steps:
+    def _execute(self, sent: Message, execution: TrackedStatement | None) -> Steps:
         try:
-            return (yield from self._watch(sent, Watched(None, execution)))
+            return (yield from self._watch(sent, TrackedCall(None, execution)))
         finally:
             # Nobody saw the reply: the client has left, or the backend has.
             if execution is not None and execution.operation is None:
@@ -132,9 +141,9 @@ class Exchange:
         if not tells_of_answer(message, execution):
             return (yield from _unread(actual))
         operation = None if execution is None else execution.operation
-        return (yield from self._watch(actual, Watched(message, execution, operation)))
+        return (yield from self._watch(actual, TrackedCall(message, execution, operation)))
 
-    def _watch(self, sent: Message, watched: Watched) -> Steps:
+    def _watch(self, sent: Message, watched: TrackedCall) -> Steps:
         name, changes = sent.header.name, self._memory.changes
         raw = yield Call(name, sent.header.seqid, sent.raw, WATCHED_REPLY_BYTES_MAX)
         if raw is None:
@@ -149,26 +158,26 @@ class Exchange:
         self._note(self._observer.note_unread(watched, name))
         return raw
 
-    def _read(self, raw: bytes, header: Header, watched: Watched, changes_since: int) -> Steps:
+    def _read(self, raw: bytes, header: Header, watched: TrackedCall, changes_since: int) -> Steps:
         execution = watched.execution
         # Of the first run nothing is let out once there is a second: calls of one session run side by side.
         if execution is not None and (execution.is_judged or watched.is_superseded):
             reply = JudgedReply(raw, header, watched.message, is_superseded=watched.is_superseded, is_last=True)
             judgement = self._policy.judge(execution, reply)
-            if isinstance(judgement, Judged):
+            if isinstance(judgement, SubstituteReply):
                 return (yield from self._answer(execution, judgement))
             if judgement is not None:
                 return (yield from self._run_again(judgement))
         self._note(self._observer.note_reply(watched, raw, header, changes_since))
         return raw
 
-    def _answer(self, execution: Execution, judged: Judged) -> Steps:
+    def _answer(self, execution: TrackedStatement, judged: SubstituteReply) -> Steps:
         if execution.is_withheld:
             self._note(self._observer.note_refused(execution))
         yield from _close(judged)
         return judged.reply
 
-    def _overlong(self, header: Header, watched: Watched) -> Answer:
+    def _overlong(self, header: Header, watched: TrackedCall) -> ClientReply:
         """A reply is too long to be read: only rows are."""
         execution = watched.execution
         if execution is not None and (watched.is_superseded or execution.is_overtaken()):
@@ -176,16 +185,16 @@ class Exchange:
         self._note(self._observer.note_unread(watched, header.name))
         return None
 
-    def _run_again(self, found: Fallback) -> Steps:
+    def _run_again(self, found: FallbackNeeded) -> Steps:
         """A rewritten statement has failed or was overtaken: see `proxy.operations.fallback`."""
         execution, call = found.execution, found.call
         own_call = execution.rerun(self._clock(), found.failure)
         if call is None:
             execution.succeeded_by(None)
             yield from _close(found)
-            return (yield from self._watch(own_call, Watched(None, execution)))
-        steps = rerun(self._executions, execution, own_call, call, found.refusal)
-        run = Rerun(execution, call, found.refusal, steps)
+            return (yield from self._watch(own_call, TrackedCall(None, execution)))
+        steps = run_original(self._executions, execution, own_call, call, found.refusal)
+        run = FallbackRun(execution, call, found.refusal, steps)
         reply: Reply = None
         try:
             while (step := run.advance(reply)) is not None:
@@ -199,7 +208,7 @@ class Exchange:
         self._executions.drop(execution)
         return run.answer
 
-    def _abandon(self, execution: Execution) -> None:
+    def _abandon(self, execution: TrackedStatement) -> None:
         execution.is_rerunning = False
         self._executions.drop(execution)
         self._note([*execution.gone(self._clock())])
@@ -210,7 +219,7 @@ def _unread(message: Message) -> Steps:
     return None
 
 
-def _close(found: Judged | Fallback) -> Generator[Call, Reply, None]:
+def _close(found: SubstituteReply | FallbackNeeded) -> Generator[Call, Reply, None]:
     """Close the operation that a judgement leaves behind."""
     if found.orphan is not None:
         yield close_orphan(found.orphan)

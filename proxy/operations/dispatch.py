@@ -10,7 +10,7 @@ from proxy.operations.query import Query, QueryResult
 from proxy.wire.hs2.calls import OperationHandle
 
 
-class End(Enum):
+class OutcomeKind(Enum):
     """How a statement ended, as far as its connection could see."""
 
     FINISHED = "finished"
@@ -24,17 +24,17 @@ class End(Enum):
 
 
 @dataclass(frozen=True)
-class Ending:
+class Outcome:
     """The end of a statement."""
 
-    end: End
+    end: OutcomeKind
     # From when it went to the backend until its end was seen there; of one that was run again, the first run.
     seconds: float
     # What the server said of the first failure. It may quote the statement.
     message: str = field(default="", repr=False)
 
 
-def nobody(_: Ending) -> None:
+def ignore_outcome(_: Outcome) -> None:
     """Who is told where nobody wants to know."""
 
 
@@ -70,7 +70,7 @@ class WriteUnderWay:
 
 
 @dataclass(frozen=True)
-class Ruling:
+class Dispatch:
     """The text to send in a statement's place, which may be its own."""
 
     text: str = field(repr=False)
@@ -84,6 +84,6 @@ class Ruling:
     # Where `text` writes and is not the statement's own.
     write: WriteUnderWay | None = None
     # Told once how it ended, from the event loop: to be quick, and not to raise.
-    ended: Callable[[Ending], None] = nobody
+    ended: Callable[[Outcome], None] = ignore_outcome
     # What is asked in the same session meanwhile, on a connection of our own and only where there is room for it.
     beside: Generator[Query, QueryResult, object] | None = None

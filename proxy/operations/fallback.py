@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from proxy.operations.events import StatementEnded
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call, Reply, read_operation
-from proxy.operations.tracked_statements import Execution, Executions
+from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.wire.hs2.calls import (
     CANCEL_OPERATION,
     CLOSE_OPERATION,
@@ -41,11 +41,11 @@ _NEED_THE_END: Final = frozenset({FETCH_RESULTS, GET_RESULT_SET_METADATA})
 Answer: TypeAlias = bytes | None
 
 
-class Rerun:
+class FallbackRun:
     """A rerun on its way, while the client waits for the reply to `call`."""
 
     def __init__(
-        self, execution: Execution, call: Message, failure: bytes, steps: Generator[Call, Reply, Answer]
+        self, execution: TrackedStatement, call: Message, failure: bytes, steps: Generator[Call, Reply, Answer]
     ) -> None:
         self.execution = execution
         self.call = call
@@ -71,8 +71,8 @@ class Rerun:
         return self.execution.failed(now, "")
 
 
-def rerun(
-    executions: Executions, execution: Execution, own_call: Message, failed: Message, failure: bytes
+def run_original(
+    executions: TrackedStatements, execution: TrackedStatement, own_call: Message, failed: Message, failure: bytes
 ) -> Generator[Call, Reply, Answer]:
     """Run it again. `failed` is the call whose reply showed the first run's end.
 

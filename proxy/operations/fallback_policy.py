@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
-from proxy.operations.tracked_statements import Execution, Executions
+from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.wire.hs2.calls import (
     CLOSE_OPERATION,
     EXECUTE_STATEMENT,
@@ -44,7 +44,7 @@ _PLACEHOLDER: Final = (ColumnType("Result", "string"),)
 
 
 @dataclass(frozen=True)
-class Answer:
+class SubstituteReply:
     """The client gets this reply instead of the backend's."""
 
     reply: bytes = field(repr=False)
@@ -53,26 +53,26 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Fallback:
+class FallbackNeeded:
     """A statement is to be run as it came. Its client knows nothing of the first run's end yet."""
 
-    execution: Execution
+    execution: TrackedStatement
     # The failure's message; None where the first run was overtaken.
     failure: str | None = field(repr=False)
     # The client's call whose reply shows the end; None where that is the statement's own.
     call: Message | None
     # The reply for the client where the statement cannot be run again after all.
     refusal: bytes = field(repr=False)
-    # See Answer.
+    # See SubstituteReply.
     orphan: OperationHandle | None = field(default=None, repr=False)
 
 
 # None lets the backend's reply pass to the client.
-Judgement: TypeAlias = Answer | Fallback | None
+Judgement: TypeAlias = SubstituteReply | FallbackNeeded | None
 
 
 @dataclass(frozen=True)
-class Reply:
+class JudgedReply:
     """A reply about a statement."""
 
     raw: bytes = field(repr=False)
@@ -89,18 +89,18 @@ class Reply:
 class FallbackPolicy:
     """When a rewritten statement is run as it came."""
 
-    executions: Executions
+    executions: TrackedStatements
     clock: Callable[[], float]
     # A failure that shows later than this is left to the client: see `proxy.relay.relay.RERUN_WITHIN_S`.
     within_s: float
 
-    def judge(self, execution: Execution, reply: Reply) -> Judgement:
+    def judge(self, execution: TrackedStatement, reply: JudgedReply) -> Judgement:
         """Judge a reply about the statement. Raises RemoteProtocolError or IncompleteError if it is unreadable."""
         shown = _shown(reply, execution)
         if shown is None:
             return None
         if reply.is_superseded:
-            return Answer(_of_superseded(reply.header))
+            return SubstituteReply(_of_superseded(reply.header))
         if shown.failure is not None:
             return self._failed(execution, reply, shown.failure)
         if execution.is_overtaken():
@@ -108,22 +108,24 @@ class FallbackPolicy:
         execution.has_shown_columns |= shown.has_columns
         return None
 
-    def _failed(self, execution: Execution, reply: Reply, message: str) -> Judgement:
+    def _failed(self, execution: TrackedStatement, reply: JudgedReply, message: str) -> Judgement:
         may_fall_back = execution.may_fall_back(self.clock(), message, self.within_s)
         if may_fall_back and self._may_repeat(execution, reply):
-            return Fallback(execution, message, reply.call, reply.raw)
+            return FallbackNeeded(execution, message, reply.call, reply.raw)
         if execution.is_withheld or execution.is_out_of_date(message):
-            return Answer(refusal(reply.header))
+            return SubstituteReply(refusal(reply.header))
         return None
 
-    def _overtaken(self, execution: Execution, reply: Reply, orphan: OperationHandle | None) -> Judgement:
+    def _overtaken(
+        self, execution: TrackedStatement, reply: JudgedReply, orphan: OperationHandle | None
+    ) -> Judgement:
         execution.is_withheld = True
         refused = refusal(reply.header)
         if self._may_repeat(execution, reply):
-            return Fallback(execution, None, reply.call, refused, orphan)
-        return Answer(refused, orphan)
+            return FallbackNeeded(execution, None, reply.call, refused, orphan)
+        return SubstituteReply(refused, orphan)
 
-    def _may_repeat(self, execution: Execution, reply: Reply) -> bool:
+    def _may_repeat(self, execution: TrackedStatement, reply: JudgedReply) -> bool:
         return reply.is_last and execution.may_be_repeated() and self.executions.has_room_for_a_rerun()
 
 
@@ -141,7 +143,7 @@ class _Shown:
     orphan: OperationHandle | None = None
 
 
-def _shown(reply: Reply, execution: Execution) -> _Shown | None:
+def _shown(reply: JudgedReply, execution: TrackedStatement) -> _Shown | None:
     """The news that a reply has of a statement's answer; None without any."""
     reader = open_reply(reply.raw, reply.header)
     match reply.header.name:
@@ -158,7 +160,7 @@ def _shown(reply: Reply, execution: Execution) -> _Shown | None:
     return _Shown(status.all_words) if execution.ends_with_rows or execution.is_withheld else None
 
 
-def _shown_by_execute(reader: Reader, execution: Execution) -> _Shown | None:
+def _shown_by_execute(reader: Reader, execution: TrackedStatement) -> _Shown | None:
     executed = decode_operation_reply(reader)
     if not executed.status.ok:
         return _Shown(executed.status.all_words)

@@ -32,7 +32,7 @@ class Call:
 Reply: TypeAlias = bytes | None
 
 
-class OwnOperation:
+class InternalOperation:
     """There is at most one on a connection. Told of each call of ours and of each reply to one."""
 
     def __init__(self) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.access.handle_access import CATALOG_CALLS, Guard
+from proxy.access.handle_access import CATALOG_CALLS, HandleAccess
 from proxy.access.handle_owners import HandleKind
 from proxy.operations.events import Event, SessionClosed, SessionOpened
-from proxy.operations.status_cache import FinishedStatuses, key_of
-from proxy.operations.tracked_statements import Execution, Executions
+from proxy.operations.status_cache import StatusCache, key_of
+from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.wire.framing import FRAMED, Framing
 from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.hs2.calls import (
@@ -44,13 +44,13 @@ _MAY_END_AN_OPERATION: Final = frozenset({EXECUTE_STATEMENT, CANCEL_OPERATION, C
 
 
 @dataclass(frozen=True)
-class Watched:
+class TrackedCall:
     """A call of the client whose reply is read."""
 
     # As the client made it. None for a statement: it may be long, and runs long.
     message: Message | None
     # The statement that it is about, and which run of it.
-    execution: Execution | None = None
+    execution: TrackedStatement | None = None
     operation: OperationHandle | None = field(default=None, repr=False)
 
     @property
@@ -60,19 +60,23 @@ class Watched:
         return execution is not None and (execution.is_rerunning or execution.operation != self.operation)
 
 
-class Observer:
+class ReplyTracker:
     """Keeps what one connection's traffic says, and reports what others need to know as events."""
 
     def __init__(
-        self, executions: Executions, guard: Guard, clock: Callable[[], float], framing: Framing = FRAMED
+        self,
+        executions: TrackedStatements,
+        guard: HandleAccess,
+        clock: Callable[[], float],
+        framing: Framing = FRAMED,
     ) -> None:
         self._guard = guard
-        self.finished = FinishedStatuses(framing)
+        self.finished = StatusCache(framing)
         self.open_operations = 0
         self._executions = executions
         self._clock = clock
 
-    def note_call(self, message: Message, execution: Execution | None) -> list[Event]:
+    def note_call(self, message: Message, execution: TrackedStatement | None) -> list[Event]:
         """The client makes a call, about that statement if it is known."""
         name = message.header.name
         if name in _MAY_END_AN_OPERATION:
@@ -88,7 +92,7 @@ class Observer:
             self._executions.closed(message)
         return [] if execution is None else [*execution.gone(self._clock())]
 
-    def note_reply(self, watched: Watched, raw: bytes, header: Header, calls_since: int) -> list[Event]:
+    def note_reply(self, watched: TrackedCall, raw: bytes, header: Header, calls_since: int) -> list[Event]:
         """A watched reply has passed. Raises RemoteProtocolError or IncompleteError if it cannot be read."""
         reader = open_reply(raw, header)
         if header.name in CATALOG_CALLS:
@@ -105,7 +109,7 @@ class Observer:
         return []
 
     def _told_state(
-        self, reader: Reader, watched: Watched, raw: bytes, header: Header, calls_since: int
+        self, reader: Reader, watched: TrackedCall, raw: bytes, header: Header, calls_since: int
     ) -> list[Event]:
         reply = decode_state_reply(reader)
         # A call sent since may be one that ends the operation.
@@ -115,7 +119,7 @@ class Observer:
             return []
         return self._in_state(watched.execution, reply.state, reply.message or "")
 
-    def note_unread(self, watched: Watched, name: str) -> list[Event]:
+    def note_unread(self, watched: TrackedCall, name: str) -> list[Event]:
         """The reply to a watched call is too long to be read, is an exception, or will not be seen."""
         execution = watched.execution
         if execution is None or name in (GET_OPERATION_STATUS, GET_RESULT_SET_METADATA):
@@ -125,7 +129,7 @@ class Observer:
             return [*execution.rows_came(self._clock())]
         return [*execution.gone(self._clock())]
 
-    def note_refused(self, execution: Execution) -> list[Event]:
+    def note_refused(self, execution: TrackedStatement) -> list[Event]:
         """The answer of a statement was dropped, and the client has been told so."""
         return [*execution.failed(self._clock(), "")]
 
@@ -138,7 +142,7 @@ class Observer:
             return [SessionOpened(reply.session, reply.protocol_version, None)]
         return [SessionOpened(reply.session, reply.protocol_version, decode_configuration(call), user_of(call))]
 
-    def _executed(self, reader: Reader, execution: Execution | None) -> list[Event]:
+    def _executed(self, reader: Reader, execution: TrackedStatement | None) -> list[Event]:
         reply = decode_operation_reply(reader)
         self.open_operations += reply.status.ok
         if reply.status.ok and reply.operation is not None:
@@ -155,7 +159,7 @@ class Observer:
             return [*execution.gone(now)]
         return [*told, *self._executions.opened(execution, reply.operation, now)]
 
-    def _fetched(self, reader: Reader, execution: Execution | None) -> list[Event]:
+    def _fetched(self, reader: Reader, execution: TrackedStatement | None) -> list[Event]:
         if execution is None:
             return []
         now, status = self._clock(), decode_status_only(reader)
@@ -166,7 +170,7 @@ class Observer:
         self._executions.drop(execution)
         return [*told]
 
-    def _in_state(self, execution: Execution, state: OperationState | None, message: str) -> list[Event]:
+    def _in_state(self, execution: TrackedStatement, state: OperationState | None, message: str) -> list[Event]:
         now = self._clock()
         told: list[Event] = []
         if state is OperationState.FINISHED:

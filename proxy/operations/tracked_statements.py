@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.events import StatementEnded
-from proxy.operations.operation_aliases import OwnSuccessors, Successors
+from proxy.operations.operation_aliases import LocalOperationAliases, OperationAliases
 from proxy.wire.hs2.calls import (
     OperationHandle,
     OperationId,
@@ -23,10 +23,10 @@ from proxy.wire.hs2.calls import (
 from proxy.wire.thrift.messages import Message
 
 # Spark Thrift Server takes 500 connections. Four open statements on each of them is more than clients have.
-EXECUTIONS_MAX: Final = 2_000
+TRACKED_STATEMENTS_MAX: Final = 2_000
 # A call is kept until the rewritten statement has ended, so that it can be made again. No larger one is: with
 # EXECUTIONS_MAX of them this is half a gigabyte, and one that was not written by a program takes a few KB.
-RERUN_CALL_BYTES_MAX: Final = 256 * 1024
+KEPT_CALL_BYTES_MAX: Final = 256 * 1024
 # The first line or two of an error say what it is; the plan and the stack trace that follow may be of any length.
 MESSAGE_CHARS_MAX: Final = 2_000
 
@@ -41,10 +41,10 @@ class _FirstRun:
 
 
 @dataclass(eq=False)
-class Execution:
+class TrackedStatement:
     """One statement on its way. Methods that learn of its end return the commands that tell it, once."""
 
-    ruling: Ruling
+    ruling: Dispatch
     session: SessionHandle = field(repr=False)
     sent_at: float
     run_async: bool
@@ -129,15 +129,17 @@ class Execution:
     def failed(self, now: float, message: str) -> list[StatementEnded]:
         """It failed, and the client is told so."""
         self.is_unsettled = False
-        return self._over(End.FAILED if self._first is None else End.FAILED_TWICE, now - self.sent_at, message)
+        return self._over(
+            OutcomeKind.FAILED if self._first is None else OutcomeKind.FAILED_TWICE, now - self.sent_at, message
+        )
 
     def gone(self, now: float) -> list[StatementEnded]:
         """Nothing more will be heard of it."""
         self.is_stopped = True
         if self._finished_s is not None and self._first is None:
-            return self._over(End.FINISHED, self._finished_s)
+            return self._over(OutcomeKind.FINISHED, self._finished_s)
         is_within_call = self.operation is None and not self.run_async
-        return self._over(End.LOST if is_within_call else End.UNKNOWN, now - self.sent_at)
+        return self._over(OutcomeKind.LOST if is_within_call else OutcomeKind.UNKNOWN, now - self.sent_at)
 
     def rerun(self, now: float, failure: str | None) -> Message:
         """It failed with that message, or was overtaken, and is run again. Returns the call to make."""
@@ -156,33 +158,35 @@ class Execution:
         self.operation, self.is_rerunning, self.is_withheld = operation, False, False
 
     @property
-    def _good_end(self) -> End:
+    def _good_end(self) -> OutcomeKind:
         if self._first is None:
-            return End.FINISHED
-        return End.OVERTAKEN if self._first.message is None else End.RESCUED
+            return OutcomeKind.FINISHED
+        return OutcomeKind.OVERTAKEN if self._first.message is None else OutcomeKind.RESCUED
 
     def rerun_gave_up(self) -> list[StatementEnded]:
         """It could not be run again: the client is told of the first failure."""
-        return self._over(End.FAILED, 0.0)
+        return self._over(OutcomeKind.FAILED, 0.0)
 
-    def _over(self, end: End, seconds: float, message: str = "") -> list[StatementEnded]:
+    def _over(self, end: OutcomeKind, seconds: float, message: str = "") -> list[StatementEnded]:
         if self.is_over:
             return []
         self.is_over = True
         self.own_call = None
         told = self._first or _FirstRun(seconds, message[:MESSAGE_CHARS_MAX])
-        return [StatementEnded(self.ruling, Ending(end, told.seconds, told.message or ""))]
+        return [StatementEnded(self.ruling, Outcome(end, told.seconds, told.message or ""))]
 
 
-class Executions:
+class TrackedStatements:
     """The executions of a process that have an operation on the backend, and what stands for what."""
 
-    def __init__(self, executions_max: int = EXECUTIONS_MAX, successors: Successors | None = None) -> None:
+    def __init__(
+        self, executions_max: int = TRACKED_STATEMENTS_MAX, successors: OperationAliases | None = None
+    ) -> None:
         self._executions_max = executions_max
-        self._open: dict[OperationId, Execution] = {}
-        self._successors = OwnSuccessors() if successors is None else successors
+        self._open: dict[OperationId, TrackedStatement] = {}
+        self._successors = LocalOperationAliases() if successors is None else successors
 
-    def opened(self, execution: Execution, operation: OperationHandle, now: float) -> list[StatementEnded]:
+    def opened(self, execution: TrackedStatement, operation: OperationHandle, now: float) -> list[StatementEnded]:
         """The backend has made an operation of it. Where there are too many, the oldest one is given up."""
         identifier = identifier_of(operation)
         if identifier is None:
@@ -219,7 +223,7 @@ class Executions:
     def _unsettled_count(self) -> int:
         return sum(execution.is_unsettled or execution.is_withheld for execution in self._open.values())
 
-    def resolve(self, message: Message) -> tuple[Message, Execution | None]:
+    def resolve(self, message: Message) -> tuple[Message, TrackedStatement | None]:
         """The call to make in a call's place, and the execution that it is about if there is one."""
         if not self._open and self._successors.is_empty:
             return message, None
@@ -236,7 +240,7 @@ class Executions:
         """Whether one more operation may be given a successor."""
         return self._successors.has_room
 
-    def succeed(self, execution: Execution, operation: OperationHandle) -> bool:
+    def succeed(self, execution: TrackedStatement, operation: OperationHandle) -> bool:
         """The statement has been run again: the new operation stands for the old one wherever that is named."""
         old = None if execution.operation is None else identifier_of(execution.operation)
         new = identifier_of(operation)
@@ -256,7 +260,7 @@ class Executions:
             if execution is not None:
                 execution.is_closed = True
 
-    def drop(self, execution: Execution) -> None:
+    def drop(self, execution: TrackedStatement) -> None:
         """Its end has been told. A successor stays: the client still names the operation that it knows.
 
         So does one that is withheld, until it is closed: its operation has an answer.

@@ -6,11 +6,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from proxy.access.handle_access import Guard
-from proxy.operations.fallback_policy import Answer, Fallback, FallbackPolicy, Reply, close_orphan
-from proxy.operations.internal_call import Call, OwnOperation
-from proxy.operations.reply_tracker import Observer, Watched
-from proxy.operations.tracked_statements import Execution, Executions
+from proxy.access.handle_access import HandleAccess
+from proxy.operations.fallback_policy import (
+    FallbackNeeded,
+    FallbackPolicy,
+    JudgedReply,
+    SubstituteReply,
+    close_orphan,
+)
+from proxy.operations.internal_call import Call, InternalOperation
+from proxy.operations.reply_tracker import ReplyTracker, TrackedCall
+from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.relay.commands import Command, SendBackend, SendClient
 from proxy.wire.framing import FRAMED, Framing
 from proxy.wire.hs2.calls import FETCH_RESULTS, GET_OPERATION_STATUS, GET_RESULT_SET_METADATA, asks_for_rows
@@ -27,25 +33,25 @@ ASKING_CALLS: Final = frozenset({GET_OPERATION_STATUS, GET_RESULT_SET_METADATA, 
 WATCHED_REPLY_BYTES_MAX: Final = 2 * 1024 * 1024
 
 
-class Calls:
+class PendingCalls:
     """One connection's calls, in the order that they went: a connection's replies come in the same."""
 
     def __init__(
         self,
-        executions: Executions,
-        guard: Guard,
+        executions: TrackedStatements,
+        guard: HandleAccess,
         clock: Callable[[], float],
         rerun_within_s: float,
         framing: Framing = FRAMED,
     ) -> None:
         self.replies = framing.follower()
-        self.observer = Observer(executions, guard, clock, framing)
+        self.observer = ReplyTracker(executions, guard, clock, framing)
         self.framing = framing
-        self.own = OwnOperation()
+        self.own = InternalOperation()
         self._executions = executions
         self._policy = FallbackPolicy(executions, clock, rerun_within_s)
         # Beside each call that the follower waits for and that is the client's to have read.
-        self._watched: deque[Watched] = deque()
+        self._watched: deque[TrackedCall] = deque()
 
     def relay(self, message: Message) -> SendBackend:
         """Make a call of the client whose reply only passes."""
@@ -56,12 +62,12 @@ class Calls:
 
     def watch(self, message: Message) -> SendBackend:
         """Make a call of the client that is about no statement."""
-        return self._expect(Handling.WATCH, message, Watched(message))
+        return self._expect(Handling.WATCH, message, TrackedCall(message))
 
-    def execute(self, message: Message, execution: Execution | None) -> SendBackend:
+    def execute(self, message: Message, execution: TrackedStatement | None) -> SendBackend:
         """Execute a statement."""
         keeps = execution is not None and execution.may_fail_yet
-        return self._expect(Handling.KEEP if keeps else Handling.WATCH, message, Watched(None, execution))
+        return self._expect(Handling.KEEP if keeps else Handling.WATCH, message, TrackedCall(None, execution))
 
     def ask_about(self, message: Message) -> SendBackend:
         """Make a call of the client for an operation's state, columns or rows."""
@@ -69,9 +75,9 @@ class Calls:
         if not tells_of_answer(message, execution):
             return self.relay(actual)
         if execution is None:
-            return self._expect(Handling.WATCH, actual, Watched(message))
+            return self._expect(Handling.WATCH, actual, TrackedCall(message))
         keeps = execution.is_judged
-        watched = Watched(message, execution, execution.operation)
+        watched = TrackedCall(message, execution, execution.operation)
         return self._expect(Handling.KEEP if keeps else Handling.WATCH, actual, watched)
 
     def ask(self, call: Call) -> SendBackend:
@@ -86,7 +92,7 @@ class Calls:
         room = self.replies.pending_count + len(calls) <= PENDING_CALLS_MAX
         return [self.ask(call) for call in calls] if room else []
 
-    def read(self, end: ReplyEnd, *, is_last: bool) -> list[Command] | Fallback:
+    def read(self, end: ReplyEnd, *, is_last: bool) -> list[Command] | FallbackNeeded:
         """The reply to a watched call has ended. Raises RemoteProtocolError or IncompleteError."""
         watched, name = self._watched.popleft(), end.call.name
         if end.raw is None:
@@ -97,15 +103,17 @@ class Calls:
         if header.type is not MessageType.REPLY:
             return forward + self.observer.note_unread(watched, name)
         if end.call.handling is Handling.KEEP and watched.execution is not None:
-            reply = Reply(end.raw, header, watched.message, is_superseded=watched.is_superseded, is_last=is_last)
+            reply = JudgedReply(
+                end.raw, header, watched.message, is_superseded=watched.is_superseded, is_last=is_last
+            )
             judgement = self._policy.judge(watched.execution, reply)
-            if isinstance(judgement, Answer):
+            if isinstance(judgement, SubstituteReply):
                 return self._answer(watched.execution, judgement)
             if judgement is not None:
                 return judgement
         return forward + self.observer.note_reply(watched, end.raw, header, end.calls_since)
 
-    def close_orphan(self, found: Answer | Fallback) -> list[Command]:
+    def close_orphan(self, found: SubstituteReply | FallbackNeeded) -> list[Command]:
         """Close the operation that a judgement leaves behind."""
         return [] if found.orphan is None else [self.ask(close_orphan(found.orphan))]
 
@@ -117,7 +125,7 @@ class Calls:
         watched = self._watched[0]
         return watched.execution is None or not (watched.is_superseded or watched.execution.is_overtaken())
 
-    def _answer(self, execution: Execution, judged: Answer) -> list[Command]:
+    def _answer(self, execution: TrackedStatement, judged: SubstituteReply) -> list[Command]:
         told = self.observer.note_refused(execution) if execution.is_withheld else []
         return [SendClient(self.framing.to_client(judged.reply)), *self.close_orphan(judged), *told]
 
@@ -136,7 +144,7 @@ class Calls:
                 told += self.observer.note_unread(watched, "")
         return told
 
-    def _expect(self, handling: Handling, sent: Message, watched: Watched) -> SendBackend:
+    def _expect(self, handling: Handling, sent: Message, watched: TrackedCall) -> SendBackend:
         header = sent.header
         self.replies.expect(PendingCall(handling, header.name, header.seqid, WATCHED_REPLY_BYTES_MAX))
         self._watched.append(watched)
@@ -146,7 +154,7 @@ class Calls:
         return SendBackend(self.framing.to_backend(message))
 
 
-def tells_of_answer(call: Message, execution: Execution | None) -> bool:
+def tells_of_answer(call: Message, execution: TrackedStatement | None) -> bool:
     """Whether the reply to a call for an operation's state, columns or rows has to be read."""
     match call.header.name:
         case name if name == FETCH_RESULTS:

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from proxy.access.handle_access import CATALOG_CALLS, Guard
+from proxy.access.handle_access import CATALOG_CALLS, HandleAccess
 from proxy.access.impersonation import Refusal
-from proxy.operations.dispatch import Ruling
-from proxy.operations.fallback import Rerun, rerun
-from proxy.operations.fallback_policy import Fallback
-from proxy.operations.held_statement import Held, hold, passing
-from proxy.operations.internal_call import Call, OwnOperation, Reply
-from proxy.operations.tracked_statements import Execution, Executions
-from proxy.relay.client_buffer import Intake
+from proxy.operations.dispatch import Dispatch
+from proxy.operations.fallback import FallbackRun, run_original
+from proxy.operations.fallback_policy import FallbackNeeded
+from proxy.operations.held_statement import HeldStatement, hold, statements_passed
+from proxy.operations.internal_call import Call, InternalOperation, Reply
+from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
+from proxy.relay.client_buffer import ClientBuffer
 from proxy.relay.commands import (
     BackendReply,
     CallRefused,
@@ -31,9 +31,9 @@ from proxy.relay.commands import (
     StatementHeld,
     TurnedTransparent,
 )
-from proxy.relay.connection_profile import Sides
-from proxy.relay.handshake import Turn
-from proxy.relay.pending_calls import ASKING_CALLS, Calls
+from proxy.relay.connection_profile import ConnectionProfile
+from proxy.relay.handshake import HandshakeStep
+from proxy.relay.pending_calls import ASKING_CALLS, PendingCalls
 from proxy.relay.phases import FOLLOWING, Phase
 from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.hs2.open_session import encode_open_session_refusal
@@ -57,11 +57,11 @@ class Relay:
 
     def __init__(  # noqa: PLR0913 - whom a connection has to do with, and its limits
         self,
-        sides: Sides,
-        executions: Executions,
+        sides: ConnectionProfile,
+        executions: TrackedStatements,
         clock: Callable[[], float],
         *,
-        guard: Guard,
+        guard: HandleAccess,
         request_bytes_max: int = REQUEST_BYTES_MAX,
         rerun_within_s: float = RERUN_WITHIN_S,
     ) -> None:
@@ -72,14 +72,14 @@ class Relay:
         self._framing = sides.framing
         self._negotiation = sides.opening()
         self._admission = sides.admission
-        self._intake = Intake(self._framing.reader(request_bytes_max))
+        self._intake = ClientBuffer(self._framing.reader(request_bytes_max))
         self._guard = guard
-        self._calls = Calls(executions, guard, clock, rerun_within_s, self._framing)
-        self._held: Held | None = None
+        self._calls = PendingCalls(executions, guard, clock, rerun_within_s, self._framing)
+        self._held: HeldStatement | None = None
         # The call that waits for another backend; and whether this one may have a session that ends with us.
         self._moving: Message | None = None
         self._has_opened = False
-        self._rerun: Rerun | None = None
+        self._rerun: FallbackRun | None = None
         self._commands: list[Command] = []
 
     @property
@@ -100,7 +100,7 @@ class Relay:
     @property
     def awaits_login(self) -> bool:
         """Whether the backend has been sent a login and has not answered it."""
-        return self.phase is Phase.NEGOTIATING and self._negotiation.turn is Turn.SERVER
+        return self.phase is Phase.NEGOTIATING and self._negotiation.turn is HandshakeStep.SERVER
 
     @property
     def may_await_replies(self) -> bool:
@@ -113,7 +113,7 @@ class Relay:
         return self.phase is Phase.OPEN and not self._intake.is_between_messages
 
     @property
-    def own_operation(self) -> OwnOperation:
+    def own_operation(self) -> InternalOperation:
         """What a query of ours has on the backend."""
         return self._calls.own
 
@@ -182,7 +182,7 @@ class Relay:
             raise LocalProtocolError(f"{call.name} of our own in phase {self.phase.value}, expected held")
         return [self._calls.ask(call)]
 
-    def release(self, ruling: Ruling | None = None) -> list[Command]:
+    def release(self, ruling: Dispatch | None = None) -> list[Command]:
         """Let the held statement go on as was ruled, or as it came. Its end comes as StatementEnded."""
         held = self._held
         if held is None:
@@ -274,7 +274,7 @@ class Relay:
                 return
             message = admitted
         elif message.header.name == hs2_calls.EXECUTE_STATEMENT:
-            self._commands += passing(message)
+            self._commands += statements_passed(message)
         self._commands.append(SendBackend(self._framing.to_backend(message.raw)))
 
     def _open_session(self, message: Message) -> None:
@@ -292,7 +292,7 @@ class Relay:
     def _hold(self, message: Message) -> None:
         held = hold(message)
         if held is None:
-            self._commands += passing(message)
+            self._commands += statements_passed(message)
             self._commands.append(self._calls.execute(message, None))
             return
         # Looked at now: a ruling comes when nobody is there to take the error, and the client would wait for ever.
@@ -306,8 +306,8 @@ class Relay:
     def _follow(self, data: bytes) -> None:
         for event in self._calls.replies.feed(data):
             match event:
-                case Forward(passing):
-                    self._send_client(passing)
+                case Forward(statements_passed):
+                    self._send_client(statements_passed)
                 case ReplyEnd():
                     self._read_reply(event)
                 case Overlong():
@@ -348,7 +348,7 @@ class Relay:
         # What the client has sent behind the call, it has sent in the belief that the call would be answered next.
         is_last = self.phase is Phase.OPEN and not end.calls_since
         found = self._calls.read(end, is_last=is_last)
-        if isinstance(found, Fallback):
+        if isinstance(found, FallbackNeeded):
             self._run_again(found)
         else:
             self._commands += found
@@ -367,7 +367,7 @@ class Relay:
             self._close(f"backend: {reason}")
             return
         if self._held is not None:
-            self._commands += passing(self._held.message)
+            self._commands += statements_passed(self._held.message)
             self._commands.append(SendBackend(self._framing.to_backend(self._held.message.raw)))
             self._held = None
         self._turn_transparent(b"", reason)
@@ -375,7 +375,7 @@ class Relay:
 
     # --- a rewritten statement that has failed or was overtaken
 
-    def _run_again(self, found: Fallback) -> None:
+    def _run_again(self, found: FallbackNeeded) -> None:
         execution = found.execution
         own_call = execution.rerun(self._clock(), found.failure)
         if found.call is None:
@@ -383,12 +383,12 @@ class Relay:
             self._commands += self._calls.close_orphan(found)
             self._commands.append(self._calls.execute(own_call, execution))
             return
-        steps = rerun(self._executions, execution, own_call, found.call, found.refusal)
-        self._rerun = Rerun(execution, found.call, found.refusal, steps)
+        steps = run_original(self._executions, execution, own_call, found.call, found.refusal)
+        self._rerun = FallbackRun(execution, found.call, found.refusal, steps)
         self._enter(Phase.RERUNNING)
         self._step(self._rerun, None)
 
-    def _step(self, run: Rerun, reply: Reply) -> None:
+    def _step(self, run: FallbackRun, reply: Reply) -> None:
         call = run.advance(reply)
         if call is not None:
             self._commands.append(self._calls.ask(call))
@@ -413,13 +413,13 @@ class Relay:
     def _negotiated(self, commands: list[Command]) -> None:
         self._commands += commands
         match self._negotiation.turn:
-            case Turn.REFUSED:
+            case HandshakeStep.REFUSED:
                 self._enter(Phase.CLOSED)
-            case Turn.BLIND:
+            case HandshakeStep.BLIND:
                 reason = self._negotiation.blind_reason
                 self._turn_transparent(self._negotiation.client_leftover(), reason, by_login=True)
                 self._send_client(self._negotiation.backend_leftover())
-            case Turn.FRAMES:
+            case HandshakeStep.FRAMES:
                 self._enter(Phase.OPEN)
                 self._guard.logged_in(plain_name(self._negotiation.credentials or b"") or b"")
                 self._commands += self._intake.resume()
@@ -445,7 +445,7 @@ class Relay:
             self._end_own_operation()
             self._commands.append(Close(reason))
 
-    def _abandon(self, execution: Execution) -> None:
+    def _abandon(self, execution: TrackedStatement) -> None:
         execution.is_rerunning = False
         self._executions.drop(execution)
         self._commands += execution.gone(self._clock())

@@ -25,11 +25,11 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from proxy.backends.backend import BackendView
-from proxy.operations.dispatch import End
+from proxy.operations.dispatch import OutcomeKind
 from proxy.operations.query import QueryFailed, QueryResult
-from proxy.session.feedback.metastore_limits import Metastore
+from proxy.session.feedback.metastore_limits import MetastoreLimits
 from proxy.session.feedback.quarantine import Quarantine
-from proxy.session.feedback.quarantine_list import Kind
+from proxy.session.feedback.quarantine_list import QuarantineKind
 from rewriter import Rewrite, SkipReason
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
@@ -125,7 +125,7 @@ class Metrics:
         """A rewritten statement wrote while a table was written that its keys came from."""
         self._overtaken_writes.inc()
 
-    def ended(self, end: End, seconds: float, *, rewritten: bool) -> None:
+    def ended(self, end: OutcomeKind, seconds: float, *, rewritten: bool) -> None:
         """A statement ended: one that was rewritten, or one that went as it came."""
         self._ends.labels("rewritten" if rewritten else "original", _label(end)).observe(seconds)
 
@@ -150,7 +150,7 @@ class Metrics:
         """From now on, `views` tells of the backends; there may be others the next time."""
         self._registry.register(_BackendSeries(views))
 
-    def watch_metastore(self, metastore: Callable[[], Metastore]) -> None:
+    def watch_metastore(self, metastore: Callable[[], MetastoreLimits]) -> None:
         """From now on, the metastore tells of how many tables it is sent less; a reload may replace it."""
         text = "Tables of which the metastore is sent less now, because it refused a filter."
         self._watch("starpruner_metastore_tables_lowered", text, lambda: len(metastore().lowered))
@@ -159,7 +159,7 @@ class Metrics:
         """From now on, the quarantine tells how much of each kind is put aside."""
         text = "What is put aside for a while because it did harm."
         gauge = Gauge("starpruner_quarantined", text, ["kind"], registry=self._registry)
-        for kind in Kind:
+        for kind in QuarantineKind:
             gauge.labels(kind.value).set_function(partial(quarantine.count, kind))
 
     def _watch(self, name: str, text: str, value: Callable[[], float]) -> None:

@@ -16,7 +16,7 @@ from proxy.access.handle_owners import (
     Digest,
     Digests,
     HandleKind,
-    Holding,
+    HandleOwner,
     Owner,
 )
 from proxy.wire.hs2.handles import HandleId
@@ -41,7 +41,7 @@ class _Record:
     roams: bool
     slot: int
     place: bytes
-    holding: Holding
+    holding: HandleOwner
 
     def encoded(self) -> bytes:
         head = self.kind.value + bytes((self.roams, self.slot)) + self.place
@@ -51,12 +51,12 @@ class _Record:
     def decoded(cls, encoded: bytes) -> _Record:
         owner_at = 3 + _PLACE_BYTES
         backend_at = owner_at + DIGEST_BYTES
-        holding = Holding(Owner(encoded[owner_at:backend_at]), encoded[backend_at:].decode())
+        holding = HandleOwner(Owner(encoded[owner_at:backend_at]), encoded[backend_at:].decode())
         place = encoded[3:owner_at]
         return cls(HandleKind(encoded[:1]), encoded[1] != 0, encoded[2], place, holding)
 
 
-class SharedHandles:
+class SharedHandleOwners:
     """Handles in a ledger. Its calls take microseconds, so they are made on the event loop."""
 
     def __init__(
@@ -80,8 +80,8 @@ class SharedHandles:
         with self._environment.begin() as transaction:
             return int(transaction.stat(self._records)["entries"])
 
-    def opened(self, kind: HandleKind, identifier: HandleId, holding: Holding) -> None:
-        """See Handles. One that cannot be kept is like one that was never seen."""
+    def opened(self, kind: HandleKind, identifier: HandleId, holding: HandleOwner) -> None:
+        """See HandleOwners. One that cannot be kept is like one that was never seen."""
         digest, order = self.digests.of(identifier), self._orders[kind]
         try:
             with self._environment.begin(write=True) as transaction:
@@ -94,13 +94,13 @@ class SharedHandles:
         except lmdb.Error as error:
             log.warning("a handle is not kept: %s", error)
 
-    def find(self, identifier: HandleId) -> Holding | None:
-        """See Handles."""
+    def find(self, identifier: HandleId) -> HandleOwner | None:
+        """See HandleOwners."""
         record = self._find(identifier)
         return None if record is None else record.holding
 
     def closed(self, identifiers: Iterable[HandleId]) -> None:
-        """See Handles."""
+        """See HandleOwners."""
         digests = [self.digests.of(identifier) for identifier in identifiers]
         if not digests:
             return
@@ -112,12 +112,12 @@ class SharedHandles:
             log.warning("handles count as open for longer than they are: %s", error)
 
     def is_closed(self, identifier: HandleId) -> bool:
-        """See Handles."""
+        """See HandleOwners."""
         record = self._find(identifier)
         return record is not None and record.place.startswith(_CLOSED)
 
     def roam(self, identifier: HandleId) -> bool:
-        """See Handles."""
+        """See HandleOwners."""
         record = self._find(identifier)
         if record is None or record.slot == self._ledger.slot:
             return False
@@ -133,7 +133,7 @@ class SharedHandles:
         return True
 
     def stays(self, identifier: HandleId) -> bool:
-        """See Handles. Of one that is forgotten nobody could tell."""
+        """See HandleOwners. Of one that is forgotten nobody could tell."""
         record = self._find(identifier)
         if record is None or record.roams or record.slot != self._ledger.slot:
             return False

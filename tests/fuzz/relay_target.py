@@ -29,11 +29,11 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.access.handle_access import Guard
-from proxy.access.handle_owners import HandleKind, Holding, OwnHandles
-from proxy.operations.dispatch import Premises, Ruling
+from proxy.access.handle_access import HandleAccess
+from proxy.access.handle_owners import HandleKind, HandleOwner, LocalHandleOwners
+from proxy.operations.dispatch import Dispatch, Premises
 from proxy.operations.events import StatementEnded
-from proxy.operations.tracked_statements import Executions
+from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.commands import (
     Close,
     Command,
@@ -106,7 +106,7 @@ class Stage:
 
     piece_bytes: int
     relay: Relay = field(init=False)
-    executions: Executions = field(default_factory=Executions)
+    executions: TrackedStatements = field(default_factory=TrackedStatements)
     now: float = 0.0
     # Whether all that came is as clients and servers send it; and whether what the backend sent is in frames. A
     # length that is none may say that a reply of ours is a part of the client's.
@@ -121,7 +121,7 @@ class Stage:
     seqid: int = 0
     operations: int = 0
     ruled: int = 0
-    endings: list[Ruling] = field(default_factory=list)
+    endings: list[Dispatch] = field(default_factory=list)
     # How often a table has changed: so far, as each rewritten statement was released, and as the client was told
     # that its operation had finished.
     changes: int = 0
@@ -136,12 +136,12 @@ class Stage:
     _sent: MessageReader = field(default_factory=lambda: MessageReader(1 << 20))
 
     def __post_init__(self) -> None:
-        handles = OwnHandles()
+        handles = LocalHandleOwners()
         identifier = identifier_in(operation(ELSEWHERE))
         assert identifier is not None
-        holding = Holding(handles.digests.owner(b"user"), "another:10000")
+        holding = HandleOwner(handles.digests.owner(b"user"), "another:10000")
         handles.opened(HandleKind.OPERATION, identifier, holding)
-        guard = Guard(handles, "backend:10000")
+        guard = HandleAccess(handles, "backend:10000")
         self.relay = Relay(
             SIDES, self.executions, lambda: self.now, guard=guard, request_bytes_max=REQUEST_BYTES_MAX
         )
@@ -175,7 +175,7 @@ class Stage:
             self.released_at[self.ruled] = self.changes
         as_of = self.changes
         premises = Premises(are_tables_unchanged=lambda: self.changes == as_of)
-        self.carry_out(self.relay.release(Ruling(text, may_rerun=kind % 2 == 0, premises=premises)))
+        self.carry_out(self.relay.release(Dispatch(text, may_rerun=kind % 2 == 0, premises=premises)))
 
     def world_changes(self, _: Script) -> None:
         self.changes += 1

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from relay_dialogue import AGAIN, OPERATION, SESSION, THIRD, execute, get_status, operation_call
 
-from proxy.operations.dispatch import End, Ending, Premises, Ruling
-from proxy.operations.tracked_statements import Execution, Executions
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises
+from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.wire.hs2.calls import OperationHandle, SessionHandle
 from proxy.wire.thrift.messages import Message
 from proxy.wire.thrift.reader import read_header
@@ -28,19 +28,19 @@ def world() -> World:
 
 
 @pytest.fixture
-def execution(world: World) -> Execution:
+def execution(world: World) -> TrackedStatement:
     """A rewritten statement that runs in the background."""
     return of(world)
 
 
-def of(world: World, *, run_async: bool = True) -> Execution:
+def of(world: World, *, run_async: bool = True) -> TrackedStatement:
     raw = execute("SELECT 1", 5)[4:]
     premises = Premises(lambda: world.is_session_unchanged, lambda: world.are_tables_unchanged)
-    ruling = Ruling("SELECT 2", True, CHECK_FAILED, premises)  # noqa: FBT003 - whether it may be run again
-    return Execution(ruling, SESSION, SENT_AT, run_async, Message(read_header(raw), raw), is_unsettled=True)
+    ruling = Dispatch("SELECT 2", True, CHECK_FAILED, premises)  # noqa: FBT003 - whether it may be run again
+    return TrackedStatement(ruling, SESSION, SENT_AT, run_async, Message(read_header(raw), raw), is_unsettled=True)
 
 
-def run_again(execution: Execution, failure: str | None = "it failed") -> Execution:
+def run_again(execution: TrackedStatement, failure: str | None = "it failed") -> TrackedStatement:
     _ = execution.rerun(12.0, failure)
     execution.succeeded_by(AGAIN)
     return execution
@@ -48,13 +48,13 @@ def run_again(execution: Execution, failure: str | None = "it failed") -> Execut
 
 @pytest.mark.parametrize(("at", "falls_back"), [(SENT_AT + WITHIN_S, True), (SENT_AT + WITHIN_S + 0.1, False)])
 def test_a_failure_is_kept_from_the_client_for_so_long(
-    execution: Execution, at: float, *, falls_back: bool
+    execution: TrackedStatement, at: float, *, falls_back: bool
 ) -> None:
     assert execution.may_fall_back(at, "it failed", WITHIN_S) is falls_back
     assert execution.may_fall_back(at, f"because {CHECK_FAILED}", WITHIN_S)
 
 
-def test_a_second_run_is_neither_repeated_nor_out_of_date_whatever_it_says(execution: Execution) -> None:
+def test_a_second_run_is_neither_repeated_nor_out_of_date_whatever_it_says(execution: TrackedStatement) -> None:
     run_again(execution)
     assert not execution.may_be_repeated()
     assert not execution.may_fall_back(12.0, CHECK_FAILED, WITHIN_S)
@@ -62,7 +62,7 @@ def test_a_second_run_is_neither_repeated_nor_out_of_date_whatever_it_says(execu
 
 
 def test_a_statement_is_repeated_while_the_client_knows_nothing_of_its_answer(
-    execution: Execution, world: World
+    execution: TrackedStatement, world: World
 ) -> None:
     world.is_session_unchanged = False
     assert execution.may_be_repeated()
@@ -73,7 +73,7 @@ def test_a_statement_is_repeated_while_the_client_knows_nothing_of_its_answer(
 
 
 def test_a_statement_that_has_finished_is_repeated_in_the_same_session_alone(
-    execution: Execution, world: World
+    execution: TrackedStatement, world: World
 ) -> None:
     assert execution.finished(11.0) == []
     assert execution.may_be_repeated()
@@ -81,7 +81,7 @@ def test_a_statement_that_has_finished_is_repeated_in_the_same_session_alone(
     assert not execution.may_be_repeated()
 
 
-def test_an_answer_is_overtaken_until_the_client_knows_of_it(execution: Execution, world: World) -> None:
+def test_an_answer_is_overtaken_until_the_client_knows_of_it(execution: TrackedStatement, world: World) -> None:
     assert not execution.is_overtaken()
     world.are_tables_unchanged = False
     assert execution.is_overtaken()
@@ -89,7 +89,7 @@ def test_an_answer_is_overtaken_until_the_client_knows_of_it(execution: Executio
     assert not execution.is_overtaken()
 
 
-def test_what_is_withheld_stays_so_until_a_second_run(execution: Execution, world: World) -> None:
+def test_what_is_withheld_stays_so_until_a_second_run(execution: TrackedStatement, world: World) -> None:
     execution.is_withheld = True
     assert execution.is_overtaken()
     execution.failed(11.0, "")
@@ -101,47 +101,51 @@ def test_what_is_withheld_stays_so_until_a_second_run(execution: Execution, worl
 
 
 @pytest.mark.parametrize("is_rerun", [False, True])
-def test_nothing_is_judged_any_more_once_rows_are_there(execution: Execution, *, is_rerun: bool) -> None:
+def test_nothing_is_judged_any_more_once_rows_are_there(execution: TrackedStatement, *, is_rerun: bool) -> None:
     if is_rerun:
         run_again(execution)
         assert execution.ends_with_rows
     else:
         execution.finished(11.0)
     [told] = execution.rows_came(20.0)
-    assert told.ending == (Ending(End.RESCUED, 2.0, "it failed") if is_rerun else Ending(End.FINISHED, 1.0))
+    assert told.ending == (
+        Outcome(OutcomeKind.RESCUED, 2.0, "it failed") if is_rerun else Outcome(OutcomeKind.FINISHED, 1.0)
+    )
     assert not execution.is_judged
     assert not execution.ends_with_rows
     assert execution.rows_came(21.0) == execution.gone(21.0) == execution.failed(21.0, "") == []
 
 
-def test_rows_without_a_look_at_the_status_end_it_too(execution: Execution) -> None:
+def test_rows_without_a_look_at_the_status_end_it_too(execution: TrackedStatement) -> None:
     assert not execution.ends_with_rows
-    assert [told.ending for told in execution.rows_came(13.0)] == [Ending(End.FINISHED, 3.0)]
+    assert [told.ending for told in execution.rows_came(13.0)] == [Outcome(OutcomeKind.FINISHED, 3.0)]
     assert not execution.is_judged
 
 
-def test_a_failure_that_the_client_is_told_is_the_end(execution: Execution) -> None:
-    assert [told.ending for told in execution.failed(11.0, "it failed")] == [Ending(End.FAILED, 1.0, "it failed")]
+def test_a_failure_that_the_client_is_told_is_the_end(execution: TrackedStatement) -> None:
+    assert [told.ending for told in execution.failed(11.0, "it failed")] == [
+        Outcome(OutcomeKind.FAILED, 1.0, "it failed")
+    ]
     assert not execution.is_judged
 
 
-def test_it_took_as_long_as_until_its_end_was_first_seen(execution: Execution) -> None:
+def test_it_took_as_long_as_until_its_end_was_first_seen(execution: TrackedStatement) -> None:
     execution.finished(11.0)
     execution.finished(19.0)
-    assert [told.ending for told in execution.gone(20.0)] == [Ending(End.FINISHED, 1.0)]
+    assert [told.ending for told in execution.gone(20.0)] == [Outcome(OutcomeKind.FINISHED, 1.0)]
 
 
 @pytest.mark.parametrize(
     ("run_async", "operation", "end"),
     [
-        (True, None, End.UNKNOWN),
-        (True, OPERATION, End.UNKNOWN),
-        (False, None, End.LOST),
-        (False, OPERATION, End.UNKNOWN),
+        (True, None, OutcomeKind.UNKNOWN),
+        (True, OPERATION, OutcomeKind.UNKNOWN),
+        (False, None, OutcomeKind.LOST),
+        (False, OPERATION, OutcomeKind.UNKNOWN),
     ],
 )
 def test_a_statement_is_lost_where_the_server_runs_it_within_a_call_that_has_ended(
-    world: World, operation: OperationHandle | None, end: End, *, run_async: bool
+    world: World, operation: OperationHandle | None, end: OutcomeKind, *, run_async: bool
 ) -> None:
     execution = of(world, run_async=run_async)
     execution.operation = operation
@@ -149,22 +153,24 @@ def test_a_statement_is_lost_where_the_server_runs_it_within_a_call_that_has_end
     assert execution.is_stopped
 
 
-def test_a_failed_first_run_that_had_finished_counts_as_such_no_longer(execution: Execution) -> None:
+def test_a_failed_first_run_that_had_finished_counts_as_such_no_longer(execution: TrackedStatement) -> None:
     execution.finished(11.0)
     run_again(execution)
-    assert [told.ending for told in execution.gone(20.0)] == [Ending(End.UNKNOWN, 2.0, "it failed")]
+    assert [told.ending for told in execution.gone(20.0)] == [Outcome(OutcomeKind.UNKNOWN, 2.0, "it failed")]
 
 
-def test_an_overtaken_run_has_no_message(execution: Execution) -> None:
-    assert [told.ending for told in run_again(execution, None).finished(20.0)] == [Ending(End.OVERTAKEN, 2.0)]
+def test_an_overtaken_run_has_no_message(execution: TrackedStatement) -> None:
+    assert [told.ending for told in run_again(execution, None).finished(20.0)] == [
+        Outcome(OutcomeKind.OVERTAKEN, 2.0)
+    ]
 
 
-def test_a_failure_that_could_not_be_repeated_is_told_as_the_first(execution: Execution) -> None:
+def test_a_failure_that_could_not_be_repeated_is_told_as_the_first(execution: TrackedStatement) -> None:
     _ = execution.rerun(12.0, f"{'x' * 3_000} {CHECK_FAILED}")
-    assert [told.ending for told in execution.rerun_gave_up()] == [Ending(End.FAILED, 2.0, CHECK_FAILED)]
+    assert [told.ending for told in execution.rerun_gave_up()] == [Outcome(OutcomeKind.FAILED, 2.0, CHECK_FAILED)]
 
 
-def test_a_second_run_is_asked_about_as_soon_as_it_has_an_operation(execution: Execution) -> None:
+def test_a_second_run_is_asked_about_as_soon_as_it_has_an_operation(execution: TrackedStatement) -> None:
     execution.is_rerunning = True
     run_again(execution)
     assert execution.operation == AGAIN
@@ -174,37 +180,37 @@ def test_a_second_run_is_asked_about_as_soon_as_it_has_an_operation(execution: E
 # --- the statements of a process
 
 
-def settled(world: World) -> Execution:
+def settled(world: World) -> TrackedStatement:
     """One whose answer the client knows of, or that went as it came."""
     execution = of(world)
     execution.is_unsettled = False
     return execution
 
 
-def withheld(world: World) -> Execution:
+def withheld(world: World) -> TrackedStatement:
     execution = settled(world)
     execution.is_withheld = True
     return execution
 
 
-def execution_of(executions: Executions, operation: OperationHandle) -> Execution | None:
+def execution_of(executions: TrackedStatements, operation: OperationHandle) -> TrackedStatement | None:
     """The one that a call for the operation's status is about."""
     raw = get_status(6, operation)[4:]
     return executions.resolve(Message(read_header(raw), raw))[1]
 
 
 def test_what_must_not_be_let_out_without_a_look_is_never_given_up(world: World) -> None:
-    executions = Executions(executions_max=2)
+    executions = TrackedStatements(executions_max=2)
     kept, given_up, last = withheld(world), settled(world), of(world)
     assert executions.opened(kept, OPERATION, 11.0) == []
     assert executions.opened(given_up, AGAIN, 11.0) == []
     [told] = executions.opened(last, THIRD, 12.0)
-    assert (told.ruling, told.ending.end) == (given_up.ruling, End.UNKNOWN)
+    assert (told.ruling, told.ending.end) == (given_up.ruling, OutcomeKind.UNKNOWN)
     assert [execution_of(executions, handle) for handle in (OPERATION, AGAIN, THIRD)] == [kept, None, last]
 
 
 def test_statements_that_are_not_rewritten_leave_room_for_one_that_is(world: World) -> None:
-    executions = Executions(executions_max=4)
+    executions = TrackedStatements(executions_max=4)
     for operation in (OPERATION, AGAIN, THIRD):
         executions.opened(settled(world), operation, 11.0)
     assert executions.has_room_for_a_rewrite
@@ -213,9 +219,9 @@ def test_statements_that_are_not_rewritten_leave_room_for_one_that_is(world: Wor
 
 @pytest.mark.parametrize("make", [of, withheld])
 def test_half_of_the_records_may_be_of_statements_that_are_never_given_up(
-    world: World, make: Callable[[World], Execution]
+    world: World, make: Callable[[World], TrackedStatement]
 ) -> None:
-    executions = Executions(executions_max=4)
+    executions = TrackedStatements(executions_max=4)
     executions.opened(make(world), OPERATION, 11.0)
     assert executions.has_unsettled
     assert executions.has_room_for_a_rewrite
@@ -224,7 +230,7 @@ def test_half_of_the_records_may_be_of_statements_that_are_never_given_up(
 
 
 def test_what_is_withheld_is_known_until_it_is_closed(world: World) -> None:
-    executions, execution = Executions(), withheld(world)
+    executions, execution = TrackedStatements(), withheld(world)
     executions.opened(execution, OPERATION, 11.0)
     executions.drop(execution)
     assert execution_of(executions, OPERATION) is execution
@@ -234,18 +240,18 @@ def test_what_is_withheld_is_known_until_it_is_closed(world: World) -> None:
 
 
 def test_a_sessions_statements_end_with_it_and_those_of_others_do_not(world: World) -> None:
-    executions, execution = Executions(), of(world)
+    executions, execution = TrackedStatements(), of(world)
     executions.opened(execution, OPERATION, 11.0)
     assert executions.sessions_ended([SessionHandle(b"another")], 12.0) == []
     assert execution_of(executions, OPERATION) is execution
-    assert [told.ending.end for told in executions.sessions_ended([SESSION], 12.0)] == [End.UNKNOWN]
+    assert [told.ending.end for told in executions.sessions_ended([SESSION], 12.0)] == [OutcomeKind.UNKNOWN]
     assert execution.is_closed
     assert execution.is_stopped
     assert execution_of(executions, OPERATION) is None
 
 
 def test_a_new_operation_stands_for_the_old_one_until_its_session_ends(world: World) -> None:
-    executions, execution = Executions(), of(world)
+    executions, execution = TrackedStatements(), of(world)
     executions.opened(execution, OPERATION, 11.0)
     _ = execution.rerun(12.0, "it failed")
     assert executions.succeed(execution, AGAIN)
@@ -257,7 +263,7 @@ def test_a_new_operation_stands_for_the_old_one_until_its_session_ends(world: Wo
 
 
 def test_a_close_by_the_old_operation_ends_the_record_of_the_new_one(world: World) -> None:
-    executions, execution = Executions(), of(world)
+    executions, execution = TrackedStatements(), of(world)
     executions.opened(execution, OPERATION, 11.0)
     _ = execution.rerun(12.0, "it failed")
     assert executions.succeed(execution, AGAIN)

@@ -12,14 +12,14 @@ from aiohttp.test_utils import TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.admin.app import application
-from proxy.backends.pool import Backends
+from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
-from proxy.operations.dispatch import End
+from proxy.operations.dispatch import OutcomeKind
 from proxy.operations.query import FailureKind, QueryFailed, Rows
-from proxy.session.feedback.metastore_limits import Metastore
+from proxy.session.feedback.metastore_limits import MetastoreLimits
 from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.metrics import CONTENT_TYPE, Metrics
-from proxy.session.shared_state import Shared
+from proxy.session.shared_state import SharedState
 from rewriter import (
     Column,
     KeySet,
@@ -118,9 +118,9 @@ def test_what_hints_skip_counts_in_files_and_bytes(metrics: Metrics, value: Valu
 
 
 def test_ends_are_told_apart_by_what_was_sent(metrics: Metrics, value: Value) -> None:
-    metrics.ended(End.RESCUED, 2.0, rewritten=True)
-    metrics.ended(End.FINISHED, 1.0, rewritten=True)
-    metrics.ended(End.FINISHED, 3.0, rewritten=False)
+    metrics.ended(OutcomeKind.RESCUED, 2.0, rewritten=True)
+    metrics.ended(OutcomeKind.FINISHED, 1.0, rewritten=True)
+    metrics.ended(OutcomeKind.FINISHED, 3.0, rewritten=False)
     assert value("statement_seconds_count", "rewritten", "rescued") == 1
     assert value("statement_seconds_sum", "rewritten", "finished") == 1
     assert value("statement_seconds_sum", "original", "finished") == 3
@@ -150,7 +150,7 @@ def test_what_is_watched_is_read_anew_each_time(metrics: Metrics, value: Value) 
 
 
 def test_what_is_put_aside_counts_by_its_kind_and_names_nothing(metrics: Metrics, value: Value) -> None:
-    quarantine, metastore = Quarantine(600.0, lambda: 0.0), Metastore("derby", 600.0, lambda: 0.0)
+    quarantine, metastore = Quarantine(600.0, lambda: 0.0), MetastoreLimits("derby", 600.0, lambda: 0.0)
     metrics.watch_quarantine(quarantine)
     metrics.watch_metastore(lambda: metastore)
     assert value("quarantined", "table") == 0
@@ -175,7 +175,9 @@ async def admin(metrics: Metrics) -> AsyncIterator[TestServer]:
     async def exposition() -> bytes:
         return metrics.exposition()
 
-    server = TestServer(application(Config(), Shared.of(Config()), Backends([], time.monotonic), exposition))
+    server = TestServer(
+        application(Config(), SharedState.of(Config()), BackendPool([], time.monotonic), exposition)
+    )
     await server.start_server()
     yield server
     await server.close()

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from proxy.operations.dispatch import End, Ending
+from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.feedback import quarantine_list
-from proxy.session.feedback.metastore_limits import FILTER_REFUSED, PERIOD_MAX_S, Metastore
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED, PERIOD_MAX_S, MetastoreLimits
 from proxy.session.feedback.quarantine import Quarantine, Suspects, learn
-from proxy.session.feedback.quarantine_list import Cause, Kind
+from proxy.session.feedback.quarantine_list import Cause, QuarantineKind
 from rewriter import Rule, TableName
 
 PERIOD_S = 600.0
@@ -164,12 +164,12 @@ def test_what_is_put_aside_says_what_why_and_for_how_long(watched: Watched) -> N
     watched.now += 10
     watched.failed("b", SALES, rules=[EXISTS], cause=Cause.DIFFERENT)
     entries = {entry.kind: entry for entry in watched.quarantine.current() if entry.name != "b"}
-    assert set(entries) == {Kind.RULE, Kind.SHAPE}
-    assert (entries[Kind.SHAPE].age_s, entries[Kind.SHAPE].left_s) == (10, PERIOD_S - 10)
-    assert entries[Kind.SHAPE].sentence == (
+    assert set(entries) == {QuarantineKind.RULE, QuarantineKind.SHAPE}
+    assert (entries[QuarantineKind.SHAPE].age_s, entries[QuarantineKind.SHAPE].left_s) == (10, PERIOD_S - 10)
+    assert entries[QuarantineKind.SHAPE].sentence == (
         "The shape a is put aside for another 590 s: a statement failed with it, and worked as it came."
     )
-    assert "until a restart" in entries[Kind.RULE].sentence
+    assert "until a restart" in entries[QuarantineKind.RULE].sentence
 
 
 def test_the_log_says_once_what_is_put_aside_and_once_that_it_is_back(
@@ -192,37 +192,37 @@ def test_only_so_much_is_remembered(watched: Watched, monkeypatch: pytest.Monkey
     assert watched.aside == {"2", "3", "4"}
 
 
-@pytest.mark.parametrize("end", list(End))
+@pytest.mark.parametrize("end", list(OutcomeKind))
 def test_only_a_statement_that_worked_as_it_came_teaches_that_the_rewrite_did_harm(
-    watched: Watched, end: End
+    watched: Watched, end: OutcomeKind
 ) -> None:
-    metastore = Metastore("derby", PERIOD_S, lambda: watched.now)
-    learn(Ending(end, 1.0, "went wrong"), SUSPECTS, watched.quarantine, metastore)
-    assert watched.quarantine.is_shape_off("a") == (end is End.RESCUED)
+    metastore = MetastoreLimits("derby", PERIOD_S, lambda: watched.now)
+    learn(Outcome(end, 1.0, "went wrong"), SUSPECTS, watched.quarantine, metastore)
+    assert watched.quarantine.is_shape_off("a") == (end is OutcomeKind.RESCUED)
     assert not metastore.lowered
 
 
-@pytest.mark.parametrize("end", list(End))
+@pytest.mark.parametrize("end", list(OutcomeKind))
 def test_a_filter_that_the_metastore_refused_is_shortened_for_its_table_and_nothing_else_is_blamed(
-    watched: Watched, end: End
+    watched: Watched, end: OutcomeKind
 ) -> None:
-    metastore = Metastore("derby", PERIOD_S, lambda: watched.now)
-    message = f"[{FILTER_REFUSED}] too complex" if end is not End.FINISHED else ""
+    metastore = MetastoreLimits("derby", PERIOD_S, lambda: watched.now)
+    message = f"[{FILTER_REFUSED}] too complex" if end is not OutcomeKind.FINISHED else ""
     suspects = replace(SUSPECTS, tables=frozenset({SALES, RETURNS}), sent=frozenset({SALES}))
-    learn(Ending(end, 1.0, message), suspects, watched.quarantine, metastore)
-    assert set(metastore.lowered) == ({SALES} if end in {End.RESCUED, End.FAILED} else set())
+    learn(Outcome(end, 1.0, message), suspects, watched.quarantine, metastore)
+    assert set(metastore.lowered) == ({SALES} if end in {OutcomeKind.RESCUED, OutcomeKind.FAILED} else set())
     assert not watched.aside
 
 
 def test_a_filter_that_is_refused_although_we_sent_none_is_a_failure_like_any(watched: Watched) -> None:
-    metastore = Metastore("derby", PERIOD_S, lambda: watched.now)
-    learn(Ending(End.RESCUED, 1.0, f"[{FILTER_REFUSED}]"), SUSPECTS, watched.quarantine, metastore)
+    metastore = MetastoreLimits("derby", PERIOD_S, lambda: watched.now)
+    learn(Outcome(OutcomeKind.RESCUED, 1.0, f"[{FILTER_REFUSED}]"), SUSPECTS, watched.quarantine, metastore)
     assert watched.aside == {"a"}
     assert not metastore.lowered
 
 
 def test_a_failure_that_was_provoked_teaches_nothing(watched: Watched) -> None:
-    metastore = Metastore("derby", PERIOD_S, lambda: watched.now)
-    ending = Ending(End.RESCUED, 1.0, "the keys are out of date")
+    metastore = MetastoreLimits("derby", PERIOD_S, lambda: watched.now)
+    ending = Outcome(OutcomeKind.RESCUED, 1.0, "the keys are out of date")
     learn(ending, SUSPECTS, watched.quarantine, metastore, expected="out of date")
     assert not watched.aside

@@ -25,19 +25,19 @@ from test_session import (
 
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection, ShadowSection
-from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
-from proxy.operations.session_port import Opened
+from proxy.operations.session_port import SessionOpening
 from proxy.session.catalog.late_answers import UNANSWERED_S
 from proxy.session.consistency.write_fence import CLOSING_S
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.session import Session
-from proxy.session.shared_state import Shared
+from proxy.session.shared_state import SharedState
 from rewriter import Catalog, Limits, Plan, Rule, SkipReason, Statement, TableName, plan
 
-FINISHED = Ending(End.FINISHED, 1.0)
+FINISHED = Outcome(OutcomeKind.FINISHED, 1.0)
 ONE_SESSION, PATH = "spark.sql.hive.thriftServer.singleSession", "spark.sql.defaultPath"
 # How a session with default quoting answers.
 QUOTING = [
@@ -55,10 +55,10 @@ class Stage:
     shadow: ShadowSection = field(default_factory=ShadowSection)
 
     def __post_init__(self) -> None:
-        self.shared = Shared.of(Config(rewrite=self.rewrite, shadow=self.shadow), lambda: self.now)
+        self.shared = SharedState.of(Config(rewrite=self.rewrite, shadow=self.shadow), lambda: self.now)
 
     def session(self, owner: str = "ann") -> Session:
-        return Session(self.shared, Opened(owner=owner))
+        return Session(self.shared, SessionOpening(owner=owner))
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_session_that_searches_names_along_a_path_is_left_alone(stage: Stage, 
 
 
 def test_a_session_that_is_opened_with_a_path_is_left_alone(stage: Stage) -> None:
-    opened = Opened({"set:hiveconf:spark.sql.defaultPath": "spark_catalog.b"}, "ann")
+    opened = SessionOpening({"set:hiveconf:spark.sql.defaultPath": "spark_catalog.b"}, "ann")
     assert sent(Session(stage.shared, opened).rewrite(SQL), []) == SQL
 
 
@@ -544,7 +544,7 @@ def test_a_statement_whose_session_is_changed_past_it_while_its_keys_are_read_go
     begun(queries)
     for _, answer in DESCRIBE:
         queries.send(answer)
-    one.untouched("USE other").ended(Ending(End.UNKNOWN, 0.0))
+    one.untouched("USE other").ended(Outcome(OutcomeKind.UNKNOWN, 0.0))
     with pytest.raises(StopIteration) as end:
         queries.send(KEYS[1])
     assert end.value.value.text == SQL
@@ -562,7 +562,7 @@ def private(stage: Stage) -> Session:
 
 def test_a_session_that_another_statement_has_changed_past_it_is_told_anew(stage: Stage) -> None:
     one = private(stage)
-    one.untouched("USE other").ended(Ending(End.UNKNOWN, 0.0))
+    one.untouched("USE other").ended(Outcome(OutcomeKind.UNKNOWN, 0.0))
     stage.now = CLOSING_S
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
@@ -575,11 +575,11 @@ def test_what_is_told_for_an_explanation_while_the_session_changes_is_not_believ
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
-@pytest.mark.parametrize("end", [End.UNKNOWN, End.LOST])
+@pytest.mark.parametrize("end", [OutcomeKind.UNKNOWN, OutcomeKind.LOST])
 @pytest.mark.parametrize("change", ["USE other", "CREATE TEMP VIEW v AS SELECT 1"])
-def test_a_change_whose_end_is_not_seen_is_over_after_a_while(stage: Stage, change: str, end: End) -> None:
+def test_a_change_whose_end_is_not_seen_is_over_after_a_while(stage: Stage, change: str, end: OutcomeKind) -> None:
     one = stage.session()
-    played(one.rewrite(change), []).ended(Ending(end, 0.0))
+    played(one.rewrite(change), []).ended(Outcome(end, 0.0))
     assert sent(one.rewrite(SQL), []) == SQL, "closed before its end, it may be at work yet"
     stage.now = CLOSING_S
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
@@ -588,7 +588,7 @@ def test_a_change_whose_end_is_not_seen_is_over_after_a_while(stage: Stage, chan
 @pytest.mark.parametrize("sql", ["USE other", "CREATE TEMP VIEW v AS SELECT 1", "INSERT INTO d VALUES ('b', 1)"])
 def test_a_statement_that_was_never_sent_keeps_nothing_from_being_narrowed(stage: Stage, sql: str) -> None:
     one = stage.session()
-    played(one.rewrite(sql), []).ended(Ending(End.UNSENT, 0.0))
+    played(one.rewrite(sql), []).ended(Outcome(OutcomeKind.UNSENT, 0.0))
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -684,17 +684,17 @@ def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything
     for script in ([SETTINGS, *DESCRIBE, KEYS], [KEYS], [OWNER, LISTED, KEYS]):
         ruling = _slowly(stage, one, script)
         assert ruling.text == NARROWED
-        ruling.ended(Ending(End.FINISHED, 0.5))
+        ruling.ended(Outcome(OutcomeKind.FINISHED, 0.5))
     # As it came it takes no longer.
     for _ in range(3):
         ruling = played(one.rewrite(SQL), [])
         assert ruling.text == SQL
-        ruling.ended(Ending(End.FINISHED, 0.5))
+        ruling.ended(Outcome(OutcomeKind.FINISHED, 0.5))
     played(one.rewrite("SET starpruner.cost_gate=false"), []).ended(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
-def _slowly(stage: Stage, session: Session, script: Sequence[tuple[str, QueryResult]]) -> Ruling:
+def _slowly(stage: Stage, session: Session, script: Sequence[tuple[str, QueryResult]]) -> Dispatch:
     """The ruling after a script in which each answer takes a while."""
     queries, answers = session.rewrite(SQL), list(script)
     asked = next(queries)
@@ -706,13 +706,13 @@ def _slowly(stage: Stage, session: Session, script: Sequence[tuple[str, QueryRes
             asked = queries.send(answer)
         except StopIteration as end:
             assert not answers
-            ruling: Ruling = end.value
+            ruling: Dispatch = end.value
             return ruling
 
 
 def test_explain_shows_the_reckoning_and_what_would_be_done(stage: Stage) -> None:
     one = stage.session()
-    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).ended(Ending(End.FINISHED, 2.0))
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).ended(Outcome(OutcomeKind.FINISHED, 2.0))
     found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
     assert found.reckoning is not None
     assert found.reckoning.startswith("It ran once narrowed in 2.00 s")
@@ -727,7 +727,7 @@ UNLISTED = ("SHOW PARTITIONS `f`", failed(FailureKind.REJECTED))
 
 def test_a_statement_that_was_rescued_is_left_alone_for_a_while(stage: Stage) -> None:
     one = stage.session()
-    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).ended(Ending(End.RESCUED, 1.0, "no such column"))
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).ended(Outcome(OutcomeKind.RESCUED, 1.0, "no such column"))
     assert sent(one.rewrite(SQL), []) == SQL
     found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
     assert (found.changed, found.skip_reason) == (False, "QUARANTINED")
@@ -764,7 +764,7 @@ def test_with_strict_consistency_the_statement_checks_its_keys_and_is_run_again_
     assert ruling.may_rerun
     assert ruling.rerun_on
     assert ruling.rerun_on not in ruling.text
-    ruling.ended(Ending(End.RESCUED, 1.0, f"[USER_RAISED_EXCEPTION] {ruling.rerun_on}"))
+    ruling.ended(Outcome(OutcomeKind.RESCUED, 1.0, f"[USER_RAISED_EXCEPTION] {ruling.rerun_on}"))
     assert "raise_error" in sent(stage.session().rewrite(SQL), [KEYS])
 
 
@@ -822,7 +822,7 @@ def test_a_part_of_the_statements_can_be_sampled_for_shadow_mode() -> None:
     assert (ruling.beside, ruling.text) == (None, NARROWED)
 
 
-def beside(ruling: Ruling) -> list[str]:
+def beside(ruling: Dispatch) -> list[str]:
     """What is asked beside a statement, up to the comparison."""
     assert ruling.beside is not None
     answers, asked = dict([SETTINGS, *DESCRIBE, KEYS]), []

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from shared_state import DIGESTS, Beside, ledger
 
-from proxy.operations.operation_aliases import OwnSuccessors, Successors
+from proxy.operations.operation_aliases import LocalOperationAliases, OperationAliases
 from proxy.wire.hs2.calls import OperationId, SessionHandle
-from proxy.workers.shared_aliases import SharedSuccessors
+from proxy.workers.shared_aliases import SharedOperationAliases
 
 OLD, OLDER, NEW, NEWER = (OperationId(name * 11) for name in (b"old ", b"odd ", b"new ", b"neat"))
 HERE, THERE = SessionHandle(b"here"), SessionHandle(b"there")
@@ -15,15 +15,15 @@ SUCCESSORS_MAX = 2
 
 
 @pytest.fixture(params=["one process", "several"])
-def successors(request: pytest.FixtureRequest) -> Iterator[Successors]:
+def successors(request: pytest.FixtureRequest) -> Iterator[OperationAliases]:
     if request.param == "one process":
-        yield OwnSuccessors(SUCCESSORS_MAX)
+        yield LocalOperationAliases(SUCCESSORS_MAX)
         return
     with ledger() as opened:
-        yield SharedSuccessors(opened, DIGESTS, SUCCESSORS_MAX)
+        yield SharedOperationAliases(opened, DIGESTS, SUCCESSORS_MAX)
 
 
-def test_one_stands_for_another_until_that_is_closed(successors: Successors) -> None:
+def test_one_stands_for_another_until_that_is_closed(successors: OperationAliases) -> None:
     assert successors.of(OLD) is None
     assert successors.add(OLD, NEW, HERE)
     assert not successors.is_empty
@@ -33,7 +33,7 @@ def test_one_stands_for_another_until_that_is_closed(successors: Successors) -> 
     assert successors.of(OLD) is successors.drop(OLD) is None
 
 
-def test_they_end_with_their_session_and_no_other(successors: Successors) -> None:
+def test_they_end_with_their_session_and_no_other(successors: OperationAliases) -> None:
     successors.add(OLD, NEW, HERE)
     successors.add(OLDER, NEWER, THERE)
     successors.sessions_ended([HERE])
@@ -41,7 +41,7 @@ def test_they_end_with_their_session_and_no_other(successors: Successors) -> Non
     assert successors.of(OLDER) == NEWER
 
 
-def test_past_the_bound_none_is_added(successors: Successors) -> None:
+def test_past_the_bound_none_is_added(successors: OperationAliases) -> None:
     assert successors.add(OLD, NEW, HERE)
     assert successors.add(OLDER, NEWER, HERE)
     assert not successors.has_room
@@ -52,8 +52,8 @@ def test_past_the_bound_none_is_added(successors: Successors) -> None:
 
 def test_another_worker_finds_it_and_what_is_kept_names_neither() -> None:
     with ledger(0) as opened:
-        SharedSuccessors(opened, DIGESTS).add(OLD, NEW, HERE)
-        assert SharedSuccessors(Beside(opened, 1), DIGESTS).of(OLD) == NEW
+        SharedOperationAliases(opened, DIGESTS).add(OLD, NEW, HERE)
+        assert SharedOperationAliases(Beside(opened, 1), DIGESTS).of(OLD) == NEW
         found = opened.environment.open_db(b"successors")
         with opened.environment.begin() as transaction, transaction.cursor(found) as cursor:
             kept = b"".join(key + value for key, value in cursor)
@@ -63,4 +63,4 @@ def test_another_worker_finds_it_and_what_is_kept_names_neither() -> None:
 
 def test_an_identifier_that_is_too_long_for_its_mask_gets_no_successor() -> None:
     with ledger() as opened:
-        assert not SharedSuccessors(opened, DIGESTS).add(OLD, OperationId(b"x" * 65), HERE)
+        assert not SharedOperationAliases(opened, DIGESTS).add(OLD, OperationId(b"x" * 65), HERE)

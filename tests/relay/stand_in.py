@@ -9,11 +9,11 @@ from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
 
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener
-from proxy.frontend.process_scope import Ground
+from proxy.frontend.process_scope import ProcessScope
 from proxy.frontend.settings import ServerSettings
-from proxy.operations.dispatch import Ending, Premises, Ruling, WriteUnderWay
+from proxy.operations.dispatch import Dispatch, Outcome, Premises, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
-from proxy.operations.session_port import Opened, SessionPort
+from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.server import Proxy
 from rewriter import may_have_a_join
 
@@ -81,29 +81,29 @@ class Rewriter:
         self.may_rerun = may_rerun
         self.premises = premises
         self.write = write
-        self.endings: list[Ending] = []
+        self.endings: list[Outcome] = []
         self.has_closed = False
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
         if self.fails:
             raise RuntimeError(sql)
         for query in self.queries:
             self.results.append((yield query))
         text = sql if self.text is None else self.text
-        return Ruling(text, self.may_rerun, premises=self.premises, write=self.write, ended=self.ended)
+        return Dispatch(text, self.may_rerun, premises=self.premises, write=self.write, ended=self.ended)
 
     def is_quick(self, sql: str) -> bool:
         return not may_have_a_join(sql)
 
-    def untouched(self, sql: str) -> Ruling:
-        return Ruling(sql, ended=self.ended)
+    def untouched(self, sql: str) -> Dispatch:
+        return Dispatch(sql, ended=self.ended)
 
     def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
         if self.write is None or self.write.is_over or not sql.startswith("USE"):
             return ()
         return (self.write,)
 
-    def ended(self, ending: Ending) -> None:
+    def ended(self, ending: Outcome) -> None:
         if self.fails_at_the_end:
             raise RuntimeError(ending.message)
         if self.write is not None:
@@ -166,10 +166,10 @@ async def eventually(holds: Callable[[], bool]) -> None:
 async def stage(
     rewriter: Rewriter | None = None,
     *,
-    open_port: Callable[[Opened], SessionPort] | None = None,
+    open_port: Callable[[SessionOpening], SessionPort] | None = None,
     listeners: tuple[Listener, ...] = (Listener(Address(HOST, 0)),),
     backend_port: int | None = None,
-    ground: Ground | None = None,
+    ground: ProcessScope | None = None,
     **settings: Any,
 ) -> AsyncIterator[Stage]:
     backends: asyncio.Queue[Peer] = asyncio.Queue()

@@ -16,7 +16,7 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.operations.dispatch import Ending, Premises, Ruling
+from proxy.operations.dispatch import Dispatch, Outcome, Premises
 from proxy.operations.events import StatementEnded
 from proxy.relay.commands import Command
 from proxy.wire.hs2.calls import OperationHandle, OperationState
@@ -50,7 +50,7 @@ class Play:
     """One statement of a client, and how it ended."""
 
     dialogue: Dialogue
-    endings: list[Ending] = field(default_factory=list)
+    endings: list[Outcome] = field(default_factory=list)
 
     def tell(self, commands: list[Command]) -> list[Command]:
         """Tell the ends that are among the commands, and return the rest."""
@@ -85,7 +85,7 @@ class Play:
         premises: Premises = PREMISES,
     ) -> None:
         self.dialogue.client(call)
-        ruling = Ruling(text, may_rerun, rerun_on, premises, ended=self.endings.append)
+        ruling = Dispatch(text, may_rerun, rerun_on, premises, ended=self.endings.append)
         self.dialogue.now = 10.0
         self.dialogue.carry_out(self.dialogue.relay.release(ruling))
         assert self.dialogue.backend_got() == sent

@@ -10,11 +10,11 @@ from stand_in import Rewriter
 from test_sessions import Elsewhere, session_id
 
 from proxy.frontend import session_order
-from proxy.frontend.rewrite_service import Desk
-from proxy.frontend.session_registry import Sessions
+from proxy.frontend.rewrite_service import RewriteService
+from proxy.frontend.session_registry import SessionRegistry
 from proxy.operations.dispatch import Premises, WriteUnderWay
 from proxy.operations.internal_call import Call
-from proxy.operations.session_port import Opened
+from proxy.operations.session_port import SessionOpening
 
 CHANGE, JOIN, SENT = "USE other", "SELECT 1 FROM a JOIN b ON a.k = b.k", "SELECT 2"
 CONNECTION = "connection 1"
@@ -30,9 +30,9 @@ class Stage:
     def __init__(self, rewriter: Rewriter, pool: ThreadPoolExecutor) -> None:
         self.rewriter = rewriter
         self.handles = Elsewhere()
-        self.sessions = Sessions(lambda _: rewriter, self.handles)
-        self.sessions.opened(SESSION, 9, Opened())
-        self.desk = Desk(self.sessions, pool, asyncio.Semaphore(1))
+        self.sessions = SessionRegistry(lambda _: rewriter, self.handles)
+        self.sessions.opened(SESSION, 9, SessionOpening())
+        self.desk = RewriteService(self.sessions, pool, asyncio.Semaphore(1))
 
     @property
     def turn(self) -> asyncio.Lock:

@@ -20,8 +20,8 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.access.handle_owners import OwnHandles
-from proxy.operations.tracked_statements import Executions
+from proxy.access.handle_owners import LocalHandleOwners
+from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.commands import CallRefused, Close, StatementHeld, TurnedTransparent
 from proxy.wire.hs2.calls import OperationHandle, OperationState, encode_operation_call
 from proxy.wire.hs2.handles import identifier_in, named_by
@@ -44,8 +44,8 @@ class Users:
     """Several users of one proxy, each on a connection, on one stage with the same handles."""
 
     def __init__(self, *, passes_unknown: bool = True) -> None:
-        self.handles = OwnHandles()
-        self.executions = Executions()
+        self.handles = LocalHandleOwners()
+        self.executions = TrackedStatements()
         self._passes_unknown = passes_unknown
 
     def log_in(self, login: bytes) -> Dialogue:

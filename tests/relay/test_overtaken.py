@@ -19,9 +19,9 @@ from relay_dialogue import (
 )
 from statement_play import FINISHED, OURS, RUNNING, THEIRS, Play, own_call, own_close, refused
 
-from proxy.operations.dispatch import End, Ending, Premises
-from proxy.operations.operation_aliases import OwnSuccessors
-from proxy.operations.tracked_statements import Executions
+from proxy.operations.dispatch import Outcome, OutcomeKind, Premises
+from proxy.operations.operation_aliases import LocalOperationAliases
+from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.commands import Close
 from proxy.relay.pending_calls import WATCHED_REPLY_BYTES_MAX
 from proxy.wire.hs2.calls import OperationState, encode_failure, encode_still_running
@@ -107,7 +107,7 @@ def test_an_overtaken_answer_is_replaced_by_that_of_a_second_run(play: Play, wor
     play.answers(status_is(RUNNING, 7), to_client=status_is(RUNNING, 7))
     play.says(get_status(8), to_backend=get_status(8, AGAIN))
     play.answers(status_is(FINISHED, 8), to_client=status_is(FINISHED, 8))
-    assert play.endings == [Ending(End.OVERTAKEN, 2.5)]
+    assert play.endings == [Outcome(OutcomeKind.OVERTAKEN, 2.5)]
     play.says(fetch(9), to_backend=fetch(9, AGAIN))
     play.answers(rows(9), to_client=rows(9))
 
@@ -121,7 +121,7 @@ def test_an_overtaken_synchronous_statement_is_run_again_and_its_operation_close
     world.change(change)
     play.answers(executed(5), back=own_close(OPERATION) + execute_and_wait("SELECT 1", 5))
     play.answers(reply("CloseOperation", 1) + executed(5, AGAIN), to_client=executed(5, AGAIN))
-    assert play.endings == [Ending(End.OVERTAKEN, 2.5)]
+    assert play.endings == [Outcome(OutcomeKind.OVERTAKEN, 2.5)]
     play.passes(fetch(6, AGAIN), rows(6))
 
 
@@ -135,7 +135,7 @@ def test_rows_that_are_asked_for_without_a_look_at_the_status_are_judged_too(
     play.answers(reply("CloseOperation", 1), back=own_call(get_status, AGAIN))
     play.answers(status_is(FINISHED, 1), back=fetch(6, AGAIN))
     play.answers(rows(6), to_client=rows(6))
-    assert play.endings == [Ending(End.OVERTAKEN, 2.5)]
+    assert play.endings == [Outcome(OutcomeKind.OVERTAKEN, 2.5)]
 
 
 def test_columns_are_not_asked_for_before_the_second_run_has_finished(play: Play, world: World) -> None:
@@ -158,7 +158,7 @@ def test_a_change_after_the_finished_status_does_not_matter(play: Play, world: W
         world.change(change)
     play.passes(asks_for_columns(7), metadata_is("k", "int", 7))
     play.passes(fetch(8), rows(8))
-    assert play.endings == [Ending(End.FINISHED, 2.5)]
+    assert play.endings == [Outcome(OutcomeKind.FINISHED, 2.5)]
 
 
 def test_a_session_that_changes_after_the_columns_were_told_does_not_matter(play: Play, world: World) -> None:
@@ -231,7 +231,7 @@ def test_a_failure_in_a_session_that_has_changed_is_answered_by_a_second_run(pla
     run_again(play, get_status(6), status_is(OperationState.ERROR, 6, CHECK_FAILED))
     play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN))
     play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
-    assert play.endings == [Ending(End.RESCUED, 2.5, CHECK_FAILED)]
+    assert play.endings == [Outcome(OutcomeKind.RESCUED, 2.5, CHECK_FAILED)]
 
 
 def with_columns_told(play: Play, world: World) -> Play:
@@ -262,7 +262,7 @@ def test_an_overtaken_answer_is_refused_for_good_where_the_session_means_somethi
     world.change("are_tables_unchanged")
     play.says(get_status(7), to_backend=get_status(7))
     client_is_refused(play, status_is(FINISHED, 7))
-    assert [ending.end for ending in play.endings] == [End.FAILED]
+    assert [ending.end for ending in play.endings] == [OutcomeKind.FAILED]
     for call, answer in (
         (get_status(8), status_is(FINISHED, 8)),
         (fetch(8), rows(8)),
@@ -276,7 +276,7 @@ def test_an_overtaken_answer_is_refused_for_good_where_the_session_means_somethi
 
 
 def test_it_is_refused_where_too_many_operations_stand_for_others(world: World) -> None:
-    executions = Executions(successors=OwnSuccessors(0))
+    executions = TrackedStatements(successors=LocalOperationAliases(0))
     play = in_background(Play(Dialogue(executions=executions).open_session()), world)
     world.change("is_session_unchanged")
     play.says(get_status(6), to_backend=get_status(6))
@@ -298,7 +298,7 @@ def test_a_synchronous_answer_that_is_refused_leaves_no_operation(play: Play, wo
     world.change("is_session_unchanged")
     play.says(get_status(6, AGAIN), to_backend=get_status(6, AGAIN))
     client_is_refused(play, executed(5), back=own_close(OPERATION))
-    assert [ending.end for ending in play.endings] == [End.FAILED]
+    assert [ending.end for ending in play.endings] == [OutcomeKind.FAILED]
 
 
 def test_it_is_refused_after_the_second_run_was_refused(play: Play, world: World) -> None:
@@ -307,7 +307,7 @@ def test_it_is_refused_after_the_second_run_was_refused(play: Play, world: World
     play.says(get_status(6), to_backend=get_status(6))
     play.answers(status_is(FINISHED, 6), back=execute("SELECT 1", 5))
     client_is_refused(play, refused(5, THEIRS))
-    assert [ending.end for ending in play.endings] == [End.FAILED]
+    assert [ending.end for ending in play.endings] == [OutcomeKind.FAILED]
     play.says(fetch(7), to_backend=fetch(7))
     client_is_refused(play, rows(7))
 
@@ -336,7 +336,7 @@ def test_rows_too_long_to_be_kept_pass_where_nothing_has_changed(world: World) -
     play.says(fetch(6), to_backend=fetch(6))
     long = frame(bytes(WATCHED_REPLY_BYTES_MAX + 1))
     play.answers(long, to_client=long)
-    assert play.endings == [Ending(End.FINISHED, 2.5)]
+    assert play.endings == [Outcome(OutcomeKind.FINISHED, 2.5)]
 
 
 # --- more than one connection
@@ -375,4 +375,4 @@ def test_our_own_failure_in_a_session_that_has_changed_is_not_shown_either(play:
     world.change("is_session_unchanged")
     play.answers(refused(5, OURS), back=execute_and_wait("SELECT 1", 5))
     play.answers(executed(5), to_client=executed(5))
-    assert play.endings == [Ending(End.RESCUED, 2.5, OURS)]
+    assert play.endings == [Outcome(OutcomeKind.RESCUED, 2.5, OURS)]

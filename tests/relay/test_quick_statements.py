@@ -7,7 +7,7 @@ from stand_in import Rewriter, stage
 
 from proxy.frontend.rewrite_service import QUICK_CHARS_MAX, rule_at_once
 from proxy.frontend.session_registry import OpenSession
-from proxy.operations.dispatch import Ruling
+from proxy.operations.dispatch import Dispatch
 from proxy.operations.query import Query, QueryResult
 
 JOIN = "SELECT f.id FROM f JOIN d ON f.ds = d.ds"
@@ -20,7 +20,7 @@ class Watched(Rewriter):
         super().__init__()
         self.ruled: list[tuple[str, str]] = []
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
         self.ruled.append((sql, threading.current_thread().name.partition("_")[0]))
         return (yield from super().rewrite(sql))
 

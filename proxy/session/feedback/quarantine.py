@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from proxy.operations.dispatch import End, Ending
-from proxy.session.feedback.metastore_limits import FILTER_REFUSED, Metastore
-from proxy.session.feedback.quarantine_list import Cause, Kind, PutAside, Ward
+from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED, MetastoreLimits
+from proxy.session.feedback.quarantine_list import Cause, QuarantineEntry, QuarantineKind, QuarantineList
 from rewriter import Rule, TableName
 
 # How often it is looked whose time is over: the look goes through all that is kept, a millisecond or two.
@@ -26,7 +26,7 @@ _LOOKED_AFTER_S: Final = 1.0
 
 
 @dataclass(frozen=True)
-class Off:
+class QuarantinedParts:
     """The rules and tables that are put aside, as `rewriter.Limits` takes them."""
 
     rules: frozenset[Rule] = frozenset()
@@ -41,11 +41,11 @@ class Quarantine:
         self.period_s = period_s
         self._clock = clock
         self._lock = Lock()
-        self._rules = Ward[Rule](Kind.RULE, lambda rule: rule.value)
-        self._tables = Ward[TableName](Kind.TABLE, str)
-        self._shapes = Ward[str](Kind.SHAPE, str)
+        self._rules = QuarantineList[Rule](QuarantineKind.RULE, lambda rule: rule.value)
+        self._tables = QuarantineList[TableName](QuarantineKind.TABLE, str)
+        self._shapes = QuarantineList[str](QuarantineKind.SHAPE, str)
         self._wards = (self._rules, self._tables, self._shapes)
-        self._off = Off()
+        self._off = QuarantinedParts()
         self._look_at = math.inf
 
     def blame(
@@ -68,7 +68,7 @@ class Quarantine:
                     self._rules.put_aside(rule, cause, now, period_s)
             self._note()
 
-    def off(self) -> Off:
+    def off(self) -> QuarantinedParts:
         """The rules and tables that no statement is to be narrowed by now."""
         with self._lock:
             self._looked_after()
@@ -80,13 +80,13 @@ class Quarantine:
             self._looked_after()
             return self._shapes.has_aside(shape)
 
-    def current(self) -> tuple[PutAside, ...]:
+    def current(self) -> tuple[QuarantineEntry, ...]:
         """All that is put aside now. It names tables, which not every user may know of."""
         with self._lock:
             now = self._looked_after()
             return (*self._rules.current(now), *self._tables.current(now), *self._shapes.current(now))
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: QuarantineKind) -> int:
         """How many things of a kind are put aside now."""
         with self._lock:
             self._looked_after()
@@ -102,7 +102,7 @@ class Quarantine:
         return now
 
     def _note(self, not_before: float = -math.inf) -> None:
-        self._off = Off(self._rules.aside, self._tables.aside)
+        self._off = QuarantinedParts(self._rules.aside, self._tables.aside)
         due = min(ward.due for ward in self._wards)
         self._look_at = max(due, not_before)
 
@@ -119,7 +119,7 @@ class Suspects:
 
 
 def learn(
-    ending: Ending, suspects: Suspects, quarantine: Quarantine, metastore: Metastore, *, expected: str = ""
+    ending: Outcome, suspects: Suspects, quarantine: Quarantine, metastore: MetastoreLimits, *, expected: str = ""
 ) -> None:
     """Learn from the end of a statement that was rewritten. `expected` marks a failure that we provoked ourselves.
 
@@ -127,7 +127,11 @@ def learn(
     """
     if expected and expected in ending.message:
         return
-    if FILTER_REFUSED in ending.message and suspects.sent and ending.end in {End.RESCUED, End.FAILED}:
+    if (
+        FILTER_REFUSED in ending.message
+        and suspects.sent
+        and ending.end in {OutcomeKind.RESCUED, OutcomeKind.FAILED}
+    ):
         metastore.refused(suspects.sent)
-    elif ending.end is End.RESCUED:
+    elif ending.end is OutcomeKind.RESCUED:
         quarantine.blame(suspects.rules, suspects.tables, suspects.shape, Cause.FAILED)
