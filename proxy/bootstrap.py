@@ -72,7 +72,7 @@ async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Co
     make_room(config.proxy.connections_max)
     backends, names = await known_backends(config, workers)
     care = upkeep(config, backends, names)
-    proxy = Proxy(_server_settings(config), partial(_session, shared), backends, ground=chosen.ground)
+    proxy = Proxy(_server_settings(config), partial(_session, shared), backends, process=chosen.process)
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -89,7 +89,7 @@ async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Co
         registered = registration(config, proxy.ports) if chosen.is_first else None
         shared.metrics.watch_connections(lambda: proxy.connection_count)
         shared.metrics.watch_backends(backends.views)
-        site = _admin_site(runner, config, shares_port=chosen.ground.shares_ports)
+        site = _admin_site(runner, config, shares_port=chosen.process.shares_ports)
         await site.start()
         if registered is not None:
             registered.start()

@@ -58,10 +58,10 @@ class HandleAccess:
     def elsewhere(self, message: Message) -> str | None:
         """The backend that has what the client's call names, where that is another one than this."""
         named = None if message.header.name == OPEN_SESSION else named_by(message)
-        holding = None if named is None else self._handles.find(named.identifier)
-        if holding is None or holding.owner != self._owner or holding.backend == self.backend_name:
+        handle_owner = None if named is None else self._handles.find(named.identifier)
+        if handle_owner is None or handle_owner.owner != self._owner or handle_owner.backend == self.backend_name:
             return None
-        return holding.backend
+        return handle_owner.backend
 
     def opened(self, kind: HandleKind, handle: bytes) -> None:
         """The backend has given this client a handle."""
@@ -76,5 +76,5 @@ class HandleAccess:
             self._handles.closed([named.identifier])
 
     def _may_use(self, identifier: HandleId) -> bool:
-        holding = self._handles.find(identifier)
-        return self._passes_unknown if holding is None else holding.owner == self._owner
+        handle_owner = self._handles.find(identifier)
+        return self._passes_unknown if handle_owner is None else handle_owner.owner == self._owner

@@ -87,7 +87,7 @@ class HandleOwners(Protocol):
         """How handles and owners are told apart."""
         ...
 
-    def opened(self, kind: HandleKind, identifier: HandleId, holding: HandleOwner) -> None:
+    def opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
         """The backend has given out a handle."""
         ...
 
@@ -103,11 +103,11 @@ class HandleOwners(Protocol):
         """Whether the handle is known to have ended."""
         ...
 
-    def roam(self, identifier: HandleId) -> bool:
+    def used_elsewhere(self, identifier: HandleId) -> bool:
         """A statement of this session has come to a process that did not open it. Whether another one did."""
         ...
 
-    def stays(self, identifier: HandleId) -> bool:
+    def is_local(self, identifier: HandleId) -> bool:
         """Whether this process has opened the session, and all of its statements came here so far."""
         ...
 
@@ -133,13 +133,13 @@ class LocalHandleOwners:
         """How many are known."""
         return sum(len(found) for tables in (self._open, self._closed) for found in tables.values())
 
-    def opened(self, kind: HandleKind, identifier: HandleId, holding: HandleOwner) -> None:
+    def opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
         """See HandleOwners."""
         opened, closed = self._open[kind], self._closed[kind]
         if len(opened) + len(closed) >= self._maxima[kind]:
             oldest = closed or opened
             del oldest[next(iter(oldest))]
-        opened[self.digests.of(identifier)] = holding
+        opened[self.digests.of(identifier)] = handle_owner
 
     def find(self, identifier: HandleId) -> HandleOwner | None:
         """See HandleOwners."""
@@ -154,19 +154,19 @@ class LocalHandleOwners:
         """See HandleOwners."""
         for digest in map(self.digests.of, identifiers):
             for kind, opened in self._open.items():
-                holding = opened.pop(digest, None)
-                if holding is not None:
-                    self._closed[kind][digest] = holding
+                handle_owner = opened.pop(digest, None)
+                if handle_owner is not None:
+                    self._closed[kind][digest] = handle_owner
 
     def is_closed(self, identifier: HandleId) -> bool:
         """See HandleOwners."""
         digest = self.digests.of(identifier)
         return any(digest in found for found in self._closed.values())
 
-    def roam(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nobody else
+    def used_elsewhere(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nobody else
         """See HandleOwners."""
         return False
 
-    def stays(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nowhere else
+    def is_local(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nowhere else
         """See HandleOwners."""
         return True

@@ -27,11 +27,11 @@ class ServerContext:
 
     settings: ServerSettings
     sessions: SessionRegistry
-    executions: TrackedStatements
+    tracked_statements: TrackedStatements
     pool: Executor
     # Whose the handles are that the backend has given out.
     handles: HandleOwners
-    desk: RewriteService
+    rewrite_service: RewriteService
     # What runs in the sessions of clients on connections of ours.
     beside: ShadowRunner
     dialer: Dialer
@@ -39,6 +39,6 @@ class ServerContext:
     # Makes digests of credentials of no use to anybody else.
     owner_key: bytes = field(default_factory=lambda: secrets.token_bytes(OWNER_BYTES), repr=False)
     # Backend connections that outlive their clients', for a moment.
-    farewells: set[GracefulClose] = field(default_factory=set)
+    graceful_closes: set[GracefulClose] = field(default_factory=set)
     # Hosts from which somebody has logged in by a mechanism that we do not read.
     blind_clients: LogOnce = field(default_factory=LogOnce)

@@ -22,7 +22,7 @@ class ProcessScope:
     """By default that of a process that serves alone. `proxy.workers` has the one of several."""
 
     handles: HandleOwners = field(default_factory=LocalHandleOwners)
-    successors: OperationAliases = field(default_factory=LocalOperationAliases)
+    aliases: OperationAliases = field(default_factory=LocalOperationAliases)
     # Whether others listen on the same ports.
     shares_ports: bool = False
     # Whether this one serves the listeners that only one of them can.

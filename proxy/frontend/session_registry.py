@@ -62,7 +62,7 @@ class SessionRegistry:
                 self.closed([self._strangers.popleft()])
             self._strangers.append(handle)
             identifier = identifier_in(handle)
-            roams = identifier is not None and self._handles.roam(identifier)
+            roams = identifier is not None and self._handles.used_elsewhere(identifier)
             settled_at = asyncio.get_running_loop().time() + SETTLING_S if roams else 0.0
             port = self._open_port(SessionOpening())
             found = self._sessions[handle] = OpenSession(port, is_offered=False, settled_at=settled_at)
@@ -72,7 +72,7 @@ class SessionRegistry:
         """Whether the session's statements may be rewritten, as of now. Looked at again once that is decided."""
         session, identifier = self._sessions.get(handle), identifier_in(handle)
         is_offered = session is not None and session.is_offered
-        return is_offered and identifier is not None and self._handles.stays(identifier)
+        return is_offered and identifier is not None and self._handles.is_local(identifier)
 
     def ended_elsewhere(self) -> list[SessionHandle]:
         """End the sessions that were opened elsewhere and have ended there. Returns them."""

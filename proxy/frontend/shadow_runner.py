@@ -131,8 +131,8 @@ class _ShadowCalls:
             async with asyncio.timeout(_FAREWELL_S):
                 if self._exchange is not None:
                     await self._exchange
-                if last_words := self._operation.last_words():
-                    await self._link.leave(last_words)
+                if closing_calls := self._operation.closing_calls():
+                    await self._link.leave(closing_calls)
 
     async def _ask(self, call: Call) -> Reply:
         self._operation.asked(call)

@@ -121,10 +121,10 @@ class _BinaryUpstream(HttpUpstream):
 class BinaryClient:
     """One connection."""
 
-    def __init__(self, settings: BinarySettings, courier: Gateway, sign_in: Callable[[str], SignedIn]) -> None:
+    def __init__(self, settings: BinarySettings, gateway: Gateway, sign_in: Callable[[str], SignedIn]) -> None:
         """`sign_in` says who has that Authorization header."""
         self._settings = settings
-        self._courier = courier
+        self._gateway = gateway
         self._sign_in = sign_in
         self._framing = Framing(client=settings.login is None)
         self._messages = self._framing.reader(settings.request_bytes_max)
@@ -160,7 +160,7 @@ class BinaryClient:
             async with asyncio.timeout(FAREWELL_S):
                 await self._end_opening()
                 await self._client.close_sessions()
-        self._courier.forget(tuple(self._client.sessions))
+        self._gateway.forget(tuple(self._client.sessions))
 
     # --- the negotiation
 
@@ -195,7 +195,7 @@ class BinaryClient:
         """By a call that no server knows: it looks at the credentials, does nothing, and logs nothing."""
         try:
             check = Call("", 1, encode_unknown_call(), CONTROL_REPLY_BYTES_MAX)
-            incoming = await self._courier.reach(client, check)
+            incoming = await self._gateway.reach(client, check)
         except BackendError as error:
             raise _RefusedError(str(error), refusal(f"Starpruner: {error}")) from None
         try:
@@ -238,7 +238,7 @@ class BinaryClient:
             opening.result().drop()
 
     async def _carry(self, message: Message, client: SignedIn) -> ExchangeReply:
-        carrying = self._courier.carry(message, client)
+        carrying = self._gateway.carry(message, client)
         if message.header.name != OPEN_SESSION:
             return await carrying
         self._opening = asyncio.get_running_loop().create_task(carrying)

@@ -67,20 +67,22 @@ class FallbackTerms:
 class CallerRecords:
     """What is known of the calls of whoever presents the same credentials."""
 
-    def __init__(self, executions: TrackedStatements, guard: HandleAccess, clock: Callable[[], float]) -> None:
-        self.guard = guard
-        self.observer = ReplyTracker(executions, guard, clock, _UNFRAMED)
+    def __init__(
+        self, tracked_statements: TrackedStatements, handle_access: HandleAccess, clock: Callable[[], float]
+    ) -> None:
+        self.handle_access = handle_access
+        self.reply_tracker = ReplyTracker(tracked_statements, handle_access, clock, _UNFRAMED)
         # Calls so far that may have ended an operation while a status of it was on its way.
         self.changes = 0
 
     @property
     def has_open_operations(self) -> bool:
         """Whether statements have been executed that are not closed yet."""
-        return self.observer.open_operations > 0
+        return self.reply_tracker.open_operations > 0
 
     def reply_to(self, body: bytes) -> bytes | None:
         """The reply to a status call that can be answered here."""
-        return self.observer.finished.answer(body)
+        return self.reply_tracker.finished.answer(body)
 
 
 class Exchange:
@@ -89,21 +91,21 @@ class Exchange:
     def __init__(
         self,
         memory: CallerRecords,
-        executions: TrackedStatements,
+        tracked_statements: TrackedStatements,
         terms: FallbackTerms,
         note: Callable[[list[Event]], None],
     ) -> None:
         self._memory = memory
-        self._observer = memory.observer
-        self._executions = executions
+        self._reply_tracker = memory.reply_tracker
+        self._tracked_statements = tracked_statements
         self._clock = terms.clock
-        self._policy = FallbackPolicy(executions, terms.clock, terms.rerun_within_s)
+        self._policy = FallbackPolicy(tracked_statements, terms.clock, terms.rerun_within_s)
         self._note = note
 
-    def execute(self, sent: Message, execution: TrackedStatement | None) -> Steps:
+    def execute(self, sent: Message, tracked: TrackedStatement | None) -> Steps:
         """Execute a statement that has been ruled on."""
         self._noted(sent, None)
-        return (yield from self._execute(sent, execution))
+        return (yield from self._execute(sent, tracked))
 
     def pass_on(self, message: Message) -> Steps:
         """Make any other call, or execute a statement that cannot be read."""
@@ -116,102 +118,104 @@ class Exchange:
         if name == EXECUTE_STATEMENT:
             self._note([*statements_passed(message)])
             return (yield from self.execute(message, None))
-        actual, execution = self._executions.resolve(message)
-        self._noted(message, execution)
+        actual, tracked = self._tracked_statements.resolve(message)
+        self._noted(message, tracked)
         return (yield from _unread(actual))
 
     def pass_unread(self, message: Message) -> Steps:
         """Make a call of which nothing is to be known but what it is answered."""
         return (yield from _unread(message))
 
-    def _noted(self, message: Message, execution: TrackedStatement | None) -> None:
+    def _noted(self, message: Message, tracked: TrackedStatement | None) -> None:
         self._memory.changes += 1
-        self._note(self._observer.note_call(message, execution))
+        self._note(self._reply_tracker.note_call(message, tracked))
 
-    def _execute(self, sent: Message, execution: TrackedStatement | None) -> Steps:
+    def _execute(self, sent: Message, tracked: TrackedStatement | None) -> Steps:
         try:
-            return (yield from self._watch(sent, TrackedCall(None, execution)))
+            return (yield from self._watch(sent, TrackedCall(None, tracked)))
         finally:
             # Nobody saw the reply: the client has left, or the backend has.
-            if execution is not None and execution.operation is None:
-                self._note([*execution.gone(self._clock())])
+            if tracked is not None and tracked.operation is None:
+                self._note([*tracked.gone(self._clock())])
 
     def _ask_about(self, message: Message) -> Steps:
-        actual, execution = self._executions.resolve(message)
-        if not tells_of_answer(message, execution):
+        actual, tracked = self._tracked_statements.resolve(message)
+        if not tells_of_answer(message, tracked):
             return (yield from _unread(actual))
-        operation = None if execution is None else execution.operation
-        return (yield from self._watch(actual, TrackedCall(message, execution, operation)))
+        operation = None if tracked is None else tracked.operation
+        return (yield from self._watch(actual, TrackedCall(message, tracked, operation)))
 
-    def _watch(self, sent: Message, watched: TrackedCall) -> Steps:
+    def _watch(self, sent: Message, tracked_call: TrackedCall) -> Steps:
         name, changes = sent.header.name, self._memory.changes
         raw = yield Call(name, sent.header.seqid, sent.raw, WATCHED_REPLY_BYTES_MAX)
         if raw is None:
-            return self._overlong(sent.header, watched)
+            return self._overlong(sent.header, tracked_call)
         try:
             header = expect_reply(raw, name, sent.header.seqid)
             if header.type is MessageType.REPLY:
-                return (yield from self._read(raw, header, watched, self._memory.changes - changes))
+                return (yield from self._read(raw, header, tracked_call, self._memory.changes - changes))
         except (RemoteProtocolError, IncompleteError):
             # The client is to judge for itself what that is.
             pass
-        self._note(self._observer.note_unread(watched, name))
+        self._note(self._reply_tracker.note_unread(tracked_call, name))
         return raw
 
-    def _read(self, raw: bytes, header: Header, watched: TrackedCall, changes_since: int) -> Steps:
-        execution = watched.execution
+    def _read(self, raw: bytes, header: Header, tracked_call: TrackedCall, changes_since: int) -> Steps:
+        tracked = tracked_call.tracked
         # Of the first run nothing is let out once there is a second: calls of one session run side by side.
-        if execution is not None and (execution.is_judged or watched.is_superseded):
-            reply = JudgedReply(raw, header, watched.message, is_superseded=watched.is_superseded, is_last=True)
-            judgement = self._policy.judge(execution, reply)
+        if tracked is not None and (tracked.is_judged or tracked_call.is_superseded):
+            reply = JudgedReply(
+                raw, header, tracked_call.message, is_superseded=tracked_call.is_superseded, is_last=True
+            )
+            judgement = self._policy.judge(tracked, reply)
             if isinstance(judgement, SubstituteReply):
-                return (yield from self._answer(execution, judgement))
+                return (yield from self._answer(tracked, judgement))
             if judgement is not None:
-                return (yield from self._run_again(judgement))
-        self._note(self._observer.note_reply(watched, raw, header, changes_since))
+                return (yield from self._fall_back(judgement))
+        self._note(self._reply_tracker.note_reply(tracked_call, raw, header, changes_since))
         return raw
 
-    def _answer(self, execution: TrackedStatement, judged: SubstituteReply) -> Steps:
-        if execution.is_withheld:
-            self._note(self._observer.note_refused(execution))
+    def _answer(self, tracked: TrackedStatement, judged: SubstituteReply) -> Steps:
+        if tracked.is_withheld:
+            self._note(self._reply_tracker.note_refused(tracked))
         yield from _close(judged)
         return judged.reply
 
-    def _overlong(self, header: Header, watched: TrackedCall) -> ClientReply:
+    def _overlong(self, header: Header, tracked_call: TrackedCall) -> ClientReply:
         """A reply is too long to be read: only rows are."""
-        execution = watched.execution
-        if execution is not None and (watched.is_superseded or execution.is_overtaken()):
+        tracked = tracked_call.tracked
+        if tracked is not None and (tracked_call.is_superseded or tracked.is_overtaken()):
             return refusal(header)
-        self._note(self._observer.note_unread(watched, header.name))
+        self._note(self._reply_tracker.note_unread(tracked_call, header.name))
         return None
 
-    def _run_again(self, found: FallbackNeeded) -> Steps:
+    def _fall_back(self, found: FallbackNeeded) -> Steps:
         """A rewritten statement has failed or was overtaken: see `proxy.operations.fallback`."""
-        execution, call = found.execution, found.call
-        own_call = execution.rerun(self._clock(), found.failure)
+        tracked, call = found.tracked, found.call
+        original_call = tracked.rerun(self._clock(), found.failure)
         if call is None:
-            execution.succeeded_by(None)
+            tracked.succeeded_by(None)
             yield from _close(found)
-            return (yield from self._watch(own_call, TrackedCall(None, execution)))
-        steps = run_original(self._executions, execution, own_call, call, found.refusal)
-        run = FallbackRun(execution, call, found.refusal, steps)
+            return (yield from self._watch(original_call, TrackedCall(None, tracked)))
+        steps = run_original(self._tracked_statements, tracked, original_call, call, found.refusal)
+        run = FallbackRun(tracked, call, found.refusal, steps)
         reply: Reply = None
         try:
             while (step := run.advance(reply)) is not None:
                 reply = yield step
         finally:
-            if execution.is_rerunning:
-                self._abandon(execution)
+            if tracked.is_falling_back:
+                self._abandon(tracked)
         if run.answer is None:
             return (yield from self._ask_about(call))
         self._note([*run.told(self._clock())])
-        self._executions.drop(execution)
+        self._tracked_statements.drop(tracked)
         return run.answer
 
-    def _abandon(self, execution: TrackedStatement) -> None:
-        execution.is_rerunning = False
-        self._executions.drop(execution)
-        self._note([*execution.gone(self._clock())])
+    def _abandon(self, tracked: TrackedStatement) -> None:
+        tracked.is_falling_back = False
+        self._tracked_statements.drop(tracked)
+        self._note([*tracked.gone(self._clock())])
 
 
 def _unread(message: Message) -> Steps:

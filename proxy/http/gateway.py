@@ -15,7 +15,7 @@ from proxy.access.impersonation import Impersonation, Refusal
 from proxy.backends.backend import Backend
 from proxy.config.endpoints import Transport
 from proxy.frontend.context import ServerContext
-from proxy.frontend.rewrite_service import tell
+from proxy.frontend.rewrite_service import tell_outcome
 from proxy.http.exchange import CallerRecords, Exchange, FallbackTerms, Steps
 from proxy.http.exchange_driver import ExchangeDriver, ExchangeReply
 from proxy.http.routing import Route, Routes
@@ -49,13 +49,13 @@ Made = TypeVar("Made")
 class Gateway:
     """What the calls of a process have in common that go over HTTP on either side."""
 
-    def __init__(self, common: ServerContext) -> None:
-        self._common = common
-        self._terms = FallbackTerms(_now, common.settings.rerun_within_s)
-        upstream = common.settings.upstream
+    def __init__(self, context: ServerContext) -> None:
+        self._context = context
+        self._terms = FallbackTerms(_now, context.settings.rerun_within_s)
+        upstream = context.settings.upstream
         names_user = upstream.transport is Transport.NOSASL
-        self._admission = Impersonation(common.settings.proxy_users, names_user=names_user)
-        self._routes = Routes(common.backends, common.handles)
+        self._admission = Impersonation(context.settings.proxy_users, names_user=names_user)
+        self._routes = Routes(context.backends, context.handles)
         # By the backend, and by what is known of the client there.
         self._memories: OrderedDict[tuple[str, str, frozenset[str]], CallerRecords] = OrderedDict()
         self._sessions: OrderedDict[SessionHandle, Backend] = OrderedDict()
@@ -88,7 +88,7 @@ class Gateway:
             return ExchangeReply(remembered, None)
         self.last_activity = _now()
         note = partial(self._note, upstream)
-        exchange = Exchange(memory, self._common.executions, self._terms, note)
+        exchange = Exchange(memory, self._context.tracked_statements, self._terms, note)
         spoiled = _admitted(memory, message)
         if spoiled is not None:
             log.warning("%s: %s names what belongs to another user", _NAME, message.header.name)
@@ -97,11 +97,11 @@ class Gateway:
         if held is None:
             return await self._pass_on(message, exchange, upstream)
         session, statement = held.call.session, held.statement
-        ruling = await self._rule(session, statement, upstream)
-        sent = held.sent(ruling, self._common.settings.request_bytes_max, self._common.executions)
-        execution = held.execution(ruling, sent, _now())
-        self._run_beside(ruling, session, upstream)
-        return await self._drive(exchange.execute(sent, execution), upstream)
+        dispatch = await self._rule(session, statement, upstream)
+        sent = held.sent(dispatch, self._context.settings.request_bytes_max, self._context.tracked_statements)
+        tracked = held.tracked(dispatch, sent, _now())
+        self._run_shadow(dispatch, session, upstream)
+        return await self._drive(exchange.execute(sent, tracked), upstream)
 
     async def _pass_on(self, message: Message, exchange: Exchange, upstream: Upstream) -> ExchangeReply:
         if message.header.name == OPEN_SESSION:
@@ -142,46 +142,46 @@ class Gateway:
             backend = self._sessions.pop(session, None)
             if backend is not None and self._counts_sessions:
                 backend.sessions -= 1
-        self._tell(self._common.executions.sessions_ended(gone, _now()))
-        self._common.beside.sessions_closed(gone)
-        self._common.sessions.closed(gone)
+        self._tell(self._context.tracked_statements.sessions_ended(gone, _now()))
+        self._context.beside.sessions_closed(gone)
+        self._context.sessions.closed(gone)
 
     async def close(self) -> None:
         """Let the backend know that queries of ours have nobody left to wait for them."""
         last = {*self._farewells, *self._reruns}
         if last:
-            await asyncio.wait(last, timeout=self._common.settings.farewell_s)
+            await asyncio.wait(last, timeout=self._context.settings.farewell_s)
         for running in self._reruns:
             running.cancel()
 
     # --- statements
 
     async def _rule(self, handle: SessionHandle, statement: str, upstream: Upstream) -> Dispatch:
-        desk = self._common.desk
+        rewrite_service = self._context.rewrite_service
         if handle in self._sessions:
             self._sessions.move_to_end(handle)
         if upstream.owner is None:
-            return await desk.passed(handle, statement)
-        ruling = desk.at_once(handle, statement, _NAME)
-        if ruling is not None:
-            return ruling
+            return await rewrite_service.passed(handle, statement)
+        dispatch = rewrite_service.at_once(handle, statement, _NAME)
+        if dispatch is not None:
+            return dispatch
         own = InternalCalls(upstream)
         try:
-            return await desk.in_time(handle, statement, own.ask, _NAME)
+            return await rewrite_service.in_time(handle, statement, own.ask, _NAME)
         finally:
             if own.has_unfinished:
-                self._say_farewell(own)
+                self._close_gracefully(own)
 
-    def _run_beside(self, ruling: Dispatch, handle: SessionHandle, upstream: Upstream) -> None:
-        if ruling.beside is None or upstream.credentials is None:
+    def _run_shadow(self, dispatch: Dispatch, handle: SessionHandle, upstream: Upstream) -> None:
+        if dispatch.beside is None or upstream.credentials is None:
             return
-        lease = self._common.backends.lease_on(upstream.backend)
+        lease = self._context.backends.lease_on(upstream.backend)
         if lease is not None:
-            _ = self._common.beside.start(handle, upstream.credentials, ruling.beside, lease)
+            _ = self._context.beside.start(handle, upstream.credentials, dispatch.beside, lease)
             lease.release()
 
-    def _say_farewell(self, own: InternalCalls) -> None:
-        task = asyncio.get_running_loop().create_task(own.end(self._common.settings.farewell_s))
+    def _close_gracefully(self, own: InternalCalls) -> None:
+        task = asyncio.get_running_loop().create_task(own.end(self._context.settings.farewell_s))
         self._farewells.add(task)
         task.add_done_callback(self._farewells.discard)
 
@@ -192,14 +192,14 @@ class Gateway:
             match event:
                 case SessionOpened(session, version, configuration, user):
                     self._opened(session, upstream)
-                    self._common.sessions.opened(session, version, _opened(configuration, user, upstream))
+                    self._context.sessions.opened(session, version, _opened(configuration, user, upstream))
                 case SessionClosed(session):
                     upstream.closed(session)
                     self.forget([session])
                 case StatementEnded():
                     self._tell([event])
                 case StatementPassed(session, statement):
-                    self._common.desk.note_passed(session, statement, _NAME)
+                    self._context.rewrite_service.note_forwarded(session, statement, _NAME)
 
     def _opened(self, session: SessionHandle, upstream: Upstream) -> None:
         upstream.opened(session)
@@ -211,7 +211,7 @@ class Gateway:
 
     def _tell(self, ended: list[StatementEnded]) -> None:
         for one in ended:
-            tell(one.ruling, one.ending, _NAME)
+            tell_outcome(one.dispatch, one.outcome, _NAME)
 
     def _memory(self, upstream: Upstream) -> CallerRecords:
         # The digest alone would not do: beside a cookie, credentials may say another user than the server goes by.
@@ -220,24 +220,26 @@ class Gateway:
         if memory is None:
             if len(self._memories) >= MEMORIES_MAX:
                 self._memories.popitem(last=False)
-            memory = self._memories[name] = CallerRecords(self._common.executions, self._guard(upstream), _now)
+            memory = self._memories[name] = CallerRecords(
+                self._context.tracked_statements, self._handle_access(upstream), _now
+            )
         self._memories.move_to_end(name)
         return memory
 
-    def _guard(self, upstream: Upstream) -> HandleAccess:
+    def _handle_access(self, upstream: Upstream) -> HandleAccess:
         """Two names are nobody's own. Who gives none, as with Kerberos, is kept from nothing."""
-        common = self._common
-        passes_unknown = common.settings.passes_unknown_handles
-        guard = HandleAccess(common.handles, upstream.backend.member.name, passes_unknown=passes_unknown)
+        context = self._context
+        passes_unknown = context.settings.passes_unknown_handles
+        handle_access = HandleAccess(context.handles, upstream.backend.member.name, passes_unknown=passes_unknown)
         if upstream.names:
-            guard.logged_in("\0".join(sorted(upstream.names)).encode())
-        return guard
+            handle_access.logged_in("\0".join(sorted(upstream.names)).encode())
+        return handle_access
 
 
 def _admitted(memory: CallerRecords, message: Message) -> Message | None:
     """See HandleAccess.admitted. Raises RemoteProtocolError."""
     try:
-        return memory.guard.admitted(message) if memory.guard.is_on else None
+        return memory.handle_access.admitted(message) if memory.handle_access.is_on else None
     except IncompleteError:
         raise RemoteProtocolError("a message ends inside one of its fields") from None
 

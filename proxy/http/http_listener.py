@@ -59,10 +59,10 @@ class HttpListener:
     """The requests of one listener. `factory` makes the protocol for each of its connections."""
 
     def __init__(
-        self, settings: HttpListenerSettings, courier: Gateway, clients: Clients, refusal: Refusal
+        self, settings: HttpListenerSettings, gateway: Gateway, clients: Clients, refusal: Refusal
     ) -> None:
         self._settings = settings
-        self._courier = courier
+        self._gateway = gateway
         self._clients = clients
         self._refusal = refusal
         self._under_way = 0
@@ -161,7 +161,7 @@ class HttpListener:
         message = message_of(body)
         if self.is_draining and message.header.name == OPEN_SESSION:
             return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, "Starpruner is shutting down.")
-        return await _forward(request, await self._courier.carry(message, self._clients(query, headers)))
+        return await _forward(request, await self._gateway.carry(message, self._clients(query, headers)))
 
 
 async def _forward(request: web.Request, answered: ExchangeReply) -> web.StreamResponse:

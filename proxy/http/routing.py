@@ -43,8 +43,8 @@ class Routes:
 
     def _home(self, named: NamedHandle) -> Backend | None:
         """Where that is. What is on a backend that is there no longer is for any other to deny."""
-        holding = self._handles.find(named.identifier)
-        return None if holding is None else self._backends.named(holding.backend)
+        handle_owner = self._handles.find(named.identifier)
+        return None if handle_owner is None else self._backends.named(handle_owner.backend)
 
     def _marked(self, marks: frozenset[str]) -> Backend | None:
         if not marks:

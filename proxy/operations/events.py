@@ -41,8 +41,8 @@ class StatementPassed:
 class StatementEnded:
     """A statement that was ruled on has ended: tell whoever ruled."""
 
-    ruling: Dispatch
-    ending: Outcome
+    dispatch: Dispatch
+    outcome: Outcome
 
 
 Event: TypeAlias = SessionOpened | SessionClosed | StatementPassed | StatementEnded

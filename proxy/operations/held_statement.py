@@ -29,26 +29,26 @@ class HeldStatement:
         """Its text."""
         return self.call.statement or ""
 
-    def sent(self, ruling: Dispatch, message_bytes_max: int, executions: TrackedStatements) -> Message:
+    def sent(self, dispatch: Dispatch, message_bytes_max: int, tracked_statements: TrackedStatements) -> Message:
         """The call to make: with the ruling's text, or as it came.
 
         It goes as it came where the other text would be too long to be sent, and where the statement could not be
         run again although its ruling rests on that.
         """
-        if ruling.text == self.call.statement:
+        if dispatch.text == self.call.statement:
             return self.message
-        is_kept = len(self.message.raw) <= KEPT_CALL_BYTES_MAX and executions.has_room_for_a_rewrite
-        if ruling.may_rerun and not is_kept:
+        is_kept = len(self.message.raw) <= KEPT_CALL_BYTES_MAX and tracked_statements.has_room_for_a_rewrite
+        if dispatch.may_fall_back and not is_kept:
             return self.message
-        raw = replace_statement(self.message.raw, self.call.span, ruling.text)
+        raw = replace_statement(self.message.raw, self.call.span, dispatch.text)
         return Message(self.message.header, raw) if len(raw) <= message_bytes_max else self.message
 
-    def execution(self, ruling: Dispatch, sent: Message, now: float) -> TrackedStatement:
+    def tracked(self, dispatch: Dispatch, sent: Message, now: float) -> TrackedStatement:
         """The record of the statement that goes to the backend now."""
-        may_rerun = ruling.may_rerun and sent is not self.message
-        own_call = self.message if may_rerun else None
+        may_fall_back = dispatch.may_fall_back and sent is not self.message
+        original_call = self.message if may_fall_back else None
         return TrackedStatement(
-            ruling, self.call.session, now, self.call.run_async, own_call, is_unsettled=may_rerun
+            dispatch, self.call.session, now, self.call.run_async, original_call, is_unsettled=may_fall_back
         )
 
 

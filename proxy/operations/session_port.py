@@ -31,7 +31,7 @@ class SessionPort(Protocol):
         """Whether to rule on a statement takes no more than a look at it. Called from the event loop."""
         ...
 
-    def untouched(self, sql: str) -> Dispatch:
+    def forward_unchanged(self, sql: str) -> Dispatch:
         """The statement goes on as it came, and nothing is asked."""
         ...
 

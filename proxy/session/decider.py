@@ -134,7 +134,7 @@ class Decider:
             partitions=partitions,
             counts=counts,
             key_ages=self._key_ages(decision, terms, start),
-            put_aside=self._put_aside(decision),
+            quarantined=self._quarantined(decision),
         )
 
     def _key_ages(self, decision: Decision, terms: DecisionTerms, start: float) -> dict[Question, float]:
@@ -150,7 +150,7 @@ class Decider:
         asked_at = {question: self._shared.keys.asked_at(terms.state, question) for question in used}
         return {question: start - at for question, at in asked_at.items() if at is not None and at < start}
 
-    def _put_aside(self, decision: Decision) -> tuple[QuarantineEntry, ...]:
+    def _quarantined(self, decision: Decision) -> tuple[QuarantineEntry, ...]:
         """What is put aside of a statement. Other tables and shapes are nobody's business here."""
         own = {(QuarantineKind.SHAPE, decision.subject.name)} if decision.subject is not None else set()
         for scan in decision.plan.scans if decision.plan is not None else ():

@@ -68,7 +68,7 @@ class Decision:
     # How old the keys were, in seconds, that had not to be asked for; for explain.
     key_ages: Mapping[Question, float] = field(default_factory=dict)
     # What of it was put aside because it did harm; for explain.
-    put_aside: tuple[QuarantineEntry, ...] = ()
+    quarantined: tuple[QuarantineEntry, ...] = ()
 
     @property
     def text(self) -> str:

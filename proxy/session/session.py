@@ -83,29 +83,29 @@ class Session:
         knobs = self._knobs
         # While another statement changes the session, keys could be asked for before and the statement run after.
         if self._state.is_changing:
-            return self.untouched(sql)
+            return self.forward_unchanged(sql)
         self._catch_up()
         changes = self._state.changes
         if self._shared.config.rewrite.enabled and not self._state.has_search_path:
             # For other sessions, also where this one is to be left alone.
             yield from self._decider.look_up_written(sql, self._state.digest)
         if not knobs.enabled:
-            return self.untouched(sql)
+            return self.forward_unchanged(sql)
         if self._decider.may_narrow(sql, self._state.digest) and self._in_shadow(knobs):
-            return replace(self.untouched(sql), beside=self._shadow(sql, knobs))
+            return replace(self.forward_unchanged(sql), beside=self._shadow(sql, knobs))
         decision = yield from self._decider.decide(sql, self._terms(knobs))
         if self._state.changes != changes:
             # By what has passed on another connection, about which nobody is asked.
-            return self.untouched(sql)
+            return self.forward_unchanged(sql)
         self._note(decision)
         # Only now: the keys of a statement that writes are not out of date by its own doing.
-        return self._ruling(decision, knobs, self._premises(decision, knobs, changes), self._begin(sql))
+        return self._dispatch(decision, knobs, self._premises(decision, knobs, changes), self._begin(sql))
 
     def is_quick(self, sql: str) -> bool:
         """Whether to rule on a statement takes no more than a look at it."""
         return not self._decider.may_narrow(sql, self._state.digest)
 
-    def untouched(self, sql: str) -> Dispatch:
+    def forward_unchanged(self, sql: str) -> Dispatch:
         """Let a statement go on as it came, which may write, or change the session."""
         return Dispatch(sql, ended=_Listeners(self._begin(sql)))
 
@@ -166,7 +166,7 @@ class Session:
         """Whether a name is known to be that of a table, and of no view."""
         return not self._state.is_changing and self._decider.is_table(name, self._state.digest)
 
-    def _ruling(
+    def _dispatch(
         self,
         decision: Decision,
         knobs: SessionSettings,
@@ -181,8 +181,8 @@ class Session:
             return self._write(decision, premises, (*told, ended))
         return Dispatch(
             decision.text,
-            may_rerun=True,
-            rerun_on=KEYS_CHANGED if knobs.consistency == "strict" else "",
+            may_fall_back=True,
+            fall_back_on=KEYS_CHANGED if knobs.consistency == "strict" else "",
             premises=premises,
             ended=_Listeners((*told, ended)),
         )
@@ -194,10 +194,10 @@ class Session:
         write = WriteUnderWay()
         facts = ", ".join(sorted(map(str, decision.rewrite.tables))) if decision.rewrite is not None else ""
 
-        def over(ending: Outcome) -> None:
+        def over(outcome: Outcome) -> None:
             write.is_over = True
             self._rewritten_writes.discard(write)
-            if ending.end is OutcomeKind.FINISHED and not premises.are_tables_unchanged():
+            if outcome.kind is OutcomeKind.FINISHED and not premises.are_tables_unchanged():
                 self._shared.metrics.write_overtaken()
                 _log.warning(_WRITE_OVERTAKEN, facts)
 
@@ -232,16 +232,16 @@ class Session:
         shared, suspects, is_narrowed = self._shared, _suspects(decision), decision.is_narrowed
         run = decision.run(self._decider.listings)
 
-        def ended(ending: Outcome) -> None:
-            shared.metrics.ended(ending.end, ending.seconds, rewritten=is_narrowed)
+        def ended(outcome: Outcome) -> None:
+            shared.metrics.statement_ended(outcome.kind, outcome.seconds, rewritten=is_narrowed)
             # None says that to narrow does not pay: keys had changed, a filter was longer than it will be, or a
             # snapshot was expired as soon as another one was current.
-            is_gone = SNAPSHOT_GONE in ending.message
-            expected = is_gone or any(words in ending.message for words in (KEYS_CHANGED, FILTER_REFUSED))
+            is_gone = SNAPSHOT_GONE in outcome.message
+            expected = is_gone or any(words in outcome.message for words in (KEYS_CHANGED, FILTER_REFUSED))
             if suspects is not None and not is_gone:
-                learn(ending, suspects, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
+                learn(outcome, suspects, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
             if run is not None and not expected:
-                shared.gate.ended(run, ending)
+                shared.gate.ended(run, outcome)
 
         return ended
 
@@ -286,7 +286,7 @@ class Session:
         if turn.error:
             return Dispatch(f"SELECT raise_error({literal('string', turn.error)})")
         if turn.verb != "show":
-            return self.untouched(sql)
+            return self.forward_unchanged(sql)
         key = literal("string", f"starpruner.{turn.name}")
         value = literal("string", _shown(getattr(self._knobs, turn.name)))
         return Dispatch(f"SELECT {key} AS key, {value} AS value")
@@ -298,9 +298,9 @@ class _Listeners:
 
     listeners: tuple[Callable[[Outcome], None], ...]
 
-    def __call__(self, ending: Outcome) -> None:
+    def __call__(self, outcome: Outcome) -> None:
         for listener in self.listeners:
-            listener(ending)
+            listener(outcome)
 
 
 def _suspects(decision: Decision) -> Suspects | None:

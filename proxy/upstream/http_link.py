@@ -59,10 +59,10 @@ class HttpLink:
                 raise LoginError(f"the backend {self._address} refused the login of {self._whose}") from None
             raise
 
-    async def leave(self, last_words: tuple[Call, ...]) -> None:
+    async def leave(self, closing_calls: tuple[Call, ...]) -> None:
         """Make these calls and wait for their replies."""
         with suppress(BackendError):
-            for call in last_words:
+            for call in closing_calls:
                 await self.ask(call)
 
     def hang_up(self) -> None:

@@ -35,7 +35,7 @@ class InternalCalls:
             async with asyncio.timeout(seconds_max):
                 if self._exchange is not None:
                     await self._exchange
-                for call in self._operation.last_words():
+                for call in self._operation.closing_calls():
                     _ = await ask(self._sender, call)
 
     async def _ask(self, call: Call) -> Reply:

@@ -27,7 +27,7 @@ _LOOK_S: Final = 10.0
 class Role(Protocol):
     """What a process has in common with others, and whom it tells what."""
 
-    ground: ProcessScope
+    process: ProcessScope
     writes: WriteLog
     # Whether what has to be done once is done here.
     is_first: bool
@@ -55,7 +55,7 @@ class SingleProcess:
     """The only process."""
 
     def __init__(self) -> None:
-        self.ground = ProcessScope()
+        self.process = ProcessScope()
         self.writes: WriteLog = LocalWriteLog()
         self.is_first = True
         self.is_late = False
@@ -82,7 +82,7 @@ class Worker:
 
     def __init__(self, place: WorkerSlot, ledger: Ledger) -> None:
         digests = Digests(place.key)
-        self.ground = ProcessScope(
+        self.process = ProcessScope(
             SharedHandleOwners(ledger, digests),
             SharedOperationAliases(ledger, digests),
             shares_ports=True,

@@ -208,4 +208,4 @@ def test_a_failure_of_the_rewritten_text_is_never_seen(over_http: ThriftServer, 
             ):
                 pass
             assert cursor.fetchall() == [(11,)] * 3
-    assert [ending.end for text, ending in script.endings if text == sql] == [OutcomeKind.RESCUED] * 2
+    assert [outcome.kind for text, outcome in script.outcomes if text == sql] == [OutcomeKind.RECOVERED] * 2

@@ -134,7 +134,7 @@ async def test_a_backend_that_is_down_is_a_status_and_a_sentence() -> None:
 
 
 async def test_a_statement_is_rewritten_and_run_as_it_came_where_that_fails() -> None:
-    rewriter = Rewriter("SELECT 2", (QUERY,), may_rerun=True)
+    rewriter = Rewriter("SELECT 2", (QUERY,), may_fall_back=True)
     async with links_stage(rewriter) as on:
         link = await open_one(on)
         post = on.start(message(execute_and_wait("SELECT 1", 2)))
@@ -147,7 +147,7 @@ async def test_a_statement_is_rewritten_and_run_as_it_came_where_that_fails() ->
         link.send(executed(2))
         assert await body_of(post) == message(executed(2))
     assert isinstance(rewriter.results[0], QueryFailed)
-    assert [ending.end for ending in rewriter.endings] == [OutcomeKind.RESCUED]
+    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.RECOVERED]
 
 
 async def test_a_session_ends_with_its_connection() -> None:

@@ -36,7 +36,7 @@ class Inner:
     def is_quick(self, sql: str) -> bool:
         return sql == "SELECT 1"
 
-    def untouched(self, sql: str) -> Dispatch:
+    def forward_unchanged(self, sql: str) -> Dispatch:
         return Dispatch(sql)
 
     def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
@@ -50,9 +50,9 @@ def sent(inner: Inner, sql: str) -> str:
     generator = ExplainingSession(inner).rewrite(sql)
     with pytest.raises(StopIteration) as end:
         next(generator)
-    ruling = end.value.value
-    assert isinstance(ruling, Dispatch)
-    return ruling.text
+    dispatch = end.value.value
+    assert isinstance(dispatch, Dispatch)
+    return dispatch.text
 
 
 def test_comments_without_a_statement_are_passed_in_one_go() -> None:

@@ -110,7 +110,7 @@ def test_a_small_side_that_is_being_written_is_not_asked_for_its_keys_by_explain
 
 def test_a_statement_that_is_put_aside_is_shown_as_it_runs(stage: Stage) -> None:
     one = stage.session()
-    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).ended(Outcome(OutcomeKind.RESCUED, 1.0, "no such column"))
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).ended(Outcome(OutcomeKind.RECOVERED, 1.0, "no such column"))
     assert sent(one.rewrite(SQL), []) == SQL
     assert_is_left_alone(explained(one, [KEYS]), SkipReason.QUARANTINED)
 
@@ -129,13 +129,13 @@ def test_a_statement_too_long_to_be_kept_is_neither_asked_for_nor_counted_as_nar
     stage = Stage(rewrite=RewriteSection(consistency=consistency, statement_chars_max=10 * KEPT_CALL_BYTES_MAX))
     sql = too_long(SQL)
     with caplog.at_level("INFO"):
-        ruling = played(stage.session().rewrite(sql), [])
-    assert ruling.text == sql
-    ruling.ended(FINISHED)
+        dispatch = played(stage.session().rewrite(sql), [])
+    assert dispatch.text == sql
+    dispatch.ended(FINISHED)
     counted = stage.shared.metrics.exposition().decode()
-    assert 'starpruner_statements_total{outcome="left"} 1.0' in counted
+    assert 'starpruner_statements_total{outcome="original"} 1.0' in counted
     assert 'starpruner_skips_total{reason="too_large_to_repeat"} 1.0' in counted
-    assert 'starpruner_statements_total{outcome="narrowed"}' not in counted
+    assert 'starpruner_statements_total{outcome="rewritten"}' not in counted
     assert 'sent="original"' in counted
     assert 'sent="rewritten"' not in counted
     assert not any("narrowed 1" in message for message in caplog.messages)

@@ -226,7 +226,7 @@ def test_a_statement_that_did_not_finish_teaches_nothing(gate: Gate, way: Way, e
 
 
 def test_a_narrowed_statement_that_had_to_be_rescued_is_tried_as_it_came(gate: Gate) -> None:
-    ended(gate, Way.NARROWED, OutcomeKind.RESCUED)
+    ended(gate, Way.NARROWED, OutcomeKind.RECOVERED)
     assert gate.leaves_it()
     assert "once narrowed in vain" in gate.sentence
     ended(gate, Way.DIRECT, OutcomeKind.FINISHED, seconds=9.0)

@@ -79,9 +79,9 @@ def test_what_is_known_is_bounded_whatever_happens_and_the_same_for_one_process_
                 if event == "close":
                     handles.closed([closed])
                 else:
-                    holding = BOB if is_bobs else ALICE
-                    handles.opened(HandleKind[event.upper()], handle(number), holding)
-                    assert handles.find(handle(number)) == holding
+                    handle_owner = BOB if is_bobs else ALICE
+                    handles.opened(HandleKind[event.upper()], handle(number), handle_owner)
+                    assert handles.find(handle(number)) == handle_owner
             assert own.count == shared.count <= SESSIONS_MAX + OPERATIONS_MAX
         for number in range(len(events)):
             assert own.find(handle(number)) == shared.find(handle(number))
@@ -93,18 +93,18 @@ def test_a_session_stays_until_a_statement_of_it_comes_to_another_worker() -> No
         here, there = SharedHandleOwners(opened, DIGESTS), SharedHandleOwners(Beside(opened, 1), DIGESTS)
         here.opened(HandleKind.SESSION, handle(1), ALICE)
         here.opened(HandleKind.SESSION, handle(2), ALICE)
-        assert here.stays(handle(1))
-        assert not there.stays(handle(1))
-        assert not here.roam(handle(1)), "it is its own"
-        assert there.roam(handle(1))
-        assert not here.stays(handle(1))
-        assert here.stays(handle(2))
+        assert here.is_local(handle(1))
+        assert not there.is_local(handle(1))
+        assert not here.used_elsewhere(handle(1)), "it is its own"
+        assert there.used_elsewhere(handle(1))
+        assert not here.is_local(handle(1))
+        assert here.is_local(handle(2))
         assert there.find(handle(1)) == ALICE
         here.closed([handle(1)])
-        assert not here.stays(handle(1))
+        assert not here.is_local(handle(1))
         assert there.is_closed(handle(1))
-        assert not there.roam(handle(3)), "nobody has opened it here"
-        assert not here.stays(handle(3)), "of one that is forgotten nobody could tell whether it roams"
+        assert not there.used_elsewhere(handle(3)), "nobody has opened it here"
+        assert not here.is_local(handle(3)), "of one that is forgotten nobody could tell whether it roams"
 
 
 def test_nothing_stays_where_the_workers_cannot_tell_one_another() -> None:
@@ -112,7 +112,7 @@ def test_nothing_stays_where_the_workers_cannot_tell_one_another() -> None:
         here = SharedHandleOwners(opened, DIGESTS)
         here.opened(HandleKind.SESSION, handle(1), ALICE)
         Beside(opened, 1).fail(lmdb.Error("no space left"))
-        assert not here.stays(handle(1))
+        assert not here.is_local(handle(1))
         assert here.find(handle(1)) == ALICE
 
 

@@ -104,9 +104,9 @@ def test_a_small_fact_is_narrowed_once_it_was_seen_to_take_long() -> None:
     columns = described("ice.db.f", ("k", "int"), ("v", "string"), size_bytes=10_000_000)
     one = Stage().session()
     for seconds in (0.3, 16.0, 16.0):
-        ruling = played(one.rewrite(SQL), [DESCRIBE[0], (DESCRIBE[1][0], columns)] if seconds == 0.3 else [])
-        assert ruling.text == SQL
-        ruling.ended(Outcome(OutcomeKind.FINISHED, seconds))
+        dispatch = played(one.rewrite(SQL), [DESCRIBE[0], (DESCRIBE[1][0], columns)] if seconds == 0.3 else [])
+        assert dispatch.text == SQL
+        dispatch.ended(Outcome(OutcomeKind.FINISHED, seconds))
     assert sent(one.rewrite(SQL), [*PINNED, *LISTED]) == NARROWED
 
 
@@ -168,9 +168,9 @@ def test_a_statement_that_is_not_narrowed_goes_on_as_it_came(stage: Stage) -> No
 
 def test_a_snapshot_that_was_expired_in_the_meantime_puts_nothing_aside(stage: Stage) -> None:
     one = stage.session()
-    ruling = played(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
-    assert ruling.may_rerun
-    ruling.ended(Outcome(OutcomeKind.RESCUED, 0.1, f"{SNAPSHOT_GONE} {DAYS_SNAPSHOT}"))
+    dispatch = played(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    assert dispatch.may_fall_back
+    dispatch.ended(Outcome(OutcomeKind.RECOVERED, 0.1, f"{SNAPSHOT_GONE} {DAYS_SNAPSHOT}"))
     assert sent(one.rewrite(SQL), [NOW]) == NARROWED
 
 

@@ -106,16 +106,16 @@ def test_until_it_is_known_what_is_indexed_any_filter_is_looked_into(sql: str, i
 def test_a_statement_that_names_the_index_itself_has_it_asked_again() -> None:
     one = session()
     sent(one.rewrite(FILTERED), ASKED)
-    ruling = played(one.rewrite("INSERT INTO s.files VALUES (1)"), [])
-    ruling.ended(Outcome(OutcomeKind.FINISHED, 0.1))
+    dispatch = played(one.rewrite("INSERT INTO s.files VALUES (1)"), [])
+    dispatch.ended(Outcome(OutcomeKind.FINISHED, 0.1))
     assert HINT in sent(one.rewrite(FILTERED), [INDEXED])
 
 
 def test_after_a_write_to_the_table_its_files_are_not_fetched_again() -> None:
     one = session()
     sent(one.rewrite(FILTERED), ASKED)
-    ruling = played(one.rewrite("INSERT INTO t VALUES (5, 'v')"), [])
-    ruling.ended(Outcome(OutcomeKind.FINISHED, 0.1))
+    dispatch = played(one.rewrite("INSERT INTO t VALUES (5, 'v')"), [])
+    dispatch.ended(Outcome(OutcomeKind.FINISHED, 0.1))
     assert HINT in sent(one.rewrite(FILTERED), [T])
 
 
@@ -140,9 +140,9 @@ def test_few_small_files_are_not_worth_narrowing_a_filter_that_spark_skips_row_g
 def test_statements_with_filters_alone_are_not_weighed_against_asking_for_keys() -> None:
     one = session()
     for _ in range(20):
-        ruling = played(one.rewrite(FILTERED), ASKED if _ == 0 else [])
-        assert HINT in ruling.text
-        ruling.ended(Outcome(OutcomeKind.FINISHED, 30.0))
+        dispatch = played(one.rewrite(FILTERED), ASKED if _ == 0 else [])
+        assert HINT in dispatch.text
+        dispatch.ended(Outcome(OutcomeKind.FINISHED, 30.0))
 
 
 def test_explain_counts_the_files_and_bytes_that_are_kept() -> None:

@@ -22,10 +22,10 @@ def ruled(session: Session, sql: str) -> Dispatch:
     """The ruling on a statement for which nothing has to be asked, once it has run."""
     with pytest.raises(StopIteration) as end:
         next(session.rewrite(sql))
-    ruling = end.value.value
-    assert isinstance(ruling, Dispatch)
-    ruling.ended(Outcome(OutcomeKind.FINISHED, 0.1))
-    return ruling
+    dispatch = end.value.value
+    assert isinstance(dispatch, Dispatch)
+    dispatch.ended(Outcome(OutcomeKind.FINISHED, 0.1))
+    return dispatch
 
 
 def asks(session: Session, sql: str) -> bool:

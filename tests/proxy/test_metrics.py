@@ -84,9 +84,9 @@ UNFILTERED = "SELECT f.k FROM f JOIN d ON f.k = d.k"
 
 def test_a_narrowed_statement_counts_with_its_scans(metrics: Metrics, value: Value) -> None:
     metrics.decided(rewrite(NARROWED), None, 0.2)
-    assert value("statements_total", "narrowed") == 1
+    assert value("statements_total", "rewritten") == 1
     assert value("scans_total", "narrowed") == 1
-    assert value("scans_total", "left") == 1
+    assert value("scans_total", "unchanged") == 1
     assert value("skips_total", "not_partitioned") == 1
     assert value("decision_seconds_sum") == 0.2
 
@@ -94,17 +94,17 @@ def test_a_narrowed_statement_counts_with_its_scans(metrics: Metrics, value: Val
 def test_a_statement_that_is_left_alone_counts_with_the_reasons(metrics: Metrics, value: Value) -> None:
     metrics.decided(rewrite(UNFILTERED), None, 0.01)
     metrics.decided(None, SkipReason.DOES_NOT_PARSE, 0.01)
-    assert value("statements_total", "left") == 2
-    assert value("statements_total", "narrowed") is None
+    assert value("statements_total", "original") == 2
+    assert value("statements_total", "rewritten") is None
     assert value("skips_total", "reducer_unfiltered") == 1
     assert value("skips_total", "does_not_parse") == 1
 
 
 def test_scans_of_a_text_that_was_not_proven_were_not_narrowed(metrics: Metrics, value: Value) -> None:
     metrics.decided(rewrite(NARROWED), SkipReason.NOT_VERIFIED, 0.01)
-    assert value("statements_total", "left") == 1
+    assert value("statements_total", "original") == 1
     assert value("scans_total", "narrowed") == 0
-    assert value("scans_total", "left") == 2
+    assert value("scans_total", "unchanged") == 2
 
 
 def test_what_hints_skip_counts_in_files_and_bytes(metrics: Metrics, value: Value) -> None:
@@ -118,10 +118,10 @@ def test_what_hints_skip_counts_in_files_and_bytes(metrics: Metrics, value: Valu
 
 
 def test_ends_are_told_apart_by_what_was_sent(metrics: Metrics, value: Value) -> None:
-    metrics.ended(OutcomeKind.RESCUED, 2.0, rewritten=True)
-    metrics.ended(OutcomeKind.FINISHED, 1.0, rewritten=True)
-    metrics.ended(OutcomeKind.FINISHED, 3.0, rewritten=False)
-    assert value("statement_seconds_count", "rewritten", "rescued") == 1
+    metrics.statement_ended(OutcomeKind.RECOVERED, 2.0, rewritten=True)
+    metrics.statement_ended(OutcomeKind.FINISHED, 1.0, rewritten=True)
+    metrics.statement_ended(OutcomeKind.FINISHED, 3.0, rewritten=False)
+    assert value("statement_seconds_count", "rewritten", "recovered") == 1
     assert value("statement_seconds_sum", "rewritten", "finished") == 1
     assert value("statement_seconds_sum", "original", "finished") == 3
 
@@ -189,4 +189,4 @@ async def test_the_admin_port_answers_what_prometheus_reads(admin: TestServer, m
         assert reply.status == HTTPStatus.OK
         assert reply.headers["Content-Type"] == CONTENT_TYPE
         samples = parsed(await reply.text())
-    assert samples["starpruner_statements_total", frozenset({"narrowed"})] == 1
+    assert samples["starpruner_statements_total", frozenset({"rewritten"})] == 1

@@ -92,9 +92,9 @@ def begun(queries: Queries[T]) -> Query:
     return queries.send(SETTINGS[1])
 
 
-def sent(ruling: Queries[Dispatch], script: Sequence[tuple[str, QueryResult]]) -> str:
+def sent(dispatch: Queries[Dispatch], script: Sequence[tuple[str, QueryResult]]) -> str:
     """The text that goes to the backend, after the script's queries have been answered."""
-    return played(ruling, script).text
+    return played(dispatch, script).text
 
 
 def test_a_star_join_is_described_asked_for_its_keys_and_rewritten() -> None:
@@ -189,9 +189,9 @@ def test_after_a_statement_that_may_change_what_names_mean_the_tables_are_descri
 ) -> None:
     one = session()
     sent(one.rewrite(SQL), [*DESCRIBE, KEYS])
-    ruling = played(one.rewrite(statement), [])
-    assert ruling.text == statement
-    ruling.ended(Outcome(OutcomeKind.FINISHED, 0.1))
+    dispatch = played(one.rewrite(statement), [])
+    assert dispatch.text == statement
+    dispatch.ended(Outcome(OutcomeKind.FINISHED, 0.1))
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -295,12 +295,12 @@ def test_a_statement_that_runs_for_hours_keeps_no_room_in_the_store() -> None:
     settings = CatalogSection(store_bytes_max=256 * 1024)
     with open_store(settings) as store:
         of_ann = Session(SharedState.of(Config(), lambda: 0.0, store))
-        ruling = played(of_ann.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
-        assert WITHIN in ruling.text
+        dispatch = played(of_ann.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+        assert WITHIN in dispatch.text
         specs = [f"ds={number}" for number in range(500)]
         replaced = [store.put(ListKey(("bob",), ("f",)), ["ds"], ["string"], specs) for _ in range(50)]
         assert all(replaced)
-        ruling.ended(Outcome(OutcomeKind.FINISHED, 36_000.0))
+        dispatch.ended(Outcome(OutcomeKind.FINISHED, 36_000.0))
 
 
 def test_another_user_is_not_shown_the_list() -> None:
@@ -410,14 +410,14 @@ REFUSED = f"[{FILTER_REFUSED}] Failed to get partition metadata by filter"
 def told(end: OutcomeKind, message: str) -> str:
     """What a session sends next, after four statements that ended so."""
     one = session()
-    ruling = played(one.rewrite(SQL), [*DESCRIBE, MANY_DAYS])
-    assert "array_contains" not in ruling.text
+    dispatch = played(one.rewrite(SQL), [*DESCRIBE, MANY_DAYS])
+    assert "array_contains" not in dispatch.text
     for _ in range(4):
-        ruling.ended(Outcome(end, 1.0, message))
+        dispatch.ended(Outcome(end, 1.0, message))
     return sent(one.rewrite(SQL), [MANY_DAYS])
 
 
-@pytest.mark.parametrize("end", [OutcomeKind.FAILED, OutcomeKind.RESCUED])
+@pytest.mark.parametrize("end", [OutcomeKind.FAILED, OutcomeKind.RECOVERED])
 def test_a_metastore_that_refused_filters_of_a_table_is_sent_nothing_of_it(end: OutcomeKind) -> None:
     said_again = told(end, REFUSED)
     assert "array_contains" in said_again
@@ -428,8 +428,8 @@ def test_a_failure_that_the_statement_has_by_itself_changes_nothing() -> None:
     assert "array_contains" not in told(OutcomeKind.FAILED_TWICE, REFUSED)
 
 
-@pytest.mark.parametrize(("sql", "may_rerun"), [(SQL, True), (f"INSERT INTO other {SQL}", False)])
-def test_only_a_statement_that_writes_nothing_may_be_run_again(sql: str, may_rerun: bool) -> None:  # noqa: FBT001
-    ruling = played(session().rewrite(sql), [*DESCRIBE, KEYS])
-    assert ruling.text != sql
-    assert ruling.may_rerun is may_rerun
+@pytest.mark.parametrize(("sql", "may_fall_back"), [(SQL, True), (f"INSERT INTO other {SQL}", False)])
+def test_only_a_statement_that_writes_nothing_may_be_run_again(sql: str, may_fall_back: bool) -> None:  # noqa: FBT001
+    dispatch = played(session().rewrite(sql), [*DESCRIBE, KEYS])
+    assert dispatch.text != sql
+    assert dispatch.may_fall_back is may_fall_back

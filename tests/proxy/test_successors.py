@@ -15,7 +15,7 @@ SUCCESSORS_MAX = 2
 
 
 @pytest.fixture(params=["one process", "several"])
-def successors(request: pytest.FixtureRequest) -> Iterator[OperationAliases]:
+def aliases(request: pytest.FixtureRequest) -> Iterator[OperationAliases]:
     if request.param == "one process":
         yield LocalOperationAliases(SUCCESSORS_MAX)
         return
@@ -23,31 +23,31 @@ def successors(request: pytest.FixtureRequest) -> Iterator[OperationAliases]:
         yield SharedOperationAliases(opened, DIGESTS, SUCCESSORS_MAX)
 
 
-def test_one_stands_for_another_until_that_is_closed(successors: OperationAliases) -> None:
-    assert successors.of(OLD) is None
-    assert successors.add(OLD, NEW, HERE)
-    assert not successors.is_empty
-    assert successors.of(OLD) == NEW
-    assert successors.of(NEW) is None
-    assert successors.drop(OLD) == NEW
-    assert successors.of(OLD) is successors.drop(OLD) is None
+def test_one_stands_for_another_until_that_is_closed(aliases: OperationAliases) -> None:
+    assert aliases.of(OLD) is None
+    assert aliases.add(OLD, NEW, HERE)
+    assert not aliases.is_empty
+    assert aliases.of(OLD) == NEW
+    assert aliases.of(NEW) is None
+    assert aliases.drop(OLD) == NEW
+    assert aliases.of(OLD) is aliases.drop(OLD) is None
 
 
-def test_they_end_with_their_session_and_no_other(successors: OperationAliases) -> None:
-    successors.add(OLD, NEW, HERE)
-    successors.add(OLDER, NEWER, THERE)
-    successors.sessions_ended([HERE])
-    assert successors.of(OLD) is None
-    assert successors.of(OLDER) == NEWER
+def test_they_end_with_their_session_and_no_other(aliases: OperationAliases) -> None:
+    aliases.add(OLD, NEW, HERE)
+    aliases.add(OLDER, NEWER, THERE)
+    aliases.sessions_ended([HERE])
+    assert aliases.of(OLD) is None
+    assert aliases.of(OLDER) == NEWER
 
 
-def test_past_the_bound_none_is_added(successors: OperationAliases) -> None:
-    assert successors.add(OLD, NEW, HERE)
-    assert successors.add(OLDER, NEWER, HERE)
-    assert not successors.has_room
-    assert not successors.add(NEW, NEWER, HERE)
-    successors.drop(OLD)
-    assert successors.has_room
+def test_past_the_bound_none_is_added(aliases: OperationAliases) -> None:
+    assert aliases.add(OLD, NEW, HERE)
+    assert aliases.add(OLDER, NEWER, HERE)
+    assert not aliases.has_room
+    assert not aliases.add(NEW, NEWER, HERE)
+    aliases.drop(OLD)
+    assert aliases.has_room
 
 
 def test_another_worker_finds_it_and_what_is_kept_names_neither() -> None:

@@ -142,7 +142,7 @@ class Dialogue:
     def __init__(  # noqa: PLR0913 - what a test may want to be otherwise
         self,
         request_bytes_max: int = 10_000,
-        executions: TrackedStatements | None = None,
+        tracked_statements: TrackedStatements | None = None,
         chunk_bytes: int | None = None,
         sides: ConnectionProfile = SIDES,
         handles: HandleOwners | None = None,
@@ -151,10 +151,16 @@ class Dialogue:
     ) -> None:
         self._chunk_bytes = chunk_bytes
         self.now = 0.0
-        self.executions = executions or TrackedStatements()
-        guard = HandleAccess(handles or LocalHandleOwners(), "backend:10000", passes_unknown=passes_unknown)
+        self.tracked_statements = tracked_statements or TrackedStatements()
+        handle_access = HandleAccess(
+            handles or LocalHandleOwners(), "backend:10000", passes_unknown=passes_unknown
+        )
         self.relay = Relay(
-            sides, self.executions, lambda: self.now, guard=guard, request_bytes_max=request_bytes_max
+            sides,
+            self.tracked_statements,
+            lambda: self.now,
+            handle_access=handle_access,
+            request_bytes_max=request_bytes_max,
         )
         self._to_client = b""
         self._to_backend = b""

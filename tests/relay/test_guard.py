@@ -45,11 +45,13 @@ class Users:
 
     def __init__(self, *, passes_unknown: bool = True) -> None:
         self.handles = LocalHandleOwners()
-        self.executions = TrackedStatements()
+        self.tracked_statements = TrackedStatements()
         self._passes_unknown = passes_unknown
 
     def log_in(self, login: bytes) -> Dialogue:
-        dialogue = Dialogue(executions=self.executions, handles=self.handles, passes_unknown=self._passes_unknown)
+        dialogue = Dialogue(
+            tracked_statements=self.tracked_statements, handles=self.handles, passes_unknown=self._passes_unknown
+        )
         dialogue.client(login)
         dialogue.carry_out(dialogue.relay.backend_connected())
         dialogue.backend(ACCEPTED)

@@ -106,7 +106,7 @@ def in_session(sides: ConnectionProfile) -> Dialogue:
 
 def release_all(dialogue: Dialogue, commands: list[Command]) -> None:
     while any(isinstance(command, StatementHeld) for command in commands):
-        commands = dialogue.carry_out(dialogue.relay.release(Dispatch("SELECT 2", may_rerun=True)))
+        commands = dialogue.carry_out(dialogue.relay.release(Dispatch("SELECT 2", may_fall_back=True)))
 
 
 @every_pair
@@ -179,12 +179,12 @@ def test_a_backend_that_answers_no_call_is_left_alone_only_where_its_bytes_mean_
 ) -> None:
     dialogue = in_session(sides)
     surprise = written(sides.upstream.transport, [reply("Surprise")])
-    (ending,) = dialogue.backend(surprise)
+    (outcome,) = dialogue.backend(surprise)
     if sides.framing.is_same:
-        assert isinstance(ending, TurnedTransparent)
+        assert isinstance(outcome, TurnedTransparent)
         assert dialogue.client_got() == surprise
     else:
-        assert isinstance(ending, Close)
+        assert isinstance(outcome, Close)
         assert dialogue.client_got() == b""
 
 

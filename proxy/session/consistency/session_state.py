@@ -115,10 +115,10 @@ class SessionState:
         self._changing.add(change)
         return partial(self._ended, change, sql)
 
-    def _ended(self, change: object, sql: str, ending: Outcome) -> None:
+    def _ended(self, change: object, sql: str, outcome: Outcome) -> None:
         """One that failed may have done a part of what it says, and one whose end was not seen may do it yet."""
-        self._is_private |= ending.end is not OutcomeKind.FINISHED
-        if ending.end in _UNSEEN:
+        self._is_private |= outcome.kind is not OutcomeKind.FINISHED
+        if outcome.kind in _UNSEEN:
             self._unseen_until = self._clock() + CLOSING_S
         self._digest = _folded(self._digest, sql)
         self._changing.discard(change)

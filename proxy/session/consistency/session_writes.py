@@ -60,10 +60,10 @@ class SessionWrites:
         if len(self._running) == _RUNNING_PER_SESSION_MAX:
             _ = self._begin(AnyTable())
 
-    def _ended(self, write: Write, ending: Outcome) -> None:
-        if ending.end is OutcomeKind.UNKNOWN:
+    def _ended(self, write: Write, outcome: Outcome) -> None:
+        if outcome.kind is OutcomeKind.UNKNOWN:
             return
-        if ending.end is OutcomeKind.LOST:
+        if outcome.kind is OutcomeKind.LOST:
             self._writes.lose(write)
         else:
             self._writes.end(write)

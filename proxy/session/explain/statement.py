@@ -33,7 +33,7 @@ class Deciding(Protocol):
         """Whether to decide about a statement takes no more than a look at it."""
         ...
 
-    def untouched(self, sql: str) -> Dispatch:
+    def forward_unchanged(self, sql: str) -> Dispatch:
         """The statement goes on as it came."""
         ...
 
@@ -64,9 +64,9 @@ class ExplainingSession:
         """Whether to rule on a statement takes no more than a look at it."""
         return self._session.is_quick(sql)
 
-    def untouched(self, sql: str) -> Dispatch:
+    def forward_unchanged(self, sql: str) -> Dispatch:
         """The statement goes on as it came."""
-        return self._session.untouched(sql)
+        return self._session.forward_unchanged(sql)
 
     def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
         """Rewritten statements that have to end before this one."""

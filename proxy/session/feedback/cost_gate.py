@@ -147,16 +147,16 @@ class CostGate:
         why = f"to ask for keys takes about {asking_s:.2f} s, and at most {most_s:.2f} s can be saved"
         return GateReport(verdict, CostReport(why=why))
 
-    def ended(self, run: Run, ending: Outcome) -> None:
+    def ended(self, run: Run, outcome: Outcome) -> None:
         """Learn from the end of a statement. One that failed or was cancelled teaches nothing."""
-        if ending.end is OutcomeKind.FINISHED and run.way is Way.DIRECT:
-            self._direct(run, ending.seconds)
-        elif ending.end is OutcomeKind.FINISHED and run.way is Way.NARROWED:
-            self._narrowed(run, ending.seconds)
-        elif ending.end is OutcomeKind.FINISHED:
+        if outcome.kind is OutcomeKind.FINISHED and run.way is Way.DIRECT:
+            self._direct(run, outcome.seconds)
+        elif outcome.kind is OutcomeKind.FINISHED and run.way is Way.NARROWED:
+            self._narrowed(run, outcome.seconds)
+        elif outcome.kind is OutcomeKind.FINISHED:
             self._narrowed(run, inf)
-            self._direct(run, ending.seconds)
-        elif ending.end in {OutcomeKind.RESCUED, OutcomeKind.OVERTAKEN}:
+            self._direct(run, outcome.seconds)
+        elif outcome.kind in {OutcomeKind.RECOVERED, OutcomeKind.OVERTAKEN}:
             self._narrowed(run, inf)
 
     def _narrowed(self, run: Run, run_s: float) -> None:

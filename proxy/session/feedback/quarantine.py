@@ -59,13 +59,13 @@ class Quarantine:
             now = self._looked_after()
             is_wrong = cause is Cause.DIFFERENT
             period_s = math.inf if is_wrong else self.period_s
-            self._shapes.put_aside(shape, cause, now, period_s)
+            self._shapes.quarantined(shape, cause, now, period_s)
             for table in tables if not is_wrong else ():
                 if self._tables.is_explained_by_nothing_else(table, frozenset({shape}), now, period_s):
-                    self._tables.put_aside(table, cause, now, period_s)
+                    self._tables.quarantined(table, cause, now, period_s)
             for rule in rules if tables or is_wrong else ():
                 if is_wrong or self._rules.is_explained_by_nothing_else(rule, tables, now, period_s):
-                    self._rules.put_aside(rule, cause, now, period_s)
+                    self._rules.quarantined(rule, cause, now, period_s)
             self._note()
 
     def off(self) -> QuarantinedParts:
@@ -119,19 +119,19 @@ class Suspects:
 
 
 def learn(
-    ending: Outcome, suspects: Suspects, quarantine: Quarantine, metastore: MetastoreLimits, *, expected: str = ""
+    outcome: Outcome, suspects: Suspects, quarantine: Quarantine, metastore: MetastoreLimits, *, expected: str = ""
 ) -> None:
     """Learn from the end of a statement that was rewritten. `expected` marks a failure that we provoked ourselves.
 
     Where the metastore refused what it was sent, nothing else is to blame.
     """
-    if expected and expected in ending.message:
+    if expected and expected in outcome.message:
         return
     if (
-        FILTER_REFUSED in ending.message
+        FILTER_REFUSED in outcome.message
         and suspects.sent
-        and ending.end in {OutcomeKind.RESCUED, OutcomeKind.FAILED}
+        and outcome.kind in {OutcomeKind.RECOVERED, OutcomeKind.FAILED}
     ):
         metastore.refused(suspects.sent)
-    elif ending.end is OutcomeKind.RESCUED:
+    elif outcome.kind is OutcomeKind.RECOVERED:
         quarantine.blame(suspects.rules, suspects.tables, suspects.shape, Cause.FAILED)

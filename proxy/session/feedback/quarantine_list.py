@@ -113,7 +113,7 @@ class QuarantineList(Generic[T]):
         _keep(self._suspected, item, _Suspicion(now, explanations))
         return False
 
-    def put_aside(self, item: T, cause: Cause, now: float, period_s: float) -> None:
+    def quarantined(self, item: T, cause: Cause, now: float, period_s: float) -> None:
         """Put it aside for the period, or for longer if it has been before."""
         known = self._aside.get(item)
         if known is not None and (cause is not Cause.DIFFERENT or math.isinf(known.until)):
