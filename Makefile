@@ -48,9 +48,9 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
-# Two processes share the tests. What needs the one Thrift Server all goes to the same of them.
+# Two processes share the tests. All that need the one Thrift Server go to the same of them, and begin first.
 test: check iceberg
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 test-deep: setup iceberg
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'

@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -13,6 +14,8 @@ from pipeline_server import FILE_INDEX, PipelineServer, pipeline_server
 from pyhive import hive
 from pyspark.sql import SparkSession
 from quick_java import QUICK_JAVA
+from support.costs import CostRecorder
+from support.groups import GroupedTest, groups_of, longest_first
 
 from demo.hive import connect, run
 from demo.java import Java, find_java
@@ -30,9 +33,6 @@ SAMPLE = Sample(days=61)
 
 _SERVERS = {"spark", "pipeline_spark", "iceberg_server"}
 
-# Fixtures that take long to start and last for a whole session, those first that take the tests of others along.
-_SHARED = ("spark", "pipeline_spark", "iceberg_server", "local_spark")
-
 SMALL_STAR = """
 DROP DATABASE IF EXISTS small_star CASCADE;
 CREATE DATABASE small_star;
@@ -42,9 +42,11 @@ CREATE TABLE small_star.visits USING parquet PARTITIONED BY (ds) AS
   SELECT id, id * 1.5BD AS amount, concat('d', 1 + id % 8) AS ds FROM range(0, 64, 1, 1)"""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """A shell lets what it starts in the background ignore Ctrl-C, and so would all that the tests start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if path := os.environ.get("STARPRUNER_TEST_COSTS"):
+        config.pluginmanager.register(CostRecorder(Path(path)), "starpruner-test-costs")
 
 
 @pytest.fixture(scope="session")
@@ -117,18 +119,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what needs Spark by the fixtures that it uses, so that `-m 'not spark'` stays quick.
+    """Marks tests that need a server, so that `-m 'not spark'` stays quick, and gives each its group.
 
-    Where several processes share the tests (`-n 2 --dist loadgroup`), those that share a server stay together, so
-    that it is started once, and so do those of one module.
+    Where several processes share the tests (`-n 2 --dist loadgroup`), a group stays in one of them. Groups begin
+    in the order of the tests (`--no-loadscope-reorder`), the longest first.
     """
-    for item in items:
-        used = set(item.fixturenames) if isinstance(item, pytest.Function) else set()
-        if not _SERVERS.isdisjoint(used):
+    tests = [GroupedTest.of(item) for item in items]
+    groups = dict(zip(items, groups_of(tests), strict=True))
+    for item, test in zip(items, tests, strict=True):
+        if not _SERVERS.isdisjoint(test.shared):
             item.add_marker(pytest.mark.spark)
-        if item.get_closest_marker("xdist_group") is None:
-            shared = [name for name in _SHARED if name in used]
-            item.add_marker(pytest.mark.xdist_group(shared[0] if shared else item.path.name))
+        if test.chosen is None:
+            item.add_marker(pytest.mark.xdist_group(groups[item]))
+    items[:] = longest_first(items, groups)
 
 
 @pytest.fixture(scope="session")
