@@ -13,9 +13,11 @@ from maven import ClientMissingError, is_required
 from pipeline_server import FILE_INDEX, PipelineServer, pipeline_server
 from pyhive import hive
 from pyspark.sql import SparkSession
-from quick_java import QUICK_JAVA
+from support import cheap_spark
+from support.cheap_spark import QUICK_JAVA
 from support.costs import CostRecorder
 from support.groups import GroupedTest, groups_of, longest_first
+from support.profile import DEEP
 
 from demo.hive import connect, run
 from demo.java import Java, find_java
@@ -25,8 +27,9 @@ from demo.sample import Sample, load
 from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
 
 # How long an example takes says nothing where a machine is shared, and no test is about time.
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=30)
+hypothesis.settings.register_profile("deep", deadline=None, max_examples=300)
+hypothesis.settings.load_profile("deep" if DEEP else "quick")
 
 # Two months in four regions: 244 partitions, loaded in a few seconds.
 SAMPLE = Sample(days=61)
@@ -58,7 +61,12 @@ def java() -> Java:
 def spark(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThriftServer]:
     """The server for the whole session, reachable at `spark.endpoint`."""
     # Two cores everywhere, so that a plan does not depend on the machine.
-    settings = ServerSettings(tmp_path_factory.mktemp("spark"), cores=2)
+    settings = ServerSettings(
+        tmp_path_factory.mktemp("spark"),
+        cores=2,
+        java_options=cheap_spark.shared_java(),
+        conf=cheap_spark.conf(),
+    )
     with thrift_server(settings, java, progress=lambda _: None) as server:
         yield server
 
@@ -139,10 +147,9 @@ def local_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
     """Spark in this process, on one core, with a catalog in memory: quick to start, and it leaves nothing."""
     os.environ["JAVA_HOME"] = str(find_java().home)
     warehouse = tmp_path_factory.mktemp("warehouse")
-    # The tables are tiny: compiling queries to Java takes far longer than running them.
     quick: dict[str, bool | float | int | str | None] = {
         "spark.driver.extraJavaOptions": QUICK_JAVA,
-        "spark.sql.codegen.wholeStage": "false",
+        **cheap_spark.INTERPRETED,
     }
     session = (
         SparkSession.builder.master("local[1]")
@@ -163,7 +170,8 @@ def local_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
 @pytest.fixture(scope="session")
 def pipeline_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PipelineServer]:
     """A server for the whole session in which the pipeline runs too, with a database for the file index."""
-    with pipeline_server(tmp_path_factory.mktemp("pipeline_spark"), java_options=QUICK_JAVA) as running:
+    directory = tmp_path_factory.mktemp("pipeline_spark")
+    with pipeline_server(directory, java_options=QUICK_JAVA, conf=cheap_spark.interpreted()) as running:
         with closing(connect(running.endpoint)) as connection:
             run(connection, f"CREATE DATABASE {FILE_INDEX.partition('.')[0]}")
         yield running
@@ -190,7 +198,8 @@ def iceberg_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipelin
     with ExitStack() as stack:
         directory = tmp_path_factory.mktemp("iceberg")
         try:
-            server = stack.enter_context(iceberg_server_in(directory, java_options=QUICK_JAVA))
+            conf = cheap_spark.interpreted()
+            server = stack.enter_context(iceberg_server_in(directory, java_options=QUICK_JAVA, conf=conf))
         except ClientMissingError as error:
             if is_required():
                 raise

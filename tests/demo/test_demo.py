@@ -6,6 +6,8 @@ import subprocess
 from contextlib import closing
 from pathlib import Path
 
+from support.profile import only_deep
+
 from demo.hive import Endpoint, connect, run
 from demo.proxy_process import starpruner_command
 from demo.queries import SAMPLE_QUERIES
@@ -30,6 +32,7 @@ QUERY_KEYS = {
 }
 
 
+@only_deep("`make wheel-demo`, which every landing runs, has the demo run once too")
 def test_demo_once_json_prints_one_object_with_every_query_measured_and_equal(tmp_path: Path) -> None:
     options = ("--once", "--json", "--days", str(DAYS), "--runs", "1", "--dir", str(tmp_path))
     done = subprocess.run(

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from clients import run_beeline
 from pyhive import hive
-from quick_java import QUICK_JAVA
+from support.cheap_spark import QUICK_JAVA
+from support.profile import only_deep
 
 from demo.hive import connect, run
 from demo.java import Java
@@ -79,6 +80,7 @@ def test_a_configuration_that_is_read_anew_counts_for_a_session_that_is_open(
 
 
 # The session's server has a session for each client, so that this one takes a server of its own.
+@only_deep("starts a Spark server of its own, and test_session_policies has what follows from its answer")
 @pytest.mark.spark
 def test_a_server_with_one_session_for_all_clients_is_left_alone(java: Java, tmp_path: Path) -> None:
     conf = {"spark.sql.hive.thriftServer.singleSession": "true", "spark.sql.catalogImplementation": "in-memory"}

@@ -16,8 +16,9 @@ from functools import partial
 
 import pytest
 from changing_world import SESSIONS, ChangingSession, Opening, World, change_tables, tables
-from seeding import DEEP, seeded
+from seeding import seeded
 from spark_over_http import connect_over_http, proxy_with_http
+from support.profile import DEEP
 from workers import TWO_WORKERS
 
 from demo.hive import connect, run

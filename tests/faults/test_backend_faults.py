@@ -1,6 +1,5 @@
 """Whatever the backend does, a client sees what it would see without us, or its connection ends as it would."""
 
-import os
 import re
 import time
 from collections import Counter
@@ -16,12 +15,11 @@ from fault_stage import DATABASE, JOIN, NARROWED, QUOTING_JOIN, Seen, Stage, fau
 from middle import Act, Fault
 from middle import Seen as SeenCall
 from replies_made import batch, doubles, strings
+from support.profile import DEEP
 from thrift.Thrift import TException
 
 from demo.hive import run
 from demo.thrift_server import ThriftServer
-
-DEEP = bool(os.environ.get("STARPRUNER_DEEP"))
 
 # Far more than any of this takes, far less than a user would wait.
 PROMPTLY_S = 30

@@ -21,8 +21,9 @@ from fault_stage import Seen, seen
 from grammar import random_query
 from mutants import Mutator
 from pyhive import hive
-from seeding import DEEP, seeded, seeds
+from seeding import seeded, seeds
 from star_tables import Star, random_star
+from support.profile import DEEP
 
 from demo.hive import connect, run
 from demo.java import Java

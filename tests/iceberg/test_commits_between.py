@@ -20,7 +20,8 @@ from iceberg_world import IcebergWorld
 from middle import Fault, Middle
 from pipeline_server import PipelineServer
 from pyhive import hive
-from seeding import DEEP, seeded, seeds
+from seeding import seeded, seeds
+from support.profile import DEEP
 
 from demo.proxy_process import ProxyProcess, proxy_process
 

@@ -11,7 +11,8 @@ from iceberg_statements import chosen_statements
 from iceberg_tables import iceberg_star
 from iceberg_world import IcebergWorld
 from pipeline_server import PipelineServer
-from seeding import DEEP, seeded, seeds
+from seeding import seeded, seeds
+from support.profile import DEEP
 
 from demo.proxy_process import ProxyProcess
 
