@@ -18,6 +18,7 @@ from support.cheap_spark import QUICK_JAVA
 from support.costs import CostRecorder
 from support.groups import GroupedTest, groups_of, longest_first
 from support.profile import DEEP
+from support.stamps import DAY, day_of_this_run
 
 from demo.hive import connect, run
 from demo.java import Java, find_java
@@ -50,6 +51,13 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if path := os.environ.get("STARPRUNER_TEST_COSTS"):
         config.pluginmanager.register(CostRecorder(Path(path)), "starpruner-test-costs")
+    # Before other processes start, so that all have the same day.
+    _ = day_of_this_run()
+
+
+def pytest_report_header() -> str:
+    """A run that fails on a golden case is repeated with the same choice of cases."""
+    return f"golden cases with a stamp: a tenth, as on {DAY}={day_of_this_run()}"
 
 
 @pytest.fixture(scope="session")
