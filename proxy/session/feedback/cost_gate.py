@@ -71,9 +71,9 @@ class Fact:
 class Way(Enum):
     """How a statement was run."""
 
-    NARROWED = "narrowed"
-    IN_VAIN = "keys were asked, and then it ran as it came"
-    DIRECT = "as it came"
+    REWRITTEN = "rewritten"
+    ASKED_ONLY = "keys were asked for, and the original ran"
+    ORIGINAL = "original"
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,12 @@ class GateReport:
     """What to do with a statement, and what that rests on."""
 
     verdict: GateVerdict
-    reckoning: CostReport
+    cost_report: CostReport
 
     @property
     def leaves(self) -> bool:
         """Whether nothing is to be asked."""
-        return self.verdict is GateVerdict.LEAVE
+        return self.verdict is GateVerdict.ORIGINAL
 
 
 class CostGate:
@@ -111,11 +111,11 @@ class CostGate:
         self._written_at: OrderedDict[str, float] = OrderedDict()
         self._asking_s = _ASKING_S
 
-    def opinion(self, subject: StatementKey, listings: SessionListings) -> GateReport:
+    def report(self, subject: StatementKey, listings: SessionListings) -> GateReport:
         """What earlier runs tell about a statement of that session. Costs nothing and changes nothing."""
         record = self._record(subject)
         choice = self._choice(record, listings)
-        return GateReport(choice.verdict, record.reckoning(choice.why))
+        return GateReport(choice.verdict, record.cost_report(choice.why))
 
     def decide(self, subject: StatementKey, listings: SessionListings) -> GateReport:
         """The opinion on a statement that will be treated so: of a trial, others need not make another one."""
@@ -123,12 +123,12 @@ class CostGate:
         choice = self._choice(record, listings)
         if choice.is_trial:
             self._keep(subject, record.trying(choice.verdict, self._clock()))
-        return GateReport(choice.verdict, record.reckoning(choice.why))
+        return GateReport(choice.verdict, record.cost_report(choice.why))
 
     def lacks_counts(self, subject: StatementKey) -> bool:
         """Whether a statement comes often enough that the partitions of its facts are worth being counted."""
         record = self._record(subject)
-        return record.narrowed_count >= _RUNS_BEFORE_COUNTING and not record.is_counted
+        return record.rewritten_count >= _RUNS_BEFORE_COUNTING and not record.is_counted
 
     def estimate(self, subject: StatementKey, facts: Iterable[Fact]) -> GateReport:
         """What the facts tell about a statement that was planned but not asked for: what is unknown is large.
@@ -141,39 +141,39 @@ class CostGate:
         reading_s = sum(inf if fact.size_bytes is None else fact.size_bytes / _BYTES_READ_PER_S for fact in facts)
         most_s, asking_s = listing_s + reading_s, self._asking_s
         record = self._record(subject)
-        if record.direct and record.direct_s > _BELIED * (most_s + asking_s):
-            return GateReport(GateVerdict.NARROW, record.reckoning("narrowed, to see what that takes"))
-        verdict = GateVerdict.LEAVE if most_s < asking_s else GateVerdict.NARROW
+        if record.direct and record.original_s > _BELIED * (most_s + asking_s):
+            return GateReport(GateVerdict.REWRITE, record.cost_report("rewritten, to see what that takes"))
+        verdict = GateVerdict.ORIGINAL if most_s < asking_s else GateVerdict.REWRITE
         why = f"to ask for keys takes about {asking_s:.2f} s, and at most {most_s:.2f} s can be saved"
         return GateReport(verdict, CostReport(why=why))
 
     def ended(self, run: Run, outcome: Outcome) -> None:
         """Learn from the end of a statement. One that failed or was cancelled teaches nothing."""
-        if outcome.kind is OutcomeKind.FINISHED and run.way is Way.DIRECT:
-            self._direct(run, outcome.seconds)
-        elif outcome.kind is OutcomeKind.FINISHED and run.way is Way.NARROWED:
-            self._narrowed(run, outcome.seconds)
+        if outcome.kind is OutcomeKind.FINISHED and run.way is Way.ORIGINAL:
+            self._learn_original(run, outcome.seconds)
+        elif outcome.kind is OutcomeKind.FINISHED and run.way is Way.REWRITTEN:
+            self._learn_rewritten(run, outcome.seconds)
         elif outcome.kind is OutcomeKind.FINISHED:
-            self._narrowed(run, inf)
-            self._direct(run, outcome.seconds)
+            self._learn_rewritten(run, inf)
+            self._learn_original(run, outcome.seconds)
         elif outcome.kind in {OutcomeKind.RECOVERED, OutcomeKind.OVERTAKEN}:
-            self._narrowed(run, inf)
+            self._learn_rewritten(run, inf)
 
-    def _narrowed(self, run: Run, run_s: float) -> None:
+    def _learn_rewritten(self, run: Run, run_s: float) -> None:
         """Learn from a run for which keys were asked; `run_s` is infinite where they were of no use."""
         record, narrowed = self._about(run), RewrittenRun(run.overhead_s, run_s)
         self._asking_s += (run.overhead_s - self._asking_s) * _ASKING_WEIGHT
         if not run.listings.has(record.facts, self._written_at):
             run.listings.owe(record.facts, record.excess_s(narrowed))
-        self._keep(run.subject, record.after_narrowed(narrowed, self._clock()))
+        self._keep(run.subject, record.after_rewritten(narrowed, self._clock()))
 
-    def _direct(self, run: Run, run_s: float) -> None:
+    def _learn_original(self, run: Run, run_s: float) -> None:
         """Learn from a run as it came. Its facts are known only where it was planned."""
         record, now = self._about(run), self._clock()
         has_listed = not run.listings.has(record.facts, self._written_at) and record.listing_is_considerable
         run.listings.note(record.facts)
         self._keep(
-            run.subject, record.after_listing(run_s, now) if has_listed else record.after_direct(run_s, now)
+            run.subject, record.after_listing(run_s, now) if has_listed else record.after_original(run_s, now)
         )
 
     def cold(self, words: Iterable[str]) -> None:

@@ -45,8 +45,8 @@ _DOUBLINGS_MAX = 6
 class GateVerdict(Enum):
     """What to do with a statement."""
 
-    NARROW = "narrow"
-    LEAVE = "leave"
+    REWRITE = "rewrite"
+    ORIGINAL = "original"
 
 
 @dataclass(frozen=True)
@@ -75,24 +75,24 @@ class Choice:
 class CostReport:
     """What a decision rests on: how many runs of each way there were, and what the last ones took."""
 
-    narrowed_count: int = 0
+    rewritten_count: int = 0
     # Asking included; infinite where it was in vain.
-    narrowed_s: float | None = None
+    rewritten_s: float | None = None
     asking_s: float | None = None
-    direct_count: int = 0
-    direct_s: float | None = None
+    original_count: int = 0
+    original_s: float | None = None
     why: str = ""
 
     @property
     def sentence(self) -> str:
         """All of it in words."""
         ways = []
-        if self.narrowed_s is not None:
-            took = f"in {self.narrowed_s:.2f} s" if isfinite(self.narrowed_s) else "in vain"
+        if self.rewritten_s is not None:
+            took = f"in {self.rewritten_s:.2f} s" if isfinite(self.rewritten_s) else "without gain"
             asking = f"of which asking for keys took {self.asking_s:.2f} s"
-            ways.append(f"{_times(self.narrowed_count)} narrowed {took}, {asking}")
-        if self.direct_s is not None:
-            ways.append(f"{_times(self.direct_count)} as it came in {self.direct_s:.2f} s")
+            ways.append(f"{_times(self.rewritten_count)} rewritten {took}, {asking}")
+        if self.original_s is not None:
+            ways.append(f"{_times(self.original_count)} as the original in {self.original_s:.2f} s")
         seen = f"ran {', and '.join(ways)}" if ways else "was not seen before"
         return f"It {seen}: {self.why}."
 
@@ -112,24 +112,24 @@ class Record:
     is_counted: bool = False
     narrowed: tuple[RewrittenRun, ...] = ()
     direct: tuple[float, ...] = ()
-    narrowed_count: int = 0
-    direct_count: int = 0
+    rewritten_count: int = 0
+    original_count: int = 0
     # None until both ways were compared.
     verdict: GateVerdict | None = None
     # Trials of the other way that did not change the verdict.
     confirmed: int = 0
     # What narrowed runs may have cost too much since the other way was tried, and what a trial may cost.
-    debt_s: float = 0.0
-    price_s: float = inf
+    trial_credit_s: float = 0.0
+    trial_price_s: float = inf
     # Runs as it came since the last narrowed one, and when it last ran in each way.
-    left_count: int = 0
+    original_since_count: int = 0
     narrowed_at: float = -inf
     direct_at: float = -inf
     # What the last run as it came took that had the facts' files listed.
     cold_s: float | None = None
 
     @property
-    def narrowed_s(self) -> float:
+    def rewritten_s(self) -> float:
         """What a narrowed run takes, asking included."""
         return median_low(run.seconds for run in self.narrowed)
 
@@ -139,39 +139,39 @@ class Record:
         return median_low(run.overhead_s for run in self.narrowed)
 
     @property
-    def direct_s(self) -> float:
+    def original_s(self) -> float:
         """What a run as it came takes. One that had to list files is outvoted by two that had not."""
         return median_low(self.direct)
 
     def choice(self, now: float, *, asking_s: float, retry_s: float) -> Choice:
         """What to do with the next one, where asking for keys usually takes so long."""
         if not self.narrowed:
-            if self.direct and self.direct_s <= asking_s:
-                return Choice(GateVerdict.LEAVE, "left alone: to ask for keys takes longer than that")
-            return Choice(GateVerdict.NARROW, "narrowed, to see what that takes")
-        if self.verdict is not GateVerdict.LEAVE:
-            if 0.0 < self.debt_s >= self.price_s:
-                return Choice(GateVerdict.LEAVE, "left alone this time, to see what it takes so", is_trial=True)
-            return Choice(GateVerdict.NARROW, "narrowed")
-        rest_s, rest = self.narrowed_at + retry_s - now, self.patience - self.left_count
+            if self.direct and self.original_s <= asking_s:
+                return Choice(GateVerdict.ORIGINAL, "left alone: to ask for keys takes longer than that")
+            return Choice(GateVerdict.REWRITE, "rewritten, to see what that takes")
+        if self.verdict is not GateVerdict.ORIGINAL:
+            if 0.0 < self.trial_credit_s >= self.trial_price_s:
+                return Choice(GateVerdict.ORIGINAL, "left alone this time, to see what it takes so", is_trial=True)
+            return Choice(GateVerdict.REWRITE, "rewritten")
+        rest_s, rest = self.narrowed_at + retry_s - now, self.backoff - self.original_since_count
         if rest_s > 0.0 or rest > 0:
-            return Choice(GateVerdict.LEAVE, f"left alone for {_rest(rest_s, rest)}")
-        return Choice(GateVerdict.NARROW, "narrowed this time, to see what that takes now", is_trial=True)
+            return Choice(GateVerdict.ORIGINAL, f"left alone for {_rest(rest_s, rest)}")
+        return Choice(GateVerdict.REWRITE, "rewritten this time, to see what that takes now", is_trial=True)
 
     def trying(self, verdict: GateVerdict, now: float) -> Record:
         """The record once a trial was begun: until another is due, no other statement makes one."""
-        if verdict is GateVerdict.LEAVE:
-            return replace(self, debt_s=0.0)
-        return replace(self, narrowed_at=now, left_count=0)
+        if verdict is GateVerdict.ORIGINAL:
+            return replace(self, trial_credit_s=0.0)
+        return replace(self, narrowed_at=now, original_since_count=0)
 
-    def reckoning(self, why: str) -> CostReport:
+    def cost_report(self, why: str) -> CostReport:
         """What was seen, for the user."""
         return CostReport(
-            narrowed_count=self.narrowed_count,
-            narrowed_s=self.narrowed_s if self.narrowed else None,
+            rewritten_count=self.rewritten_count,
+            rewritten_s=self.rewritten_s if self.narrowed else None,
             asking_s=self.overhead_s if self.narrowed else None,
-            direct_count=self.direct_count,
-            direct_s=self.direct_s if self.direct else None,
+            original_count=self.original_count,
+            original_s=self.original_s if self.direct else None,
             why=why,
         )
 
@@ -179,16 +179,16 @@ class Record:
         """The choice in a session that has not had the facts' files listed, and may have paid so much for that."""
         rest_s = self.dearer_cold_s - owed_s
         if (
-            choice.verdict is GateVerdict.NARROW
+            choice.verdict is GateVerdict.REWRITE
             or not self.listing_is_considerable
             or rest_s <= self.last_excess_s
         ):
             return choice
-        if choice.is_trial and self.debt_s >= self.price_s + self.dearer_cold_s:
+        if choice.is_trial and self.trial_credit_s >= self.trial_price_s + self.dearer_cold_s:
             # Of many short sessions none earns it alone, and it may take less than it seems.
             return choice
         return Choice(
-            GateVerdict.NARROW, f"narrowed, since in this session files would be listed for {rest_s:.1f} s"
+            GateVerdict.REWRITE, f"rewritten, since in this session files would be listed for {rest_s:.1f} s"
         )
 
     @property
@@ -201,61 +201,63 @@ class Record:
         """What a run as it came takes longer than a narrowed one where it has files listed."""
         if self.cold_s is None and not self.direct:
             return self.listing_s
-        cold_s = self.cold_s if self.cold_s is not None else self.direct_s + self.listing_s
-        return max(0.0, cold_s - self.narrowed_s) if self.narrowed else cold_s
+        cold_s = self.cold_s if self.cold_s is not None else self.original_s + self.listing_s
+        return max(0.0, cold_s - self.rewritten_s) if self.narrowed else cold_s
 
-    def after_narrowed(self, run: RewrittenRun, now: float) -> Record:
+    def after_rewritten(self, run: RewrittenRun, now: float) -> Record:
         """The record after a narrowed run."""
         narrowed = (*self.narrowed, run)[-_KEPT_MAX:]
-        count = self.narrowed_count + 1
-        found = replace(self, narrowed=narrowed, narrowed_count=count, narrowed_at=now, left_count=0)
-        if self.verdict is GateVerdict.NARROW:
-            return replace(found, debt_s=self.debt_s + found.excess_s(run))
+        count = self.rewritten_count + 1
+        found = replace(self, narrowed=narrowed, rewritten_count=count, narrowed_at=now, original_since_count=0)
+        if self.verdict is GateVerdict.REWRITE:
+            return replace(found, trial_credit_s=self.trial_credit_s + found.excess_s(run))
         if self.direct:
-            return found.compared(is_trial=self.verdict is GateVerdict.LEAVE)
-        return replace(found, debt_s=self.debt_s + found.excess_s(run), price_s=found.first_price_s)
+            return found.compared(is_trial=self.verdict is GateVerdict.ORIGINAL)
+        return replace(
+            found, trial_credit_s=self.trial_credit_s + found.excess_s(run), trial_price_s=found.first_price_s
+        )
 
-    def after_direct(self, run_s: float, now: float) -> Record:
+    def after_original(self, run_s: float, now: float) -> Record:
         """The record after a run as it came."""
         found = replace(
             self,
             direct=(*self.direct, run_s)[-_KEPT_MAX:],
-            direct_count=self.direct_count + 1,
+            original_count=self.original_count + 1,
             direct_at=now,
-            left_count=self.left_count + 1,
-            debt_s=0.0,
+            original_since_count=self.original_since_count + 1,
+            trial_credit_s=0.0,
         )
-        return found.compared(is_trial=self.verdict is GateVerdict.NARROW) if self.narrowed else found
+        return found.compared(is_trial=self.verdict is GateVerdict.REWRITE) if self.narrowed else found
 
     def after_listing(self, run_s: float, now: float) -> Record:
         """The record after a run as it came that had files listed: it tells nothing of those that follow."""
-        found = replace(self, cold_s=run_s, direct_count=self.direct_count + 1, direct_at=now)
+        found = replace(self, cold_s=run_s, original_count=self.original_count + 1, direct_at=now)
         if not (self.narrowed and self.verdict is None):
             return found
         # The next one in the same session is the trial, unless it is likely to take long as well.
-        price_s = max(0.0, run_s - self.listing_s - self.narrowed_s - _BORNE_S)
-        return replace(found, debt_s=self.overhead_s, price_s=price_s)
+        trial_price_s = max(0.0, run_s - self.listing_s - self.rewritten_s - _BORNE_S)
+        return replace(found, trial_credit_s=self.overhead_s, trial_price_s=trial_price_s)
 
     def compared(self, *, is_trial: bool) -> Record:
         """The record with the verdict that the runs of both ways come to."""
         verdict = self._better()
         confirmed = 0 if verdict is not self.verdict else self.confirmed + is_trial
         found = replace(self, verdict=verdict, confirmed=confirmed)
-        price_s = max(self.direct[-1], self.direct_s) - self.narrowed_s
-        return replace(found, price_s=price_s * found.patience)
+        trial_price_s = max(self.direct[-1], self.original_s) - self.rewritten_s
+        return replace(found, trial_price_s=trial_price_s * found.backoff)
 
     def _better(self) -> GateVerdict:
-        narrowed_s, direct_s = self.narrowed_s, self.direct_s
-        if direct_s > narrowed_s * _EVEN or self.direct[-1] > narrowed_s * _SURPRISE:
-            return GateVerdict.NARROW
-        if direct_s * _EVEN < narrowed_s:
-            return GateVerdict.LEAVE
+        rewritten_s, original_s = self.rewritten_s, self.original_s
+        if original_s > rewritten_s * _EVEN or self.direct[-1] > rewritten_s * _SURPRISE:
+            return GateVerdict.REWRITE
+        if original_s * _EVEN < rewritten_s:
+            return GateVerdict.ORIGINAL
         if self.verdict is not None:
             return self.verdict
-        return GateVerdict.NARROW if self.listing_s > _CONSIDERABLE_S else GateVerdict.LEAVE
+        return GateVerdict.REWRITE if self.listing_s > _CONSIDERABLE_S else GateVerdict.ORIGINAL
 
     @property
-    def patience(self) -> int:
+    def backoff(self) -> int:
         """How much more than the first the next trial must have earned."""
         return 1 << min(self.confirmed, _DOUBLINGS_MAX)
 
@@ -276,7 +278,7 @@ class Record:
     def first_price_s(self) -> float:
         """What the first run as it came may take more than a narrowed one."""
         dearer = 1.0 if _is_large_part(self.narrowed[-1]) else _DEARER
-        return max(0.0, dearer * self.narrowed_s - _BORNE_S)
+        return max(0.0, dearer * self.rewritten_s - _BORNE_S)
 
 
 def _rest(seconds: float, runs: int) -> str:
