@@ -118,7 +118,7 @@ class DecisionRun:
         if self._is_over():
             return
         limits = limits_of(self._shared, self._terms)
-        # Whatever is written from here on is seen by the fence: descriptions and keys are read after it is opened.
+        # The fence sees every write from here on: descriptions and keys are read after it is opened.
         fence = self._shared.writes.open()
         planned = yield from self._make_plan(statement, limits)
         if planned is None:

@@ -56,7 +56,7 @@ class SharedState:
     mismatches: MismatchLog
     writes: WriteLog = field(default_factory=LocalWriteLog)
     metrics: Metrics = field(default_factory=Metrics)
-    # Which statements are sampled for shadow mode: a number from 0 to 1 for each.
+    # Samples statements for shadow mode: a number from 0 to 1 for each.
     chance: Callable[[], float] = random.random
 
     @classmethod

@@ -103,8 +103,8 @@ def test_what_runs_faster_as_it_came_is_left_alone_and_tried_again_later(gate: G
     gate.runs_directly(2, run_s=0.2)
     assert gate.leaves_it()
     assert gate.sentence == (
-        "It ran once rewritten in 0.40 s, of which asking for keys took 0.20 s, and 2 times as the original in 0.20 s:"
-        " left alone for another 598 s."
+        "It ran once rewritten in 0.40 s, of which asking for keys took 0.20 s,"
+        " and 2 times as the original in 0.20 s: left alone for another 598 s."
     )
     gate.clock.now += 597
     assert gate.leaves_it()

@@ -1,12 +1,11 @@
-"""What earlier runs of a statement tell: whether it pays to ask for its keys. Pure values, without a clock.
+"""The cost model: decides by earlier runs of a statement whether asking for its keys pays. Pure values, no clock.
 
-A statement runs in one of two ways: narrowed, for which its keys are asked first, or as it came. The second is
-never worse than to be without us, but where Spark has to list all files of a large fact, it forgoes most of what
-narrowing is for. So the second way is tried only when it is paid for: what each narrowed run may have cost too
-much is added up, for the statement and for the session, and a trial is made once the sums reach what the trial and
-the listing may cost. Whichever way is the better one, both together then take at most about twice its time (who
-rents skis until the rent has reached their price, and then buys them, never spends more than twice what was
-needed), and each trial that changes nothing doubles the price of the next.
+A statement runs in one of two ways: rewritten, after its keys were asked for, or as the original. The original is
+never worse than without us, but where Spark has to list all files of a large fact, it loses most of the gain. So
+the model follows the ski-rental rule: after each rewritten run it credits the seconds that the run may have lost,
+to the statement and to the session. When the credit reaches the price of one original run, listing included, one
+is made as a trial. Both ways together then take at most about twice the time of the better one. Each trial that
+confirms the verdict doubles the price of the next.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ _KEPT_MAX = 3
 
 # Times that differ by less than this factor are even, and then what was decided stays.
 _EVEN = 1.1
-# A run as it came that takes this many times as long as a narrowed one is not explained by chance.
+# An original run that takes this many times as long as a rewritten one is not explained by chance.
 _SURPRISE = 2.0
 
-# Asking that takes this part of a narrowed run, or more, may well be worth sparing.
+# Asking that takes this part of a rewritten run, or more, may well be worth sparing.
 _LARGE_PART = 0.1
-# This part of a narrowed run is taken for too much while nothing better is known, even where asking takes less:
+# This part of a rewritten run is taken for too much while nothing better is known, even where asking takes less:
 # literals can slow a plan down, by a factor of four at the worst seen.
 _SUSPECTED_PART = 0.2
-# What a run as it came is taken to need where asking is a small part, in narrowed runs.
+# Assumed time of an original run, in rewritten runs, where asking is a small part of these.
 _DEARER = 4.0
 
-# What a user bears once.
+# Seconds that a user bears once.
 _BORNE_S = 4.0
 # A listing that takes longer is paid for first, and decides for narrowing where both ways are even.
 _CONSIDERABLE_S = 1.0
@@ -43,7 +42,7 @@ _DOUBLINGS_MAX = 6
 
 
 class GateVerdict(Enum):
-    """What to do with a statement."""
+    """The verdict on a statement."""
 
     REWRITE = "rewrite"
     ORIGINAL = "original"
@@ -58,13 +57,13 @@ class RewrittenRun:
 
     @property
     def seconds(self) -> float:
-        """What it took in all."""
+        """The time of the run in all."""
         return self.overhead_s + self.run_s
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What to do with the next statement of a shape, and why. A trial tells what the other way takes now."""
+    """The way of the next statement of a fingerprint, and why. A trial measures the other way."""
 
     verdict: GateVerdict
     why: str
@@ -73,10 +72,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class CostReport:
-    """What a decision rests on: how many runs of each way there were, and what the last ones took."""
+    """The runs that a verdict rests on: their number in each way, and the times of the last ones."""
 
     rewritten_count: int = 0
-    # Asking included; infinite where it was in vain.
+    # Asking included; infinite where the keys were of no use.
     rewritten_s: float | None = None
     asking_s: float | None = None
     original_count: int = 0
@@ -85,7 +84,7 @@ class CostReport:
 
     @property
     def sentence(self) -> str:
-        """All of it in words."""
+        """The report in words."""
         ways = []
         if self.rewritten_s is not None:
             took = f"in {self.rewritten_s:.2f} s" if isfinite(self.rewritten_s) else "without gain"
@@ -103,9 +102,9 @@ def _times(count: int) -> str:
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of the statements of one shape. A record never changes: each run makes another one."""
+    """The runs of the statements of one fingerprint. A record never changes: each run makes another one."""
 
-    # The facts' names, and what it takes to list their files where Spark does not have them.
+    # The facts' names, and the time to list their files where Spark does not have them.
     facts: frozenset[str] = frozenset()
     listing_s: float = inf
     # Whether that rests on counted partitions, or the facts were taken for large ones.
@@ -118,33 +117,33 @@ class Record:
     verdict: GateVerdict | None = None
     # Trials of the other way that did not change the verdict.
     confirmed: int = 0
-    # What narrowed runs may have cost too much since the other way was tried, and what a trial may cost.
+    # Seconds that rewritten runs may have lost since the last trial, and the price of a trial.
     trial_credit_s: float = 0.0
     trial_price_s: float = inf
-    # Runs as it came since the last narrowed one, and when it last ran in each way.
+    # Original runs since the last rewritten one, and the time of the last run in each way.
     original_since_count: int = 0
     narrowed_at: float = -inf
     direct_at: float = -inf
-    # What the last run as it came took that had the facts' files listed.
+    # Time of the last original run that had the facts' files listed.
     cold_s: float | None = None
 
     @property
     def rewritten_s(self) -> float:
-        """What a narrowed run takes, asking included."""
+        """The time of a rewritten run, asking included."""
         return median_low(run.seconds for run in self.narrowed)
 
     @property
     def overhead_s(self) -> float:
-        """What asking takes."""
+        """The time of asking."""
         return median_low(run.overhead_s for run in self.narrowed)
 
     @property
     def original_s(self) -> float:
-        """What a run as it came takes. One that had to list files is outvoted by two that had not."""
+        """The time of an original run. One that had to list files is outvoted by two that had not."""
         return median_low(self.direct)
 
     def choice(self, now: float, *, asking_s: float, retry_s: float) -> Choice:
-        """What to do with the next one, where asking for keys usually takes so long."""
+        """The way of the next statement, where asking for keys usually takes so long."""
         if not self.narrowed:
             if self.direct and self.original_s <= asking_s:
                 return Choice(GateVerdict.ORIGINAL, "left alone: to ask for keys takes longer than that")
@@ -165,7 +164,7 @@ class Record:
         return replace(self, narrowed_at=now, original_since_count=0)
 
     def cost_report(self, why: str) -> CostReport:
-        """What was seen, for the user."""
+        """The report for the user."""
         return CostReport(
             rewritten_count=self.rewritten_count,
             rewritten_s=self.rewritten_s if self.narrowed else None,
@@ -185,7 +184,7 @@ class Record:
         ):
             return choice
         if choice.is_trial and self.trial_credit_s >= self.trial_price_s + self.dearer_cold_s:
-            # Of many short sessions none earns it alone, and it may take less than it seems.
+            # In many short sessions none earns it alone, and it may take less than it seems.
             return choice
         return Choice(
             GateVerdict.REWRITE, f"rewritten, since in this session files would be listed for {rest_s:.1f} s"
@@ -193,19 +192,19 @@ class Record:
 
     @property
     def listing_is_considerable(self) -> bool:
-        """Whether a run as it came that has files listed tells nothing of others."""
+        """Whether an original run that has files listed tells nothing of others."""
         return self.dearer_cold_s > _CONSIDERABLE_S
 
     @property
     def dearer_cold_s(self) -> float:
-        """What a run as it came takes longer than a narrowed one where it has files listed."""
+        """The time that an original run with a listing takes longer than a rewritten one."""
         if self.cold_s is None and not self.direct:
             return self.listing_s
         cold_s = self.cold_s if self.cold_s is not None else self.original_s + self.listing_s
         return max(0.0, cold_s - self.rewritten_s) if self.narrowed else cold_s
 
     def after_rewritten(self, run: RewrittenRun, now: float) -> Record:
-        """The record after a narrowed run."""
+        """The record after a rewritten run."""
         narrowed = (*self.narrowed, run)[-_KEPT_MAX:]
         count = self.rewritten_count + 1
         found = replace(self, narrowed=narrowed, rewritten_count=count, narrowed_at=now, original_since_count=0)
@@ -218,7 +217,7 @@ class Record:
         )
 
     def after_original(self, run_s: float, now: float) -> Record:
-        """The record after a run as it came."""
+        """The record after an original run."""
         found = replace(
             self,
             direct=(*self.direct, run_s)[-_KEPT_MAX:],
@@ -230,7 +229,7 @@ class Record:
         return found.compared(is_trial=self.verdict is GateVerdict.REWRITE) if self.narrowed else found
 
     def after_listing(self, run_s: float, now: float) -> Record:
-        """The record after a run as it came that had files listed: it tells nothing of those that follow."""
+        """The record after an original run that had files listed: it tells nothing of those that follow."""
         found = replace(self, cold_s=run_s, original_count=self.original_count + 1, direct_at=now)
         if not (self.narrowed and self.verdict is None):
             return found
@@ -258,25 +257,25 @@ class Record:
 
     @property
     def backoff(self) -> int:
-        """How much more than the first the next trial must have earned."""
+        """The price of the next trial in prices of the first."""
         return 1 << min(self.confirmed, _DOUBLINGS_MAX)
 
     def excess_s(self, run: RewrittenRun) -> float:
-        """What a narrowed run may have taken more than one as it came."""
+        """The seconds that a rewritten run may have lost against the original."""
         known_s = run.seconds - min(self.direct) if self.direct else 0.0
         if known_s > 0.0:
             return known_s
-        # Runs as it came are unknown, or were slower.
+        # Original runs are unknown, or were slower.
         return max(known_s, run.overhead_s, run.seconds * _SUSPECTED_PART)
 
     @property
     def last_excess_s(self) -> float:
-        """What one more narrowed run may take more than one as it came."""
+        """The seconds that one more rewritten run may lose against the original."""
         return self.excess_s(self.narrowed[-1]) if self.narrowed else 0.0
 
     @property
     def first_price_s(self) -> float:
-        """What the first run as it came may take more than a narrowed one."""
+        """The seconds that the first original run may take longer than a rewritten one."""
         dearer = 1.0 if _is_large_part(self.narrowed[-1]) else _DEARER
         return max(0.0, dearer * self.rewritten_s - _BORNE_S)
 
