@@ -32,7 +32,7 @@ from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
 
 # The first of those that were chosen, for it is one long run.
 SEED = seeds(quick=1, deep=1)[0]
-MUTANTS = 100_000 if DEEP else 240
+MUTANTS = 100_000 if DEEP else 160
 SECONDS_MAX = float(os.environ.get("STARPRUNER_FUZZ_SECONDS", "10800" if DEEP else "300"))
 # A server of two cores is busy with these; most mutants do not come as far as a job.
 SESSIONS = 4

@@ -17,7 +17,7 @@ from support.profile import DEEP
 from demo.proxy_process import ProxyProcess
 
 SEEDS = seeds(quick=2, deep=40)
-CHANGES = 8 if DEEP else 2
+CHANGES = 8 if DEEP else 1
 STATEMENTS = 12 if DEEP else 6
 # Few enough for any seed, and enough that a run in which nothing is narrowed any more does not pass.
 NARROWED_SHARE_MIN = 0.2
