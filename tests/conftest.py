@@ -133,6 +133,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.fixture(scope="session")
+def updating(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are recorded anew."""
+    return bool(request.config.getoption("--update-goldens"))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks tests that need a server, so that `-m 'not spark'` stays quick, and gives each its group.

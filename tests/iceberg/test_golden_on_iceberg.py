@@ -16,6 +16,7 @@ from iceberg_golden_cases import KIND, LIMITS, NAMESPACE, PARTITIONING, facts, p
 from iceberg_server import RUNTIME, VERSION, spark_for_iceberg
 from pipeline_server import PipelineServer
 from pyhive import hive
+from support.goldens import recorded_rows
 from support.stamps import UNCHANGED, Stamps, spark_version
 
 from demo.hive import Row, connect, run
@@ -41,11 +42,6 @@ def make_tables(connection: hive.Connection) -> None:
     run(connection, f"USE {DATABASE}")
     for statement in table_statements(KIND):
         run(connection, statement)
-
-
-@pytest.fixture(scope="module")
-def updating(request: pytest.FixtureRequest) -> bool:
-    return bool(request.config.getoption("--update-goldens"))
 
 
 @pytest.fixture(scope="module")
@@ -81,18 +77,9 @@ def recorded(connection: hive.Connection, case: Take) -> Expected:
     """What the case comes to with the keys of the server's tables."""
     found = planned(case.sql)
     queries = tuple(query.repeating or query.sql for query in found.key_queries)
-    rows = tuple(written(run(connection, query)) for query in queries)
+    rows = tuple(recorded_rows(run(connection, query)) for query in queries)
     answers = {query: query.read(answer) for query, answer in zip(found.key_queries, rows, strict=True)}
     return Expected(queries, rows, apply(found, answers, LIMITS).text)
-
-
-def written(rows: list[Row]) -> tuple[golden_cases.Row, ...]:
-    # Each once: a key query may give a key as often as it comes.
-    return tuple(sorted({tuple(map(plain, row)) for row in rows}, key=repr))
-
-
-def plain(value: object) -> str | int | bool | None:
-    return value if value is None or isinstance(value, int | bool) else str(value)
 
 
 def assert_same_rows(connection: hive.Connection, sql: str, rewritten: str) -> None:
@@ -128,7 +115,7 @@ def test_a_narrowed_statement_answers_as_it_came(
     execution = iceberg_execution(case, engine)
     if not stamps.is_due(str(case), execution):
         pytest.skip(UNCHANGED)
-    assert_same_rows(session, case.sql, golden_cases.expectations(case.rule)[case.name].rewritten)
+    assert_same_rows(session, case.sql, golden_cases.expectation(case).rewritten)
     assert execution is not None
     stamps.came_out_equal(str(case), execution)
 

@@ -7,10 +7,11 @@ import file_golden_cases
 import iceberg_golden_cases
 from golden_cases import FOLDER, Refusal, Row, Take, expectations, pure_catalog, refusals, table_statements, takes
 from support import cheap_spark
+from support.goldens import planned_with
 from support.stamps import Answered, Execution, Stamps, spark_version, stamps_in
 
 from demo.java import spark_home
-from rewriter import Keys, Limits, Plan, Question, Rewrite, SkipReason, TableName, apply, plan, read
+from rewriter import Keys, Limits, Plan, Question, Rewrite, SkipReason, apply
 
 LIMITS = Limits()
 CHARS_MAX = 100_000
@@ -29,12 +30,7 @@ def golden_stamps(mode: str, kind: str = "", *, updating: bool) -> Iterator[Stam
 
 def planned(sql: str, limits: Limits = LIMITS) -> Plan:
     """The plan of a statement over the golden tables."""
-    statement = read(sql, chars_max=CHARS_MAX)
-    assert not isinstance(statement, SkipReason), statement.sentence
-    names: frozenset[TableName] = frozenset()
-    while (found := plan(statement, pure_catalog(names), limits)).missing:
-        names |= found.missing
-    return found
+    return planned_with(sql, pure_catalog, limits)
 
 
 def rewritten(found: Plan, limits: Limits, ask: Ask) -> tuple[Rewrite, Sequence[Answered]] | None:

@@ -17,9 +17,10 @@ from file_golden_cases import INDEXED, KIND, SKEWED, IndexRow, Outcome, planned,
 from golden_cases import Expected, Refusal, Take, refusals, table_names, table_statements, takes
 from golden_executions import file_execution, golden_stamps, refused_execution
 from pyhive import hive
+from support.goldens import recorded_rows
 from support.stamps import UNCHANGED, Stamps
 
-from demo.hive import Row, connect, run
+from demo.hive import connect, run
 from demo.thrift_server import ThriftServer
 from proxy.operations.query import Column, Rows
 from proxy.session.catalog.describe import read_description
@@ -37,11 +38,6 @@ def session(spark: ThriftServer) -> Iterator[hive.Connection]:
         for statement in table_statements(KIND):
             run(connection, statement)
         yield connection
-
-
-@pytest.fixture(scope="module")
-def updating(request: pytest.FixtureRequest) -> bool:
-    return bool(request.config.getoption("--update-goldens"))
 
 
 @pytest.fixture(scope="module")
@@ -139,18 +135,9 @@ def test_a_rule_about_files_rewrites_to_what_is_recorded(
 def recorded(session: hive.Connection, case: Take) -> Expected:
     found = planned(case.sql)
     queries = tuple(query.repeating or query.sql for query in found.key_queries)
-    answers = tuple(written(run(session, query)) for query in queries)
+    answers = tuple(recorded_rows(run(session, query)) for query in queries)
     expected = Expected(queries, answers, "")
     return replace(expected, rewritten=Outcome.of(found, expected, recorded_index()).rewrite().text)
-
-
-def written(rows: Sequence[Row]) -> tuple[golden_cases.Row, ...]:
-    # Each once: a key query may give a key as often as it comes.
-    return tuple(sorted({tuple(map(plain, row)) for row in rows}, key=repr))
-
-
-def plain(value: object) -> str | int | bool | None:
-    return value if value is None or isinstance(value, int | bool) else str(value)
 
 
 @pytest.mark.parametrize("case", takes(KIND), ids=str)
@@ -160,7 +147,7 @@ def test_a_statement_that_skips_real_files_answers_as_it_does_in_full(
     execution = file_execution(case)
     if not stamps.is_due(str(case), execution):
         pytest.skip(UNCHANGED)
-    expected = golden_cases.expectations(case.rule)[case.name]
+    expected = golden_cases.expectation(case)
     symbolic = Outcome.of(planned(case.sql), expected, recorded_index()).rewrite()
     real = Outcome.of(planned(case.sql), expected, real_index).rewrite()
     assert real.text != case.sql

@@ -10,7 +10,7 @@ import json
 import re
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
@@ -21,6 +21,7 @@ from golden_cases import DATABASE, Expected, Refusal, Take, refusals, takes
 from golden_executions import golden_stamps, plain_execution, refused_execution
 from golden_tables import make_golden_tables
 from pyhive import hive
+from support.goldens import recorded_rows
 from support.stamps import UNCHANGED, Stamps
 
 from demo.hive import connect, run
@@ -43,11 +44,6 @@ def sessions(spark: ThriftServer, proxy: ProxyProcess) -> Iterator[Sessions]:
         closing(connect(proxy.endpoint, database=DATABASE)) as proxied,
     ):
         yield direct, proxied
-
-
-@pytest.fixture(scope="module")
-def updating(request: pytest.FixtureRequest) -> bool:
-    return bool(request.config.getoption("--update-goldens"))
 
 
 @pytest.fixture(scope="module")
@@ -124,17 +120,8 @@ def recorded(proxy: ProxyProcess, direct: hive.Connection, case: Take) -> Expect
     assert isinstance(scans, list)
     assert answer["changed"], f"{case}: {[(scan['alias'], scan['skip_reason']) for scan in scans]}"
     queries = dict.fromkeys(reducer["key_query"] for scan in scans for reducer in scan["reducers"])
-    answers = tuple(written(run(direct, query)) for query in queries)
+    answers = tuple(recorded_rows(run(direct, query)) for query in queries)
     return Expected(tuple(queries), answers, str(answer["rewritten"]))
-
-
-def written(rows: Sequence[Sequence[object]]) -> tuple[golden_cases.Row, ...]:
-    # Each once: a key query may give a key as often as it comes.
-    return tuple(sorted({tuple(map(plain, row)) for row in rows}, key=repr))
-
-
-def plain(value: object) -> str | int | bool | None:
-    return value if value is None or isinstance(value, int | bool) else str(value)
 
 
 @pytest.mark.parametrize("case", takes(), ids=str)

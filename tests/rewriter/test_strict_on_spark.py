@@ -10,6 +10,7 @@ from golden_cases import DATABASE, Row, Take, pure_catalog, takes
 from golden_executions import golden_stamps, strict_execution
 from golden_tables import make_golden_tables
 from pyhive import hive
+from support.goldens import planned_with, recorded_value
 from support.profile import DEEP
 from support.stamps import UNCHANGED, Stamps
 
@@ -28,8 +29,6 @@ from rewriter import (
     TableFacts,
     TableName,
     apply,
-    plan,
-    read,
 )
 from rewriter.predicates.strict_check import KEYS_CHANGED
 
@@ -63,12 +62,7 @@ def stamps(request: pytest.FixtureRequest) -> Iterator[dict[str, Stamps]]:
 
 
 def planned(sql: str, limits: Limits, facts: Catalog | None = None) -> Plan:
-    statement = read(sql, chars_max=100_000)
-    assert not isinstance(statement, SkipReason), statement.sentence
-    names: frozenset[TableName] = frozenset()
-    while (found := plan(statement, facts or pure_catalog(names), limits)).missing:
-        names |= found.missing
-    return found
+    return planned_with(sql, pure_catalog if facts is None else lambda _: facts, limits)
 
 
 def asked(
@@ -78,7 +72,7 @@ def asked(
     answers: dict[Question, Keys | SkipReason] = {}
     while pending := found.pending(answers):
         for question in pending:
-            read_rows = [tuple(map(plain, row)) for row in run(session, question.sql)]
+            read_rows = [tuple(map(recorded_value, row)) for row in run(session, question.sql)]
             answers[question] = question.read(read_rows)
             if rows is not None:
                 # In an order of their own, for the stamp; their order says nothing.
@@ -92,10 +86,6 @@ def rewritten(session: hive.Connection, sql: str, limits: Limits, facts: Catalog
     result = apply(found, asked(session, found), limits)
     assert result.skip is None
     return result.text
-
-
-def plain(value: object) -> str | int | bool | None:
-    return value if value is None or isinstance(value, int | bool) else str(value)
 
 
 def answer(session: hive.Connection, sql: str) -> Counter[str]:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from support.goldens import RecordedRow
 from support.profile import DEEP
 
 # Names another day, to repeat the choice of a run.
@@ -31,8 +32,7 @@ UNCHANGED: Final = "ran before with equal answers, and nothing has changed since
 _STAMP_CHARS: Final = 32
 
 # The text of a key query, and its rows.
-Row: TypeAlias = tuple[str | int | bool | None, ...]
-Answered: TypeAlias = tuple[str, Sequence[Row]]
+Answered: TypeAlias = tuple[str, Sequence[RecordedRow]]
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Stamps:
         chosen = hashlib.sha256(f"{self.day}/{self.path.stem}/{case}".encode()).digest()
         return int.from_bytes(chosen[:4]) % REPEATED_ONE_OF == 0
 
-    def answers(self, case: str) -> Mapping[str, Sequence[Row]]:
+    def answers(self, case: str) -> Mapping[str, Sequence[RecordedRow]]:
         """The answers of key queries that stand beside the stamp."""
         known = self.known.get(case)
         return {} if known is None else dict(known.answers)
