@@ -18,6 +18,7 @@ from support.cheap_spark import QUICK_JAVA
 from support.costs import CostRecorder
 from support.groups import GroupedTest, groups_of, longest_first
 from support.profile import DEEP
+from support.proxies import patient
 from support.stamps import DAY, day_of_this_run
 
 from demo.hive import connect, run
@@ -105,11 +106,7 @@ def small_star(spark: ThriftServer) -> None:
 def proxy(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
     """`starpruner serve` in front of the server for the whole session."""
     # A busy machine makes a rewrite slow, not absent: what is tested here is what it says, whether it pays or not.
-    patient = (
-        *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
-        *("--set", "rewrite.cost_gate=false"),
-    )
-    with proxy_process(spark.endpoint, tmp_path_factory.mktemp("proxy"), options=patient) as process:
+    with proxy_process(spark.endpoint, tmp_path_factory.mktemp("proxy"), options=patient()) as process:
         yield process
 
 
@@ -196,13 +193,9 @@ def indexed_proxy(
     pipeline_spark: PipelineServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ProxyProcess]:
     """A proxy that knows of the file index. What that has is asked once for each user, and again for another."""
-    patient = (
-        *("--set", f"files.index={FILE_INDEX}", "--set", "files.query_deadline_s=120"),
-        *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
-        *("--set", "rewrite.cost_gate=false"),
-    )
+    options = patient(f"files.index={FILE_INDEX}", files=True)
     directory = tmp_path_factory.mktemp("indexed_proxy")
-    with proxy_process(pipeline_spark.endpoint, directory, options=patient) as process:
+    with proxy_process(pipeline_spark.endpoint, directory, options=options) as process:
         yield process
 
 
@@ -226,11 +219,7 @@ def iceberg_proxy(
     iceberg_server: PipelineServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ProxyProcess]:
     """`starpruner serve` in front of the server with Iceberg."""
-    patient = (
-        *("--set", "files.query_deadline_s=120", "--set", "rewrite.cost_gate=false"),
-        *("--set", "rewrite.key_snapshot_s=300"),
-        *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
-    )
+    options = patient("rewrite.key_snapshot_s=300", files=True)
     directory = tmp_path_factory.mktemp("iceberg_proxy")
-    with proxy_process(iceberg_server.endpoint, directory, options=patient) as process:
+    with proxy_process(iceberg_server.endpoint, directory, options=options) as process:
         yield process

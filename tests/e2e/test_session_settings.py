@@ -11,6 +11,7 @@ from clients import run_beeline
 from pyhive import hive
 from support.cheap_spark import QUICK_JAVA
 from support.profile import only_deep
+from support.proxies import patient
 
 from demo.hive import connect, run
 from demo.java import Java
@@ -87,11 +88,9 @@ def test_a_server_with_one_session_for_all_clients_is_left_alone(java: Java, tmp
     settings = ServerSettings(tmp_path / "spark", java_options=QUICK_JAVA, conf=conf)
     join = "SELECT f.ds FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
     # What the server says of itself is heard on a busy machine too.
-    patient = ("rewrite.key_query_deadline_s=60", "catalog.query_deadline_s=60", "rewrite.cost_gate=false")
-    options = tuple(word for setting in patient for word in ("--set", setting))
     with (
         thrift_server(settings, java, progress=lambda _: None) as server,
-        proxy_process(server.endpoint, tmp_path, options=options) as proxy,
+        proxy_process(server.endpoint, tmp_path, options=patient()) as proxy,
         closing(connect(proxy.endpoint)) as one,
         closing(connect(proxy.endpoint)) as another,
     ):

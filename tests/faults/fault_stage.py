@@ -12,6 +12,7 @@ from clients import answer
 from middle import Middle
 from pyhive import hive
 from server_state import ServerState
+from support.proxies import patient
 
 from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess, proxy_process
@@ -97,9 +98,7 @@ def fault_stage(server: ThriftServer, directory: Path, *options: str) -> Iterato
         threading.Thread(target=middle.serve, daemon=True).start()
         # Faults are to be seen in rewritten statements, whether these pay or not, and on a busy machine too: only
         # tests of slow queries have a deadline that one may come past.
-        patient = ("rewrite.key_query_deadline_s=60", "catalog.query_deadline_s=60", "rewrite.cost_gate=false")
-        every = (*(word for setting in patient for word in ("--set", setting)), *options)
-        with proxy_process(middle.endpoint, directory, options=every) as proxy:
+        with proxy_process(middle.endpoint, directory, options=(*patient(), *options)) as proxy:
             yield Stage(middle, proxy, server)
 
 

@@ -24,6 +24,7 @@ from pyhive import hive
 from seeding import seeded, seeds
 from star_tables import Star, random_star
 from support.profile import DEEP
+from support.proxies import patient
 
 from demo.hive import connect, run
 from demo.java import Java
@@ -173,11 +174,9 @@ def sides(
         yield request.getfixturevalue("spark"), request.getfixturevalue("proxy")
         return
     settings = ServerSettings(tmp_path / "spark", memory="3g", conf=SERVER)
-    patient = "rewrite.cost_gate=false", "rewrite.key_query_deadline_s=120", "catalog.query_deadline_s=120"
-    options = tuple(word for setting in patient for word in ("--set", setting))
     with (
         thrift_server(settings, java, progress=lambda _: None) as spark,
-        proxy_process(spark.endpoint, tmp_path / "proxy", options=options) as proxy,
+        proxy_process(spark.endpoint, tmp_path / "proxy", options=patient()) as proxy,
     ):
         yield spark, proxy
 

@@ -14,6 +14,7 @@ from postgresql import PostgresqlMissingError, postgresql
 from pyhive import hive
 from support.cheap_spark import QUICK_JAVA
 from support.profile import DEEP
+from support.proxies import patient
 
 from demo.hive import Row, connect, run, same_answer
 from demo.java import Java
@@ -33,12 +34,6 @@ KEY_COUNTS = (20, 100, 500, 5_000) if DEEP else (20, 100, 200)
 SHAPES = tuple(KeyShape(size, clustered) for size in KEY_COUNTS for clustered in (False, True))
 # One on either side of what Derby takes.
 JOINED = SHAPES if DEEP else (KeyShape(100, clustered=False), KeyShape(200, clustered=True))
-
-# A busy machine makes a rewrite slow, not absent.
-PATIENT = (
-    *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
-    *("--set", "rewrite.cost_gate=false"),
-)
 
 
 @dataclass(frozen=True)
@@ -87,7 +82,7 @@ def sessions(server: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> 
         run(connection, f"USE {DATABASE}")
         make_tables(connection, list(FACTS.values()), SHAPES, tmp_path_factory.mktemp("facts"))
     with (
-        proxy_process(server.endpoint, tmp_path_factory.mktemp("proxy"), options=PATIENT) as proxy,
+        proxy_process(server.endpoint, tmp_path_factory.mktemp("proxy"), options=patient()) as proxy,
         closing(connect(server.endpoint, database=DATABASE)) as direct,
         closing(connect(proxy.endpoint, database=DATABASE)) as proxied,
     ):
