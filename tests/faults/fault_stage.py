@@ -11,7 +11,8 @@ from typing import Any, Final
 from clients import answer
 from middle import Middle
 from pyhive import hive
-from server_state import ServerState
+from recorded_server import RecordedServer
+from server_state import KnownState, ServerState
 from support.proxies import patient
 
 from demo.hive import connect, run
@@ -48,12 +49,17 @@ class Stage:
 
     middle: Middle
     proxy: ProxyProcess
-    server: ThriftServer
+    server: ThriftServer | RecordedServer
 
     @property
-    def state(self) -> ServerState:
+    def is_recorded(self) -> bool:
+        """Whether the server has Spark's answers without Spark."""
+        return isinstance(self.server, RecordedServer)
+
+    @property
+    def state(self) -> KnownState:
         """What the server holds."""
-        return ServerState(self.server.ui_url)
+        return self.server if isinstance(self.server, RecordedServer) else ServerState(self.server.ui_url)
 
     @contextmanager
     def proxied(self, user: str = "demo") -> Iterator[hive.Connection]:
@@ -92,7 +98,7 @@ class Stage:
 
 
 @contextmanager
-def fault_stage(server: ThriftServer, directory: Path, *options: str) -> Iterator[Stage]:
+def fault_stage(server: ThriftServer | RecordedServer, directory: Path, *options: str) -> Iterator[Stage]:
     """A proxy of its own, with the options, in front of a middle of its own."""
     with closing(Middle(server.endpoint)) as middle:
         threading.Thread(target=middle.serve, daemon=True).start()
@@ -102,7 +108,7 @@ def fault_stage(server: ThriftServer, directory: Path, *options: str) -> Iterato
             yield Stage(middle, proxy, server)
 
 
-def make_tables(server: ThriftServer) -> None:
+def make_tables(server: ThriftServer | RecordedServer) -> None:
     """Make the tables anew."""
     with closing(connect(server.endpoint)) as session:
         run(session, f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")

@@ -1,8 +1,8 @@
 """Sessions that ask while views, databases, settings and tables change: no answer that no serial order allows.
 
 Changes come in the same session, on the same connection or on another one, in other sessions, through another
-worker and past the proxy. A quarter of a minute of it in every run, an hour with STARPRUNER_DEEP=1, and half as much again
-over HTTP.
+worker and past the proxy. A quarter of a minute of it in every run, an hour with STARPRUNER_DEEP=1, and half as
+much again over HTTP.
 """
 
 import os

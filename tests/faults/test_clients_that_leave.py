@@ -70,6 +70,11 @@ CALLS = [
 def test_a_client_that_leaves_while_a_call_is_on_its_way_leaves_nothing_behind(
     stage: Stage, name: str, pattern: str, leave: Callable[[hive.Connection], None]
 ) -> None:
+    leaves_nothing(stage, name, pattern, leave)
+
+
+def leaves_nothing(stage: Stage, name: str, pattern: str, leave: Callable[[hive.Connection], None]) -> None:
+    """A client leaves while a call is on its way; the stage sees to what is left."""
     with breakable_session(stage.proxy.endpoint) as session:
         run(session, f"USE {DATABASE}")
         fault = Fault(First(lambda: leave(session)), name, pattern, times=1)

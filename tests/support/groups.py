@@ -21,6 +21,8 @@ LONGEST_FIRST = (
     "iceberg_server",
     "pipeline_spark",
     "local_spark",
+    "test_mutations.py",
+    "test_recorded_faults.py",
     "test_demo.py",
 )
 
