@@ -1,4 +1,4 @@
-"""One call of a client and its reply, where one of the sides speaks HTTP. No I/O: calls out, replies in.
+"""One call of a client that speaks HTTP, and its reply. No I/O: calls out, replies in.
 
 Over HTTP a reply belongs to its call, so there is no stream to follow as `proxy.relay.relay` does. Each call is a
 generator of the calls to make in its place, which is sent their replies; calls of one session run side by side.
