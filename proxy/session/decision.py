@@ -67,7 +67,7 @@ class Decision:
     counts: Mapping[TableName, FileCounts] = field(default_factory=dict)
     # How old the keys were, in seconds, that had not to be asked for; for explain.
     key_ages: Mapping[Question, float] = field(default_factory=dict)
-    # What of it was put aside because it did harm; for explain.
+    # What of it is quarantined because it did harm; for explain.
     quarantined: tuple[QuarantineEntry, ...] = ()
 
     @property

@@ -105,7 +105,7 @@ class ExplainView(msgspec.Struct):
     skip_sentence: str | None
     # What the cost gate knows of statements like this one, in words; null where it was not asked.
     reckoning: str | None
-    # What is put aside for a while, of this statement and of the rules, in words.
+    # Quarantined rules, and this statement's fingerprint where it is quarantined, in words.
     quarantined: list[str]
     # The Iceberg tables that keys are read from, and whether keys and statement are of one snapshot.
     snapshots: list[SnapshotView]

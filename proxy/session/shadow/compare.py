@@ -58,7 +58,7 @@ class Comparison:
 
     @property
     def blames_us(self) -> bool:
-        """Whether whatever rewrote the statement has to be put aside."""
+        """Whether whatever rewrote the statement has to be quarantined."""
         return self.verdict in {ShadowVerdict.DIFFERENT, ShadowVerdict.FAILED}
 
 
