@@ -41,7 +41,7 @@ class RewriteSection(Section, frozen=True):
     key_snapshot_s: Staleness = 0.0
     # Keys remembered, all sessions together.
     key_cache_bytes_max: Bytes = 64 * 1024 * 1024
-    # What caused a failure or a slowdown is put aside for this long, and longer if it does so again.
+    # A statement or a rule that caused a failure is quarantined for this long, and longer if it does so again.
     quarantine_s: Seconds = 600.0
     # Ways to narrow that are switched off, by their names (rewriter/vocabulary/rule.py).
     rules_off: tuple[Rule, ...] = ()

@@ -114,18 +114,12 @@ class BackendSection(Section, frozen=True):
     # PEM files of a certificate to show to the backend.
     tls_certificate: str = ""
     tls_key: str = ""
-    # Who clients without credentials are to a backend that asks for some: PyHive's and beeline's own default.
-    user: str = "anonymous"
-    password: str = "anonymous"  # noqa: S105 - known to everybody, as the clients' own default
     # Where HiveServer2 is on a backend that speaks HTTP (hive.server2.thrift.http.path).
     http_path: HttpPath = HTTP_PATH
 
-    def __repr__(self) -> str:
-        return f"BackendSection({self.transport}, tls={self.tls})"
-
     def to_upstream(self) -> Upstream:
         """The same as the server takes it. Raises ConfigError."""
-        return Upstream(Transport(self.transport), self._tls(), self.user, self.password, self.http_path)
+        return Upstream(Transport(self.transport), self._tls(), self.http_path)
 
     def _tls(self) -> UpstreamTls | None:
         _expect_both("backend", self.tls_certificate, self.tls_key)

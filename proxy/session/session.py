@@ -276,7 +276,9 @@ class Session:
                 shared.metastore.refused(rewrite.sent)
             elif is_refused or comparison.blames_us:
                 cause = Cause.DIFFERENT if comparison.verdict is ShadowVerdict.DIFFERENT else Cause.FAILED
-                shared.quarantine.blame(rewrite.rules, rewrite.tables, key.name, cause)
+                is_wrong = cause is Cause.DIFFERENT
+                rules = rewrite.rules if is_wrong else Suspects.of(rewrite, key).rules
+                shared.quarantine.blame(rules, key, cause)
 
         bounds = ShadowLimits(limits.statement_s, limits.total_s, shared.config.rewrite.key_query_bytes_max)
         yield from watch(
@@ -316,7 +318,7 @@ def _suspects(decision: Decision) -> Suspects | None:
     rewrite, key = decision.rewrite, decision.key
     if not decision.is_narrowed or rewrite is None or key is None:
         return None
-    return Suspects(rewrite.rules, rewrite.tables, key.name, rewrite.sent)
+    return Suspects.of(rewrite, key)
 
 
 def _switched_off(settings: SessionSettings) -> SkipReason | None:

@@ -733,7 +733,7 @@ def test_a_statement_that_was_rescued_is_left_alone_for_a_while(stage: Stage) ->
     assert (found.changed, found.skip_reason) == (False, "QUARANTINED")
     assert len(found.quarantined) == 1
     assert found.quarantined[0].endswith(
-        "is put aside for another 600 s: a statement failed with it, and worked as it came."
+        "is quarantined for another 600 s: a rewritten statement failed with it, and its original worked."
     )
     assert found.quarantined[0] in text(found)
     # It is left alone for another user's statement neither longer nor at all.

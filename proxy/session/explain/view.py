@@ -106,7 +106,7 @@ class ExplainView(msgspec.Struct):
     skip_sentence: str | None
     # The runs of statements like this one that the cost gate has seen, in words; null where it was not asked.
     cost_report: str | None
-    # Quarantined rules, and quarantined parts of this statement, in words.
+    # Quarantined rules, and this statement's fingerprint where it is quarantined, in words.
     quarantined: list[str]
     # The Iceberg tables that keys are read from, and whether keys and statement are of one snapshot.
     snapshots: list[SnapshotView]
