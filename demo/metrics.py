@@ -50,7 +50,7 @@ class SparkUi:
     def last_execution(self) -> int:
         """The number of the newest SQL execution, -1 before the first."""
         self._wait_until_all_is_heard()
-        return max((execution["id"] for execution in self._executions(details=False)), default=-1)
+        return max((tracked["id"] for tracked in self._tracked_statements(details=False)), default=-1)
 
     def scans_of(self, table: str, *, after: int) -> ScanMetrics:
         """What was scanned of a table since that execution; raises if nothing was."""
@@ -62,10 +62,10 @@ class SparkUi:
         wanted = re.compile(nodes)
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while time.monotonic() < deadline:
-            executions = [e for e in self._executions(details=True) if e["id"] > after]
-            found = [node for e in executions for node in e["nodes"] if wanted.fullmatch(node["nodeName"])]
+            tracked_statements = [e for e in self._tracked_statements(details=True) if e["id"] > after]
+            found = [node for e in tracked_statements for node in e["nodes"] if wanted.fullmatch(node["nodeName"])]
             # One that was cancelled, as a question of the proxy may be, has ended too.
-            if found and not any(execution["status"] == "RUNNING" for execution in executions):
+            if found and not any(tracked["status"] == "RUNNING" for tracked in tracked_statements):
                 return [{metric["name"]: metric["value"] for metric in node["metrics"]} for node in found]
             time.sleep(SETTLE_POLL_SECONDS)
         raise MetricsError(
@@ -96,18 +96,18 @@ class SparkUi:
         """The tasks of all that ran since that execution; raises if nothing did."""
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while time.monotonic() < deadline:
-            executions = [e for e in self._executions(details=False) if e["id"] > after]
-            jobs = [job for execution in executions for job in execution["successJobIds"]]
-            if jobs and not any(execution["status"] == "RUNNING" for execution in executions):
+            tracked_statements = [e for e in self._tracked_statements(details=False) if e["id"] > after]
+            jobs = [job for tracked in tracked_statements for job in tracked["successJobIds"]]
+            if jobs and not any(tracked["status"] == "RUNNING" for tracked in tracked_statements):
                 return sum(_get(f"{self._application}/jobs/{job}")["numCompletedTasks"] for job in jobs)
             time.sleep(SETTLE_POLL_SECONDS)
         raise MetricsError(f"{self.url} shows no completed job after execution {after} in {SETTLE_SECONDS_MAX} s")
 
-    def _executions(self, *, details: bool) -> list[dict[str, Any]]:
+    def _tracked_statements(self, *, details: bool) -> list[dict[str, Any]]:
         # Spark keeps no more executions than spark.sql.ui.retainedExecutions.
         query = f"details={str(details).lower()}&planDescription=false&offset=0&length=2147483647"
-        executions: list[dict[str, Any]] = _get(f"{self._application}/sql?{query}")
-        return executions
+        tracked_statements: list[dict[str, Any]] = _get(f"{self._application}/sql?{query}")
+        return tracked_statements
 
 
 def _scan(metrics: Metrics) -> ScanMetrics:

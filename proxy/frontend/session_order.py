@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from proxy.operations.dispatch import Ruling, WriteUnderWay
+from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.fallback import WAITING
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.operations.session_port import SessionPort
@@ -32,7 +32,7 @@ _STILL_WRITING: Final = (
 _SEQID: Final = 1
 
 
-async def until_writes_end(port: SessionPort, statement: str, ask: Ask | None) -> Ruling | None:
+async def until_writes_end(port: SessionPort, statement: str, ask: Ask | None) -> Dispatch | None:
     """Wait as long as the statement must not be released. Returns a ruling that refuses it where that is too long.
 
     Without `ask`, the ends are awaited that clients hear of.
@@ -41,7 +41,7 @@ async def until_writes_end(port: SessionPort, statement: str, ask: Ask | None) -
     deadline = loop.time() + WAIT_S
     while writes := port.writes_before(statement):
         if loop.time() > deadline:
-            return Ruling(f"SELECT raise_error({literal('string', _STILL_WRITING.format(WAIT_S))})")
+            return Dispatch(f"SELECT raise_error({literal('string', _STILL_WRITING.format(WAIT_S))})")
         await _look(writes, ask)
     return None
 

@@ -17,15 +17,15 @@ from typing import Final
 from proxy.backends.backend import Backend
 from proxy.config.endpoints import Transport
 from proxy.frontend.settings import ServerSettings
-from proxy.http.exchange_driver import Answered
-from proxy.http.gateway import Courier
+from proxy.http.exchange_driver import ExchangeReply
+from proxy.http.gateway import Gateway
 from proxy.http.http_upstream import HttpClient, HttpReach, HttpUpstream
 from proxy.http.upstream_protocol import Upstream
 from proxy.net.timeouts import Keepalive
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.upstream.errors import BackendError
 from proxy.upstream.http_headers import THRIFT_HEADERS, basic_authorization
-from proxy.upstream.reply import Incoming, ask
+from proxy.upstream.reply import UpstreamReply, ask
 from proxy.wire.framing import Framing
 from proxy.wire.hs2.calls import (
     CLOSE_SESSION,
@@ -121,17 +121,17 @@ class _BinaryUpstream(HttpUpstream):
 class BinaryClient:
     """One connection."""
 
-    def __init__(self, settings: BinarySettings, courier: Courier, sign_in: Callable[[str], SignedIn]) -> None:
+    def __init__(self, settings: BinarySettings, gateway: Gateway, sign_in: Callable[[str], SignedIn]) -> None:
         """`sign_in` says who has that Authorization header."""
         self._settings = settings
-        self._courier = courier
+        self._gateway = gateway
         self._sign_in = sign_in
         self._framing = Framing(client=settings.login is None)
         self._messages = self._framing.reader(settings.request_bytes_max)
         self._client: SignedIn | None = None
         # The last session that the client asked for. It is opened to the end where the client leaves: nobody else
         # would close it.
-        self._opening: asyncio.Task[Answered] | None = None
+        self._opening: asyncio.Task[ExchangeReply] | None = None
         self.awaits_reply = False
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
@@ -160,7 +160,7 @@ class BinaryClient:
             async with asyncio.timeout(FAREWELL_S):
                 await self._end_opening()
                 await self._client.close_sessions()
-        self._courier.forget(tuple(self._client.sessions))
+        self._gateway.forget(tuple(self._client.sessions))
 
     # --- the negotiation
 
@@ -195,7 +195,7 @@ class BinaryClient:
         """By a call that no server knows: it looks at the credentials, does nothing, and logs nothing."""
         try:
             check = Call("", 1, encode_unknown_call(), CONTROL_REPLY_BYTES_MAX)
-            incoming = await self._courier.reach(client, check)
+            incoming = await self._gateway.reach(client, check)
         except BackendError as error:
             raise _RefusedError(str(error), refusal(f"Starpruner: {error}")) from None
         try:
@@ -237,8 +237,8 @@ class BinaryClient:
         if not opening.cancelled() and opening.exception() is None:
             opening.result().drop()
 
-    async def _carry(self, message: Message, client: SignedIn) -> Answered:
-        carrying = self._courier.carry(message, client)
+    async def _carry(self, message: Message, client: SignedIn) -> ExchangeReply:
+        carrying = self._gateway.carry(message, client)
         if message.header.name != OPEN_SESSION:
             return await carrying
         self._opening = asyncio.get_running_loop().create_task(carrying)
@@ -255,7 +255,7 @@ class BinaryClient:
         finally:
             answered.drop()
 
-    async def _forward(self, message: Message, answered: Answered, writer: asyncio.StreamWriter) -> None:
+    async def _forward(self, message: Message, answered: ExchangeReply, writer: asyncio.StreamWriter) -> None:
         incoming = answered.incoming
         if answered.body is None and incoming is not None and incoming.status != HTTPStatus.OK:
             sentence = f"the backend answered with HTTP status {incoming.status}: {await _words(incoming)}"
@@ -298,7 +298,7 @@ async def _next_message(sasl: SaslReader, reader: asyncio.StreamReader) -> SaslM
     return message
 
 
-async def _words(incoming: Incoming) -> str:
+async def _words(incoming: UpstreamReply) -> str:
     """What the body of an HTTP error says first."""
     said = b""
     async for piece in incoming.pieces():

@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from proxy.config.endpoints import Transport
 from proxy.http.binary_client import CLIENT_CLOSED, FAREWELL_S, BinaryClient, BinarySettings, SignedIn
-from proxy.http.gateway import Courier
+from proxy.http.gateway import Gateway
 from proxy.net.sockets import peer_name, prepare
 from proxy.relay.connection_profile import refused
 
@@ -22,9 +22,9 @@ _AHEAD_BYTES_MAX: Final = 64 * 1024
 class BinaryFront:
     """The connections of one listener. `accept` makes the protocol for each."""
 
-    def __init__(self, settings: BinarySettings, courier: Courier, sign_in: Callable[[str], SignedIn]) -> None:
+    def __init__(self, settings: BinarySettings, gateway: Gateway, sign_in: Callable[[str], SignedIn]) -> None:
         self._settings = settings
-        self._courier = courier
+        self._gateway = gateway
         self._sign_in = sign_in
         self._clients: dict[BinaryClient, asyncio.Task[str]] = {}
         self._ends: set[asyncio.Task[None]] = set()
@@ -60,7 +60,7 @@ class BinaryFront:
             return None
         transport = cast("asyncio.Transport", writer.transport)
         prepare(transport, self._settings.write_buffer_bytes_max, self._settings.keepalive)
-        client = BinaryClient(self._settings, self._courier, self._sign_in)
+        client = BinaryClient(self._settings, self._gateway, self._sign_in)
         loop = asyncio.get_running_loop()
         serving = self._clients[client] = loop.create_task(client.serve(reader, writer))
         end = loop.create_task(self._end(client, serving, peer_name(transport)))

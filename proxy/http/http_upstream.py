@@ -6,10 +6,10 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from proxy.backends.backend import Backend
-from proxy.backends.pool import Backends
+from proxy.backends.pool import BackendPool
 from proxy.operations.internal_call import Call
 from proxy.upstream.errors import BackendError, UnsentError
-from proxy.upstream.http_connections import HttpConnections, HttpIncoming
+from proxy.upstream.http_connections import HttpConnections, HttpReply
 from proxy.upstream.http_cookies import cookies_for, mark_of, marks_in
 from proxy.upstream.http_headers import Caller, passing
 from proxy.wire.hs2.calls import SessionHandle
@@ -20,7 +20,7 @@ class HttpReach:
     """How clients get to the backends."""
 
     connections: HttpConnections
-    backends: Backends
+    backends: BackendPool
     # Makes digests of credentials of no use to anybody else.
     key: bytes = field(repr=False)
 
@@ -63,7 +63,7 @@ class HttpUpstream:
         """The name and the password, as PLAIN has them. A secret."""
         return self._caller.credentials
 
-    async def send(self, call: Call) -> HttpIncoming:
+    async def send(self, call: Call) -> HttpReply:
         """Make a call, which has a thread of the backend's until its reply is read. Raises BackendError."""
         backends, address = self._reach.backends, self.backend.member.address
         lease = backends.lease_at(self.backend)

@@ -6,12 +6,12 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from proxy.operations.dispatch import Ruling, WriteUnderWay
+from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
 
 
 @dataclass(frozen=True)
-class Opened:
+class SessionOpening:
     """How a client opened its session."""
 
     # What it set for it. It may hold passwords.
@@ -23,7 +23,7 @@ class Opened:
 class SessionPort(Protocol):
     """What decides about the statements of one session."""
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
         """Yield queries for the session, be sent their results, return what to send on."""
         ...
 
@@ -31,7 +31,7 @@ class SessionPort(Protocol):
         """Whether to rule on a statement takes no more than a look at it. Called from the event loop."""
         ...
 
-    def untouched(self, sql: str) -> Ruling:
+    def forward_unchanged(self, sql: str) -> Dispatch:
         """The statement goes on as it came, and nothing is asked."""
         ...
 

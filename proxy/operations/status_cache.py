@@ -28,7 +28,7 @@ def key_of(message: Message) -> bytes:
     return message.raw[: header.seqid_offset] + message.raw[header.body_offset :]
 
 
-class FinishedStatuses:
+class StatusCache:
     """Replies by call, at most STATUSES_MAX of them. Each is kept as it is sent, cut where the seqid goes."""
 
     def __init__(self, framing: Framing = FRAMED) -> None:

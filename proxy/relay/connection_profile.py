@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proxy.access.impersonation import NOBODY, Admission, ProxyUsers
+from proxy.access.impersonation import NOBODY, Impersonation, ProxyUsers
 from proxy.config.endpoints import UPSTREAM, Transport, Upstream
-from proxy.relay.handshake import Opening
-from proxy.relay.sasl_passthrough import Negotiation
+from proxy.relay.handshake import Handshake
+from proxy.relay.sasl_passthrough import SaslPassthrough
 from proxy.relay.sasl_termination import Answered, Unnegotiated
 from proxy.wire.framing import Framing
 from proxy.wire.hs2.calls import encode_refusal
@@ -15,7 +15,7 @@ from proxy.wire.sasl import refusal
 
 
 @dataclass(frozen=True)
-class Sides:
+class ConnectionProfile:
     """What both sides of a connection speak, and whom the client may act for."""
 
     backend_name: str
@@ -29,17 +29,17 @@ class Sides:
         return Framing(self.client is not Transport.NOSASL, self.upstream.transport is not Transport.NOSASL)
 
     @property
-    def admission(self) -> Admission:
+    def admission(self) -> Impersonation:
         """The rules for sessions that the client opens."""
-        return Admission(self.proxy_users, names_user=self.upstream.transport is Transport.NOSASL)
+        return Impersonation(self.proxy_users, names_user=self.upstream.transport is Transport.NOSASL)
 
-    def opening(self) -> Opening:
+    def opening(self) -> Handshake:
         """How the connection opens."""
         if self.client is Transport.NOSASL:
             return Unnegotiated(self.backend_name, self.upstream)
         if self.upstream.transport is Transport.NOSASL:
             return Answered(self.backend_name)
-        return Negotiation(self.backend_name)
+        return SaslPassthrough(self.backend_name)
 
 
 def refused(client: Transport, sentence: str) -> bytes:

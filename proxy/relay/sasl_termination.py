@@ -11,7 +11,7 @@ from typing import Final
 
 from proxy.config.endpoints import Transport, Upstream
 from proxy.relay.commands import Close, Command, ConnectBackend, SendBackend, SendClient
-from proxy.relay.handshake import Turn
+from proxy.relay.handshake import HandshakeStep
 from proxy.wire.hs2.calls import encode_refusal
 from proxy.wire.sasl import (
     PLAIN,
@@ -37,7 +37,7 @@ class Answered:
     blind_reason = ""
 
     def __init__(self, backend_name: str) -> None:
-        self.turn = Turn.GREETING
+        self.turn = HandshakeStep.GREETING
         self.credentials: bytes | None = None
         self._backend_name = backend_name
         self._client = SaslReader()
@@ -56,7 +56,7 @@ class Answered:
         """START and the response, which says who it is, connect the backend."""
         self._client.feed(data)
         try:
-            return self._greet() if self.turn is Turn.GREETING else self._identify()
+            return self._greet() if self.turn is HandshakeStep.GREETING else self._identify()
         except RemoteProtocolError as error:
             return self._refuse(
                 SaslStatus.BAD, f"Starpruner speaks HiveServer2's binary protocol over SASL: {error}"
@@ -64,7 +64,7 @@ class Answered:
 
     def backend_connected(self) -> list[Command]:
         """There is nothing to be said to it before the first call."""
-        self.turn = Turn.FRAMES
+        self.turn = HandshakeStep.FRAMES
         return [SendClient(encode_sasl(SaslStatus.COMPLETE))]
 
     def backend_failed(self, reason: str) -> list[Command]:
@@ -95,20 +95,20 @@ class Answered:
             raise RemoteProtocolError(f"expected a SASL START message, got {message.status.name}")
         if message.body != PLAIN:
             raise RemoteProtocolError(f"expected the mechanism PLAIN, got {mechanism_name(message.body)}")
-        self.turn = Turn.CREDENTIALS
+        self.turn = HandshakeStep.CREDENTIALS
         return self._identify()
 
     def _identify(self) -> list[Command]:
-        if self.turn is not Turn.CREDENTIALS or (message := self._client.next_message()) is None:
+        if self.turn is not HandshakeStep.CREDENTIALS or (message := self._client.next_message()) is None:
             return []
         if not plain_user(message.body):
             raise RemoteProtocolError("expected a PLAIN response with a name and a password")
         self.credentials = message.body
-        self.turn = Turn.CONNECTING
+        self.turn = HandshakeStep.CONNECTING
         return [ConnectBackend()]
 
     def _refuse(self, status: SaslStatus, sentence: str) -> list[Command]:
-        self.turn = Turn.REFUSED
+        self.turn = HandshakeStep.REFUSED
         return [SendClient(encode_sasl(status, sentence.encode())), Close(sentence)]
 
 
@@ -118,7 +118,7 @@ class Unnegotiated:
     blind_reason = ""
 
     def __init__(self, backend_name: str, upstream: Upstream) -> None:
-        self.turn = Turn.GREETING
+        self.turn = HandshakeStep.GREETING
         self.credentials: bytes | None = b""
         self.login: str | None = None
         if upstream.transport is not Transport.NOSASL:
@@ -136,16 +136,16 @@ class Unnegotiated:
     def client_data(self, data: bytes) -> list[Command]:
         """The first byte connects the backend: a port scan costs nothing."""
         self._waiting += data
-        if self.turn is not Turn.GREETING or not self._waiting:
+        if self.turn is not HandshakeStep.GREETING or not self._waiting:
             return []
         if self._waiting[0] != _FIRST_BYTE:
             return self._refuse_stranger()
-        self.turn = Turn.CONNECTING
+        self.turn = HandshakeStep.CONNECTING
         return [ConnectBackend()]
 
     def backend_connected(self) -> list[Command]:
         """Log in, where it asks for that."""
-        self.turn = Turn.SERVER if self.credentials else Turn.FRAMES
+        self.turn = HandshakeStep.SERVER if self.credentials else HandshakeStep.FRAMES
         return [SendBackend(plain_start_with(self.credentials))] if self.credentials else []
 
     def backend_failed(self, reason: str) -> list[Command]:
@@ -164,7 +164,7 @@ class Unnegotiated:
         if message.status is not SaslStatus.COMPLETE:
             words = message.body.decode("utf-8", "replace") or "no reason given"
             return self._refuse(f"the backend {self._backend_name} refused the configured login: {words}")
-        self.turn = Turn.FRAMES
+        self.turn = HandshakeStep.FRAMES
         return []
 
     def client_leftover(self) -> bytes:
@@ -181,10 +181,10 @@ class Unnegotiated:
             "Starpruner speaks HiveServer2's binary protocol without SASL on this port: "
             f"expected a first byte of 0x{_FIRST_BYTE:02x}, got 0x{first:02x}{_OTHER_BEGINNINGS.get(first, '')}"
         )
-        self.turn = Turn.REFUSED
+        self.turn = HandshakeStep.REFUSED
         # Said as SASL has it, for a client that expected that.
         return [SendClient(refusal(sentence)), Close(sentence)]
 
     def _refuse(self, sentence: str) -> list[Command]:
-        self.turn = Turn.REFUSED
+        self.turn = HandshakeStep.REFUSED
         return [SendClient(encode_refusal(sentence)), Close(sentence)]

@@ -11,19 +11,19 @@ from dataclasses import replace
 from typing import Final
 
 from proxy.config.rewriting import RewriteSection
-from proxy.operations.tracked_statements import RERUN_CALL_BYTES_MAX
+from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.consistency.write_fence import Fence
-from proxy.session.consistency.written_tables import Targets, tables_written, words_in
-from proxy.session.decision import Decision, Terms
-from proxy.session.feedback.cost_gate import Opinion, Subject
+from proxy.session.consistency.written_tables import WriteTargets, tables_written, words_in
+from proxy.session.decision import Decision, DecisionTerms
+from proxy.session.feedback.cost_gate import GateReport, StatementKey
 from proxy.session.feedback.cost_inputs import facts_of, has_own_filters_alone, narrowable, spares_too_little
-from proxy.session.feedback.quarantine_list import Kind, PutAside
+from proxy.session.feedback.quarantine_list import QuarantineEntry, QuarantineKind
 from proxy.session.feedback.spark_listings import SessionListings
 from proxy.session.key_queries import KeyAnswers
 from proxy.session.layout.iceberg_file_counts import FileCounts
-from proxy.session.session_catalog import Asking, Listed, Queries
-from proxy.session.shared_state import Shared
+from proxy.session.session_catalog import ListedPartitions, Queries, SessionCatalog
+from proxy.session.shared_state import SharedState
 from proxy.session.timings import Timings
 from rewriter import (
     Limits,
@@ -51,10 +51,10 @@ _CALL_BYTES: Final = 1024
 class Decider:
     """What one client session knows of its tables and settings, and what it decides by that."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: SharedState) -> None:
         self._shared = shared
         self._clock = shared.clock
-        self._asking = Asking(shared)
+        self._asking = SessionCatalog(shared)
         self.listings = SessionListings(shared.clock)
 
     def forget(self, sql: str, state: bytes | None) -> None:
@@ -64,7 +64,7 @@ class Decider:
         """
         self._asking.enter(state)
         tables = tables_written(sql)
-        if isinstance(tables, Targets):
+        if isinstance(tables, WriteTargets):
             names = tables.names
             self._asking.forget_written(tables)
         else:
@@ -76,7 +76,7 @@ class Decider:
     def look_up_written(self, sql: str, state: bytes | None) -> Queries[None]:
         """See whether what a statement writes is a table, where it could as well be a view of one."""
         tables = tables_written(sql)
-        if isinstance(tables, Targets) and tables.maybe_views:
+        if isinstance(tables, WriteTargets) and tables.maybe_views:
             self._asking.enter(state)
             yield from self._asking.look_up(tables.maybe_views)
 
@@ -108,7 +108,7 @@ class Decider:
     def _has_file_index(self) -> bool:
         return bool(self._shared.config.files.index)
 
-    def decide(self, sql: str, terms: Terms) -> Queries[Decision]:
+    def decide(self, sql: str, terms: DecisionTerms) -> Queries[Decision]:
         """Decide what to send for a statement."""
         start, timings = self._clock(), Timings()
         self._asking.enter(terms.state)
@@ -116,7 +116,7 @@ class Decider:
         timings.total_s = self._clock() - start
         return decision
 
-    def explain(self, sql: str, terms: Terms) -> Queries[Decision]:
+    def explain(self, sql: str, terms: DecisionTerms) -> Queries[Decision]:
         """Decide as `decide` does, and list the partitions; without key queries nothing is inserted."""
         start, timings = self._clock(), Timings()
         self._asking.enter(terms.state)
@@ -134,10 +134,10 @@ class Decider:
             partitions=partitions,
             counts=counts,
             key_ages=self._key_ages(decision, terms, start),
-            put_aside=self._put_aside(decision),
+            quarantined=self._quarantined(decision),
         )
 
-    def _key_ages(self, decision: Decision, terms: Terms, start: float) -> dict[Question, float]:
+    def _key_ages(self, decision: Decision, terms: DecisionTerms, start: float) -> dict[Question, float]:
         """How old the keys were as the decision began: those that are younger were asked for by it."""
         if terms.state is None or decision.rewrite is None:
             return {}
@@ -150,17 +150,17 @@ class Decider:
         asked_at = {question: self._shared.keys.asked_at(terms.state, question) for question in used}
         return {question: start - at for question, at in asked_at.items() if at is not None and at < start}
 
-    def _put_aside(self, decision: Decision) -> tuple[PutAside, ...]:
+    def _quarantined(self, decision: Decision) -> tuple[QuarantineEntry, ...]:
         """What is put aside of a statement. Other tables and shapes are nobody's business here."""
-        own = {(Kind.SHAPE, decision.subject.name)} if decision.subject is not None else set()
+        own = {(QuarantineKind.SHAPE, decision.subject.name)} if decision.subject is not None else set()
         for scan in decision.plan.scans if decision.plan is not None else ():
             described = self._asking.described(scan.reference.name).facts
             if described is not None and described.full_name is not None:
-                own.add((Kind.TABLE, str(described.full_name)))
+                own.add((QuarantineKind.TABLE, str(described.full_name)))
         current = self._shared.quarantine.current()
-        return tuple(one for one in current if one.kind is Kind.RULE or (one.kind, one.name) in own)
+        return tuple(one for one in current if one.kind is QuarantineKind.RULE or (one.kind, one.name) in own)
 
-    def _decide(self, sql: str, terms: Terms, timings: Timings) -> Queries[Decision]:
+    def _decide(self, sql: str, terms: DecisionTerms, timings: Timings) -> Queries[Decision]:
         if self._has_file_index and self.may_narrow(sql, terms.state) and not may_have_a_join(sql):
             _ = yield from self._asking.indexed(timings)
         statement = yield from self._read(sql, terms.state, self._shared.config.rewrite)
@@ -168,7 +168,7 @@ class Decider:
             statement = _refusal(sql, terms) or statement
         if isinstance(statement, SkipReason):
             return Decision(sql, skip=statement, timings=timings)
-        subject = Subject(terms.scope, shape(statement))
+        subject = StatementKey(terms.scope, shape(statement))
         skip, opinion = self._left_alone(subject, terms)
         known = Decision(sql, skip, timings=timings, subject=subject, opinion=opinion)
         if skip is not None and not terms.is_explained:
@@ -193,7 +193,7 @@ class Decider:
         return (yield from self._narrow(known, skip, limits, terms, fence))
 
     def _narrow(
-        self, known: Decision, skip: SkipReason | None, limits: Limits, terms: Terms, fence: Fence
+        self, known: Decision, skip: SkipReason | None, limits: Limits, terms: DecisionTerms, fence: Fence
     ) -> Queries[Decision]:
         """Ask for keys, and insert what they come to, if nothing has changed since the fence was opened."""
         planned, timings = known.plan, known.timings
@@ -219,7 +219,9 @@ class Decider:
         skip = skip or result.skip or _hindrance(planned, answers, result)
         return replace(known, skip=skip, rewrite=result, partitions=_indexes(listed), read_set=read_set)
 
-    def _left_alone(self, subject: Subject, terms: Terms) -> tuple[SkipReason | None, Opinion | None]:
+    def _left_alone(
+        self, subject: StatementKey, terms: DecisionTerms
+    ) -> tuple[SkipReason | None, GateReport | None]:
         """Why a statement is left alone before anything is asked of the backend, and what the cost gate says."""
         if self._shared.quarantine.is_shape_off(subject.name):
             return SkipReason.QUARANTINED, None
@@ -231,7 +233,7 @@ class Decider:
             self._shared.metrics.gate_decided(opinion.verdict)
         return SkipReason.NOT_WORTH_IT if opinion.leaves else None, opinion
 
-    def _limits(self, terms: Terms) -> Limits:
+    def _limits(self, terms: DecisionTerms) -> Limits:
         settings, off = self._shared.config.rewrite, self._shared.quarantine.off()
         splits = self._shared.config.splits
         tables_off = (TableName(tuple(pattern.split("."))) for pattern in settings.tables_off)
@@ -277,14 +279,14 @@ def _hindrance(planned: Plan, answers: KeyAnswers, result: Rewrite) -> SkipReaso
     return SkipReason.DESCRIPTION_LATE if planned.late else None
 
 
-def _refusal(sql: str, terms: Terms) -> SkipReason | None:
+def _refusal(sql: str, terms: DecisionTerms) -> SkipReason | None:
     """Why a statement is left alone on these terms, whatever it says."""
     if terms.has_search_path:
         return SkipReason.SEARCH_PATH
     # Its call is kept until its answer is there, to be made again if that is out of date.
     call_bytes = len(sql.encode(errors="surrogatepass")) + _CALL_BYTES
-    return SkipReason.TOO_LARGE_TO_REPEAT if call_bytes > RERUN_CALL_BYTES_MAX else None
+    return SkipReason.TOO_LARGE_TO_REPEAT if call_bytes > KEPT_CALL_BYTES_MAX else None
 
 
-def _indexes(listed: Mapping[TableName, Listed]) -> dict[TableName, PartitionIndex]:
+def _indexes(listed: Mapping[TableName, ListedPartitions]) -> dict[TableName, PartitionIndex]:
     return {name: one.index for name, one in listed.items()}

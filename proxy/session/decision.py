@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from proxy.session.catalog.iceberg_snapshots import Scanned
+from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.consistency.read_set import ReadSet
-from proxy.session.feedback.cost_gate import Fact, Opinion, Run, Subject, Way
+from proxy.session.feedback.cost_gate import Fact, GateReport, Run, StatementKey, Way
 from proxy.session.feedback.cost_inputs import has_own_filters_alone
-from proxy.session.feedback.quarantine_list import PutAside
+from proxy.session.feedback.quarantine_list import QuarantineEntry
 from proxy.session.feedback.spark_listings import SessionListings
-from proxy.session.key_queries import Memory
+from proxy.session.key_queries import RememberedKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts
-from proxy.session.session_settings import Knobs
+from proxy.session.session_settings import SessionSettings
 from proxy.session.timings import Timings
 from rewriter import Plan, Question, Rewrite, SkipReason, TableName, Unpinned
 from rewriter.partitions.index import PartitionIndex
 
 
 @dataclass(frozen=True)
-class Terms:
+class DecisionTerms:
     """On which terms a statement is decided about."""
 
-    knobs: Knobs
+    knobs: SessionSettings
     # Whose statements share what the cost gate and the quarantine learn.
     scope: str
     # The state of the session, for what sessions of one state know in common; None where it is like no other's.
@@ -37,9 +37,9 @@ class Terms:
     is_explained: bool = False
 
     @property
-    def memory(self) -> Memory | None:
+    def memory(self) -> RememberedKeys | None:
         """The remembered keys that may be used."""
-        return None if self.state is None else Memory(self.state, self.knobs.key_staleness_s)
+        return None if self.state is None else RememberedKeys(self.state, self.knobs.key_staleness_s)
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Decision:
     partitions: Mapping[TableName, PartitionIndex] = field(default_factory=dict)
     timings: Timings = field(default_factory=Timings)
     # What the cost gate learns from, and what it said.
-    subject: Subject | None = None
+    subject: StatementKey | None = None
     facts: tuple[Fact, ...] = ()
-    opinion: Opinion | None = None
+    opinion: GateReport | None = None
     # The snapshots that are named in the statement once it is narrowed, of tables that keys were read from.
-    reads: Mapping[TableName, Scanned] = field(default_factory=dict)
+    reads: Mapping[TableName, SnapshotRead] = field(default_factory=dict)
     # Why no snapshot is named of others, in Iceberg too, that keys were read from; for explain.
     unpinned: Mapping[TableName, Unpinned] = field(default_factory=dict)
     # What the files of Iceberg facts are. Only explain asks.
@@ -68,7 +68,7 @@ class Decision:
     # How old the keys were, in seconds, that had not to be asked for; for explain.
     key_ages: Mapping[Question, float] = field(default_factory=dict)
     # What of it was put aside because it did harm; for explain.
-    put_aside: tuple[PutAside, ...] = ()
+    quarantined: tuple[QuarantineEntry, ...] = ()
 
     @property
     def text(self) -> str:

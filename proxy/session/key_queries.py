@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
-from proxy.session.catalog.metadata_cache import Known
+from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.consistency.write_fence import Fence
-from proxy.session.shared_state import Shared
+from proxy.session.shared_state import SharedState
 from proxy.session.timings import Timings
 from rewriter import Keys, Plan, Question, SkipReason
 
@@ -33,7 +33,7 @@ _FAILURES = {
 
 
 @dataclass(frozen=True)
-class Memory:
+class RememberedKeys:
     """Whose remembered keys a statement may use, and how old they may be in seconds."""
 
     state: bytes
@@ -41,12 +41,12 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class KeyQuestions:
+class KeyQueries:
     """Of one statement, in a session of which so much is known; `fence` was opened before."""
 
-    shared: Shared
-    known: Known
-    memory: Memory | None
+    shared: SharedState
+    known: SessionMetadata
+    memory: RememberedKeys | None
     fence: Fence
     timings: Timings
 

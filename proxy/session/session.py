@@ -14,22 +14,27 @@ from uuid import uuid4
 
 import msgspec
 
-from proxy.operations.dispatch import End, Ending, Premises, Ruling, WriteUnderWay
-from proxy.operations.session_port import Opened
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises, WriteUnderWay
+from proxy.operations.session_port import SessionOpening
 from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
 from proxy.session.consistency.session_state import SessionState
 from proxy.session.consistency.session_writes import SessionWrites
 from proxy.session.consistency.written_tables import begins_unclearly
 from proxy.session.decider import Decider
-from proxy.session.decision import Decision, Terms
+from proxy.session.decision import Decision, DecisionTerms
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.feedback.quarantine import Suspects, learn
 from proxy.session.feedback.quarantine_list import Cause
 from proxy.session.session_catalog import Queries
-from proxy.session.session_settings import Knobs, Turned, of_session, turned
-from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, Verdict
+from proxy.session.session_settings import (
+    SessionSettings,
+    SettingStatement,
+    setting_statement,
+    settings_of_opening,
+)
+from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, ShadowVerdict
 from proxy.session.shadow.mismatches import watch
-from proxy.session.shared_state import Shared
+from proxy.session.shared_state import SharedState
 from rewriter import SkipReason, TableName
 from rewriter.domains.literals import literal
 from rewriter.predicates.strict_check import KEYS_CHANGED
@@ -49,8 +54,8 @@ _WRITE_OVERTAKEN = (
 class Session:
     """The rewriting side of one client session: what it has set for itself, and what becomes of its statements."""
 
-    def __init__(self, shared: Shared, opened: Opened | None = None) -> None:
-        opened = opened or Opened(owner=uuid4().hex)
+    def __init__(self, shared: SharedState, opened: SessionOpening | None = None) -> None:
+        opened = opened or SessionOpening(owner=uuid4().hex)
         self._shared = shared
         self._decider = Decider(shared)
         self._state = SessionState((opened.owner,), opened.configuration, shared.clock)
@@ -63,13 +68,13 @@ class Session:
         self._private_scope = uuid4().hex
         # What the client has set for itself, by the knobs' names.
         self._own: Mapping[str, str]
-        self._own, errors = of_session(opened.configuration)
+        self._own, errors = settings_of_opening(opened.configuration)
         for error in errors:
             _log.warning("a client opened a session with a setting that is not understood: %s", error)
 
-    def rewrite(self, sql: str) -> Queries[Ruling]:
+    def rewrite(self, sql: str) -> Queries[Dispatch]:
         """Rule on a statement of the client: its text goes on, or that text with insertions."""
-        turn = turned(sql, self._own)
+        turn = setting_statement(sql, self._own)
         if turn is not None:
             return self._turn(sql, turn)
         if first_word(sql) not in _READING_WORDS or begins_unclearly(sql):
@@ -78,37 +83,37 @@ class Session:
         knobs = self._knobs
         # While another statement changes the session, keys could be asked for before and the statement run after.
         if self._state.is_changing:
-            return self.untouched(sql)
+            return self.forward_unchanged(sql)
         self._catch_up()
         changes = self._state.changes
         if self._shared.config.rewrite.enabled and not self._state.has_search_path:
             # For other sessions, also where this one is to be left alone.
             yield from self._decider.look_up_written(sql, self._state.digest)
         if not knobs.enabled:
-            return self.untouched(sql)
+            return self.forward_unchanged(sql)
         if self._decider.may_narrow(sql, self._state.digest) and self._in_shadow(knobs):
-            return replace(self.untouched(sql), beside=self._shadow(sql, knobs))
+            return replace(self.forward_unchanged(sql), beside=self._shadow(sql, knobs))
         decision = yield from self._decider.decide(sql, self._terms(knobs))
         if self._state.changes != changes:
             # By what has passed on another connection, about which nobody is asked.
-            return self.untouched(sql)
+            return self.forward_unchanged(sql)
         self._note(decision)
         # Only now: the keys of a statement that writes are not out of date by its own doing.
-        return self._ruling(decision, knobs, self._premises(decision, knobs, changes), self._begin(sql))
+        return self._dispatch(decision, knobs, self._premises(decision, knobs, changes), self._begin(sql))
 
     def is_quick(self, sql: str) -> bool:
         """Whether to rule on a statement takes no more than a look at it."""
         return not self._decider.may_narrow(sql, self._state.digest)
 
-    def untouched(self, sql: str) -> Ruling:
+    def forward_unchanged(self, sql: str) -> Dispatch:
         """Let a statement go on as it came, which may write, or change the session."""
-        return Ruling(sql, ended=_Told(self._begin(sql)))
+        return Dispatch(sql, ended=_Listeners(self._begin(sql)))
 
     def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
         """Rewritten statements that have to end before this one, which may change the session, is released."""
         if not self._rewritten_writes or not self._state.may_be_changed_by(sql):
             return ()
-        turn = turned(sql, self._own)
+        turn = setting_statement(sql, self._own)
         if turn is not None and turn.verb != "reset":
             # It is a setting of ours.
             return ()
@@ -134,17 +139,17 @@ class Session:
             self._told_after = -1 if self._state.is_changing else self._state.changes
 
     @property
-    def _knobs(self) -> Knobs:
-        return Knobs.configured(self._shared.config, self._own)
+    def _knobs(self) -> SessionSettings:
+        return SessionSettings.configured(self._shared.config, self._own)
 
     @property
     def _scope(self) -> str:
         digest = self._state.digest
         return self._private_scope if digest is None else digest.hex()
 
-    def _terms(self, knobs: Knobs) -> Terms:
+    def _terms(self, knobs: SessionSettings) -> DecisionTerms:
         state = self._state
-        return Terms(
+        return DecisionTerms(
             knobs,
             self._scope,
             state.digest,
@@ -152,7 +157,7 @@ class Session:
             has_variables=state.has_variables,
         )
 
-    def _begin(self, sql: str) -> tuple[Callable[[Ending], None], ...]:
+    def _begin(self, sql: str) -> tuple[Callable[[Outcome], None], ...]:
         """A statement is about to be released. Returns whom to tell of its end."""
         told = self._state.begin(sql), self._writes.begin(sql, self._is_table)
         return tuple(listener for listener in told if listener is not None)
@@ -161,39 +166,45 @@ class Session:
         """Whether a name is known to be that of a table, and of no view."""
         return not self._state.is_changing and self._decider.is_table(name, self._state.digest)
 
-    def _ruling(
-        self, decision: Decision, knobs: Knobs, premises: Premises, told: tuple[Callable[[Ending], None], ...]
-    ) -> Ruling:
+    def _dispatch(
+        self,
+        decision: Decision,
+        knobs: SessionSettings,
+        premises: Premises,
+        told: tuple[Callable[[Outcome], None], ...],
+    ) -> Dispatch:
         sql, rewrite = decision.original, decision.rewrite
         ended = self._learning(decision)
         if not decision.is_narrowed or rewrite is None:
-            return Ruling(sql, ended=_Told((*told, ended)))
+            return Dispatch(sql, ended=_Listeners((*told, ended)))
         if not decision.only_reads:
             return self._write(decision, premises, (*told, ended))
-        return Ruling(
+        return Dispatch(
             decision.text,
-            may_rerun=True,
-            rerun_on=KEYS_CHANGED if knobs.consistency == "strict" else "",
+            may_fall_back=True,
+            fall_back_on=KEYS_CHANGED if knobs.consistency == "strict" else "",
             premises=premises,
-            ended=_Told((*told, ended)),
+            ended=_Listeners((*told, ended)),
         )
 
-    def _write(self, decision: Decision, premises: Premises, told: tuple[Callable[[Ending], None], ...]) -> Ruling:
+    def _write(
+        self, decision: Decision, premises: Premises, told: tuple[Callable[[Outcome], None], ...]
+    ) -> Dispatch:
         """The ruling on a statement that writes: changes of the session wait for its end."""
         write = WriteUnderWay()
         facts = ", ".join(sorted(map(str, decision.rewrite.tables))) if decision.rewrite is not None else ""
 
-        def over(ending: Ending) -> None:
+        def over(outcome: Outcome) -> None:
             write.is_over = True
             self._rewritten_writes.discard(write)
-            if ending.end is End.FINISHED and not premises.are_tables_unchanged():
+            if outcome.kind is OutcomeKind.FINISHED and not premises.are_tables_unchanged():
                 self._shared.metrics.write_overtaken()
                 _log.warning(_WRITE_OVERTAKEN, facts)
 
         self._rewritten_writes.add(write)
-        return Ruling(decision.text, write=write, ended=_Told((*told, over)))
+        return Dispatch(decision.text, write=write, ended=_Listeners((*told, over)))
 
-    def _premises(self, decision: Decision, knobs: Knobs, changes: int) -> Premises:
+    def _premises(self, decision: Decision, knobs: SessionSettings, changes: int) -> Premises:
         """For which state of the session and its tables the text is right. The decision itself is not kept."""
         is_session_unchanged = partial(self._is_as_after, changes)
         read_set = decision.read_set
@@ -212,7 +223,7 @@ class Session:
 
     # --- what is learned from a statement's end
 
-    def _learning(self, decision: Decision) -> Callable[[Ending], None]:
+    def _learning(self, decision: Decision) -> Callable[[Outcome], None]:
         """Whom to tell of the end, which may be hours away: until then the decision itself is not kept.
 
         It has the statement's tree, which takes much memory, and lists of partitions, for which the store keeps
@@ -221,25 +232,25 @@ class Session:
         shared, suspects, is_narrowed = self._shared, _suspects(decision), decision.is_narrowed
         run = decision.run(self._decider.listings)
 
-        def ended(ending: Ending) -> None:
-            shared.metrics.ended(ending.end, ending.seconds, rewritten=is_narrowed)
+        def ended(outcome: Outcome) -> None:
+            shared.metrics.statement_ended(outcome.kind, outcome.seconds, rewritten=is_narrowed)
             # None says that to narrow does not pay: keys had changed, a filter was longer than it will be, or a
             # snapshot was expired as soon as another one was current.
-            is_gone = SNAPSHOT_GONE in ending.message
-            expected = is_gone or any(words in ending.message for words in (KEYS_CHANGED, FILTER_REFUSED))
+            is_gone = SNAPSHOT_GONE in outcome.message
+            expected = is_gone or any(words in outcome.message for words in (KEYS_CHANGED, FILTER_REFUSED))
             if suspects is not None and not is_gone:
-                learn(ending, suspects, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
+                learn(outcome, suspects, shared.quarantine, shared.metastore, expected=KEYS_CHANGED)
             if run is not None and not expected:
-                shared.gate.ended(run, ending)
+                shared.gate.ended(run, outcome)
 
         return ended
 
     # --- shadow mode
 
-    def _in_shadow(self, knobs: Knobs) -> bool:
+    def _in_shadow(self, knobs: SessionSettings) -> bool:
         return knobs.mode == "shadow" or self._shared.chance() < self._shared.config.shadow.fraction
 
-    def _shadow(self, sql: str, knobs: Knobs) -> Queries[None]:
+    def _shadow(self, sql: str, knobs: SessionSettings) -> Queries[None]:
         """Decide about a statement while it runs as it came, and compare the answers."""
         shared, settings = self._shared, self._shared.config.shadow
         # What is sound is compared, whether it pays or not. Other statements of the session go on meanwhile, so
@@ -253,12 +264,12 @@ class Session:
 
         def told(comparison: Comparison) -> None:
             shared.metrics.shadow_compared(comparison.verdict)
-            is_refused = comparison.verdict is Verdict.REFUSED
+            is_refused = comparison.verdict is ShadowVerdict.REFUSED
             if is_refused and rewrite.sent:
                 # As where it is sent to answer: nothing else is to blame.
                 shared.metastore.refused(rewrite.sent)
             elif is_refused or comparison.blames_us:
-                cause = Cause.DIFFERENT if comparison.verdict is Verdict.DIFFERENT else Cause.FAILED
+                cause = Cause.DIFFERENT if comparison.verdict is ShadowVerdict.DIFFERENT else Cause.FAILED
                 shared.quarantine.blame(rewrite.rules, rewrite.tables, subject.name, cause)
 
         limits = ShadowLimits(settings.statement_s, settings.total_s, shared.config.rewrite.key_query_bytes_max)
@@ -266,30 +277,30 @@ class Session:
 
     # --- knobs
 
-    def _turn(self, sql: str, turn: Turned) -> Ruling:
+    def _turn(self, sql: str, turn: SettingStatement) -> Dispatch:
         """A knob is turned here and in Spark, which keeps any setting; what it cannot tell is said by a query."""
         self._own = turn.own
         if turn.verb == "reset":
             # It may reset the settings of Spark too.
             self._decider.forget(sql, self._state.digest)
         if turn.error:
-            return Ruling(f"SELECT raise_error({literal('string', turn.error)})")
+            return Dispatch(f"SELECT raise_error({literal('string', turn.error)})")
         if turn.verb != "show":
-            return self.untouched(sql)
+            return self.forward_unchanged(sql)
         key = literal("string", f"starpruner.{turn.name}")
         value = literal("string", _shown(getattr(self._knobs, turn.name)))
-        return Ruling(f"SELECT {key} AS key, {value} AS value")
+        return Dispatch(f"SELECT {key} AS key, {value} AS value")
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Listeners:
     """Tells several of a statement's end."""
 
-    listeners: tuple[Callable[[Ending], None], ...]
+    listeners: tuple[Callable[[Outcome], None], ...]
 
-    def __call__(self, ending: Ending) -> None:
+    def __call__(self, outcome: Outcome) -> None:
         for listener in self.listeners:
-            listener(ending)
+            listener(outcome)
 
 
 def _suspects(decision: Decision) -> Suspects | None:
@@ -300,7 +311,7 @@ def _suspects(decision: Decision) -> Suspects | None:
     return Suspects(rewrite.rules, rewrite.tables, subject.name, rewrite.sent)
 
 
-def _switched_off(knobs: Knobs) -> SkipReason | None:
+def _switched_off(knobs: SessionSettings) -> SkipReason | None:
     """Why a session's statements go on as they came, whatever could be done."""
     if not knobs.enabled:
         return SkipReason.SWITCHED_OFF

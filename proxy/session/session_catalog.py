@@ -11,21 +11,21 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from proxy.operations.query import Query, QueryResult, Rows
-from proxy.session.catalog.facts_cache import Described, Moment
-from proxy.session.catalog.file_index import Overview
-from proxy.session.catalog.iceberg_snapshots import Scanned
+from proxy.session.catalog.facts_cache import DescribedTable, FactsMoment
+from proxy.session.catalog.file_index import IndexOverview
+from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.catalog.late_answers import UNANSWERED_S
-from proxy.session.catalog.metadata_cache import Believed, Known
+from proxy.session.catalog.metadata_cache import Expiring, SessionMetadata
 from proxy.session.catalog.spark_settings import settings_query, uncertainty
 from proxy.session.catalog.split_packing import packings, worth_asking
 from proxy.session.consistency.write_fence import Fence
-from proxy.session.consistency.written_tables import Targets
-from proxy.session.key_queries import KeyAnswers, KeyQuestions, Memory
+from proxy.session.consistency.written_tables import WriteTargets
+from proxy.session.key_queries import KeyAnswers, KeyQueries, RememberedKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts, file_counts
 from proxy.session.layout.iceberg_files import columns_asked
 from proxy.session.layout.partition_lists import PartitionLists
 from proxy.session.layout.partition_store import ListKey
-from proxy.session.shared_state import Shared
+from proxy.session.shared_state import SharedState
 from proxy.session.table_lookup import describe, with_indexed
 from proxy.session.timings import Timings
 from rewriter import (
@@ -57,33 +57,33 @@ _QUOTING_SETTINGS = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser
 
 
 @dataclass(frozen=True)
-class Pinned:
+class PinnedPlan:
     """The plan of a statement that names the snapshots of small sides as far as it can."""
 
     plan: Plan
     # What the names stood for of which the snapshots are named, and why those of others are not.
-    reads: Mapping[TableName, Scanned]
+    reads: Mapping[TableName, SnapshotRead]
     unpinned: Mapping[TableName, Unpinned]
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedPartitions:
     """A table's partitions, and by what key they are kept."""
 
     key: ListKey
     index: PartitionIndex
 
 
-class Asking:
+class SessionCatalog:
     """What one client session was told of its tables and settings, and what it asks for."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: SharedState) -> None:
         self._shared = shared
         self._clock = shared.clock
         self._catalog = catalog = shared.config.catalog
         self._lists = PartitionLists(shared.lists, catalog, shared.clock)
         self._own = shared.knowledge.of_nobody_else()
-        self._known: Known = self._own
+        self._known: SessionMetadata = self._own
 
     def enter(self, state: bytes | None) -> None:
         """The session is in this state now (`SessionState.digest`)."""
@@ -100,7 +100,7 @@ class Asking:
         if self._shared.files.is_named_by(words):
             self._known.indexed = None
 
-    def forget_written(self, tables: Targets) -> None:
+    def forget_written(self, tables: WriteTargets) -> None:
         """These tables may be others from here on, for all sessions of this state."""
         for known in (self._own, self._known):
             known.forget_written(tables)
@@ -112,7 +112,7 @@ class Asking:
         self._own.forget()
         self._own.indexed = None
 
-    def described(self, name: TableName) -> Described:
+    def described(self, name: TableName) -> DescribedTable:
         """What is known of a table that a plan names."""
         return self._known.facts.described(name)
 
@@ -124,11 +124,11 @@ class Asking:
         """How many partitions a table has, where its list is at hand."""
         return self._lists.count(self.described(name), self._known)
 
-    def indexed_at_hand(self) -> Overview | None:
+    def indexed_at_hand(self) -> IndexOverview | None:
         """What the file index has, where nothing has to be asked to know that."""
         return self._shared.files.overview_at_hand(self._known)
 
-    def indexed(self, timings: Timings) -> Queries[Overview]:
+    def indexed(self, timings: Timings) -> Queries[IndexOverview]:
         """What the file index has, as far as the session may read it."""
         start = self._clock()
         overview = yield from self._shared.files.overview(self._known)
@@ -166,10 +166,10 @@ class Asking:
             believed = known.uncertainty = self._believed(reason, is_answered=is_answered)
         return believed.value
 
-    def _believed(self, said: T, *, is_answered: bool) -> Believed[T]:
+    def _believed(self, said: T, *, is_answered: bool) -> Expiring[T]:
         """For how long what was said of settings counts. A server too busy to say may have recovered soon."""
         counts_s = self._catalog.facts_ttl_s
-        return Believed(said, self._clock() + (counts_s if is_answered else min(counts_s, UNANSWERED_S)))
+        return Expiring(said, self._clock() + (counts_s if is_answered else min(counts_s, UNANSWERED_S)))
 
     def plan(self, statement: Statement, limits: Limits, timings: Timings) -> Queries[Plan | SkipReason]:
         """Plan a statement, with whatever has to be known of its tables."""
@@ -220,23 +220,23 @@ class Asking:
         facts = self._known.facts.current().get(name)
         return facts is not None and facts.kind is TableKind.TABLE
 
-    def pinned(self, planned: Plan, limits: Limits, timings: Timings) -> Queries[Pinned]:
+    def pinned(self, planned: Plan, limits: Limits, timings: Timings) -> Queries[PinnedPlan]:
         """The plan of the statement with the snapshots of its small sides; as it was where none can be named."""
         asked_at = self._known.facts.moment()
         asking = self._shared.snapshots.current(planned.pinnable, self._catalog, self._known.unanswered)
         found = yield from timings.of_catalog(asking)
-        reads = {name: what for name, what in found.items() if isinstance(what, Scanned)}
+        reads = {name: what for name, what in found.items() if isinstance(what, SnapshotRead)}
         unpinned = {name: what for name, what in found.items() if isinstance(what, Unpinned)}
         again = (yield from self._planned_at(planned, reads, asked_at, limits, timings)) if reads else None
         if again is None:
-            return Pinned(planned, {}, {**unpinned, **dict.fromkeys(reads, Unpinned.NOT_PROVEN)})
-        return Pinned(again, reads, unpinned)
+            return PinnedPlan(planned, {}, {**unpinned, **dict.fromkeys(reads, Unpinned.NOT_PROVEN)})
+        return PinnedPlan(again, reads, unpinned)
 
     def _planned_at(
         self,
         planned: Plan,
-        reads: Mapping[TableName, Scanned],
-        asked_at: Moment,
+        reads: Mapping[TableName, SnapshotRead],
+        asked_at: FactsMoment,
         limits: Limits,
         timings: Timings,
     ) -> Queries[Plan | None]:
@@ -248,15 +248,19 @@ class Asking:
         known = known_at(facts.current(), at)
         for version in (name.at(snapshot_id) for name, snapshot_id in at.items()):
             if version in known:
-                facts.add(Described(version, known[version]), asked_at)
+                facts.add(DescribedTable(version, known[version]), asked_at)
         again = yield from self.plan(statement, limits, timings)
         return again if isinstance(again, Plan) and again.key_queries else None
 
-    def keys(self, planned: Plan, memory: Memory | None, fence: Fence, timings: Timings) -> Queries[KeyAnswers]:
+    def keys(
+        self, planned: Plan, memory: RememberedKeys | None, fence: Fence, timings: Timings
+    ) -> Queries[KeyAnswers]:
         """The keys of all small sides, or why there are none; `fence` was opened before."""
-        return (yield from KeyQuestions(self._shared, self._known, memory, fence, timings).answers(planned))
+        return (yield from KeyQueries(self._shared, self._known, memory, fence, timings).answers(planned))
 
-    def partitions(self, names: Iterable[TableName], timings: Timings) -> Queries[dict[TableName, Listed]]:
+    def partitions(
+        self, names: Iterable[TableName], timings: Timings
+    ) -> Queries[dict[TableName, ListedPartitions]]:
         """The partition lists of tables, of those that can be listed."""
         lists = {}
         for name in sorted(names, key=str):
@@ -264,7 +268,7 @@ class Asking:
             found = yield from self._lists.find(self.described(name), self._known)
             timings.catalog_s += self._clock() - start
             if found is not None:
-                lists[name] = Listed(*found)
+                lists[name] = ListedPartitions(*found)
         return lists
 
     def files(
@@ -314,7 +318,7 @@ class Asking:
         asking = packings(asked, self._known.packings, settings.asked_every_s, self._catalog.query_deadline_s)
         return (yield from timings.of_catalog(asking))
 
-    def costs(self, listed: Mapping[TableName, Listed]) -> dict[TableName, Mapping[str, PartitionCosts]]:
+    def costs(self, listed: Mapping[TableName, ListedPartitions]) -> dict[TableName, Mapping[str, PartitionCosts]]:
         """Where the partitions of the lists lie."""
         return {name: self._lists.costs(one.key, one.index) for name, one in listed.items()}
 

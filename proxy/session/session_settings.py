@@ -38,7 +38,7 @@ _IN_BACKTICKS: Final = re.compile(rf"(`[^`]*+`)(?:{COMMENT_OR_SPACE}|;)*+", re.D
 _QUOTED_CHARS_MAX: Final = 100
 
 
-class Knobs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of one session, each as in the section [rewrite] of the configuration."""
 
     enabled: bool
@@ -48,14 +48,14 @@ class Knobs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     key_staleness_s: Staleness
 
     @classmethod
-    def configured(cls, config: Config, own: Mapping[str, str]) -> Knobs:
+    def configured(cls, config: Config, own: Mapping[str, str]) -> SessionSettings:
         """What holds for a session that has set some of them itself."""
         configured = {name: getattr(config.rewrite, name) for name in cls.__struct_fields__}
         return msgspec.convert({**configured, **own}, cls, strict=False)
 
 
 @dataclass(frozen=True)
-class Turned:
+class SettingStatement:
     """A statement about a knob. `own` is what the session has set from now on; `error` is a sentence."""
 
     verb: Literal["set", "show", "reset"]
@@ -64,7 +64,7 @@ class Turned:
     error: str = ""
 
 
-def of_session(configuration: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+def settings_of_opening(configuration: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """What a client sets as it opens its session, and a sentence for each setting that is not understood."""
     own: dict[str, str] = {}
     errors = []
@@ -81,36 +81,36 @@ def of_session(configuration: Mapping[str, str]) -> tuple[dict[str, str], tuple[
     return own, tuple(errors)
 
 
-def turned(sql: str, own: Mapping[str, str]) -> Turned | None:
+def setting_statement(sql: str, own: Mapping[str, str]) -> SettingStatement | None:
     """What a statement does to the knobs, or None where it is about something else.
 
     >>> turned("SET starpruner.enabled = false", {})
     Turned(verb='set', name='enabled', own={'enabled': 'false'}, error='')
     """
     if _RESET_ALL.fullmatch(sql):
-        return Turned("reset", "", {}) if own else None
+        return SettingStatement("reset", "", {}) if own else None
     found = _SET.fullmatch(sql)
     if found is None:
         return None
     name, value = found["name"].lower(), found["value"]
-    if name not in Knobs.__struct_fields__:
-        return Turned("set", name, own, _unknown(name))
+    if name not in SessionSettings.__struct_fields__:
+        return SettingStatement("set", name, own, _unknown(name))
     if found["verb"].lower() == "reset":
-        return Turned("reset", name, {key: kept for key, kept in own.items() if key != name})
+        return SettingStatement("reset", name, {key: kept for key, kept in own.items() if key != name})
     if value is None:
-        return Turned("show", name, own)
+        return SettingStatement("show", name, own)
     quoted = _IN_BACKTICKS.fullmatch(value.strip())
     value = _unquoted(quoted[1] if quoted is not None else value.strip().removesuffix(";").rstrip())
     error = _error(name, value)
-    return Turned("set", name, own if error else {**own, name: value}, error)
+    return SettingStatement("set", name, own if error else {**own, name: value}, error)
 
 
 def _error(name: str, value: str) -> str:
     """Why a value cannot be set, as a sentence; empty where it can."""
-    if name not in Knobs.__struct_fields__:
+    if name not in SessionSettings.__struct_fields__:
         return _unknown(name)
     try:
-        Knobs.configured(Config(), {name: value})
+        SessionSettings.configured(Config(), {name: value})
     except msgspec.ValidationError as error:
         said = str(error).partition(" - at `$")[0]
         return f"{PREFIX}{name} cannot be {value[:_QUOTED_CHARS_MAX]!r}: {said}"
@@ -118,7 +118,7 @@ def _error(name: str, value: str) -> str:
 
 
 def _unknown(name: str) -> str:
-    names = ", ".join(PREFIX + known for known in Knobs.__struct_fields__)
+    names = ", ".join(PREFIX + known for known in SessionSettings.__struct_fields__)
     # Of a URL it may hold anything, and goes into the log: one line stays one.
     shown = name[:_QUOTED_CHARS_MAX].encode("unicode_escape").decode()
     return f"{PREFIX}{shown} is no setting of a session; these are: {names}"

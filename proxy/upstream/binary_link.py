@@ -93,10 +93,10 @@ class BackendLink:
             if piece or not self.awaits_reply:
                 return piece
 
-    async def leave(self, last_words: tuple[Call, ...]) -> None:
+    async def leave(self, closing_calls: tuple[Call, ...]) -> None:
         """Make these calls and wait for their replies: a socket closed at once loses what was written."""
         with suppress(BackendError):
-            for call in last_words:
+            for call in closing_calls:
                 await self.ask(call)
 
     def hang_up(self) -> None:

@@ -12,7 +12,7 @@ from demo.hive import Endpoint
 from proxy.config.address import Address
 from proxy.config.endpoints import UPSTREAM, Listener, Transport, Upstream
 from proxy.frontend.settings import ServerSettings
-from proxy.operations.dispatch import Ending, Ruling, WriteUnderWay
+from proxy.operations.dispatch import Dispatch, Outcome, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
 from proxy.server import Proxy
 from rewriter import may_have_a_join
@@ -27,20 +27,20 @@ class Script:
     texts: Mapping[str, str] = field(default_factory=dict)
     queries: tuple[Query, ...] = ()
     results: list[QueryResult] = field(default_factory=list)
-    endings: list[tuple[str, Ending]] = field(default_factory=list)
+    outcomes: list[tuple[str, Outcome]] = field(default_factory=list)
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
         if sql in self.texts:
             for query in self.queries:
                 self.results.append((yield query))
         text = self.texts.get(sql, sql)
-        return Ruling(text, may_rerun=True, ended=lambda ending: self.endings.append((sql, ending)))
+        return Dispatch(text, may_fall_back=True, ended=lambda outcome: self.outcomes.append((sql, outcome)))
 
     def is_quick(self, sql: str) -> bool:
         return not may_have_a_join(sql)
 
-    def untouched(self, sql: str) -> Ruling:
-        return Ruling(sql)
+    def forward_unchanged(self, sql: str) -> Dispatch:
+        return Dispatch(sql)
 
     def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:  # noqa: ARG002 - none is rewritten here
         return ()

@@ -17,7 +17,7 @@ from demo.hive import Endpoint, connect, run
 from demo.java import Java
 from demo.thrift_server import ThriftServer
 from proxy.config.endpoints import Transport, Upstream
-from proxy.operations.dispatch import End
+from proxy.operations.dispatch import OutcomeKind
 
 WAYS = ("http to http", "sasl to http", "http to sasl")
 
@@ -208,4 +208,4 @@ def test_a_failure_of_the_rewritten_text_is_never_seen(over_http: ThriftServer, 
             ):
                 pass
             assert cursor.fetchall() == [(11,)] * 3
-    assert [ending.end for text, ending in script.endings if text == sql] == [End.RESCUED] * 2
+    assert [outcome.kind for text, outcome in script.outcomes if text == sql] == [OutcomeKind.RECOVERED] * 2

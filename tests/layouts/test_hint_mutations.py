@@ -20,7 +20,7 @@ from proxy.config.config import Config
 from proxy.config.rewriting import FilesSection, RewriteSection
 from proxy.operations.query import Column, QueryResult, Rows
 from proxy.session.session import Session
-from proxy.session.shared_state import Shared
+from proxy.session.shared_state import SharedState
 from rewriter.files.file_facts import FileFacts
 
 TABLES = ("by_time", "by_size", "by_name")
@@ -64,7 +64,7 @@ def session() -> Session:
     files = FilesSection(index=FILE_INDEX, query_deadline_s=600)
     # A table of two small files would not be worth asking for.
     config = Config(files=files, rewrite=RewriteSection(cost_gate=False))
-    return Session(Shared.of(config, time.monotonic))
+    return Session(SharedState.of(config, time.monotonic))
 
 
 def sent(session: Session, connection: hive.Connection, sql: str) -> str:

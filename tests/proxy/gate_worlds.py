@@ -3,11 +3,11 @@
 import random
 from dataclasses import dataclass
 
-from proxy.operations.dispatch import End, Ending
-from proxy.session.feedback.cost_gate import CostGate, Fact, Run, Subject, Way
+from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.session.feedback.cost_gate import CostGate, Fact, Run, StatementKey, Way
 from proxy.session.feedback.spark_listings import SessionListings
 
-SUBJECT = Subject("someone in somewhere", "5ba7")
+SUBJECT = StatementKey("someone in somewhere", "5ba7")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class World:
 
 
 @dataclass
-class Outcome:
+class Simulation:
     """Seconds in all, and how the runs went."""
 
     gated_s: float = 0.0
@@ -48,9 +48,9 @@ class Outcome:
         return sum(one != other for one, other in zip(self.verdicts, self.verdicts[1:], strict=False))
 
 
-def simulated(world: World, runs: int, seed: int = 1) -> Outcome:
+def simulated(world: World, runs: int, seed: int = 1) -> Simulation:
     """The statement run so often, each way alone and by the gate's choice."""
-    rng, now, outcome = random.Random(seed), 0.0, Outcome()  # noqa: S311 - noise, no secret
+    rng, now, outcome = random.Random(seed), 0.0, Simulation()  # noqa: S311 - noise, no secret
 
     def clock() -> float:
         return now
@@ -72,11 +72,13 @@ def simulated(world: World, runs: int, seed: int = 1) -> Outcome:
             is_cold = False
             outcome.gated_s += run_s
             outcome.verdicts += "d"
-            gate.ended(Run(SUBJECT, Way.DIRECT, listings, facts=(fact,)), Ending(End.FINISHED, run_s))
+            gate.ended(Run(SUBJECT, Way.DIRECT, listings, facts=(fact,)), Outcome(OutcomeKind.FINISHED, run_s))
         else:
             outcome.gated_s += asking_s + narrowed_s
             outcome.verdicts += "n"
-            gate.ended(Run(SUBJECT, Way.NARROWED, listings, asking_s, (fact,)), Ending(End.FINISHED, narrowed_s))
+            gate.ended(
+                Run(SUBJECT, Way.NARROWED, listings, asking_s, (fact,)), Outcome(OutcomeKind.FINISHED, narrowed_s)
+            )
         if world.written_every and number % world.written_every == 0:
             is_cold = is_cold_alone = True
             if world.writes_are_seen:

@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 
 import pytest
 
-from proxy.operations.dispatch import Ruling, WriteUnderWay
+from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
 from proxy.session.decision import Decision
 from proxy.session.explain.statement import ExplainingSession, lines_query
@@ -22,10 +22,10 @@ class Inner:
         self.explained: list[str] = []
         self.has_closed = False
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
         self.rewritten.append(sql)
         yield from ()
-        return Ruling(f"rewritten {sql}")
+        return Dispatch(f"rewritten {sql}")
 
     def explain(self, sql: str, *, run_key_queries: bool) -> Generator[Query, QueryResult, Decision]:
         assert run_key_queries
@@ -36,8 +36,8 @@ class Inner:
     def is_quick(self, sql: str) -> bool:
         return sql == "SELECT 1"
 
-    def untouched(self, sql: str) -> Ruling:
-        return Ruling(sql)
+    def forward_unchanged(self, sql: str) -> Dispatch:
+        return Dispatch(sql)
 
     def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
         return () if sql == "SELECT 1" else (WriteUnderWay(),)
@@ -50,9 +50,9 @@ def sent(inner: Inner, sql: str) -> str:
     generator = ExplainingSession(inner).rewrite(sql)
     with pytest.raises(StopIteration) as end:
         next(generator)
-    ruling = end.value.value
-    assert isinstance(ruling, Ruling)
-    return ruling.text
+    dispatch = end.value.value
+    assert isinstance(dispatch, Dispatch)
+    return dispatch.text
 
 
 def test_comments_without_a_statement_are_passed_in_one_go() -> None:

@@ -8,10 +8,10 @@ from gate_worlds import SUBJECT, World, simulated
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.operations.dispatch import End, Ending
+from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.feedback import cost_gate as gate_module
-from proxy.session.feedback.cost_gate import CostGate, Fact, Run, Subject, Way
-from proxy.session.feedback.cost_model import Verdict
+from proxy.session.feedback.cost_gate import CostGate, Fact, Run, StatementKey, Way
+from proxy.session.feedback.cost_model import GateVerdict
 from proxy.session.feedback.spark_listings import SessionListings
 
 SMALL, LARGE = Fact("sales", partitions=200), Fact("Sales", partitions=10_000)
@@ -48,8 +48,10 @@ class Gate(CostGate):
             self.clock.now += 1
             self.end(Way.DIRECT, run_s)
 
-    def end(self, way: Way, run_s: float, asking_s: float = 0.0, *facts: Fact, subject: Subject = SUBJECT) -> None:
-        self.ended(Run(subject, way, self.listings, asking_s, facts), Ending(End.FINISHED, run_s))
+    def end(
+        self, way: Way, run_s: float, asking_s: float = 0.0, *facts: Fact, subject: StatementKey = SUBJECT
+    ) -> None:
+        self.ended(Run(subject, way, self.listings, asking_s, facts), Outcome(OutcomeKind.FINISHED, run_s))
 
     def opens_a_session(self) -> None:
         self.listings = SessionListings(self.clock)
@@ -68,7 +70,7 @@ def gate() -> Gate:
 
 
 def test_a_statement_that_was_not_seen_before_is_narrowed(gate: Gate) -> None:
-    assert gate.opinion(SUBJECT, gate.listings).verdict is Verdict.NARROW
+    assert gate.opinion(SUBJECT, gate.listings).verdict is GateVerdict.NARROW
     assert gate.sentence == "It was not seen before: narrowed, to see what that takes."
 
 
@@ -196,8 +198,8 @@ def test_a_fact_that_nobody_ran_upon_for_an_hour_counts_as_cold(gate: Gate) -> N
     assert not gate.leaves_it()
 
 
-@pytest.mark.parametrize(("fact", "expected"), [(LARGE, Verdict.NARROW), (SMALL, Verdict.LEAVE)])
-def test_even_ways_are_decided_by_what_listing_would_cost(gate: Gate, fact: Fact, expected: Verdict) -> None:
+@pytest.mark.parametrize(("fact", "expected"), [(LARGE, GateVerdict.NARROW), (SMALL, GateVerdict.LEAVE)])
+def test_even_ways_are_decided_by_what_listing_would_cost(gate: Gate, fact: Fact, expected: GateVerdict) -> None:
     gate.narrows(asking_s=0.1, run_s=0.3, fact=fact)
     gate.runs_directly(3, run_s=0.4)
     assert gate.opinion(SUBJECT, gate.listings).verdict is expected
@@ -212,36 +214,36 @@ def test_what_was_decided_stays_while_both_ways_are_even(gate: Gate) -> None:
     assert not gate.leaves_it()
 
 
-def ended(gate: Gate, way: Way, end: End, *, seconds: float = 0.3, overhead_s: float = 0.1) -> None:
-    gate.ended(Run(SUBJECT, way, gate.listings, overhead_s, (SMALL,)), Ending(end, seconds))
+def ended(gate: Gate, way: Way, end: OutcomeKind, *, seconds: float = 0.3, overhead_s: float = 0.1) -> None:
+    gate.ended(Run(SUBJECT, way, gate.listings, overhead_s, (SMALL,)), Outcome(end, seconds))
 
 
-@pytest.mark.parametrize("end", [End.FAILED, End.FAILED_TWICE, End.UNKNOWN])
+@pytest.mark.parametrize("end", [OutcomeKind.FAILED, OutcomeKind.FAILED_TWICE, OutcomeKind.UNKNOWN])
 @pytest.mark.parametrize("way", Way)
-def test_a_statement_that_did_not_finish_teaches_nothing(gate: Gate, way: Way, end: End) -> None:
+def test_a_statement_that_did_not_finish_teaches_nothing(gate: Gate, way: Way, end: OutcomeKind) -> None:
     ended(gate, way, end)
     assert gate.sentence.startswith("It was not seen before")
 
 
 def test_a_narrowed_statement_that_had_to_be_rescued_is_tried_as_it_came(gate: Gate) -> None:
-    ended(gate, Way.NARROWED, End.RESCUED)
+    ended(gate, Way.NARROWED, OutcomeKind.RECOVERED)
     assert gate.leaves_it()
     assert "once narrowed in vain" in gate.sentence
-    ended(gate, Way.DIRECT, End.FINISHED, seconds=9.0)
+    ended(gate, Way.DIRECT, OutcomeKind.FINISHED, seconds=9.0)
     assert gate.leaves_it()
 
 
 def test_a_statement_that_was_asked_for_in_vain_is_left_alone(gate: Gate) -> None:
-    ended(gate, Way.IN_VAIN, End.FINISHED, seconds=9.0)
+    ended(gate, Way.IN_VAIN, OutcomeKind.FINISHED, seconds=9.0)
     assert gate.leaves_it()
     assert "once as it came in 9.00 s" in gate.sentence
 
 
 def test_what_was_in_vain_once_is_outvoted_by_later_runs(gate: Gate) -> None:
-    ended(gate, Way.IN_VAIN, End.FINISHED, seconds=9.0)
+    ended(gate, Way.IN_VAIN, OutcomeKind.FINISHED, seconds=9.0)
     gate.clock.now += 601
     assert not gate.leaves_it()
-    ended(gate, Way.NARROWED, End.FINISHED, seconds=0.3)
+    ended(gate, Way.NARROWED, OutcomeKind.FINISHED, seconds=0.3)
     assert not gate.leaves_it()
 
 
@@ -267,15 +269,15 @@ def test_what_one_users_statements_took_is_not_told_to_another(gate: Gate) -> No
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ([Fact("sales", 20, 1_000_000)], Verdict.LEAVE),
-        ([Fact("sales", 20, 1_000_000), Fact("returns", 200, 1_000_000)], Verdict.NARROW),
-        ([Fact("sales", 20, 10**10)], Verdict.NARROW),
-        ([Fact("sales", 20, None)], Verdict.NARROW),
-        ([Fact("sales", None, 1_000)], Verdict.NARROW),
+        ([Fact("sales", 20, 1_000_000)], GateVerdict.LEAVE),
+        ([Fact("sales", 20, 1_000_000), Fact("returns", 200, 1_000_000)], GateVerdict.NARROW),
+        ([Fact("sales", 20, 10**10)], GateVerdict.NARROW),
+        ([Fact("sales", 20, None)], GateVerdict.NARROW),
+        ([Fact("sales", None, 1_000)], GateVerdict.NARROW),
     ],
 )
 def test_only_facts_that_are_known_to_be_small_are_left_alone_unseen(
-    gate: Gate, facts: list[Fact], expected: Verdict
+    gate: Gate, facts: list[Fact], expected: GateVerdict
 ) -> None:
     assert gate.estimate(SUBJECT, facts).verdict is expected
 
@@ -284,19 +286,19 @@ def test_a_small_fact_that_takes_far_longer_than_its_bytes_is_tried(gate: Gate) 
     """A thousand files of 10 KB are not large, and take a second to open."""
     small = [Fact("clicks", 1, 10_000_000)]
     gate.runs_directly(run_s=0.5)
-    assert gate.estimate(SUBJECT, small).verdict is Verdict.LEAVE
+    assert gate.estimate(SUBJECT, small).verdict is GateVerdict.LEAVE
     gate.runs_directly(2, run_s=1.5)
-    assert gate.estimate(SUBJECT, small).verdict is Verdict.NARROW
-    assert gate.estimate(SUBJECT._replace(scope="another"), small).verdict is Verdict.LEAVE
+    assert gate.estimate(SUBJECT, small).verdict is GateVerdict.NARROW
+    assert gate.estimate(SUBJECT._replace(scope="another"), small).verdict is GateVerdict.LEAVE
     gate.narrows(asking_s=0.2, run_s=1.5)
     assert gate.leaves_it()
 
 
 def test_what_asking_takes_is_learned_from_all_statements(gate: Gate) -> None:
     fact = Fact("sales", 400, 1_000_000)
-    assert gate.estimate(SUBJECT, [fact]).verdict is Verdict.NARROW
+    assert gate.estimate(SUBJECT, [fact]).verdict is GateVerdict.NARROW
     gate.narrows(20, asking_s=2.0)
-    assert gate.estimate(SUBJECT, [fact]).verdict is Verdict.LEAVE
+    assert gate.estimate(SUBJECT, [fact]).verdict is GateVerdict.LEAVE
 
 
 def test_a_statement_that_was_never_asked_for_is_left_alone_while_it_is_quick(gate: Gate) -> None:
@@ -309,7 +311,7 @@ def test_a_statement_that_was_never_asked_for_is_left_alone_while_it_is_quick(ga
 
 def test_the_shapes_that_were_run_longest_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch, gate: Gate) -> None:
     monkeypatch.setattr(gate_module, "RECORDS_MAX", 2)
-    first, second, third = (Subject("someone", shape) for shape in "abc")
+    first, second, third = (StatementKey("someone", shape) for shape in "abc")
     for subject in (first, second, first, third):
         gate.end(Way.DIRECT, 0.1, subject=subject)
     seen = [
@@ -326,7 +328,7 @@ def test_writes_go_unnoticed_of_facts_that_are_too_many_to_be_remembered(
     gate.narrows(asking_s=0.2, run_s=0.2, fact=LARGE)
     gate.runs_directly(run_s=18.0)
     gate.runs_directly(3, run_s=0.2)
-    gate.end(Way.NARROWED, 0.2, 0.2, Fact("other"), subject=Subject("someone", "b"))
+    gate.end(Way.NARROWED, 0.2, 0.2, Fact("other"), subject=StatementKey("someone", "b"))
     gate.cold({"sales"})
     assert gate.leaves_it()
     gate.runs_directly(run_s=0.2)
@@ -338,7 +340,7 @@ def test_sessions_may_call_from_several_threads(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(gate_module, "RECORDS_MAX", 5)
 
     def use(number: int) -> None:
-        subject = Subject("someone", str(number % 11))
+        subject = StatementKey("someone", str(number % 11))
         if gate.decide(subject, gate.listings).leaves:
             gate.end(Way.DIRECT, 0.1, subject=subject)
         else:
@@ -396,7 +398,7 @@ def test_what_listed_files_and_took_much_longer_than_that_is_not_tried_again_at_
 def test_what_one_statement_has_listed_serves_the_others_of_its_session(gate: Gate) -> None:
     gate.narrows(17, asking_s=0.2, run_s=0.3, fact=MIDDLING)
     gate.runs_directly(run_s=6.0)
-    other = Subject(SUBJECT.scope, "other")
+    other = StatementKey(SUBJECT.scope, "other")
     gate.end(Way.NARROWED, 0.3, 0.2, MIDDLING, subject=other)
     assert gate.opinion(other, gate.listings).leaves
     gate.opens_a_session()

@@ -28,7 +28,7 @@ from test_session_policies import FINISHED, Stage
 from proxy.config.rewriting import CatalogSection, FilesSection
 from proxy.operations.query import FailureKind
 from proxy.session.catalog.late_answers import NAMES_MAX, UNANSWERED_S, LateNames
-from proxy.session.catalog.metadata_cache import Knowledge
+from proxy.session.catalog.metadata_cache import MetadataCache
 from proxy.session.catalog.split_packing import packings
 from proxy.session.explain.view import view
 from proxy.session.layout.file_lists import FileLists
@@ -183,7 +183,7 @@ def test_a_file_index_that_was_late_is_asked_again_after_a_minute(kind: FailureK
     clock = Clock()
     lists, known = (
         FileLists(FilesSection(index="s.files"), clock),
-        Knowledge(CatalogSection(), clock).of_nobody_else(),
+        MetadataCache(CatalogSection(), clock).of_nobody_else(),
     )
     assert played(lists.files(FACTS, known), [(indexed()[0], failed(kind))]) is None
     assert played(lists.files(FACTS, known), []) is None

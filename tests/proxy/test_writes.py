@@ -10,12 +10,12 @@ import lmdb
 import pytest
 from shared_state import DIGESTS, Beside, ledger
 
-from proxy.operations.dispatch import End, Ending
+from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.consistency.session_writes import SessionWrites
-from proxy.session.consistency.write_fence import CLOSING_S, LOST_S, WriteLog, Writes
-from proxy.session.consistency.written_tables import AnyTable, Tables, tables_written
+from proxy.session.consistency.write_fence import CLOSING_S, LOST_S, LocalWriteLog, WriteLog
+from proxy.session.consistency.written_tables import AnyTable, WrittenTables, tables_written
 from proxy.workers.ledger import Ledger, ledger_directory
-from proxy.workers.shared_write_log import SharedWrites
+from proxy.workers.shared_write_log import SharedWriteLog
 from rewriter import TableName
 
 # Far above what a process takes to start on a busy machine.
@@ -140,8 +140,8 @@ def test_what_is_read_by_its_path_may_be_written_by_any_name() -> None:
     assert not may_write("SELECT 1", name("delta", "/warehouse/x/d"))
 
 
-def ended(end: End = End.FINISHED) -> Ending:
-    return Ending(end, 1.0)
+def ended(end: OutcomeKind = OutcomeKind.FINISHED) -> Outcome:
+    return Outcome(end, 1.0)
 
 
 def write_once(writes: WriteLog) -> None:
@@ -159,10 +159,10 @@ def now() -> list[float]:
 @pytest.fixture(params=[OWN, SHARED])
 def writes(request: pytest.FixtureRequest, now: list[float]) -> Iterator[WriteLog]:
     if request.param == OWN:
-        yield Writes(lambda: now[0])
+        yield LocalWriteLog(lambda: now[0])
         return
     with ledger() as opened:
-        yield SharedWrites(opened, DIGESTS, lambda: now[0])
+        yield SharedWriteLog(opened, DIGESTS, lambda: now[0])
 
 
 def test_a_fence_holds_while_nothing_is_written(writes: WriteLog) -> None:
@@ -207,7 +207,7 @@ def test_a_write_that_was_running_as_the_fence_was_opened_counts(writes: WriteLo
     fence = writes.open()
     assert not fence.holds([D])
     assert tell is not None
-    tell(ended(End.FAILED))
+    tell(ended(OutcomeKind.FAILED))
     assert not fence.holds([D])
     assert writes.open().holds([D])
 
@@ -244,7 +244,7 @@ def test_a_write_whose_end_was_not_seen_runs_until_its_session_has_been_closed_f
     session = SessionWrites(writes)
     tell = session.begin("INSERT INTO d VALUES (1)")
     assert tell is not None
-    tell(ended(End.UNKNOWN))
+    tell(ended(OutcomeKind.UNKNOWN))
     assert not writes.open().holds([D])
     session.closed()
     fence = writes.open()
@@ -261,7 +261,7 @@ def test_a_write_that_the_server_runs_to_its_end_outlives_its_session_for_longer
     tell = session.begin("INSERT INTO d VALUES (1)")
     assert tell is not None
     fence = writes.open()
-    tell(ended(End.LOST))
+    tell(ended(OutcomeKind.LOST))
     session.closed()
     now[0] = LOST_S - 1
     assert not writes.open().holds([D])
@@ -273,11 +273,11 @@ def test_a_write_that_the_server_runs_to_its_end_outlives_its_session_for_longer
 
 def test_a_lost_write_is_seen_by_all_workers() -> None:
     with ledger(0) as opened:
-        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS)
+        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
         session = SessionWrites(there)
         tell = session.begin("INSERT INTO d VALUES (1)")
         assert tell is not None
-        tell(ended(End.LOST))
+        tell(ended(OutcomeKind.LOST))
         session.closed()
         assert not here.open().holds([D])
 
@@ -285,7 +285,7 @@ def test_a_lost_write_is_seen_by_all_workers() -> None:
 def test_a_worker_ends_what_it_lost_without_being_asked_for_a_fence() -> None:
     now = [0.0]
     with ledger(0) as opened:
-        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS, lambda: now[0])
+        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS, lambda: now[0])
         session = SessionWrites(there)
         assert session.begin("INSERT INTO d VALUES (1)") is not None
         session.closed()
@@ -301,7 +301,7 @@ def test_of_several_lost_writes_each_ends_in_its_time_however_often_they_are_loo
     for table in ("d", "e"):
         tell = SessionWrites(writes).begin(f"INSERT INTO {table} VALUES (1)")
         assert tell is not None
-        tell(ended(End.LOST))
+        tell(ended(OutcomeKind.LOST))
         now[0] = 1.0
         _ = writes.open()
     now[0] = LOST_S
@@ -323,12 +323,12 @@ def test_a_fence_that_is_older_than_what_is_remembered_holds_no_longer(
 ) -> None:
     monkeypatch.setattr("proxy.session.consistency.write_fence.ENDED_MAX", 2)
     monkeypatch.setattr("proxy.workers.shared_write_log.ENDED_MAX", 2)
-    if isinstance(writes, Writes):
-        writes = Writes()
+    if isinstance(writes, LocalWriteLog):
+        writes = LocalWriteLog()
     fence = writes.open()
     write_once(writes)
     later = writes.open()
-    writes.end(writes.begin(Tables(["f"])))
+    writes.end(writes.begin(WrittenTables(["f"])))
     assert fence.holds([D])
     assert not fence.written([D])
     write_once(writes)
@@ -344,9 +344,9 @@ def test_more_writes_than_are_remembered_count_for_any_table(
 ) -> None:
     monkeypatch.setattr("proxy.session.consistency.write_fence.RUNNING_MAX", 1)
     monkeypatch.setattr("proxy.workers.shared_write_log.RUNNING_MAX", 1)
-    first = writes.begin(Tables(["e"]))
+    first = writes.begin(WrittenTables(["e"]))
     assert writes.open().holds([D])
-    second = writes.begin(Tables(["e"]))
+    second = writes.begin(WrittenTables(["e"]))
     assert not writes.open().holds([D])
     for write in (first, second):
         writes.end(write)
@@ -397,7 +397,7 @@ def test_no_write_is_lost_between_threads(writes: WriteLog) -> None:
 
 def test_a_write_through_one_worker_is_seen_by_the_fences_of_another() -> None:
     with ledger(0) as opened:
-        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS)
+        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
         fence = here.open()
         tell = SessionWrites(there).begin("INSERT INTO d VALUES (1)")
         assert tell is not None
@@ -411,15 +411,15 @@ def test_a_write_through_one_worker_is_seen_by_the_fences_of_another() -> None:
 
 def test_a_killed_workers_writes_run_until_the_one_in_its_place_gives_them_up() -> None:
     with ledger(0) as opened:
-        here = SharedWrites(opened, DIGESTS)
+        here = SharedWriteLog(opened, DIGESTS)
         killed = Beside(opened, 1)
-        assert SessionWrites(SharedWrites(killed, DIGESTS)).begin("INSERT INTO d VALUES (1)") is not None
+        assert SessionWrites(SharedWriteLog(killed, DIGESTS)).begin("INSERT INTO d VALUES (1)") is not None
         fence = here.open()
         assert not fence.holds([D])
-        SharedWrites(Beside(opened, 2), DIGESTS).end_lost()
+        SharedWriteLog(Beside(opened, 2), DIGESTS).end_lost()
         assert not here.open().holds([D]), "that one has another place"
-        again = SharedWrites(killed, DIGESTS)
-        running = again.begin(Tables(["e"]))
+        again = SharedWriteLog(killed, DIGESTS)
+        running = again.begin(WrittenTables(["e"]))
         assert not here.open().holds([D]), "the server may be at it still"
         again.end_lost()
         assert here.open().holds([D])
@@ -433,11 +433,11 @@ def test_a_write_that_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with ledger(0) as opened:
-        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS)
+        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
         fence = here.open()
         opened.environment.set_mapsize(64 * 1024)
         for number in range(100):
-            there.begin(Tables(f"word{number}_{word}" for word in range(100)))
+            there.begin(WrittenTables(f"word{number}_{word}" for word in range(100)))
         assert not fence.holds([D])
         assert not here.open().holds([D])
     assert sum("nothing is rewritten any more" in message for message in caplog.messages) == 1
@@ -452,7 +452,7 @@ class Broken:
 
 def test_a_fence_that_cannot_be_looked_at_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     with ledger() as opened:
-        writes = SharedWrites(opened, DIGESTS)
+        writes = SharedWriteLog(opened, DIGESTS)
         before = writes.open()
         with monkeypatch.context() as broken:
             broken.setattr(writes, "_environment", Broken())
@@ -466,8 +466,8 @@ def test_an_end_that_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with ledger() as opened:
-        writes = SharedWrites(opened, DIGESTS)
-        write = writes.begin(Tables(["e"]))
+        writes = SharedWriteLog(opened, DIGESTS)
+        write = writes.begin(WrittenTables(["e"]))
         assert writes.open().holds([D])
         with monkeypatch.context() as broken:
             broken.setattr(writes, "_environment", Broken())
@@ -480,7 +480,7 @@ def test_more_ended_writes_than_are_remembered_let_an_old_fence_hold_no_longer_a
 ) -> None:
     monkeypatch.setattr("proxy.workers.shared_write_log.ENDED_MAX", 2)
     with ledger(0) as opened:
-        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS)
+        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
         fence = here.open()
         write_once(there)
         write_once(here)
@@ -496,17 +496,17 @@ def test_no_write_is_lost_between_processes() -> None:
         with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
             assert list(pool.map(_write_and_look, [str(directory)] * 2, [1, 2])) == [0, 0]
         opened = Ledger(directory, 0)
-        assert SharedWrites(opened, DIGESTS).open().holds([D])
+        assert SharedWriteLog(opened, DIGESTS).open().holds([D])
         opened.close()
 
 
 def _write_and_look(directory: str, slot: int) -> int:
     opened = Ledger(Path(directory), slot)
-    writes = SharedWrites(opened, DIGESTS)
+    writes = SharedWriteLog(opened, DIGESTS)
     held = 0
     for _ in range(300):
         fence = writes.open()
-        writes.end(writes.begin(Tables(["d"])))
+        writes.end(writes.begin(WrittenTables(["d"])))
         held += fence.holds([D])
     opened.close()
     return held
@@ -515,7 +515,7 @@ def _write_and_look(directory: str, slot: int) -> int:
 def test_a_process_that_is_killed_while_it_writes_holds_up_no_other() -> None:
     with ledger_directory() as directory:
         opened = Ledger(directory, 0)
-        here = SharedWrites(opened, DIGESTS)
+        here = SharedWriteLog(opened, DIGESTS)
         spawn = multiprocessing.get_context("spawn")
         for slot in (1, 1):
             started = spawn.Event()
@@ -526,13 +526,13 @@ def test_a_process_that_is_killed_while_it_writes_holds_up_no_other() -> None:
             writing.join()
             for _ in range(100):
                 fence = here.open()
-                here.end(here.begin(Tables(["e"])))
+                here.end(here.begin(WrittenTables(["e"])))
                 assert not fence.holds([name("e")])
         opened.close()
 
 
 def _write_for_ever(directory: str, slot: int, started: Event) -> None:
-    writes = SharedWrites(Ledger(Path(directory), slot), DIGESTS)
+    writes = SharedWriteLog(Ledger(Path(directory), slot), DIGESTS)
     while True:
-        writes.end(writes.begin(Tables(["d"])))
+        writes.end(writes.begin(WrittenTables(["d"])))
         started.set()

@@ -25,11 +25,11 @@ from relay_dialogue import (
 )
 
 from proxy.config.endpoints import Transport, Upstream
-from proxy.operations.dispatch import Ruling
+from proxy.operations.dispatch import Dispatch
 from proxy.operations.events import SessionOpened
 from proxy.operations.internal_call import Call
 from proxy.relay.commands import Close, Command, ConnectBackend, StatementHeld, TurnedTransparent
-from proxy.relay.connection_profile import Sides
+from proxy.relay.connection_profile import ConnectionProfile
 from proxy.relay.phases import Phase
 from proxy.wire.hs2.calls import OperationState, encode_open_session, encode_operation_call, encode_refusal
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start, refusal
@@ -38,7 +38,7 @@ from proxy.wire.thrift.frames import FrameReader, frame
 SASL, NOSASL = Transport.SASL, Transport.NOSASL
 CONFIGURED = Upstream(user="proxy", password="secret")  # noqa: S106 - nobody's
 ALL_SIDES = [
-    Sides("backend:10000", client, replace(CONFIGURED, transport=backend))
+    ConnectionProfile("backend:10000", client, replace(CONFIGURED, transport=backend))
     for client in (SASL, NOSASL)
     for backend in (SASL, NOSASL)
 ]
@@ -74,7 +74,7 @@ def in_one_frame(stream: bytes) -> bytes:
     return frame(b"".join(iter(frames.next_frame, None)))
 
 
-def logged_in(sides: Sides) -> Dialogue:
+def logged_in(sides: ConnectionProfile) -> Dialogue:
     """A dialogue past the opening, whatever that is."""
     dialogue = Dialogue(sides=sides)
     first = LOGIN if sides.client is SASL else b"\x80"
@@ -87,7 +87,7 @@ def logged_in(sides: Sides) -> Dialogue:
     return dialogue
 
 
-def call(dialogue: Dialogue, sides: Sides, *messages: bytes) -> list[Command]:
+def call(dialogue: Dialogue, sides: ConnectionProfile, *messages: bytes) -> list[Command]:
     """The client's calls; `logged_in` has sent the first byte of one without frames."""
     stream = written(sides.client, messages)
     if sides.client is NOSASL and messages[0] == open_session(1):
@@ -95,7 +95,7 @@ def call(dialogue: Dialogue, sides: Sides, *messages: bytes) -> list[Command]:
     return dialogue.client(stream)
 
 
-def in_session(sides: Sides) -> Dialogue:
+def in_session(sides: ConnectionProfile) -> Dialogue:
     dialogue = logged_in(sides)
     call(dialogue, sides, open_session(1))
     dialogue.backend(written(sides.upstream.transport, [session_opened(1)]))
@@ -106,13 +106,13 @@ def in_session(sides: Sides) -> Dialogue:
 
 def release_all(dialogue: Dialogue, commands: list[Command]) -> None:
     while any(isinstance(command, StatementHeld) for command in commands):
-        commands = dialogue.carry_out(dialogue.relay.release(Ruling("SELECT 2", may_rerun=True)))
+        commands = dialogue.carry_out(dialogue.relay.release(Dispatch("SELECT 2", may_fall_back=True)))
 
 
 @every_pair
 @given(client_cuts=cuts, cuts=cuts)
 def test_the_same_messages_go_on_whatever_both_sides_speak_and_in_any_chunks(
-    sides: Sides, client_cuts: list[int], cuts: list[int]
+    sides: ConnectionProfile, client_cuts: list[int], cuts: list[int]
 ) -> None:
     dialogue = logged_in(sides)
     stream = written(sides.client, FROM_CLIENT)
@@ -130,7 +130,7 @@ def test_the_same_messages_go_on_whatever_both_sides_speak_and_in_any_chunks(
 
 
 @every_pair
-def test_a_query_of_our_own_stays_between_us_and_the_backend(sides: Sides) -> None:
+def test_a_query_of_our_own_stays_between_us_and_the_backend(sides: ConnectionProfile) -> None:
     dialogue = in_session(sides)
     call(dialogue, sides, execute("SELECT 1", 2))
     own = Call("GetInfo", 77, encode_operation_call("GetInfo", 77, OPERATION), reply_bytes_max=1000)
@@ -142,7 +142,7 @@ def test_a_query_of_our_own_stays_between_us_and_the_backend(sides: Sides) -> No
 
 
 @every_pair
-def test_a_failed_statement_is_run_again_and_the_client_sees_the_second_run(sides: Sides) -> None:
+def test_a_failed_statement_is_run_again_and_the_client_sees_the_second_run(sides: ConnectionProfile) -> None:
     dialogue, backend = in_session(sides), sides.upstream.transport
     release_all(dialogue, call(dialogue, sides, execute("SELECT 1", 2)))
 
@@ -162,7 +162,7 @@ def test_a_failed_statement_is_run_again_and_the_client_sees_the_second_run(side
 
 
 @every_pair
-def test_a_finished_status_is_answered_without_the_backend(sides: Sides) -> None:
+def test_a_finished_status_is_answered_without_the_backend(sides: ConnectionProfile) -> None:
     dialogue = in_session(sides)
     call(dialogue, sides, get_status(3))
     dialogue.backend(written(sides.upstream.transport, [status_is(OperationState.FINISHED, 3)]))
@@ -175,21 +175,21 @@ def test_a_finished_status_is_answered_without_the_backend(sides: Sides) -> None
 
 @every_pair
 def test_a_backend_that_answers_no_call_is_left_alone_only_where_its_bytes_mean_something_to_the_client(
-    sides: Sides,
+    sides: ConnectionProfile,
 ) -> None:
     dialogue = in_session(sides)
     surprise = written(sides.upstream.transport, [reply("Surprise")])
-    (ending,) = dialogue.backend(surprise)
+    (outcome,) = dialogue.backend(surprise)
     if sides.framing.is_same:
-        assert isinstance(ending, TurnedTransparent)
+        assert isinstance(outcome, TurnedTransparent)
         assert dialogue.client_got() == surprise
     else:
-        assert isinstance(ending, Close)
+        assert isinstance(outcome, Close)
         assert dialogue.client_got() == b""
 
 
 @every_pair
-def test_the_last_words_to_a_query_of_ours_are_written_as_the_backend_reads_them(sides: Sides) -> None:
+def test_the_last_words_to_a_query_of_ours_are_written_as_the_backend_reads_them(sides: ConnectionProfile) -> None:
     dialogue = in_session(sides)
     call(dialogue, sides, execute("SELECT 1", 2))
     own = Call("ExecuteStatement", 7, execute("SELECT k", 7)[4:], reply_bytes_max=1000)
@@ -205,14 +205,14 @@ def test_the_last_words_to_a_query_of_ours_are_written_as_the_backend_reads_them
 
 
 def test_a_client_without_sasl_opens_nothing_before_it_speaks() -> None:
-    dialogue = Dialogue(sides=Sides("backend:10000", NOSASL, Upstream(NOSASL)))
+    dialogue = Dialogue(sides=ConnectionProfile("backend:10000", NOSASL, Upstream(NOSASL)))
     assert dialogue.client(open_session()[4:]) == [ConnectBackend()]
     dialogue.carry_out(dialogue.relay.backend_connected())
     assert dialogue.backend_got() == open_session()[4:]
 
 
 def test_a_client_without_sasl_is_logged_in_by_the_configured_name() -> None:
-    dialogue = Dialogue(sides=Sides("backend:10000", NOSASL, CONFIGURED))
+    dialogue = Dialogue(sides=ConnectionProfile("backend:10000", NOSASL, CONFIGURED))
     dialogue.client(open_session()[4:])
     dialogue.carry_out(dialogue.relay.backend_connected())
     assert dialogue.backend_got() == plain_start("proxy", "secret")
@@ -226,7 +226,7 @@ def test_a_client_without_sasl_is_logged_in_by_the_configured_name() -> None:
     ids=["refused", "another step", "no SASL"],
 )
 def test_a_backend_that_refuses_the_configured_login_is_told_to_the_client(answer: bytes) -> None:
-    dialogue = Dialogue(sides=Sides("backend:10000", NOSASL, CONFIGURED))
+    dialogue = Dialogue(sides=ConnectionProfile("backend:10000", NOSASL, CONFIGURED))
     dialogue.client(open_session()[4:])
     dialogue.carry_out(dialogue.relay.backend_connected())
     (closed,) = dialogue.backend(answer)
@@ -237,7 +237,7 @@ def test_a_backend_that_refuses_the_configured_login_is_told_to_the_client(answe
 
 
 def test_a_backend_that_is_gone_is_told_to_a_client_without_sasl() -> None:
-    dialogue = Dialogue(sides=Sides("backend:10000", NOSASL, CONFIGURED))
+    dialogue = Dialogue(sides=ConnectionProfile("backend:10000", NOSASL, CONFIGURED))
     dialogue.client(open_session()[4:])
     (closed,) = dialogue.carry_out(dialogue.relay.backend_failed("no route"))
     assert closed == Close("Starpruner cannot reach the backend backend:10000: no route")
@@ -248,7 +248,7 @@ def test_a_backend_that_is_gone_is_told_to_a_client_without_sasl() -> None:
     ("first", "hint"), [(LOGIN, "got 0x01, as SASL has it"), (b"\x16\x03\x01", "got 0x16, as TLS has it")]
 )
 def test_who_speaks_something_else_on_a_port_without_sasl_is_told_so(first: bytes, hint: str) -> None:
-    dialogue = Dialogue(sides=Sides("backend:10000", NOSASL, CONFIGURED))
+    dialogue = Dialogue(sides=ConnectionProfile("backend:10000", NOSASL, CONFIGURED))
     (closed,) = dialogue.client(first)
     assert isinstance(closed, Close)
     assert closed.reason.endswith(hint)
@@ -265,7 +265,7 @@ def test_who_speaks_something_else_on_a_port_with_sasl_is_told_so(first: bytes, 
 
 
 def test_for_a_backend_without_sasl_the_negotiation_is_answered_once_it_is_there() -> None:
-    dialogue = Dialogue(sides=Sides("backend:10000", SASL, Upstream(NOSASL)))
+    dialogue = Dialogue(sides=ConnectionProfile("backend:10000", SASL, Upstream(NOSASL)))
     assert dialogue.client(LOGIN) == [ConnectBackend()]
     assert dialogue.client_got() == b""
     dialogue.carry_out(dialogue.relay.backend_connected())
@@ -281,7 +281,7 @@ def test_for_a_backend_without_sasl_the_negotiation_is_answered_once_it_is_there
     ],
 )
 def test_a_login_that_a_backend_without_sasl_has_no_use_for_is_refused(login: bytes, complaint: str) -> None:
-    dialogue = Dialogue(sides=Sides("backend:10000", SASL, Upstream(NOSASL)))
+    dialogue = Dialogue(sides=ConnectionProfile("backend:10000", SASL, Upstream(NOSASL)))
     (closed,) = dialogue.client(login)
     assert isinstance(closed, Close)
     assert closed.reason.endswith(complaint)
@@ -289,7 +289,7 @@ def test_a_login_that_a_backend_without_sasl_has_no_use_for_is_refused(login: by
 
 
 def test_a_response_that_names_nobody_is_refused() -> None:
-    dialogue = Dialogue(sides=Sides("backend:10000", SASL, Upstream(NOSASL)))
+    dialogue = Dialogue(sides=ConnectionProfile("backend:10000", SASL, Upstream(NOSASL)))
     dialogue.client(encode_sasl(SaslStatus.START, b"PLAIN"))
     (closed,) = dialogue.client(encode_sasl(SaslStatus.COMPLETE, b"\0\0pw"))
     assert isinstance(closed, Close)
@@ -297,7 +297,7 @@ def test_a_response_that_names_nobody_is_refused() -> None:
 
 
 def test_a_backend_without_sasl_that_speaks_first_is_not_believed() -> None:
-    dialogue = Dialogue(sides=Sides("backend:10000", SASL, Upstream(NOSASL)))
+    dialogue = Dialogue(sides=ConnectionProfile("backend:10000", SASL, Upstream(NOSASL)))
     dialogue.client(encode_sasl(SaslStatus.START, b"PLAIN"))
     dialogue.carry_out(dialogue.relay.backend_connected())
     (closed,) = dialogue.backend(b"220 mail.example.org\r\n")
@@ -306,13 +306,13 @@ def test_a_backend_without_sasl_that_speaks_first_is_not_believed() -> None:
 
 @pytest.mark.parametrize("named", ["", "root"])
 def test_a_backend_without_sasl_hears_who_has_logged_in_and_not_whom_the_call_names(named: str) -> None:
-    dialogue = logged_in(Sides("backend:10000", SASL, Upstream(NOSASL)))
+    dialogue = logged_in(ConnectionProfile("backend:10000", SASL, Upstream(NOSASL)))
     dialogue.client(frame(encode_open_session(1, named, "", {"use:database": "x"})))
     assert dialogue.backend_got() == encode_open_session(1, "user", "", {"use:database": "x"})
 
 
 def test_a_session_without_a_login_belongs_to_whom_the_call_names() -> None:
-    sides = Sides("backend:10000", NOSASL, Upstream(NOSASL))
+    sides = ConnectionProfile("backend:10000", NOSASL, Upstream(NOSASL))
     dialogue = logged_in(sides)
     call(dialogue, sides, open_session(1))
     (opened,) = dialogue.backend(session_opened(1)[4:])

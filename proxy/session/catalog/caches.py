@@ -20,7 +20,7 @@ QUERIES_MAX: Final = 1_000
 _DIGEST_BYTES: Final = 16
 
 
-class Weighed(Protocol):
+class Sized(Protocol):
     """What takes memory."""
 
     @property
@@ -30,10 +30,10 @@ class Weighed(Protocol):
 
 
 K = TypeVar("K", bound=Hashable)
-W = TypeVar("W", bound=Weighed)
+W = TypeVar("W", bound=Sized)
 
 
-class Kept(Generic[K, W]):
+class WeightedLru(Generic[K, W]):
     """Values by their keys, up to a weight of all together. Used by several threads at once."""
 
     def __init__(self, weight_max: int) -> None:
@@ -77,7 +77,7 @@ class Kept(Generic[K, W]):
                     self._under_way.discard(key)
 
 
-class InVain:
+class NegativeCache:
     """Queries, each until it may have another answer. Used by several threads at once."""
 
     def __init__(self, clock: Callable[[], float], believed_s: float, *, queries_max: int = QUERIES_MAX) -> None:

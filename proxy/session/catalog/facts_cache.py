@@ -8,12 +8,12 @@ from threading import Lock
 
 from proxy.config.rewriting import CatalogSection
 from proxy.session.consistency.write_fence import Fence, WriteLog
-from proxy.session.consistency.written_tables import Tables
+from proxy.session.consistency.written_tables import WrittenTables
 from rewriter import TableFacts, TableName
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedTable:
     """What DESCRIBE said of a name; `identity` tells the table from every other one, where it is a table."""
 
     name: TableName
@@ -24,7 +24,7 @@ class Described:
 
 
 @dataclass(frozen=True)
-class Moment:
+class FactsMoment:
     """When something was asked: what was forgotten, or given other columns, since then is not remembered."""
 
     generation: int
@@ -45,15 +45,15 @@ class FactsCache:
 
     def __post_init__(self) -> None:
         self._lock = Lock()
-        self._entries: dict[TableName, tuple[float, Described]] = {}
+        self._entries: dict[TableName, tuple[float, DescribedTable]] = {}
         # How often everything was forgotten.
         self._generation = 0
         # Opened when the entries were last held against the writes.
         self._fence = self.writes.open()
 
-    def moment(self) -> Moment:
+    def moment(self) -> FactsMoment:
         """To be asked for before the server is, and given back with its answer."""
-        return Moment(self._generation, self.writes.open())
+        return FactsMoment(self._generation, self.writes.open())
 
     def current(self) -> dict[TableName, TableFacts | None]:
         """The facts that are not older than the configuration allows."""
@@ -68,12 +68,12 @@ class FactsCache:
             }
             return {name: described.facts for name, (_, described) in self._entries.items()}
 
-    def described(self, name: TableName) -> Described:
+    def described(self, name: TableName) -> DescribedTable:
         """The facts known of a name, whatever their age: they were current when the statement was planned."""
-        _, described = self._entries.get(name, (0.0, Described(name, None)))
+        _, described = self._entries.get(name, (0.0, DescribedTable(name, None)))
         return described
 
-    def add(self, described: Described, asked: Moment) -> None:
+    def add(self, described: DescribedTable, asked: FactsMoment) -> None:
         """Remember a fact that was asked for at that moment; the oldest one goes where there are too many."""
         with self._lock:
             if asked.generation != self._generation or asked.fence.changed_columns([described.name]):
@@ -82,7 +82,7 @@ class FactsCache:
                 del self._entries[next(iter(self._entries))]
             self._entries[described.name] = (self.clock() + self.settings.facts_ttl_s, described)
 
-    def forget_written(self, tables: Tables) -> None:
+    def forget_written(self, tables: WrittenTables) -> None:
         """Forget what a statement writes: its size, its current snapshot. What the names mean stays."""
         with self._lock:
             self._entries = {name: entry for name, entry in self._entries.items() if not tables.hold(name)}

@@ -32,7 +32,7 @@ class IndexedTable:
 
 
 @dataclass(frozen=True)
-class Overview:
+class IndexOverview:
     """The tables of a file index that a session may read, by their full names in lower case."""
 
     index: str

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult, Rows
-from proxy.session.catalog.caches import InVain
+from proxy.session.catalog.caches import NegativeCache
 from rewriter import TableName, Unpinned
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ _SCHEMA: Final = "schemaId="
 
 
 @dataclass(frozen=True)
-class Scanned:
+class SnapshotRead:
     """What a scan reads, as Iceberg says it."""
 
     table: str
@@ -61,7 +61,7 @@ def scan_sql(name: TableName) -> str:
     return f"EXPLAIN SELECT 1 FROM {name.sql}"  # noqa: S608 - a quoted name
 
 
-def _scan(name: TableName, settings: CatalogSection, unanswered: InVain) -> _Asking[QueryResult | None]:
+def _scan(name: TableName, settings: CatalogSection, unanswered: NegativeCache) -> _Asking[QueryResult | None]:
     """The plan of a scan; None where it could not be had a while ago."""
     sql = scan_sql(name)
     if unanswered.holds(sql):
@@ -72,13 +72,13 @@ def _scan(name: TableName, settings: CatalogSection, unanswered: InVain) -> _Ask
     return answer
 
 
-def read_scan(result: QueryResult | None) -> Scanned | None:
+def read_scan(result: QueryResult | None) -> SnapshotRead | None:
     """What the one scan in a plan reads; None where it is none of a table's snapshot, or says too little."""
     text = _text(result)
     found = _SCAN.search(text)
     if found is None or text.count(_ANY_SCAN) != 1:
         return None
-    return Scanned(found[1], int(found[2]), int(found[3]))
+    return SnapshotRead(found[1], int(found[2]), int(found[3]))
 
 
 def _text(result: QueryResult | None) -> str:
@@ -93,24 +93,24 @@ class Snapshots:
         self._read_alike_max = read_alike_max
         self._lock = Lock()
         # Whether a name's version reads what the name did. A snapshot has one schema for ever.
-        self._read_alike: OrderedDict[tuple[TableName, Scanned], bool] = OrderedDict()
+        self._read_alike: OrderedDict[tuple[TableName, SnapshotRead], bool] = OrderedDict()
         self._silent_until = -inf
 
     def current(
-        self, names: Iterable[TableName], settings: CatalogSection, unanswered: InVain
-    ) -> _Asking[dict[TableName, Scanned | Unpinned]]:
+        self, names: Iterable[TableName], settings: CatalogSection, unanswered: NegativeCache
+    ) -> _Asking[dict[TableName, SnapshotRead | Unpinned]]:
         """What names read now, where the version of the snapshot reads the same; else why none is to be named.
 
         `unanswered` is of the sessions that ask: what one user waits for in vain, another one may be told.
         """
-        found: dict[TableName, Scanned | Unpinned] = {}
+        found: dict[TableName, SnapshotRead | Unpinned] = {}
         for name in sorted(names, key=str):
             found[name] = yield from self._current(name, settings, unanswered)
         return found
 
     def _current(
-        self, name: TableName, settings: CatalogSection, unanswered: InVain
-    ) -> _Asking[Scanned | Unpinned]:
+        self, name: TableName, settings: CatalogSection, unanswered: NegativeCache
+    ) -> _Asking[SnapshotRead | Unpinned]:
         if self._clock() < self._silent_until:
             return Unpinned.PLANS_TELL_NO_SCHEMA
         answer = yield from _scan(name, settings, unanswered)
@@ -124,8 +124,8 @@ class Snapshots:
         return why
 
     def _read_alike_at(
-        self, name: TableName, scanned: Scanned, settings: CatalogSection, unanswered: InVain
-    ) -> _Asking[Scanned | Unpinned]:
+        self, name: TableName, scanned: SnapshotRead, settings: CatalogSection, unanswered: NegativeCache
+    ) -> _Asking[SnapshotRead | Unpinned]:
         """What a name reads, if its version reads the same."""
         key = name, scanned
         known = self._read_alike.get(key)
@@ -137,7 +137,7 @@ class Snapshots:
             self._keep(key, known)
         return scanned if known else Unpinned.SCHEMA_CHANGED
 
-    def _keep(self, key: tuple[TableName, Scanned], is_read_alike: bool) -> None:  # noqa: FBT001 - what is kept
+    def _keep(self, key: tuple[TableName, SnapshotRead], is_read_alike: bool) -> None:  # noqa: FBT001 - what is kept
         with self._lock:
             self._read_alike[key] = is_read_alike
             if len(self._read_alike) > self._read_alike_max:

@@ -13,13 +13,13 @@ from typing import Final, Generic, TypeVar
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult, Rows
-from proxy.session.catalog.caches import InVain
+from proxy.session.catalog.caches import NegativeCache
 from proxy.session.catalog.facts_cache import FactsCache
-from proxy.session.catalog.file_index import Overview
+from proxy.session.catalog.file_index import IndexOverview
 from proxy.session.catalog.late_answers import UNANSWERED_S, LateNames, is_late
 from proxy.session.catalog.split_packing import KnownPackings
-from proxy.session.consistency.write_fence import WriteLog, Writes
-from proxy.session.consistency.written_tables import Tables
+from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
+from proxy.session.consistency.written_tables import WrittenTables
 from rewriter import SkipReason
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ _LONG_S: Final = 600.0
 
 
 @dataclass(frozen=True)
-class Believed(Generic[T]):
+class Expiring(Generic[T]):
     """What was said of settings, which counts for a while. `until` is in seconds of the sessions' clock."""
 
     value: T
@@ -42,26 +42,26 @@ class Believed(Generic[T]):
 
 
 @dataclass
-class Known:
+class SessionMetadata:
     """What sessions of one state were told. Used by several threads at once: each field is set as a whole."""
 
     facts: FactsCache
     # Key queries whose answers were longer than they may be.
-    too_long: InVain
+    too_long: NegativeCache
     # Questions about snapshots, and about the session, that got no answer.
-    unanswered: InVain
+    unanswered: NegativeCache
     # Tables that were not described in time.
     late: LateNames
     # How files are packed into splits.
     packings: KnownPackings
     # Whether quotes and backslashes mean what they mean by default.
-    default_quoting: Believed[bool] | None = None
+    default_quoting: Expiring[bool] | None = None
     # Why names may mean others than what is described, by the server's settings.
-    uncertainty: Believed[SkipReason | None] | None = None
+    uncertainty: Expiring[SkipReason | None] | None = None
     # Whom the backend takes the session for; empty where it does not say, None until it was asked.
     owner: tuple[str, ...] | None = None
     # What the file index has; None until it was asked.
-    indexed: Overview | None = None
+    indexed: IndexOverview | None = None
 
     def forget(self) -> None:
         """Names and settings may mean something else from here on."""
@@ -70,7 +70,7 @@ class Known:
         self.default_quoting = None
         self.uncertainty = None
 
-    def forget_written(self, tables: Tables) -> None:
+    def forget_written(self, tables: WrittenTables) -> None:
         """These tables may be others from here on; names and settings mean what they meant."""
         self.facts.forget_written(tables)
         if tables.may_change_columns:
@@ -78,7 +78,7 @@ class Known:
             self.packings.forget()
 
 
-def owner_of(known: Known) -> Generator[Query, QueryResult, tuple[str, ...]]:
+def owner_of(known: SessionMetadata) -> Generator[Query, QueryResult, tuple[str, ...]]:
     """Whom the backend takes the session for; empty where it does not say."""
     if known.owner is None and not known.unanswered.holds(_OWNER_SQL):
         deadline_s = known.facts.settings.query_deadline_s
@@ -90,7 +90,7 @@ def owner_of(known: Known) -> Generator[Query, QueryResult, tuple[str, ...]]:
     return known.owner or ()
 
 
-class Knowledge:
+class MetadataCache:
     """What is known for each state of a session (`SessionState.digest`), those used last kept longest."""
 
     def __init__(
@@ -102,18 +102,20 @@ class Knowledge:
     ) -> None:
         self.settings = settings
         self._clock = clock
-        self._writes = Writes() if writes is None else writes
+        self._writes = LocalWriteLog() if writes is None else writes
         self._states_max = states_max
         self._lock = Lock()
-        self._states: OrderedDict[bytes, Known] = OrderedDict()
+        self._states: OrderedDict[bytes, SessionMetadata] = OrderedDict()
 
-    def of_nobody_else(self) -> Known:
+    def of_nobody_else(self) -> SessionMetadata:
         """For a session whose state is like that of no other."""
         facts, clock, settings = FactsCache(self.settings, self._clock, self._writes), self._clock, self.settings
         late = LateNames(clock, settings.query_deadline_s, settings.facts_ttl_s)
-        return Known(facts, InVain(clock, _LONG_S), InVain(clock, UNANSWERED_S), late, KnownPackings(clock))
+        return SessionMetadata(
+            facts, NegativeCache(clock, _LONG_S), NegativeCache(clock, UNANSWERED_S), late, KnownPackings(clock)
+        )
 
-    def of(self, state: bytes) -> Known:
+    def of(self, state: bytes) -> SessionMetadata:
         """For the sessions of a state."""
         with self._lock:
             known = self._states.get(state)

@@ -10,7 +10,7 @@ from hashlib import sha256
 from math import inf
 from typing import Final
 
-from proxy.operations.dispatch import End, Ending
+from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.consistency.write_fence import CLOSING_S
 from proxy.session.consistency.written_tables import begins_unclearly
 from rewriter.sql.classify import first_word
@@ -39,7 +39,7 @@ _NO_SEARCH_PATH: Final = frozenset("use create add call cache uncache refresh cl
 # What declares no variable, beside what leaves the session as it was. Anything else may: DECLARE, a script,
 # EXECUTE IMMEDIATE.
 _NO_VARIABLES: Final = _NO_SEARCH_PATH | {"set", "reset"}
-_UNSEEN: Final = frozenset({End.UNKNOWN, End.LOST})
+_UNSEEN: Final = frozenset({OutcomeKind.UNKNOWN, OutcomeKind.LOST})
 # Text that is looked through for these, which takes milliseconds in which the whole process waits. What is longer
 # may hold any of them.
 _CHARS_MAX: Final = 250_000
@@ -99,7 +99,7 @@ class SessionState:
         word = first_word(sql)
         return self._is_private and word in _OF_VIEWS if _leaves(sql, word) else True
 
-    def begin(self, sql: str) -> Callable[[Ending], None] | None:
+    def begin(self, sql: str) -> Callable[[Outcome], None] | None:
         """A statement is about to be released. Returns whom to tell of its end, if that matters."""
         word, is_clear = first_word(sql), not begins_unclearly(sql)
         if _leaves(sql, word):
@@ -115,10 +115,10 @@ class SessionState:
         self._changing.add(change)
         return partial(self._ended, change, sql)
 
-    def _ended(self, change: object, sql: str, ending: Ending) -> None:
+    def _ended(self, change: object, sql: str, outcome: Outcome) -> None:
         """One that failed may have done a part of what it says, and one whose end was not seen may do it yet."""
-        self._is_private |= ending.end is not End.FINISHED
-        if ending.end in _UNSEEN:
+        self._is_private |= outcome.kind is not OutcomeKind.FINISHED
+        if outcome.kind in _UNSEEN:
             self._unseen_until = self._clock() + CLOSING_S
         self._digest = _folded(self._digest, sql)
         self._changing.discard(change)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from proxy.operations.dispatch import End, Ending, nobody
+from proxy.operations.dispatch import Outcome, OutcomeKind, ignore_outcome
 from proxy.session.consistency.write_fence import Write, WriteLog
-from proxy.session.consistency.written_tables import AnyTable, Tables, Targets, tables_written
+from proxy.session.consistency.written_tables import AnyTable, WriteTargets, WrittenTables, tables_written
 from rewriter import TableName
 
 # Writes of one session that run at once. Only a client that never asks how its statements ended has more: they
@@ -31,7 +31,7 @@ class SessionWrites:
 
     def begin(
         self, sql: str, is_table: Callable[[TableName], bool] = lambda _: False
-    ) -> Callable[[Ending], None] | None:
+    ) -> Callable[[Outcome], None] | None:
         """A statement is about to be released. Returns whom to tell of its end, unless it certainly only reads.
 
         `is_table` says of a name whether the session is known to have a table by it, and no view.
@@ -39,15 +39,15 @@ class SessionWrites:
         tables = tables_written(sql)
         if tables is None:
             return None
-        if isinstance(tables, Targets):
+        if isinstance(tables, WriteTargets):
             tables = tables.given(is_table)
         if len(self._running) >= _RUNNING_PER_SESSION_MAX:
             self._begin_any()
-            return nobody
+            return ignore_outcome
         write = self._begin(tables)
         return partial(self._ended, write)
 
-    def _begin(self, tables: Tables) -> Write:
+    def _begin(self, tables: WrittenTables) -> Write:
         write = self._writes.begin(tables)
         self._running.add(write)
         if self._is_closed:
@@ -60,10 +60,10 @@ class SessionWrites:
         if len(self._running) == _RUNNING_PER_SESSION_MAX:
             _ = self._begin(AnyTable())
 
-    def _ended(self, write: Write, ending: Ending) -> None:
-        if ending.end is End.UNKNOWN:
+    def _ended(self, write: Write, outcome: Outcome) -> None:
+        if outcome.kind is OutcomeKind.UNKNOWN:
             return
-        if ending.end is End.LOST:
+        if outcome.kind is OutcomeKind.LOST:
             self._writes.lose(write)
         else:
             self._writes.end(write)

@@ -22,7 +22,7 @@ from itertools import takewhile
 from threading import Lock
 from typing import Final, Protocol
 
-from proxy.session.consistency.written_tables import AnyTable, Tables
+from proxy.session.consistency.written_tables import AnyTable, WrittenTables
 from rewriter import TableName
 
 # Running writes of which the words are kept, up to 100 KB each. Each session has one or two, and there are 500
@@ -43,11 +43,11 @@ CLOSING_S: Final = 60.0
 class Write:
     """A statement that writes, from before it goes to the backend until its end."""
 
-    tables: Tables
+    tables: WrittenTables
 
 
 class Written(Protocol):
-    """What one write may change; `Tables`, or what several processes keep of them."""
+    """What one write may change; `WrittenTables`, or what several processes keep of them."""
 
     def hold(self, name: TableName) -> bool:
         """Whether the table may be among what it changes."""
@@ -66,7 +66,7 @@ class WriteLog(Protocol):
         """A fence around what is read from now on."""
         ...
 
-    def begin(self, tables: Tables) -> Write:
+    def begin(self, tables: WrittenTables) -> Write:
         """A write is about to go to the backend."""
         ...
 
@@ -113,7 +113,7 @@ class LostWrites:
                 self._end(found[1])
 
 
-class Writes:
+class LocalWriteLog:
     """The writes of one process. Used by several threads at once."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -122,7 +122,7 @@ class Writes:
         self._closing = LostWrites(self.end, clock, CLOSING_S)
         self._running: set[Write] = set()
         # What ended, each with its number; they count up by one.
-        self._ended: deque[tuple[int, Tables]] = deque(maxlen=ENDED_MAX)
+        self._ended: deque[tuple[int, WrittenTables]] = deque(maxlen=ENDED_MAX)
         self._ended_count = 0
 
     def open(self) -> Fence:
@@ -132,7 +132,7 @@ class Writes:
         with self._lock:
             return Fence(self, self._ended_count)
 
-    def begin(self, tables: Tables) -> Write:
+    def begin(self, tables: WrittenTables) -> Write:
         """A write is about to go to the backend."""
         with self._lock:
             write = Write(tables if len(self._running) < RUNNING_MAX else AnyTable())

@@ -56,7 +56,7 @@ _BEGINNINGS_MAX: Final = 100
 _QUERY_CHARS_MAX: Final = 250_000
 
 
-class Tables:
+class WrittenTables:
     """Names of tables, as the words of a statement."""
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -74,7 +74,7 @@ class Tables:
         return self.words is None or not self.words.isdisjoint(COLUMN_WORDS)
 
 
-class AnyTable(Tables):
+class AnyTable(WrittenTables):
     """The tables of a statement that does not say which it changes."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class AnyTable(Tables):
         self.words = None
 
 
-class Targets(Tables):
+class WriteTargets(WrittenTables):
     """The tables of a statement that says at its head which it writes."""
 
     def __init__(self, targets: Iterable[Target]) -> None:
@@ -92,7 +92,7 @@ class Targets(Tables):
         # Names that may be those of views, of which the tables behind are written.
         self.maybe_views = tuple(target.name for target in targets if target.may_be_view)
 
-    def given(self, is_table: Callable[[TableName], bool]) -> Tables:
+    def given(self, is_table: Callable[[TableName], bool]) -> WrittenTables:
         """The tables, where it is known which names are those of tables: a view may stand for any."""
         return self if all(map(is_table, self.maybe_views)) else AnyTable()
 
@@ -116,7 +116,7 @@ def words_of(name: TableName) -> list[list[str]]:
     return [_WORD.findall(part.lower()) for part in (last, *owned)]
 
 
-def tables_written(sql: str) -> Tables | None:
+def tables_written(sql: str) -> WrittenTables | None:
     """The tables that a statement may write, or None where it certainly writes none."""
     word = first_word(sql)
     if not word or begins_unclearly(sql):
@@ -141,7 +141,7 @@ def begins_unclearly(sql: str) -> bool:
     return is_executed or before.count("/*") > 1 or "\\\n" in before or "\\\r" in before
 
 
-def _written_behind(query: str) -> Tables | None:
+def _written_behind(query: str) -> WrittenTables | None:
     if query.isascii() and _holds_none(_IN_WRITING, query.lower()):
         return None
     if _WRITING.search(query) is None:
@@ -153,12 +153,12 @@ def _written_behind(query: str) -> Tables | None:
     return (_targets(query, found) if len(found) <= _BEGINNINGS_MAX else None) or _named(query, whole=True)
 
 
-def _targets(sql: str, beginnings: Sequence[int]) -> Tables | None:
+def _targets(sql: str, beginnings: Sequence[int]) -> WrittenTables | None:
     """The tables that the forms at these beginnings write; None unless each form says so, and there is one."""
     found = [target for start in beginnings if (target := target_at(sql, start)) is not None]
     if not found or len(found) < len(beginnings):
         return None
-    targets, is_by_path = Targets(found), any("/" in part for target in found for part in target.name.parts)
+    targets, is_by_path = WriteTargets(found), any("/" in part for target in found for part in target.name.parts)
     return AnyTable() if is_by_path or len(targets.names) > _WORDS_MAX else targets
 
 
@@ -166,11 +166,11 @@ def _holds_none(words: Iterable[str], text: str) -> bool:
     return not any(word in text for word in words)
 
 
-def _named(sql: str, *, whole: bool) -> Tables:
+def _named(sql: str, *, whole: bool) -> WrittenTables:
     """The words of the text; of a long one, where not the whole counts, of its beginning."""
     looked_at = sql[:_CHARS_MAX]
     is_cut = len(sql) > _CHARS_MAX and (whole or "--" in looked_at or "/*" in looked_at)
     if is_cut or "${" in looked_at or _BY_PATH.search(looked_at) is not None:
         return AnyTable()
     words = words_in(sql)
-    return AnyTable() if words & _UNNAMED or len(words) > _WORDS_MAX else Tables(words)
+    return AnyTable() if words & _UNNAMED or len(words) > _WORDS_MAX else WrittenTables(words)

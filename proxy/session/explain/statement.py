@@ -6,7 +6,7 @@ import re
 from collections.abc import Generator, Sequence
 from typing import Protocol
 
-from proxy.operations.dispatch import Ruling, WriteUnderWay
+from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
 from proxy.session.decision import Decision
 from proxy.session.explain.text import text
@@ -21,7 +21,7 @@ _EXPLAIN_REWRITE = re.compile(rf"(?:{COMMENT_OR_SPACE})*+EXPLAIN\s++REWRITE\s++(
 class Deciding(Protocol):
     """A session that decides about statements, and explains what it would do."""
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
         """Decide what to send for a statement."""
         ...
 
@@ -33,7 +33,7 @@ class Deciding(Protocol):
         """Whether to decide about a statement takes no more than a look at it."""
         ...
 
-    def untouched(self, sql: str) -> Ruling:
+    def forward_unchanged(self, sql: str) -> Dispatch:
         """The statement goes on as it came."""
         ...
 
@@ -52,21 +52,21 @@ class ExplainingSession:
     def __init__(self, session: Deciding) -> None:
         self._session = session
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
+    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
         """What to send: for EXPLAIN REWRITE, a query whose rows are the lines of the explanation."""
         found = _EXPLAIN_REWRITE.match(sql)
         if found is None:
             return (yield from self._session.rewrite(sql))
         decision = yield from self._session.explain(sql[found.end() :], run_key_queries=True)
-        return Ruling(lines_query(text(view(decision)).splitlines()))
+        return Dispatch(lines_query(text(view(decision)).splitlines()))
 
     def is_quick(self, sql: str) -> bool:
         """Whether to rule on a statement takes no more than a look at it."""
         return self._session.is_quick(sql)
 
-    def untouched(self, sql: str) -> Ruling:
+    def forward_unchanged(self, sql: str) -> Dispatch:
         """The statement goes on as it came."""
-        return self._session.untouched(sql)
+        return self._session.forward_unchanged(sql)
 
     def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
         """Rewritten statements that have to end before this one."""

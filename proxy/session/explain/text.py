@@ -17,7 +17,7 @@ def text(explained: ExplainView) -> str:
         lines.append(f"  {explained.skip_sentence}")
     if explained.reckoning is not None:
         lines.append(f"  {explained.reckoning}")
-    lines += [f"  {sentence}" for sentence in explained.put_aside]
+    lines += [f"  {sentence}" for sentence in explained.quarantined]
     lines += [f"  {_snapshot_line(one)}" for one in explained.snapshots]
     for scan in explained.scans:
         lines += ["", *_scan_lines(scan)]

@@ -106,7 +106,7 @@ class ExplainView(msgspec.Struct):
     # What the cost gate knows of statements like this one, in words; null where it was not asked.
     reckoning: str | None
     # What is put aside for a while, of this statement and of the rules, in words.
-    put_aside: list[str]
+    quarantined: list[str]
     # The Iceberg tables that keys are read from, and whether keys and statement are of one snapshot.
     snapshots: list[SnapshotView]
     timings_ms: dict[str, float]
@@ -123,7 +123,7 @@ def view(decision: Decision) -> ExplainView:
         skip_reason=_code(decision.skip),
         skip_sentence=_sentence(decision.skip),
         reckoning=decision.opinion.reckoning.sentence if decision.opinion is not None else None,
-        put_aside=[one.sentence for one in decision.put_aside],
+        quarantined=[one.sentence for one in decision.quarantined],
         snapshots=_snapshots(decision),
         timings_ms=_timings(decision.timings),
     )

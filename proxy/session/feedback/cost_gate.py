@@ -18,8 +18,8 @@ from hashlib import blake2b
 from math import inf
 from typing import NamedTuple
 
-from proxy.operations.dispatch import End, Ending
-from proxy.session.feedback.cost_model import Choice, NarrowedRun, Reckoning, Record, Verdict
+from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.session.feedback.cost_model import Choice, CostReport, GateVerdict, Record, RewrittenRun
 from proxy.session.feedback.spark_listings import SessionListings
 
 # Shapes that are remembered, of all sessions: dashboards have some thousands. A record takes about 1 KB.
@@ -47,7 +47,7 @@ _ASKING_WEIGHT = 0.125
 _NAME_BYTES = 12
 
 
-class Subject(NamedTuple):
+class StatementKey(NamedTuple):
     """Whose statements of which shape: what one user's runs tell is of no use to another one."""
 
     scope: str
@@ -80,7 +80,7 @@ class Way(Enum):
 class Run:
     """A statement that was sent. `overhead_s` is what that took: descriptions, keys, lists, planning."""
 
-    subject: Subject
+    subject: StatementKey
     way: Way
     listings: SessionListings = field(repr=False)
     overhead_s: float = 0.0
@@ -88,16 +88,16 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Opinion:
+class GateReport:
     """What to do with a statement, and what that rests on."""
 
-    verdict: Verdict
-    reckoning: Reckoning
+    verdict: GateVerdict
+    reckoning: CostReport
 
     @property
     def leaves(self) -> bool:
         """Whether nothing is to be asked."""
-        return self.verdict is Verdict.LEAVE
+        return self.verdict is GateVerdict.LEAVE
 
 
 class CostGate:
@@ -107,30 +107,30 @@ class CostGate:
         self._clock = clock
         # May be changed at any time.
         self.retry_s = retry_s
-        self._records: OrderedDict[Subject, Record] = OrderedDict()
+        self._records: OrderedDict[StatementKey, Record] = OrderedDict()
         self._written_at: OrderedDict[str, float] = OrderedDict()
         self._asking_s = _ASKING_S
 
-    def opinion(self, subject: Subject, listings: SessionListings) -> Opinion:
+    def opinion(self, subject: StatementKey, listings: SessionListings) -> GateReport:
         """What earlier runs tell about a statement of that session. Costs nothing and changes nothing."""
         record = self._record(subject)
         choice = self._choice(record, listings)
-        return Opinion(choice.verdict, record.reckoning(choice.why))
+        return GateReport(choice.verdict, record.reckoning(choice.why))
 
-    def decide(self, subject: Subject, listings: SessionListings) -> Opinion:
+    def decide(self, subject: StatementKey, listings: SessionListings) -> GateReport:
         """The opinion on a statement that will be treated so: of a trial, others need not make another one."""
         record = self._record(subject)
         choice = self._choice(record, listings)
         if choice.is_trial:
             self._keep(subject, record.trying(choice.verdict, self._clock()))
-        return Opinion(choice.verdict, record.reckoning(choice.why))
+        return GateReport(choice.verdict, record.reckoning(choice.why))
 
-    def lacks_counts(self, subject: Subject) -> bool:
+    def lacks_counts(self, subject: StatementKey) -> bool:
         """Whether a statement comes often enough that the partitions of its facts are worth being counted."""
         record = self._record(subject)
         return record.narrowed_count >= _RUNS_BEFORE_COUNTING and not record.is_counted
 
-    def estimate(self, subject: Subject, facts: Iterable[Fact]) -> Opinion:
+    def estimate(self, subject: StatementKey, facts: Iterable[Fact]) -> GateReport:
         """What the facts tell about a statement that was planned but not asked for: what is unknown is large.
 
         They tell nothing where the statement was seen to take far longer than to read them whole: they may stand
@@ -142,26 +142,26 @@ class CostGate:
         most_s, asking_s = listing_s + reading_s, self._asking_s
         record = self._record(subject)
         if record.direct and record.direct_s > _BELIED * (most_s + asking_s):
-            return Opinion(Verdict.NARROW, record.reckoning("narrowed, to see what that takes"))
-        verdict = Verdict.LEAVE if most_s < asking_s else Verdict.NARROW
+            return GateReport(GateVerdict.NARROW, record.reckoning("narrowed, to see what that takes"))
+        verdict = GateVerdict.LEAVE if most_s < asking_s else GateVerdict.NARROW
         why = f"to ask for keys takes about {asking_s:.2f} s, and at most {most_s:.2f} s can be saved"
-        return Opinion(verdict, Reckoning(why=why))
+        return GateReport(verdict, CostReport(why=why))
 
-    def ended(self, run: Run, ending: Ending) -> None:
+    def ended(self, run: Run, outcome: Outcome) -> None:
         """Learn from the end of a statement. One that failed or was cancelled teaches nothing."""
-        if ending.end is End.FINISHED and run.way is Way.DIRECT:
-            self._direct(run, ending.seconds)
-        elif ending.end is End.FINISHED and run.way is Way.NARROWED:
-            self._narrowed(run, ending.seconds)
-        elif ending.end is End.FINISHED:
+        if outcome.kind is OutcomeKind.FINISHED and run.way is Way.DIRECT:
+            self._direct(run, outcome.seconds)
+        elif outcome.kind is OutcomeKind.FINISHED and run.way is Way.NARROWED:
+            self._narrowed(run, outcome.seconds)
+        elif outcome.kind is OutcomeKind.FINISHED:
             self._narrowed(run, inf)
-            self._direct(run, ending.seconds)
-        elif ending.end in {End.RESCUED, End.OVERTAKEN}:
+            self._direct(run, outcome.seconds)
+        elif outcome.kind in {OutcomeKind.RECOVERED, OutcomeKind.OVERTAKEN}:
             self._narrowed(run, inf)
 
     def _narrowed(self, run: Run, run_s: float) -> None:
         """Learn from a run for which keys were asked; `run_s` is infinite where they were of no use."""
-        record, narrowed = self._about(run), NarrowedRun(run.overhead_s, run_s)
+        record, narrowed = self._about(run), RewrittenRun(run.overhead_s, run_s)
         self._asking_s += (run.overhead_s - self._asking_s) * _ASKING_WEIGHT
         if not run.listings.has(record.facts, self._written_at):
             run.listings.owe(record.facts, record.excess_s(narrowed))
@@ -190,7 +190,7 @@ class CostGate:
             return choice
         return record.unlisted(choice, listings.owed_s(record.facts))
 
-    def _record(self, subject: Subject) -> Record:
+    def _record(self, subject: StatementKey) -> Record:
         return self._records.get(subject, _UNSEEN)
 
     def _about(self, run: Run) -> Record:
@@ -199,7 +199,7 @@ class CostGate:
         self._note_names(record.facts)
         return record
 
-    def _keep(self, subject: Subject, record: Record) -> None:
+    def _keep(self, subject: StatementKey, record: Record) -> None:
         _ = self._records.pop(subject, None)
         self._records[subject] = record
         if len(self._records) > RECORDS_MAX:

@@ -42,7 +42,7 @@ _CONSIDERABLE_S = 1.0
 _DOUBLINGS_MAX = 6
 
 
-class Verdict(Enum):
+class GateVerdict(Enum):
     """What to do with a statement."""
 
     NARROW = "narrow"
@@ -50,7 +50,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True)
-class NarrowedRun:
+class RewrittenRun:
     """A run for which keys were asked. `run_s` is infinite where they were of no use."""
 
     overhead_s: float
@@ -66,13 +66,13 @@ class NarrowedRun:
 class Choice:
     """What to do with the next statement of a shape, and why. A trial tells what the other way takes now."""
 
-    verdict: Verdict
+    verdict: GateVerdict
     why: str
     is_trial: bool = False
 
 
 @dataclass(frozen=True)
-class Reckoning:
+class CostReport:
     """What a decision rests on: how many runs of each way there were, and what the last ones took."""
 
     narrowed_count: int = 0
@@ -110,12 +110,12 @@ class Record:
     listing_s: float = inf
     # Whether that rests on counted partitions, or the facts were taken for large ones.
     is_counted: bool = False
-    narrowed: tuple[NarrowedRun, ...] = ()
+    narrowed: tuple[RewrittenRun, ...] = ()
     direct: tuple[float, ...] = ()
     narrowed_count: int = 0
     direct_count: int = 0
     # None until both ways were compared.
-    verdict: Verdict | None = None
+    verdict: GateVerdict | None = None
     # Trials of the other way that did not change the verdict.
     confirmed: int = 0
     # What narrowed runs may have cost too much since the other way was tried, and what a trial may cost.
@@ -147,26 +147,26 @@ class Record:
         """What to do with the next one, where asking for keys usually takes so long."""
         if not self.narrowed:
             if self.direct and self.direct_s <= asking_s:
-                return Choice(Verdict.LEAVE, "left alone: to ask for keys takes longer than that")
-            return Choice(Verdict.NARROW, "narrowed, to see what that takes")
-        if self.verdict is not Verdict.LEAVE:
+                return Choice(GateVerdict.LEAVE, "left alone: to ask for keys takes longer than that")
+            return Choice(GateVerdict.NARROW, "narrowed, to see what that takes")
+        if self.verdict is not GateVerdict.LEAVE:
             if 0.0 < self.debt_s >= self.price_s:
-                return Choice(Verdict.LEAVE, "left alone this time, to see what it takes so", is_trial=True)
-            return Choice(Verdict.NARROW, "narrowed")
+                return Choice(GateVerdict.LEAVE, "left alone this time, to see what it takes so", is_trial=True)
+            return Choice(GateVerdict.NARROW, "narrowed")
         rest_s, rest = self.narrowed_at + retry_s - now, self.patience - self.left_count
         if rest_s > 0.0 or rest > 0:
-            return Choice(Verdict.LEAVE, f"left alone for {_rest(rest_s, rest)}")
-        return Choice(Verdict.NARROW, "narrowed this time, to see what that takes now", is_trial=True)
+            return Choice(GateVerdict.LEAVE, f"left alone for {_rest(rest_s, rest)}")
+        return Choice(GateVerdict.NARROW, "narrowed this time, to see what that takes now", is_trial=True)
 
-    def trying(self, verdict: Verdict, now: float) -> Record:
+    def trying(self, verdict: GateVerdict, now: float) -> Record:
         """The record once a trial was begun: until another is due, no other statement makes one."""
-        if verdict is Verdict.LEAVE:
+        if verdict is GateVerdict.LEAVE:
             return replace(self, debt_s=0.0)
         return replace(self, narrowed_at=now, left_count=0)
 
-    def reckoning(self, why: str) -> Reckoning:
+    def reckoning(self, why: str) -> CostReport:
         """What was seen, for the user."""
-        return Reckoning(
+        return CostReport(
             narrowed_count=self.narrowed_count,
             narrowed_s=self.narrowed_s if self.narrowed else None,
             asking_s=self.overhead_s if self.narrowed else None,
@@ -178,12 +178,18 @@ class Record:
     def unlisted(self, choice: Choice, owed_s: float) -> Choice:
         """The choice in a session that has not had the facts' files listed, and may have paid so much for that."""
         rest_s = self.dearer_cold_s - owed_s
-        if choice.verdict is Verdict.NARROW or not self.listing_is_considerable or rest_s <= self.last_excess_s:
+        if (
+            choice.verdict is GateVerdict.NARROW
+            or not self.listing_is_considerable
+            or rest_s <= self.last_excess_s
+        ):
             return choice
         if choice.is_trial and self.debt_s >= self.price_s + self.dearer_cold_s:
             # Of many short sessions none earns it alone, and it may take less than it seems.
             return choice
-        return Choice(Verdict.NARROW, f"narrowed, since in this session files would be listed for {rest_s:.1f} s")
+        return Choice(
+            GateVerdict.NARROW, f"narrowed, since in this session files would be listed for {rest_s:.1f} s"
+        )
 
     @property
     def listing_is_considerable(self) -> bool:
@@ -198,15 +204,15 @@ class Record:
         cold_s = self.cold_s if self.cold_s is not None else self.direct_s + self.listing_s
         return max(0.0, cold_s - self.narrowed_s) if self.narrowed else cold_s
 
-    def after_narrowed(self, run: NarrowedRun, now: float) -> Record:
+    def after_narrowed(self, run: RewrittenRun, now: float) -> Record:
         """The record after a narrowed run."""
         narrowed = (*self.narrowed, run)[-_KEPT_MAX:]
         count = self.narrowed_count + 1
         found = replace(self, narrowed=narrowed, narrowed_count=count, narrowed_at=now, left_count=0)
-        if self.verdict is Verdict.NARROW:
+        if self.verdict is GateVerdict.NARROW:
             return replace(found, debt_s=self.debt_s + found.excess_s(run))
         if self.direct:
-            return found.compared(is_trial=self.verdict is Verdict.LEAVE)
+            return found.compared(is_trial=self.verdict is GateVerdict.LEAVE)
         return replace(found, debt_s=self.debt_s + found.excess_s(run), price_s=found.first_price_s)
 
     def after_direct(self, run_s: float, now: float) -> Record:
@@ -219,7 +225,7 @@ class Record:
             left_count=self.left_count + 1,
             debt_s=0.0,
         )
-        return found.compared(is_trial=self.verdict is Verdict.NARROW) if self.narrowed else found
+        return found.compared(is_trial=self.verdict is GateVerdict.NARROW) if self.narrowed else found
 
     def after_listing(self, run_s: float, now: float) -> Record:
         """The record after a run as it came that had files listed: it tells nothing of those that follow."""
@@ -238,22 +244,22 @@ class Record:
         price_s = max(self.direct[-1], self.direct_s) - self.narrowed_s
         return replace(found, price_s=price_s * found.patience)
 
-    def _better(self) -> Verdict:
+    def _better(self) -> GateVerdict:
         narrowed_s, direct_s = self.narrowed_s, self.direct_s
         if direct_s > narrowed_s * _EVEN or self.direct[-1] > narrowed_s * _SURPRISE:
-            return Verdict.NARROW
+            return GateVerdict.NARROW
         if direct_s * _EVEN < narrowed_s:
-            return Verdict.LEAVE
+            return GateVerdict.LEAVE
         if self.verdict is not None:
             return self.verdict
-        return Verdict.NARROW if self.listing_s > _CONSIDERABLE_S else Verdict.LEAVE
+        return GateVerdict.NARROW if self.listing_s > _CONSIDERABLE_S else GateVerdict.LEAVE
 
     @property
     def patience(self) -> int:
         """How much more than the first the next trial must have earned."""
         return 1 << min(self.confirmed, _DOUBLINGS_MAX)
 
-    def excess_s(self, run: NarrowedRun) -> float:
+    def excess_s(self, run: RewrittenRun) -> float:
         """What a narrowed run may have taken more than one as it came."""
         known_s = run.seconds - min(self.direct) if self.direct else 0.0
         if known_s > 0.0:
@@ -277,5 +283,5 @@ def _rest(seconds: float, runs: int) -> str:
     return f"another {seconds:.0f} s" if seconds > 0.0 else f"{runs} more of its runs"
 
 
-def _is_large_part(run: NarrowedRun) -> bool:
+def _is_large_part(run: RewrittenRun) -> bool:
     return run.overhead_s >= run.seconds * _LARGE_PART

@@ -42,7 +42,7 @@ class _Table:
     next_step_at: float = math.inf
 
 
-class Metastore:
+class MetastoreLimits:
     """The limits that all sessions of the process share, for each table by itself.
 
     They come down with each refusal, and grow back step by step. Each step takes a period without a refusal. A

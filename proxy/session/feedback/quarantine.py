@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
-from proxy.operations.dispatch import End, Ending
-from proxy.session.feedback.metastore_limits import FILTER_REFUSED, Metastore
-from proxy.session.feedback.quarantine_list import Cause, Kind, PutAside, Ward
+from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED, MetastoreLimits
+from proxy.session.feedback.quarantine_list import Cause, QuarantineEntry, QuarantineKind, QuarantineList
 from rewriter import Rule, TableName
 
 # How often it is looked whose time is over: the look goes through all that is kept, a millisecond or two.
@@ -26,7 +26,7 @@ _LOOKED_AFTER_S: Final = 1.0
 
 
 @dataclass(frozen=True)
-class Off:
+class QuarantinedParts:
     """The rules and tables that are put aside, as `rewriter.Limits` takes them."""
 
     rules: frozenset[Rule] = frozenset()
@@ -41,11 +41,11 @@ class Quarantine:
         self.period_s = period_s
         self._clock = clock
         self._lock = Lock()
-        self._rules = Ward[Rule](Kind.RULE, lambda rule: rule.value)
-        self._tables = Ward[TableName](Kind.TABLE, str)
-        self._shapes = Ward[str](Kind.SHAPE, str)
+        self._rules = QuarantineList[Rule](QuarantineKind.RULE, lambda rule: rule.value)
+        self._tables = QuarantineList[TableName](QuarantineKind.TABLE, str)
+        self._shapes = QuarantineList[str](QuarantineKind.SHAPE, str)
         self._wards = (self._rules, self._tables, self._shapes)
-        self._off = Off()
+        self._off = QuarantinedParts()
         self._look_at = math.inf
 
     def blame(
@@ -59,16 +59,16 @@ class Quarantine:
             now = self._looked_after()
             is_wrong = cause is Cause.DIFFERENT
             period_s = math.inf if is_wrong else self.period_s
-            self._shapes.put_aside(shape, cause, now, period_s)
+            self._shapes.quarantined(shape, cause, now, period_s)
             for table in tables if not is_wrong else ():
                 if self._tables.is_explained_by_nothing_else(table, frozenset({shape}), now, period_s):
-                    self._tables.put_aside(table, cause, now, period_s)
+                    self._tables.quarantined(table, cause, now, period_s)
             for rule in rules if tables or is_wrong else ():
                 if is_wrong or self._rules.is_explained_by_nothing_else(rule, tables, now, period_s):
-                    self._rules.put_aside(rule, cause, now, period_s)
+                    self._rules.quarantined(rule, cause, now, period_s)
             self._note()
 
-    def off(self) -> Off:
+    def off(self) -> QuarantinedParts:
         """The rules and tables that no statement is to be narrowed by now."""
         with self._lock:
             self._looked_after()
@@ -80,13 +80,13 @@ class Quarantine:
             self._looked_after()
             return self._shapes.has_aside(shape)
 
-    def current(self) -> tuple[PutAside, ...]:
+    def current(self) -> tuple[QuarantineEntry, ...]:
         """All that is put aside now. It names tables, which not every user may know of."""
         with self._lock:
             now = self._looked_after()
             return (*self._rules.current(now), *self._tables.current(now), *self._shapes.current(now))
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: QuarantineKind) -> int:
         """How many things of a kind are put aside now."""
         with self._lock:
             self._looked_after()
@@ -102,7 +102,7 @@ class Quarantine:
         return now
 
     def _note(self, not_before: float = -math.inf) -> None:
-        self._off = Off(self._rules.aside, self._tables.aside)
+        self._off = QuarantinedParts(self._rules.aside, self._tables.aside)
         due = min(ward.due for ward in self._wards)
         self._look_at = max(due, not_before)
 
@@ -119,15 +119,19 @@ class Suspects:
 
 
 def learn(
-    ending: Ending, suspects: Suspects, quarantine: Quarantine, metastore: Metastore, *, expected: str = ""
+    outcome: Outcome, suspects: Suspects, quarantine: Quarantine, metastore: MetastoreLimits, *, expected: str = ""
 ) -> None:
     """Learn from the end of a statement that was rewritten. `expected` marks a failure that we provoked ourselves.
 
     Where the metastore refused what it was sent, nothing else is to blame.
     """
-    if expected and expected in ending.message:
+    if expected and expected in outcome.message:
         return
-    if FILTER_REFUSED in ending.message and suspects.sent and ending.end in {End.RESCUED, End.FAILED}:
+    if (
+        FILTER_REFUSED in outcome.message
+        and suspects.sent
+        and outcome.kind in {OutcomeKind.RECOVERED, OutcomeKind.FAILED}
+    ):
         metastore.refused(suspects.sent)
-    elif ending.end is End.RESCUED:
+    elif outcome.kind is OutcomeKind.RECOVERED:
         quarantine.blame(suspects.rules, suspects.tables, suspects.shape, Cause.FAILED)

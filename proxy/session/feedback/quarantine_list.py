@@ -28,7 +28,7 @@ class Cause(Enum):
     DIFFERENT = "a statement gave another answer with it than as it came"
 
 
-class Kind(Enum):
+class QuarantineKind(Enum):
     """What can be put aside."""
 
     RULE = "rule"
@@ -37,10 +37,10 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class PutAside:
+class QuarantineEntry:
     """Something that is put aside now. `left_s` is infinite for what only a restart brings back."""
 
-    kind: Kind
+    kind: QuarantineKind
     name: str
     cause: Cause
     age_s: float
@@ -73,10 +73,10 @@ class _Suspicion:
     explanations: frozenset[Hashable]
 
 
-class Ward(Generic[T]):
+class QuarantineList(Generic[T]):
     """The things of one kind: those put aside, those that came back lately, and those under suspicion."""
 
-    def __init__(self, kind: Kind, name: Callable[[T], str]) -> None:
+    def __init__(self, kind: QuarantineKind, name: Callable[[T], str]) -> None:
         self.kind = kind
         self._name = name
         self._aside: dict[T, _Stay] = {}
@@ -113,7 +113,7 @@ class Ward(Generic[T]):
         _keep(self._suspected, item, _Suspicion(now, explanations))
         return False
 
-    def put_aside(self, item: T, cause: Cause, now: float, period_s: float) -> None:
+    def quarantined(self, item: T, cause: Cause, now: float, period_s: float) -> None:
         """Put it aside for the period, or for longer if it has been before."""
         known = self._aside.get(item)
         if known is not None and (cause is not Cause.DIFFERENT or math.isinf(known.until)):
@@ -125,10 +125,12 @@ class Ward(Generic[T]):
         until = "until a restart" if math.isinf(period_s) else f"for {period_s:g} s"
         _log.warning("the %s %s is put aside %s: %s", self.kind.value, self._name(item), until, cause.value)
 
-    def current(self, now: float) -> Iterator[PutAside]:
+    def current(self, now: float) -> Iterator[QuarantineEntry]:
         """What is put aside, the oldest first."""
         for item, stay in self._aside.items():
-            yield PutAside(self.kind, self._name(item), stay.cause, now - stay.since, max(0.0, stay.until - now))
+            yield QuarantineEntry(
+                self.kind, self._name(item), stay.cause, now - stay.since, max(0.0, stay.until - now)
+            )
 
     def look_after(self, now: float) -> None:
         """Let those come back whose time is over, and forget those that have been well for as long."""

@@ -72,7 +72,7 @@ def _bounds_at_the_end(tokens: Sequence[Token]) -> int:
 
 
 @dataclass(frozen=True)
-class Doubts:
+class OrderDoubts:
     """Why two stable answers may differ although both are right."""
 
     # Rows are chosen by their order or by chance, so anything may differ.
@@ -83,14 +83,14 @@ class Doubts:
     rounds: bool
 
 
-def doubts(text: str, plan: str) -> Doubts:
+def doubts(text: str, plan: str) -> OrderDoubts:
     """What a statement's text, and its plan as EXPLAIN EXTENDED tells it, give reason to doubt.
 
     The plan knows what stands in views and which types are read, but leaves out what is long: so both are looked
     at. Words in strings and names count too, which only keeps a difference from being blamed on anybody.
     """
     told = f"{text}\n{plan}"
-    return Doubts(
+    return OrderDoubts(
         chosen=_CHOSEN.search(told) is not None,
         floats=_FLOATS.search(told) is not None,
         rounds=_ROUNDS.search(told) is not None,
