@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.session.session_settings import Knobs
+from proxy.session.session_settings import SessionSettings
 from rewriter import Rule, SkipReason
 from rewriter.vocabulary.skip_reason import Unpinned
 from tools import architecture_map, configuration_page
@@ -32,7 +32,7 @@ def test_every_key_of_the_configuration_has_a_text() -> None:
 
 def test_the_page_of_the_configuration_names_every_setting_of_a_session() -> None:
     (sentence,) = re.findall(r"A client can set .*?\n\n", text("configuration.md"), re.DOTALL)
-    assert set(re.findall(r"`(\w+)`", sentence)) == set(Knobs.__struct_fields__)
+    assert set(re.findall(r"`(\w+)`", sentence)) == set(SessionSettings.__struct_fields__)
 
 
 def test_the_map_is_made_from_the_packages_as_they_are() -> None:

@@ -24,7 +24,7 @@ from msgspec.structs import FieldInfo, fields, replace
 
 from proxy.config.config import Config
 from proxy.config.types import Section
-from proxy.session.shared_state import Shared
+from proxy.session.shared_state import SharedState
 
 ROOT: Final = Path(__file__).parent.parent
 PAGE: Final = ROOT / "docs" / "configuration.md"
@@ -199,7 +199,7 @@ def _counts(section: str, key: str, other: object) -> Counts:
     was = getattr(before, section)
     # Of a table that may be there several times, or that has no keys of its own, all of it counts alike.
     now = replace(was, **{key: other}) if isinstance(was, Section) else other
-    if Shared.of(before).reload(replace(before, **{section: now})) or f"{section}.{key}" in _OPENED_AT_START:
+    if SharedState.of(before).reload(replace(before, **{section: now})) or f"{section}.{key}" in _OPENED_AT_START:
         return Counts.RESTART
     return Counts.NEXT_SESSION if section in _BY_SESSION else Counts.AT_ONCE
 
