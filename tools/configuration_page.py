@@ -90,10 +90,11 @@ _UNITS: Final = {"_s": "seconds", "_bytes_max": "bytes", "_chars_max": "characte
 
 @dataclass(frozen=True)
 class Key:
-    """One key of a section, with its default as TOML has it; empty where there is none."""
+    """One key of a section, with its default as TOML has it."""
 
     name: str
-    default: str
+    # None for a key that has to be there, and empty for one that stands for any name.
+    default: str | None
     values: tuple[str, ...]
     counts: Counts
 
@@ -102,7 +103,7 @@ class Key:
         """The unit of its numbers, with a size in the usual unit behind it. Empty where it has none."""
         unit = next((unit for end, unit in _UNITS.items() if self.name.endswith(end)), "")
         if unit == "bytes":
-            return f"{_size(int(self.default))}, in bytes"
+            return f"{_size(int(self.default or 0))}, in bytes"
         return unit
 
 
@@ -173,7 +174,7 @@ def _entries(name: str, section: type[Section]) -> Iterator[Entry]:
 def _key(section: str, kind: type[Section], field: FieldInfo) -> Key:
     hint = get_type_hints(kind, include_extras=True)[field.name]
     literal = get_args(hint) if get_origin(hint) is Literal else ()
-    default = "" if field.default is msgspec.NODEFAULT else _toml(field.default)
+    default = None if field.default is msgspec.NODEFAULT else _toml(field.default)
     other = _other(field.default, literal)
     return Key(field.name, default, tuple(map(_toml, literal)), _counts(section, field.name, other))
 
@@ -242,6 +243,8 @@ def _said(entry: Entry) -> str:
     head = ", ".join(f"**`{key.name}`**" + (f" = `{key.default}`" if key.default else "") for key in entry.keys)
     units = {key.unit for key in entry.keys}
     notes = [*filter(None, units)] if len(units) == 1 else []
+    if entry.keys[0].default is None:
+        notes.append("required")
     values = entry.keys[0].values
     if values:
         notes.append("one of " + ", ".join(f"`{value}`" for value in values))

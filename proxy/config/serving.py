@@ -121,7 +121,7 @@ class BackendSection(Section, frozen=True):
 
     # As Spark is configured: hive.server2.authentication=NOSASL, or hive.server2.transport.mode=http.
     transport: Literal["sasl", "nosasl", "http"] = "sasl"
-    # Whether the backend speaks TLS (hive.server2.use.SSL).
+    # TLS to the backend (hive.server2.use.SSL).
     tls: bool = False
     # A PEM file of the authorities that may have signed the backend's certificate. Empty: those of the system.
     tls_ca: str = ""
@@ -201,7 +201,7 @@ class HealthSection(Section, frozen=True):
 
 
 class ZooKeeperSection(Section, frozen=True):
-    """Where clients with serviceDiscoveryMode=zooKeeper find us. Needs the extra starpruner[zookeeper]."""
+    """Registration for clients with serviceDiscoveryMode=zooKeeper. Needs the extra starpruner[zookeeper]."""
 
     # HOST:PORT,HOST:PORT,.. of the ensemble, as clients name it. Empty: we are not registered.
     ensemble: str = ""
