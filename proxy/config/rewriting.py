@@ -71,8 +71,8 @@ class RewriteSection(Section, frozen=True):
     # The time of one key query. Measured ones take 0.1 to 0.3 s; a small side that needs more than a few seconds
     # is not small.
     key_query_deadline_s: Seconds = 5.0
-    # Expert. Key queries at once, all sessions together. Each takes a thread and some cores of the backend for its
-    # 0.1 to 0.3 s: with this many at once it would be busy with nothing else.
+    # Expert. Key queries at once, all sessions and workers together. Each takes a thread and some cores of the
+    # backend for its 0.1 to 0.3 s: with this many at once it would be busy with nothing else.
     key_queries_at_once_max: Count = 16
     # A small side of this size is read in some ten seconds by a small cluster, longer than key_query_deadline_s.
     # Counts where the size is known; else the deadline alone bounds a key query.
@@ -98,8 +98,8 @@ class ShadowSection(Section, frozen=True):
     statement_s: Seconds = 60.0
     # Expert. Time for a comparison in all: five such queries where the answers differ.
     total_s: Seconds = 300.0
-    # Comparisons at once. Each takes one of the backend's threads, and as many cores as the client's own
-    # statement.
+    # Comparisons at once, all workers together. Each takes one of the backend's threads, and as many cores as the
+    # client's own statement.
     at_once_max: Count = 2
     # A file to which answers that differed are added, with both texts. Empty: they are only counted and logged.
     differences_path: str = ""
