@@ -57,8 +57,16 @@ On SIGHUP the file is read anew. Each key below says when its new value counts:
 
 Certificates are read anew on SIGHUP, and when their files change.
 
-A client can set five keys of `[rewrite]` for its own session, by `SET starpruner.enabled=false` or in its JDBC URL
-(`..?starpruner.enabled=false`): `enabled`, `mode`, `consistency`, `cost_gate` and `key_staleness_s`.
+A client can set five keys of `[rewrite]` for its own session, in its JDBC URL (`..?starpruner.enabled=false`) or by
+a statement:
+
+```sql
+SET starpruner.enabled=false;        -- every original is sent
+SET starpruner.mode=shadow;          -- or rewrite
+SET starpruner.consistency=strict;   -- or window
+SET starpruner.cost_gate=false;      -- narrow every scan that may be narrowed
+SET starpruner.key_staleness_s=60;   -- keys may be a minute old
+```
 
 An entry with several keys says the same of all of them. Most users need [the first part](#keys) alone, and of it a
 handful; [expert keys](#expert-keys) are limits with defaults that have a reason, for the case that the reason does
