@@ -57,8 +57,8 @@ On SIGHUP the file is read anew. Each key below says when its new value counts:
 
 Certificates are read anew on SIGHUP, and when their files change.
 
-A client can set five keys of `[rewrite]` for its own session, in its JDBC URL (`..?starpruner.enabled=false`) or by
-a statement:
+A client can set five keys of `[rewrite]` for its own session, in its JDBC URL (`..?starpruner.enabled=false`) or
+by a statement:
 
 ```sql
 SET starpruner.enabled=false;        -- every original is sent
