@@ -155,7 +155,7 @@ class Proxy:
         for connection in list(self._connections):
             connection.close("the proxy is shutting down")
         await self._http.close()
-        await self._context.beside.close()
+        await self._context.shadow_runner.close()
         self._context.pool.shutdown(wait=False, cancel_futures=True)
         # One turn of the loop, so that the ends of streams are on their way before it stops.
         await asyncio.sleep(0)

@@ -25,6 +25,7 @@ from proxy.operations.events import Event, SessionClosed, SessionOpened, Stateme
 from proxy.operations.held_statement import hold
 from proxy.operations.internal_call import Call
 from proxy.operations.session_port import SessionOpening
+from proxy.statements.statement_class import StatementClass
 from proxy.upstream.errors import UnsentError
 from proxy.upstream.own_calls import InternalCalls
 from proxy.upstream.reply import UpstreamReply
@@ -97,7 +98,7 @@ class Gateway:
         if held is None:
             return await self._pass_on(message, exchange, upstream)
         session, statement = held.call.session, held.statement
-        dispatch = await self._rule(session, statement, upstream)
+        dispatch = await self._decide(session, statement, upstream)
         sent = held.sent(dispatch, self._context.settings.request_bytes_max, self._context.tracked_statements)
         tracked = held.tracked(dispatch, sent, _now())
         self._run_shadow(dispatch, session, upstream)
@@ -143,7 +144,7 @@ class Gateway:
             if backend is not None and self._counts_sessions:
                 backend.sessions -= 1
         self._tell(self._context.tracked_statements.sessions_ended(gone, _now()))
-        self._context.beside.sessions_closed(gone)
+        self._context.shadow_runner.sessions_closed(gone)
         self._context.sessions.closed(gone)
 
     async def close(self) -> None:
@@ -156,28 +157,29 @@ class Gateway:
 
     # --- statements
 
-    async def _rule(self, handle: SessionHandle, statement: str, upstream: Upstream) -> Dispatch:
+    async def _decide(self, handle: SessionHandle, text: str, upstream: Upstream) -> Dispatch:
+        statement = StatementClass(text)
         rewrite_service = self._context.rewrite_service
         if handle in self._sessions:
             self._sessions.move_to_end(handle)
         if upstream.owner is None:
-            return await rewrite_service.passed(handle, statement)
-        dispatch = rewrite_service.at_once(handle, statement, _NAME)
+            return await rewrite_service.forward_unchanged(handle, statement)
+        dispatch = rewrite_service.decide_now(handle, statement, _NAME)
         if dispatch is not None:
             return dispatch
         own = InternalCalls(upstream)
         try:
-            return await rewrite_service.in_time(handle, statement, own.ask, _NAME)
+            return await rewrite_service.decide(handle, statement, own.ask, _NAME)
         finally:
             if own.has_unfinished:
                 self._close_gracefully(own)
 
     def _run_shadow(self, dispatch: Dispatch, handle: SessionHandle, upstream: Upstream) -> None:
-        if dispatch.beside is None or upstream.credentials is None:
+        if dispatch.shadow is None or upstream.credentials is None:
             return
         lease = self._context.backends.lease_on(upstream.backend)
         if lease is not None:
-            _ = self._context.beside.start(handle, upstream.credentials, dispatch.beside, lease)
+            _ = self._context.shadow_runner.start(handle, upstream.credentials, dispatch.shadow, lease)
             lease.release()
 
     def _close_gracefully(self, own: InternalCalls) -> None:

@@ -23,7 +23,7 @@ from rewriter.partitions.index import PartitionIndex
 class DecisionTerms:
     """On which terms a statement is decided about."""
 
-    knobs: SessionSettings
+    settings: SessionSettings
     # Whose statements share what the cost gate and the quarantine learn.
     scope: str
     # The state of the session, for what sessions of one state know in common; None where it is like no other's.
@@ -39,7 +39,7 @@ class DecisionTerms:
     @property
     def memory(self) -> RememberedKeys | None:
         """The remembered keys that may be used."""
-        return None if self.state is None else RememberedKeys(self.state, self.knobs.key_staleness_s)
+        return None if self.state is None else RememberedKeys(self.state, self.settings.key_staleness_s)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
 from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.shared_state import SharedState
-from proxy.session.timings import Timings
 from rewriter import Keys, Plan, Question, SkipReason
 
 T = TypeVar("T")
@@ -48,7 +47,6 @@ class KeyQueries:
     known: SessionMetadata
     memory: RememberedKeys | None
     fence: Fence
-    timings: Timings
 
     def answers(self, planned: Plan) -> _Asking[KeyAnswers]:
         """The keys of all small sides, or why there are none.
@@ -103,7 +101,6 @@ class KeyQueries:
                 deadline_s=max(_DEADLINE_MIN_S, deadline - clock()),
                 needs_slot=True,
             )
-            self.timings.key_queries_s += answer.seconds
             self.shared.metrics.key_query_answered(answer)
             keys = _keys(question, answer)
             if keys is not SkipReason.TOO_MANY_KEYS:

@@ -52,8 +52,8 @@ class SharedState:
     gate: CostGate
     quarantine: Quarantine
     keys: KeyCache
-    knowledge: MetadataCache
-    differences: MismatchLog
+    metadata: MetadataCache
+    mismatches: MismatchLog
     writes: WriteLog = field(default_factory=LocalWriteLog)
     metrics: Metrics = field(default_factory=Metrics)
     # Which statements are sampled for shadow mode: a number from 0 to 1 for each.
@@ -82,8 +82,8 @@ class SharedState:
             gate=CostGate(clock, rewrite.gate_retry_s),
             quarantine=Quarantine(rewrite.quarantine_s, clock),
             keys=KeyCache(bytes_max=rewrite.key_cache_bytes_max),
-            knowledge=MetadataCache(config.catalog, clock, writes),
-            differences=MismatchLog(path, shadow.differences_bytes_max),
+            metadata=MetadataCache(config.catalog, clock, writes),
+            mismatches=MismatchLog(path, shadow.differences_bytes_max),
             writes=writes,
         )
         shared.metrics.watch_metastore(lambda: shared.metastore)
@@ -103,7 +103,7 @@ class SharedState:
             self.iceberg_files = IcebergFiles(config.files, self.clock)
         if (config.catalog, config.files) != (before.catalog, before.files):
             # A description of a table says which of its columns are indexed.
-            self.knowledge = MetadataCache(config.catalog, self.clock, self.writes)
+            self.metadata = MetadataCache(config.catalog, self.clock, self.writes)
         # Where the backends are counts at once.
         proxy = replace(before.proxy, backend=config.proxy.backend, backends=config.proxy.backends)
         was = replace(before, proxy=proxy)

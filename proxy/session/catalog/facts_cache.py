@@ -8,7 +8,7 @@ from threading import Lock
 
 from proxy.config.rewriting import CatalogSection
 from proxy.session.consistency.write_fence import Fence, WriteLog
-from proxy.session.consistency.written_tables import WrittenTables
+from proxy.statements.written_tables import WrittenTables
 from rewriter import TableFacts, TableName
 
 

@@ -19,7 +19,7 @@ from proxy.session.catalog.file_index import IndexOverview
 from proxy.session.catalog.late_answers import UNANSWERED_S, LateNames, is_late
 from proxy.session.catalog.split_packing import KnownPackings
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
-from proxy.session.consistency.written_tables import WrittenTables
+from proxy.statements.written_tables import WrittenTables
 from rewriter import SkipReason
 
 T = TypeVar("T")

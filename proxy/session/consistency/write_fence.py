@@ -22,7 +22,7 @@ from itertools import takewhile
 from threading import Lock
 from typing import Final, Protocol
 
-from proxy.session.consistency.written_tables import AnyTable, WrittenTables
+from proxy.statements.written_tables import AnyTable, WrittenTables
 from rewriter import TableName
 
 # Running writes of which the words are kept, up to 100 KB each. Each session has one or two, and there are 500

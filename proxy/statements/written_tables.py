@@ -1,6 +1,6 @@
 """The tables that a statement may write. Too many are harmless; a missed one gives wrong answers.
 
-Where the statement is of a form that says at its head what it writes (`proxy.session.consistency.write_targets`),
+Where the statement is of a form that says at its head what it writes (`proxy.statements.write_targets`),
 it writes that and reads the rest. Of any other, each word of the text may be a table that is written.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final
 
-from proxy.session.consistency.write_targets import Target, target_at
+from proxy.statements.write_targets import Target, target_at
 from rewriter import TableName
 from rewriter.sql.classify import before_first_word, first_word
 
@@ -119,7 +119,7 @@ def words_of(name: TableName) -> list[list[str]]:
 def tables_written(sql: str) -> WrittenTables | None:
     """The tables that a statement may write, or None where it certainly writes none."""
     word = first_word(sql)
-    if not word or begins_unclearly(sql):
+    if not word or not begins_clearly(sql):
         return AnyTable()
     if word in _READING:
         return None
@@ -130,15 +130,16 @@ def tables_written(sql: str) -> WrittenTables | None:
     return _targets(sql, [len(before_first_word(sql))]) or _named(sql, whole=word != "insert")
 
 
-def begins_unclearly(sql: str) -> bool:
-    """Whether a statement may do something else than its first word says.
+def begins_clearly(sql: str) -> bool:
+    """Whether a statement certainly does what its first word says.
 
-    Comments before the word may end elsewhere for Spark: it nests them, `first_word` does not. And what is
-    explained may be executed for that.
+    Comments before the word may end elsewhere for Spark: it nests them, `first_word` does not. And a statement
+    that is explained may be executed for that.
     """
     before = before_first_word(sql)
     is_executed = first_word(sql) == "explain" and _EXECUTING.search(sql) is not None
-    return is_executed or before.count("/*") > 1 or "\\\n" in before or "\\\r" in before
+    has_odd_comments = before.count("/*") > 1 or "\\\n" in before or "\\\r" in before
+    return not (is_executed or has_odd_comments)
 
 
 def _written_behind(query: str) -> WrittenTables | None:
