@@ -23,7 +23,7 @@ from rich.table import Table
 
 from proxy.config.rewriting import CatalogSection
 from proxy.session.layout.partition_store import ListKey, PartitionStore, open_store
-from rewriter import Column, KeySet, Limits
+from rewriter import Column, KeySet, RewriteLimits
 from rewriter.domains.cover import Cover
 from rewriter.domains.gap_costs import Costs
 from rewriter.domains.literals import Key
@@ -34,7 +34,7 @@ from rewriter.predicates.predicate import Restriction
 
 Row: TypeAlias = tuple[Key, ...]
 
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 BUDGET = Budget(LIMITS.metastore, LIMITS.predicate_chars_max)
 _PARTITIONS = (1_000, 10_000, 100_000, 1_000_000)
 _PARTITIONS_PER_KEY = 10

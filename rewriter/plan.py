@@ -13,14 +13,14 @@ from rewriter.planning.snapshot_pins import pins
 from rewriter.planning.switched_off import allowed
 from rewriter.planning.views import Seen, see_through
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
-from rewriter.semijoins.reducers import Question, Reducer
+from rewriter.semijoins.reducers import KeyQuery, Reducer
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import numbers_tasks, shows_order
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason, Unpinned
+from rewriter.vocabulary.skip_reason import SkipReason, UnpinnedReason
 
 # What became of a question: the keys, or why there are none.
 KeyAnswer: TypeAlias = Keys | SkipReason
@@ -33,10 +33,10 @@ class Plan:
     statement: Statement
     scans: tuple[PlannedScan, ...]
     missing: frozenset[TableName] = frozenset()
-    # The Iceberg tables that keys are read from, each with why it is read as it is. With None the statement can be
-    # planned anew at the table's snapshot (`rewriter.planning.snapshot_pins.pinned`). With strict consistency,
-    # that may find key queries where this plan has none.
-    pins: Mapping[TableName, Unpinned | None] = field(default_factory=dict)
+    # The Iceberg tables that key queries read, each with the reason why it is read without a snapshot. With None
+    # the statement can be planned again at the table's snapshot (`rewriter.planning.snapshot_pins.pin_snapshots`).
+    # With strict consistency, that plan may have key queries where this one has none.
+    pins: Mapping[TableName, UnpinnedReason | None] = field(default_factory=dict)
     # All tables and views that the statement reads, those behind views among them, once scans could be narrowed.
     names: frozenset[TableName] = frozenset()
     # Whether the splits of its scans are to stay as they are.
@@ -52,21 +52,21 @@ class Plan:
         return frozenset(name for name, why in self.pins.items() if why is None)
 
     @property
-    def unpinned(self) -> Mapping[TableName, Unpinned]:
+    def unpinned(self) -> Mapping[TableName, UnpinnedReason]:
         """The Iceberg tables that keys are read from and of which no snapshot can be named, with the reason."""
         return {name: why for name, why in self.pins.items() if why is not None}
 
     @property
-    def key_queries(self) -> tuple[Question, ...]:
+    def key_queries(self) -> tuple[KeyQuery, ...]:
         """The key queries to run first, each once however many scans use it."""
         return self.pending({})
 
-    def pending(self, answers: Mapping[Question, KeyAnswer]) -> tuple[Question, ...]:
+    def pending(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[KeyQuery, ...]:
         """The queries to run next, given what others answered; none once all has been asked."""
         asked = (r.key_query for scan in self.scans for r in effective_reducers(scan, answers))
         return tuple(query for query in dict.fromkeys(asked) if query not in answers)
 
-    def wants_partitions(self, answers: Mapping[Question, KeyAnswer]) -> tuple[TableName, ...]:
+    def wants_partitions(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[TableName, ...]:
         """The tables whose partitions would tell how to say the many keys of their scans in few words."""
         wanted = (
             scan.reference.name
@@ -78,7 +78,7 @@ class Plan:
         return tuple(dict.fromkeys(wanted))
 
     def wants_files(
-        self, answers: Mapping[Question, KeyAnswer], *, for_splits: bool = False
+        self, answers: Mapping[KeyQuery, KeyAnswer], *, for_splits: bool = False
     ) -> tuple[TableName, ...]:
         """The tables of which a file index would tell which files hold nothing that is asked for.
 
@@ -88,7 +88,7 @@ class Plan:
         wanted = (scan.reference.name for scan in self.scans if _wants_files(scan, answers))
         return tuple(dict.fromkeys([*wanted, *sized]))
 
-    def wants_packings(self, answers: Mapping[Question, KeyAnswer]) -> tuple[TableName, ...]:
+    def wants_packings(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[TableName, ...]:
         """The tables whose scans may be read in fewer splits, if their files are small and many."""
         if self.keeps_splits:
             return ()
@@ -101,14 +101,14 @@ class Plan:
 FEW_KEYS = 16
 
 
-def _wants_files(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> bool:
+def _wants_files(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
     return not scan.own.is_all or any(
         key_count(answers.get(reducer.key_query)) and any(map(scan.has_files_by, reducer.columns))
         for reducer in effective_reducers(scan, answers)
     )
 
 
-def _may_have_fewer_splits(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> bool:
+def _may_have_fewer_splits(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
     """Whether the scan may be narrowed, and its splits be others than they are."""
     if scan.facts is None or not scan.facts.packs_files:
         return False
@@ -124,7 +124,7 @@ def key_count(answer: KeyAnswer | None) -> int:
     return len(answer.ranges) if isinstance(answer, KeyRanges) else 0
 
 
-def effective_reducers(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> Iterator[Reducer]:
+def effective_reducers(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> Iterator[Reducer]:
     """The scan's reducers, with others in the place of those that have too many keys."""
     pending = list(reversed(scan.reducers))
     while pending:
@@ -135,7 +135,7 @@ def effective_reducers(scan: PlannedScan, answers: Mapping[Question, KeyAnswer])
             yield reducer
 
 
-def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
+def plan(statement: Statement, catalog: Catalog, limits: RewriteLimits) -> Plan:
     """Find the fact scans that may be narrowed, given what is known of the tables.
 
     Where tables are missing from the catalog, the plan names them and finds nothing: look them up and

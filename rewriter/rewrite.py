@@ -20,9 +20,9 @@ from rewriter.predicates.predicate import Restriction, can_all_be_said
 from rewriter.predicates.scan import Layout, ScanPredicate, scan_predicate
 from rewriter.predicates.splice import Narrowing, narrowed
 from rewriter.predicates.strict_check import check
-from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
-from rewriter.semijoins.reducers import Question, Reducer
+from rewriter.semijoins.reducers import KeyQuery, Reducer
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.rule import Rule
@@ -103,8 +103,8 @@ class Rewrite:
 
 def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     plan: Plan,
-    answers: Mapping[Question, KeyAnswer],
-    limits: Limits,
+    answers: Mapping[KeyQuery, KeyAnswer],
+    limits: RewriteLimits,
     partitions: Partitions | None = None,
     files: Files | None = None,
     *,
@@ -132,7 +132,7 @@ def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     return Rewrite(text, outcomes)
 
 
-def _is_for_spark_to_report(answers: Mapping[Question, KeyAnswer]) -> bool:
+def _is_for_spark_to_report(answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
     """Whether the statement is an error. Narrowed by other keys, it might not run what makes it one."""
     return SkipReason.SCALAR_SUBQUERY_ROWS in answers.values()
 
@@ -144,7 +144,7 @@ def _left_alone(plan: Plan, outcomes: Sequence[ScanOutcome], reason: SkipReason)
 
 
 def _outcome(
-    plan: Plan, scan: PlannedScan, answers: Mapping[Question, KeyAnswer], limits: Limits, layout: Layout
+    plan: Plan, scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer], limits: RewriteLimits, layout: Layout
 ) -> ScanOutcome:
     """Narrow a scan by the reducers that have an answer."""
     skip = scan.skip
@@ -173,7 +173,7 @@ def _outcome(
     )
 
 
-def _splits(said: ScanPredicate, packing: Packing | None, limits: Limits) -> Grouping | None:
+def _splits(said: ScanPredicate, packing: Packing | None, limits: RewriteLimits) -> Grouping | None:
     """In how many splits what is left of the scan's files is read."""
     if packing is None or said.files is None or Rule.SPLITS in limits.rules_off:
         return None
@@ -202,7 +202,7 @@ def _restriction(reducer: Reducer, keys: Keys) -> Restriction:
 
 
 def _budget(
-    plan: Plan, scan: PlannedScan, restrictions: Sequence[Restriction], limits: Limits, chars_spent: int
+    plan: Plan, scan: PlannedScan, restrictions: Sequence[Restriction], limits: RewriteLimits, chars_spent: int
 ) -> Budget:
     """What is left of the metastore's patience beside the comparisons of the statement itself."""
     chars_max = limits.predicate_chars_max - chars_spent

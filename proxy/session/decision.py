@@ -15,7 +15,7 @@ from proxy.session.key_queries import RememberedKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts
 from proxy.session.session_settings import SessionSettings
 from proxy.session.timings import Timings
-from rewriter import Plan, Question, Rewrite, SkipReason, TableName, Unpinned
+from rewriter import KeyQuery, Plan, Rewrite, SkipReason, TableName, UnpinnedReason
 from rewriter.partitions.index import PartitionIndex
 
 
@@ -62,11 +62,11 @@ class Decision:
     # The snapshots that are named in the statement once it is narrowed, of tables that keys were read from.
     reads: Mapping[TableName, SnapshotRead] = field(default_factory=dict)
     # Why no snapshot is named of others, in Iceberg too, that keys were read from; for explain.
-    unpinned: Mapping[TableName, Unpinned] = field(default_factory=dict)
+    unpinned: Mapping[TableName, UnpinnedReason] = field(default_factory=dict)
     # What the files of Iceberg facts are. Only explain asks.
     counts: Mapping[TableName, FileCounts] = field(default_factory=dict)
     # How old the keys were, in seconds, that had not to be asked for; for explain.
-    key_ages: Mapping[Question, float] = field(default_factory=dict)
+    key_ages: Mapping[KeyQuery, float] = field(default_factory=dict)
     # What of it was put aside because it did harm; for explain.
     quarantined: tuple[QuarantineEntry, ...] = ()
 

@@ -13,7 +13,7 @@ from rewriter.scopes.blocks import Block, Scope
 from rewriter.scopes.join_tree import Leaf, Reference
 from rewriter.scopes.outer_to_inner import strengthen
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import own_cover
 from rewriter.semijoins.outer_filters import Readers
 from rewriter.semijoins.planned_scan import PlannedScan
@@ -23,7 +23,7 @@ from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
 
 
-def scans(scopes: Scopes, limits: Limits) -> tuple[PlannedScan, ...]:
+def scans(scopes: Scopes, limits: RewriteLimits) -> tuple[PlannedScan, ...]:
     """One for each table reference in a FROM, outer blocks before inner ones."""
     found = _findings(scopes, limits)
     found = replace(found, results=_capped(found.results, limits.key_queries_max))
@@ -63,7 +63,7 @@ class _Findings:
     own: dict[Reference, Cover] = field(default_factory=dict)
 
 
-def _findings(scopes: Scopes, limits: Limits) -> _Findings:
+def _findings(scopes: Scopes, limits: RewriteLimits) -> _Findings:
     found = _Findings()
     if all(fact_refusal(scopes.catalog.get(name)) is not None for name in scopes.tables):
         # Most statements read no table that could be narrowed, and then nothing else matters.

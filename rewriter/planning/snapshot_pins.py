@@ -20,10 +20,10 @@ from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducers import Reducer
 from rewriter.sql.statement import Statement, parsed_statement
 from rewriter.vocabulary.identifiers import TableName
-from rewriter.vocabulary.skip_reason import SkipReason, Unpinned
+from rewriter.vocabulary.skip_reason import SkipReason, UnpinnedReason
 
 
-def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, Unpinned | None]:
+def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, UnpinnedReason | None]:
     """The Iceberg tables that key queries read, each with why the statement does not name its snapshot, if so.
 
     It does where every reference can, the same one. If one stayed as it is, the table would be read as of two
@@ -39,7 +39,7 @@ def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, Unp
     return {name: why or elsewhere.get(tables[name].full_name or name) for name, why in found.items()}
 
 
-def pinned(statement: Statement, snapshots: Mapping[TableName, int]) -> Statement | None:
+def pin_snapshots(statement: Statement, snapshots: Mapping[TableName, int]) -> Statement | None:
     """The statement with each plain reference to these tables at its snapshot; None where that is not certain.
 
     References of other kinds stay as they are, and so do all to a name that some CTE of the statement has.
@@ -59,7 +59,7 @@ def pinned(statement: Statement, snapshots: Mapping[TableName, int]) -> Statemen
     return replace(result, written=statement.original)
 
 
-def known_at(catalog: Catalog, snapshots: Mapping[TableName, int]) -> Catalog:
+def catalog_at_snapshots(catalog: Catalog, snapshots: Mapping[TableName, int]) -> Catalog:
     """The catalog that also knows these tables at their snapshots, with the columns that they have now."""
     known = dict(catalog)
     for name, snapshot_id in snapshots.items():
@@ -74,22 +74,22 @@ def _is_of_iceberg(facts: TableFacts) -> bool:
     return facts.kind is TableKind.TABLE and facts.provider == "iceberg"
 
 
-def _refusal(statement: Statement, name: TableName, facts: TableFacts) -> Unpinned | None:
+def _refusal(statement: Statement, name: TableName, facts: TableFacts) -> UnpinnedReason | None:
     """Why no snapshot is named of what a key query reads, wherever else it stands in the statement."""
     if not statement.only_reads:
-        return Unpinned.STATEMENT_WRITES
+        return UnpinnedReason.STATEMENT_WRITES
     if name.version:
-        return Unpinned.VERSION_CAN_MOVE
+        return UnpinnedReason.VERSION_CAN_MOVE
     if not facts.has_snapshots:
-        return Unpinned.NOT_THE_TABLE
-    return None if _has_snapshot(facts) else Unpinned.NO_SNAPSHOT
+        return UnpinnedReason.NOT_THE_TABLE
+    return None if _has_snapshot(facts) else UnpinnedReason.NO_SNAPSHOT
 
 
-def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableName, Unpinned]:
+def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableName, UnpinnedReason]:
     """The tables of which the statement cannot name a snapshot wherever it reads them, and maybe others."""
     catalog, mentions = scopes.catalog, Counter(_mentions(scopes))
     if any(may_read_anything(catalog.get(name)) for name in mentions):
-        return dict.fromkeys(tables, Unpinned.UNKNOWN_BESIDE_IT)
+        return dict.fromkeys(tables, UnpinnedReason.UNKNOWN_BESIDE_IT)
     references = list(_references(scopes))
     plain = Counter(reference.name for reference in references)
     unversioned = (name for name in mentions if mentions[name] > plain[name] or scopes.is_cte(name.parts[-1]))
@@ -98,12 +98,12 @@ def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableNam
     is_hinted = scopes.statement.tree.find(exp.Hint) is not None
     nameless = (reference.name for reference in references if is_hinted and not reference.has_alias)
     reasons = (
-        (Unpinned.VIEW_READS_IT, _tables(catalog, _behind(catalog, mentions))),
-        (Unpinned.TAKES_NO_VERSION, _tables(catalog, unversioned)),
-        (Unpinned.HINT_NEEDS_ALIAS, _tables(catalog, nameless)),
-        (Unpinned.TWO_NAMES, {table for table in tables if names[table] != 1}),
+        (UnpinnedReason.VIEW_READS_IT, _tables(catalog, _behind(catalog, mentions))),
+        (UnpinnedReason.TAKES_NO_VERSION, _tables(catalog, unversioned)),
+        (UnpinnedReason.HINT_NEEDS_ALIAS, _tables(catalog, nameless)),
+        (UnpinnedReason.TWO_NAMES, {table for table in tables if names[table] != 1}),
     )
-    found: dict[TableName, Unpinned] = {}
+    found: dict[TableName, UnpinnedReason] = {}
     for reason, kept in reasons:
         for table in kept:
             _ = found.setdefault(table, reason)

@@ -6,13 +6,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from rewriter.catalog.table_facts import Catalog, TableFacts
-from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 
 
-def allowed(statement: Statement, catalog: Catalog, limits: Limits) -> Catalog:
+def allowed(statement: Statement, catalog: Catalog, limits: RewriteLimits) -> Catalog:
     """The catalog without what the statement or the limits forbid to use."""
     # A statement that shows the files of its rows is left to read those it names.
     names_files = limits.has_file_index and statement.names_files
@@ -39,7 +39,7 @@ def _knowing_less(catalog: Catalog, *, files: bool, buckets: bool, iceberg: bool
 
 
 def _switched_off(catalog: Catalog, names: frozenset[TableName]) -> Catalog:
-    """The catalog in which the tables of these names are to be left alone; see `Limits.tables_off`."""
+    """The catalog in which the tables of these names are to be left alone; see `RewriteLimits.tables_off`."""
     if not names:
         return catalog
     folded = {_folded(name.parts) for name in names}

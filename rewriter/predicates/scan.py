@@ -19,7 +19,7 @@ from rewriter.predicates.data_columns import bucket_predicate, row_group_predica
 from rewriter.predicates.iceberg import files_left, iceberg_predicate, skips_too_little
 from rewriter.predicates.partitions import Budget, render
 from rewriter.predicates.predicate import Predicate, Restriction, doubts, type_doubt
-from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -54,7 +54,7 @@ class ScanPredicate:
 
 
 def scan_predicate(
-    scan: PlannedScan, restrictions: Sequence[Restriction], layout: Layout, budget: Budget, limits: Limits
+    scan: PlannedScan, restrictions: Sequence[Restriction], layout: Layout, budget: Budget, limits: RewriteLimits
 ) -> ScanPredicate | SkipReason:
     """The conditions that keys and the statement's own filters come to, or why there are none.
 
@@ -154,7 +154,7 @@ def _partition_predicate(
 
 
 def _of_parts(
-    scan: PlannedScan, restrictions: Sequence[Restriction], index: FileIndex | None, limits: Limits
+    scan: PlannedScan, restrictions: Sequence[Restriction], index: FileIndex | None, limits: RewriteLimits
 ) -> Iterator[tuple[Rule, str]]:
     """What keys say of buckets and of row groups, of each column by itself."""
     chars_max = limits.predicate_chars_max

@@ -24,7 +24,7 @@ from rewriter.domains.literals import integers_of, literal
 from rewriter.predicates.metastore_filter import unsent
 from rewriter.predicates.predicate import cover_sql
 from rewriter.semijoins.key_query import KeyColumn
-from rewriter.semijoins.reducers import Question
+from rewriter.semijoins.reducers import KeyQuery
 
 # What a statement fails with whose check found further keys. No error that quotes the statement holds these words.
 KEYS_CHANGED: Final = "starpruner: the keys have changed since they were read"
@@ -36,7 +36,7 @@ UNSEEN: Final = "(forall(array(TRUE), held -> FALSE) AND _metadata.file_size < 0
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
-def check(question: Question, keys: Keys) -> str:
+def check(question: KeyQuery, keys: Keys) -> str:
     """A condition that holds, or raises KEYS_CHANGED where the small side has a key that is not in the set.
 
     It is one expression in parentheses. Raises UnreadableKeyError.

@@ -31,7 +31,7 @@ class KeyColumn:
 
 
 @dataclass(frozen=True)
-class KeyQuery:
+class KeySetQuery:
     """A query for the distinct keys of a small side.
 
     Its rows are `(key, type)` for each column: the type that the key has as the query runs, so that a stale
@@ -116,7 +116,7 @@ def assumed_columns(assumes: Sequence[str]) -> list[str]:
     return [asked_as(SESSION_FUNCTIONS[name], f"{name}()") for name in assumes]
 
 
-def key_query(  # noqa: PLR0913 - the parts of a query
+def key_set_query(  # noqa: PLR0913 - the parts of a query
     *,
     source: str,
     keys: Sequence[str],
@@ -125,13 +125,13 @@ def key_query(  # noqa: PLR0913 - the parts of a query
     rows_max: int,
     tables: frozenset[TableName] = frozenset(),
     is_scalar: bool = False,
-) -> KeyQuery:
+) -> KeySetQuery:
     """Compose a key query from the client's text of the small side and of the filters that read it alone.
 
     A scalar subquery is asked for its rows as they are, and for no more than tell whether it is an error.
 
     >>> day = KeyColumn("string")
-    >>> key_query(source="dates d", keys=["d.`ds`"], columns=[day], filters=["d.y = 2026"], rows_max=9).sql
+    >>> key_set_query(source="dates d", keys=["d.`ds`"], columns=[day], filters=["d.y = 2026"], rows_max=9).sql
     'SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.y = 2026) LIMIT 10'
     """
     rows_max = 1 if is_scalar else rows_max
@@ -150,7 +150,7 @@ def key_query(  # noqa: PLR0913 - the parts of a query
         for select in ("SELECT DISTINCT", "SELECT")
     )
     sql, repeating = (repeating, "") if is_scalar else (distinct, repeating)
-    return KeyQuery(sql, tuple(columns), rows_max, assumes, tables, unbounded, repeating, is_scalar)
+    return KeySetQuery(sql, tuple(columns), rows_max, assumes, tables, unbounded, repeating, is_scalar)
 
 
 def _shown(keys: Sequence[str], columns: Sequence[KeyColumn]) -> list[str]:

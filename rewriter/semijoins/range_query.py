@@ -29,7 +29,7 @@ _NUMBERS_APART = "CAST(key AS DOUBLE) - CAST(previous AS DOUBLE)"
 
 
 @dataclass(frozen=True)
-class RangeQuery:
+class KeyRangesQuery:
     """A query for ranges that hold all keys of one column: between them lie the widest gaps.
 
     Its rows are `(lowest, type, highest, type)` of each range, and the values of the session functions it reads.
@@ -39,7 +39,7 @@ class RangeQuery:
     column: KeyColumn
     rows_max: int
     assumes: tuple[str, ...] = ()
-    # What its answer can change with, as of a KeyQuery.
+    # What its answer can change with, as for a KeySetQuery.
     tables: frozenset[TableName] = field(default=frozenset(), compare=False)
     # The keys themselves as `key1`, as often as they come.
     unbounded: str = field(default="", compare=False)
@@ -77,7 +77,7 @@ class RangeQuery:
         return ranges
 
 
-def range_query(  # noqa: PLR0913 - the parts of a query
+def key_ranges_query(  # noqa: PLR0913 - the parts of a query
     *,
     source: str,
     key: str,
@@ -85,7 +85,7 @@ def range_query(  # noqa: PLR0913 - the parts of a query
     filters: Sequence[str] = (),
     ranges_max: int,
     tables: frozenset[TableName] = frozenset(),
-) -> RangeQuery:
+) -> KeyRangesQuery:
     """Compose a range query from what a key query is made of.
 
     The inner queries number the distinct keys: by the gap in front of each, the widest first, and by their own
@@ -109,7 +109,7 @@ def range_query(  # noqa: PLR0913 - the parts of a query
         f" (SELECT key, lag(key) OVER (ORDER BY key) AS previous FROM ({asked}) WHERE key IS NOT NULL)))"
         f" GROUP BY part"
     )
-    return RangeQuery(sql, column, ranges_max, assumes, tables, unbounded_query(source, [key], where))
+    return KeyRangesQuery(sql, column, ranges_max, assumes, tables, unbounded_query(source, [key], where))
 
 
 def _end(type_name: str, value: object) -> Key:

@@ -12,10 +12,10 @@ from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Reference
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.equalities import ItemPartner, Match, Matcher, Partner, QueryPartner, Refusal
-from rewriter.semijoins.key_query import KeyQuery, key_query
-from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.key_query import KeySetQuery, key_set_query
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.outer_filters import REDUCED_KEY, Readers
-from rewriter.semijoins.range_query import RangeQuery, range_query
+from rewriter.semijoins.range_query import KeyRangesQuery, key_ranges_query
 from rewriter.semijoins.small_sides import Source, known_bytes, may_be_as_large, query_source, source_of
 from rewriter.semijoins.snowflake import arms
 from rewriter.vocabulary.identifiers import TableName
@@ -23,7 +23,7 @@ from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
 
 # What is asked of a small side.
-Question: TypeAlias = KeyQuery | RangeQuery
+KeyQuery: TypeAlias = KeySetQuery | KeyRangesQuery
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Reducer:
 
     columns: tuple[str, ...]
     join: str
-    key_query: Question
+    key_query: KeyQuery
     # Where there are too many keys: of several columns, each by itself, and of one, ranges around them.
     instead: tuple[Reducer, ...] = ()
     # What it takes. Two reducers that ask the same are one, on whichever way they were found.
@@ -55,7 +55,7 @@ class Finding:
 class BlockPlanner:
     """Finds what the equalities of one block reduce. The tables of the statement are all in the catalog."""
 
-    def __init__(self, scopes: Scopes, readers: Readers, scope: Scope, limits: Limits) -> None:
+    def __init__(self, scopes: Scopes, readers: Readers, scope: Scope, limits: RewriteLimits) -> None:
         self._scopes = scopes
         self._readers = readers
         self._scope = scope
@@ -138,7 +138,7 @@ class BlockPlanner:
         return self._reducer(source, filters, matches)
 
     def _reducer(self, source: Source, filters: tuple[str, ...], matches: Sequence[Match]) -> Reducer:
-        asked = key_query(
+        asked = key_set_query(
             source=source.sql,
             keys=[match.key for match in matches],
             columns=[match.asked for match in matches],
@@ -161,7 +161,7 @@ class BlockPlanner:
         )
 
     def _by_ranges(self, source: Source, filters: tuple[str, ...], match: Match) -> Reducer:
-        asked = range_query(
+        asked = key_ranges_query(
             source=source.sql,
             key=match.key,
             column=match.asked,
@@ -177,7 +177,7 @@ class BlockPlanner:
         return frozenset(name for name in source.tables if not is_fixed(self._scopes.catalog, name))
 
 
-def _rules(source: Source, matches: Sequence[Match], asked: Question) -> frozenset[Rule]:
+def _rules(source: Source, matches: Sequence[Match], asked: KeyQuery) -> frozenset[Rule]:
     together = {Rule.PAIRS} if len(matches) > 1 else set()
     session = {Rule.SESSION_FUNCTIONS} if asked.assumes else set()
     return source.rules.union(together, session, *(match.rules for match in matches))

@@ -13,7 +13,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
-from rewriter.sql.classify import QUERY_FIRST_WORDS, depends_on_quoting, first_word, may_be_narrowed
+from rewriter.sql.classify import QUERY_FIRST_WORDS, depends_on_quoting, first_word, may_be_rewritten
 from rewriter.vocabulary.skip_reason import SkipReason
 
 _SPARK = Spark()
@@ -141,7 +141,7 @@ class Statement:
         return index if index < len(self.tokens) and self.tokens[index].start == offset else None
 
 
-def read(text: str, *, chars_max: int, has_file_index: bool = False) -> Statement | SkipReason:
+def parse(text: str, *, chars_max: int, has_file_index: bool = False) -> Statement | SkipReason:
     """Parse a statement, or say why it is left alone. Never raises for any text.
 
     The text is read as Spark's defaults would: the caller settles `depends_on_quoting` first.
@@ -150,7 +150,7 @@ def read(text: str, *, chars_max: int, has_file_index: bool = False) -> Statemen
         return SkipReason.NOT_A_QUERY
     if len(text) > chars_max:
         return SkipReason.TOO_LARGE
-    if not may_be_narrowed(text, has_file_index=has_file_index):
+    if not may_be_rewritten(text, has_file_index=has_file_index):
         return SkipReason.NO_JOIN_IN_TEXT
     if "${" in text:
         return SkipReason.SUBSTITUTION

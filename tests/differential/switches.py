@@ -26,7 +26,7 @@ from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins import literal_filters as own_filters_module
 from rewriter.semijoins import reducers as reducers_module
 from rewriter.semijoins import side_filters as filters_module
-from rewriter.semijoins.key_query import KeyColumn, key_query
+from rewriter.semijoins.key_query import KeyColumn, key_set_query
 from rewriter.semijoins.outer_filters import Readers
 from rewriter.semijoins.side_filters import Filters
 from rewriter.sql import deterministic_functions, repeatable
@@ -169,7 +169,7 @@ def keys_are_cast(patch: pytest.MonkeyPatch) -> None:
     def cast(*, keys: Sequence[str], columns: Sequence[KeyColumn], **others: Any) -> Any:
         pairs = zip(keys, columns, strict=True)
         cast_keys = [f"CAST({key} AS {column.type_name.upper()})" for key, column in pairs]
-        return key_query(keys=cast_keys, columns=columns, **others)
+        return key_set_query(keys=cast_keys, columns=columns, **others)
 
     patch.setattr(reducers_module, "key_query", cast)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rewriter import Column, Statement, read
+from rewriter import Column, Statement, parse
 from rewriter.domains.consumers import ICEBERG, METASTORES, NOTHING, PARQUET, beside, halved
 from rewriter.domains.cover import Cover
 from rewriter.domains.widen import Consumer, widen
@@ -47,6 +47,6 @@ def test_what_the_statement_compares_itself_is_not_there_for_us() -> None:
     ],
 )
 def test_values_count_that_are_compared_with_columns_that_joins_compare(condition: str, comparisons: int) -> None:
-    statement = read(f"SELECT 1 FROM f JOIN d ON f.k = d.day WHERE {condition}", chars_max=1_000)
+    statement = parse(f"SELECT 1 FROM f JOIN d ON f.k = d.day WHERE {condition}", chars_max=1_000)
     assert isinstance(statement, Statement)
     assert statement.comparisons_on_join_columns == comparisons

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import pytest
 from golden_cases import Expected, Refusal, Row, Take, expectations, pure_catalog, refusals, takes
 
-from rewriter import Limits, Plan, Rewrite, SkipReason, TableName, apply, plan, read
+from rewriter import Plan, Rewrite, RewriteLimits, SkipReason, TableName, apply, parse, plan
 from rewriter.sql.statement import parsed
 
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 CHARS_MAX = 100_000
 
 
 def planned(sql: str) -> Plan:
-    statement = read(sql, chars_max=CHARS_MAX)
+    statement = parse(sql, chars_max=CHARS_MAX)
     assert not isinstance(statement, SkipReason), statement.sentence
     names: frozenset[TableName] = frozenset()
     found = plan(statement, {}, LIMITS)
@@ -55,7 +55,7 @@ def test_without_its_keys_the_statement_stays_as_it_is(case: Take) -> None:
 @pytest.mark.parametrize("case", refusals(), ids=str)
 def test_a_statement_that_the_rule_refuses_says_why_and_stays_as_it_is(case: Refusal) -> None:
     if case.scan is None:
-        assert read(case.sql, chars_max=CHARS_MAX) is case.reason
+        assert parse(case.sql, chars_max=CHARS_MAX) is case.reason
         return
     found = planned(case.sql)
     if case.answers:

@@ -4,7 +4,7 @@ import pytest
 from golden_cases import Expected, Refusal, Take, expectations, refusals, takes
 from iceberg_golden_cases import KIND, LIMITS, planned, rule_of
 
-from rewriter import Limits, Rule, apply
+from rewriter import RewriteLimits, Rule, apply
 from rewriter.sql.statement import parsed
 
 RULES = {rule.value: rule for rule in Rule}
@@ -29,7 +29,7 @@ def test_a_statement_over_iceberg_tables_is_rewritten(case: Take) -> None:
 
 @pytest.mark.parametrize("case", takes(KIND), ids=str)
 def test_nothing_is_asked_of_an_iceberg_table_while_its_rule_is_off(case: Take) -> None:
-    assert planned(case.sql, Limits(rules_off=frozenset({RULES[rule_of(case)]}))).key_queries == ()
+    assert planned(case.sql, RewriteLimits(rules_off=frozenset({RULES[rule_of(case)]}))).key_queries == ()
 
 
 @pytest.mark.parametrize("case", refusals(KIND), ids=str)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rewriter import SkipReason, Statement, read
+from rewriter import SkipReason, Statement, parse
 from rewriter.files.file_index import FileFacts, file_hint
 from rewriter.predicates.splice import Narrowing, is_one_condition, narrowed
 
@@ -10,7 +10,7 @@ SQL = "SELECT x.id FROM db.f /* a */ x, f WHERE x.ds = f.ds"
 
 
 def statement(sql: str = SQL) -> Statement:
-    found = read(sql, chars_max=10_000)
+    found = parse(sql, chars_max=10_000)
     assert not isinstance(found, SkipReason)
     return found
 

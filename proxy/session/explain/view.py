@@ -6,7 +6,7 @@ import msgspec
 
 from proxy.session.decision import Decision
 from proxy.session.timings import Timings
-from rewriter import Keys, KeySet, Question, Reducer, ScanOutcome, SkipReason
+from rewriter import KeyQuery, Keys, KeySet, Reducer, ScanOutcome, SkipReason
 from rewriter.partitions.index import PartitionIndex
 from rewriter.partitions.pruning import kept
 from rewriter.partitions.value_encoding import NotIndexableError
@@ -187,7 +187,7 @@ def _reducer(reducer: Reducer, keys: Keys | None, age_s: float | None) -> Reduce
     return ReducerView(list(reducer.columns), reducer.join, asked, _count(keys), age_s)
 
 
-def _asked_first(question: Question) -> str:
+def _asked_first(question: KeyQuery) -> str:
     """The form that is asked unless its answer is known to be too long."""
     return question.repeating or question.sql
 
