@@ -28,8 +28,8 @@ from rewriter.domains.cover import Cover
 from rewriter.domains.gap_costs import Costs
 from rewriter.domains.literals import Key
 from rewriter.domains.widen import widen
-from rewriter.partitions.pruning import costs
-from rewriter.predicates.partitions import Budget, render
+from rewriter.partitions.pruning import partition_costs
+from rewriter.predicates.partitions import Budget, partition_predicate
 from rewriter.predicates.predicate import Restriction
 
 Row: TypeAlias = tuple[Key, ...]
@@ -184,7 +184,7 @@ class Steps:
         index = self._store.get(_LIST)
         if index is None:
             raise RuntimeError("the store does not find the list that is to be measured")
-        return costs(index)
+        return partition_costs(index)
 
     def key_set(self) -> KeySet:
         """Put the keys in order."""
@@ -200,7 +200,7 @@ class Steps:
 
     def render(self) -> str:
         """The text; none where all of it would be too long."""
-        predicate = render([self._restriction], self.series.names, BUDGET, self._costs)
+        predicate = partition_predicate([self._restriction], self.series.names, BUDGET, self._costs)
         return "" if predicate is None else predicate.sql
 
 

@@ -10,14 +10,14 @@ from rewriter.catalog.table_facts import Catalog
 from rewriter.domains.keyset import KeyRanges, Keys, KeySet
 from rewriter.planning.scans import checked, refused, scans
 from rewriter.planning.snapshot_pins import pins
-from rewriter.planning.switched_off import allowed
-from rewriter.planning.views import Seen, see_through
+from rewriter.planning.switched_off import without_switched_off
+from rewriter.planning.views import FollowedViews, follow_views
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducers import KeyQuery, Reducer
 from rewriter.sql.statement import Statement
-from rewriter.sql.task_dependence import numbers_tasks, shows_order
+from rewriter.sql.task_dependence import depends_on_row_order, depends_on_tasks
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason, UnpinnedReason
@@ -102,7 +102,7 @@ FEW_KEYS = 16
 
 
 def _wants_files(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
-    return not scan.own.is_all or any(
+    return not scan.own_cover.is_all or any(
         key_count(answers.get(reducer.key_query)) and any(map(scan.has_files_by, reducer.columns))
         for reducer in effective_reducers(scan, answers)
     )
@@ -129,8 +129,8 @@ def effective_reducers(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer])
     pending = list(reversed(scan.reducers))
     while pending:
         reducer = pending.pop()
-        if reducer.instead and answers.get(reducer.key_query) is SkipReason.TOO_MANY_KEYS:
-            pending += reversed(reducer.instead)
+        if reducer.alternatives and answers.get(reducer.key_query) is SkipReason.TOO_MANY_KEYS:
+            pending += reversed(reducer.alternatives)
         else:
             yield reducer
 
@@ -141,22 +141,22 @@ def plan(statement: Statement, catalog: Catalog, limits: RewriteLimits) -> Plan:
     Where tables are missing from the catalog, the plan names them and finds nothing: look them up and
     plan again.
     """
-    catalog = allowed(statement, catalog, limits)
+    catalog = without_switched_off(statement, catalog, limits)
     scopes = Scopes(statement, catalog, has_variables=limits.has_variables)
     may_narrow = scopes.may_narrow or (limits.has_file_index and scopes.has_conditions)
-    seen = see_through(scopes.tables if may_narrow else frozenset(), catalog)
+    seen = follow_views(scopes.tables if may_narrow else frozenset(), catalog)
     if seen.missing:
         return Plan(statement, (), seen.missing)
     if seen.catalog is not catalog and Rule.VIEWS not in limits.rules_off:
         scopes = Scopes(statement, seen.catalog, has_variables=limits.has_variables)
-    if any(map(numbers_tasks, (statement, *seen.queries))):
+    if any(map(depends_on_tasks, (statement, *seen.queries))):
         return Plan(statement, refused(scopes, SkipReason.NUMBERED_BY_TASK))
     if statement.target in {name.parts[-1].lower() for name in seen.names}:
         return Plan(statement, refused(scopes, SkipReason.WRITES_WHAT_IT_READS))
     if limits.strict and statement.target is not None:
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     found = scans(scopes, limits)
-    kept, narrowable = _keeps_splits(statement, seen), checked(found) if limits.strict else found
+    kept, narrowable = _must_keep_splits(statement, seen), checked(found) if limits.strict else found
     return Plan(
         statement,
         narrowable,
@@ -167,11 +167,11 @@ def plan(statement: Statement, catalog: Catalog, limits: RewriteLimits) -> Plan:
     )
 
 
-def _keeps_splits(statement: Statement, seen: Seen) -> bool:
+def _must_keep_splits(statement: Statement, seen: FollowedViews) -> bool:
     """Whether the statement, or a view that it names, may show more of its scans' splits than their rows.
 
     What a statement writes has as many files as there are tasks.
     """
     if not statement.only_reads or not seen.is_whole:
         return True
-    return any(map(shows_order, (statement, *seen.queries)))
+    return any(map(depends_on_row_order, (statement, *seen.queries)))

@@ -102,5 +102,5 @@ def _size_bytes(question: KeyQuery, keys: Keys) -> int:
     rows = keys.rows if isinstance(keys, KeySet) else keys.ranges
     texts = sum(len(value) for row in rows for value in row if isinstance(value, str))
     width = len(question.columns) if isinstance(keys, KeySet) else 2
-    asked = len(question.sql) + len(question.repeating) + len(question.unbounded)
+    asked = len(question.sql) + len(question.sql_with_repeats) + len(question.all_keys_sql)
     return _ENTRY_BYTES + asked + len(rows) * width * _KEY_BYTES + texts

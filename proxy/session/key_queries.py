@@ -91,7 +91,7 @@ class KeyQueries:
         """The keys, asked for in the cheapest form whose answer is not known to be too long."""
         settings, too_long, clock = self.shared.config.rewrite, self.known.too_long, self.shared.clock
         deadline = clock() + settings.key_query_deadline_s
-        for sql in filter(None, (question.repeating, question.sql)):
+        for sql in filter(None, (question.sql_with_repeats, question.sql)):
             if too_long.holds(sql):
                 continue
             answer = yield Query(

@@ -271,9 +271,9 @@ class Session:
         def told(comparison: Comparison) -> None:
             shared.metrics.shadow_compared(comparison.verdict)
             is_refused = comparison.verdict is ShadowVerdict.REFUSED
-            if is_refused and rewrite.sent:
+            if is_refused and rewrite.tables_sent_to_metastore:
                 # As where it is sent to answer: nothing else is to blame.
-                shared.metastore.refused(rewrite.sent)
+                shared.metastore.refused(rewrite.tables_sent_to_metastore)
             elif is_refused or comparison.blames_us:
                 cause = Cause.DIFFERENT if comparison.verdict is ShadowVerdict.DIFFERENT else Cause.FAILED
                 shared.quarantine.blame(rewrite.rules, rewrite.tables, subject.name, cause)
@@ -316,7 +316,7 @@ def _suspects(decision: Decision) -> Suspects | None:
     rewrite, subject = decision.rewrite, decision.subject
     if not decision.is_narrowed or rewrite is None or subject is None:
         return None
-    return Suspects(rewrite.rules, rewrite.tables, subject.name, rewrite.sent)
+    return Suspects(rewrite.rules, rewrite.tables, subject.name, rewrite.tables_sent_to_metastore)
 
 
 def _switched_off(settings: SessionSettings) -> SkipReason | None:

@@ -14,11 +14,11 @@ from dataclasses import replace
 from sqlglot import exp
 
 from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, may_read_anything
-from rewriter.scopes.join_tree import Reference, name_parts, table_name
+from rewriter.scopes.join_tree import TableReference, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducers import Reducer
-from rewriter.sql.statement import Statement, parsed_statement
+from rewriter.sql.statement import Statement, parse_any
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason, UnpinnedReason
 
@@ -53,10 +53,10 @@ def pin_snapshots(statement: Statement, snapshots: Mapping[TableName, int]) -> S
         version = reference.name.at(snapshots[reference.name]).version
         pieces += [statement.text[copied : reference.stop], " ", version]
         copied = reference.stop
-    result = parsed_statement("".join([*pieces, statement.text[copied:]]))
+    result = parse_any("".join([*pieces, statement.text[copied:]]))
     if result is None or not _is_original_pinned(statement, result.tree.copy(), snapshots, references):
         return None
-    return replace(result, written=statement.original)
+    return replace(result, client_text=statement.original)
 
 
 def catalog_at_snapshots(catalog: Catalog, snapshots: Mapping[TableName, int]) -> Catalog:
@@ -114,7 +114,7 @@ def _asked(reducers: Iterable[Reducer]) -> Iterator[frozenset[TableName]]:
     """What each key query reads, and each that may be asked in its place."""
     for reducer in reducers:
         yield reducer.key_query.tables
-        yield from (instead.key_query.tables for instead in reducer.instead)
+        yield from (alternatives.key_query.tables for alternatives in reducer.alternatives)
 
 
 def _mentions(scopes: Scopes) -> Iterator[TableName]:
@@ -142,7 +142,7 @@ def _tables(catalog: Catalog, names: Iterable[TableName]) -> frozenset[TableName
     )
 
 
-def _references(scopes: Scopes) -> Iterator[Reference]:
+def _references(scopes: Scopes) -> Iterator[TableReference]:
     """The references that a version can be put behind: tables' names with nothing but an alias, in any FROM."""
     for block in scopes.blocks:
         for leaf in block.tree.leaves:
@@ -164,7 +164,7 @@ def _has_snapshot(facts: TableFacts) -> bool:
 
 
 def _is_original_pinned(
-    statement: Statement, tree: exp.Expr, snapshots: Mapping[TableName, int], references: Iterable[Reference]
+    statement: Statement, tree: exp.Expr, snapshots: Mapping[TableName, int], references: Iterable[TableReference]
 ) -> bool:
     """Whether the tree is the original's but for the versions, each of them behind its own table.
 

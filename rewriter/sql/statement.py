@@ -66,12 +66,12 @@ class Statement:
     tree: exp.Expr
     tokens: tuple[Token, ...]
     # The client's own text, where this one names snapshots beside it (`rewriter.planning.snapshot_pins`).
-    written: str | None = None
+    client_text: str | None = None
 
     @property
     def original(self) -> str:
         """The text as the client wrote it."""
-        return self.text if self.written is None else self.written
+        return self.text if self.client_text is None else self.client_text
 
     @cached_property
     def token_starts(self) -> list[int]:
@@ -160,7 +160,7 @@ def parse(text: str, *, chars_max: int, has_file_index: bool = False) -> Stateme
 
 
 @lru_cache(maxsize=_VIEWS_KEPT_MAX)
-def read_view(text: str) -> Statement | None:
+def parse_view(text: str) -> Statement | None:
     """Parse the query of a view; None where it is not certain how Spark reads it.
 
     Spark reads it under the settings that the view was made with, of which those for quotes are not known here.
@@ -176,13 +176,13 @@ def tokenize(text: str) -> list[Token]:
     return _SPARK.tokenize(text)
 
 
-def parsed(text: str) -> exp.Expr | None:
+def parse_tree(text: str) -> exp.Expr | None:
     """The tree of a text that holds one statement; None for any other."""
-    found = parsed_statement(text)
+    found = parse_any(text)
     return found.tree if found is not None else None
 
 
-def parsed_statement(text: str) -> Statement | None:
+def parse_any(text: str) -> Statement | None:
     """The statement that a text holds, of whatever kind; None for any other text."""
     try:
         tokens = tokenize(text)

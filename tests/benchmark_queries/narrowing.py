@@ -21,7 +21,7 @@ from rewriter import (
     plan,
 )
 from rewriter.partitions.index import PartitionIndex
-from rewriter.partitions.pruning import costs, kept
+from rewriter.partitions.pruning import kept_count, partition_costs
 
 LIMITS = RewriteLimits()
 STATEMENT_CHARS_MAX = 100_000  # The longest of the texts has under 10,000.
@@ -56,7 +56,7 @@ def fact_scans(benchmark: StarBenchmark, query: str) -> list[FactScan]:
     answers: dict[KeyQuery, Keys | SkipReason] = {}
     while pending := found.pending(answers):
         answers |= {asked: _answer(benchmark, asked) for asked in pending}
-    partitions = {name: costs(_index(benchmark, name)) for name in found.wants_partitions(answers)}
+    partitions = {name: partition_costs(_index(benchmark, name)) for name in found.wants_partitions(answers)}
     rewrite = apply(found, answers, LIMITS, partitions)
     outcomes = sorted(rewrite.scans, key=lambda outcome: outcome.scan.reference.start)
     return [_fact_scan(benchmark, outcome) for outcome in outcomes if _table(outcome) in benchmark.partitions]
@@ -77,7 +77,7 @@ def _fact_scan(benchmark: StarBenchmark, outcome: ScanOutcome) -> FactScan:
         return FactScan(_table(outcome), None, total, outcome.skip)
     exact = [keys.cover(columns) for columns, keys in outcome.narrowed_by]
     index = _index(benchmark, outcome.scan.reference.name)
-    return FactScan(_table(outcome), kept(index, exact if outcome.exact else [outcome.cover]), total, None)
+    return FactScan(_table(outcome), kept_count(index, exact if outcome.exact else [outcome.cover]), total, None)
 
 
 def _index(benchmark: StarBenchmark, name: TableName) -> PartitionIndex:

@@ -25,7 +25,7 @@ from rewriter import (
     plan,
 )
 from rewriter.scopes.join_tree import table_name
-from rewriter.sql.statement import parsed
+from rewriter.sql.statement import parse_tree
 
 STATEMENTS = 25
 # Some of the tables stay as they are in most statements that name several.
@@ -102,7 +102,7 @@ def test_a_key_query_tells_of_every_table_that_it_reads_and_that_can_change(seed
         assert at_snapshots is not None
         found, _ = planned(at_snapshots, catalog_at_snapshots(known, snapshots), star)
         for query in (*unpinned.key_queries, *found.key_queries):
-            tree = parsed(query.sql)
+            tree = parse_tree(query.sql)
             assert tree is not None
             read_now = {table_name(table) for table in tree.find_all(exp.Table)}
             assert query.tables == {name for name in read_now if name.snapshot_id is None}

@@ -81,7 +81,7 @@ def sessions(
 def test_days_arrive_as_they_are_under_every_setting(sessions: tuple[hive.Connection, hive.Connection]) -> None:
     direct, _ = sessions
     asked = key_set_query(source="d", keys=["d.k"], columns=[KeyColumn("date")], filters=["d.g < 3"], rows_max=99)
-    for sql in (asked.sql, asked.repeating):
+    for sql in (asked.sql, asked.sql_with_repeats):
         expected = KeySet.of(("date",), [(day,) for day in (*OLD, *SWITCH)])
         assert asked.read(run(direct, sql)) == expected
     ranges = key_ranges_query(

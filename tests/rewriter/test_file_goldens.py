@@ -5,7 +5,7 @@ from file_golden_cases import CHARS_MAX, KIND, LIMITS, Outcome, planned, recorde
 from golden_cases import Expected, Refusal, Take, expectations, refusals, takes
 
 from rewriter import RewriteLimits, Rule, SkipReason, parse
-from rewriter.sql.statement import parsed
+from rewriter.sql.statement import parse_tree
 
 RULES = {rule.value: rule for rule in Rule}
 
@@ -17,12 +17,12 @@ def expectation(case: Take) -> Expected:
 @pytest.mark.parametrize("case", takes(KIND), ids=str)
 def test_a_statement_whose_files_are_known_is_rewritten(case: Take) -> None:
     expected, found = expectation(case), planned(case.sql)
-    assert tuple(query.repeating or query.sql for query in found.key_queries) == expected.key_queries
+    assert tuple(query.sql_with_repeats or query.sql for query in found.key_queries) == expected.key_queries
     result = Outcome.of(found, expected, recorded_index()).rewrite()
     assert result.skip is None
     assert result.text == expected.rewritten
     assert result.text != case.sql
-    assert parsed(result.text) is not None
+    assert parse_tree(result.text) is not None
 
 
 @pytest.mark.parametrize("case", takes(KIND), ids=str)

@@ -6,7 +6,7 @@ import pytest
 from golden_cases import Expected, Refusal, Row, Take, expectations, pure_catalog, refusals, takes
 
 from rewriter import Plan, Rewrite, RewriteLimits, SkipReason, TableName, apply, parse, plan
-from rewriter.sql.statement import parsed
+from rewriter.sql.statement import parse_tree
 
 LIMITS = RewriteLimits()
 CHARS_MAX = 100_000
@@ -37,12 +37,12 @@ def expectation(case: Take) -> Expected:
 def test_a_statement_that_the_rule_takes_asks_for_its_keys_and_is_rewritten(case: Take) -> None:
     expected = expectation(case)
     found = planned(case.sql)
-    assert tuple(query.repeating or query.sql for query in found.key_queries) == expected.key_queries
+    assert tuple(query.sql_with_repeats or query.sql for query in found.key_queries) == expected.key_queries
     result = rewritten(found, expected.answers)
     assert result.skip is None
     assert result.text == expected.rewritten
     assert result.text != case.sql
-    assert parsed(result.text) is not None
+    assert parse_tree(result.text) is not None
 
 
 @pytest.mark.parametrize("case", takes(), ids=str)

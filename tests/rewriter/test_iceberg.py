@@ -38,7 +38,7 @@ from rewriter.files.file_index import FileIndex
 from rewriter.plan import KeyAnswer
 from rewriter.predicates.data_columns import bucket_predicate, row_group_predicate
 from rewriter.predicates.iceberg import iceberg_predicate
-from rewriter.predicates.partitions import Budget, render
+from rewriter.predicates.partitions import Budget, partition_predicate
 from rewriter.predicates.predicate import Predicate, Restriction
 from rewriter.predicates.splice import is_one_condition
 
@@ -277,7 +277,7 @@ def test_ranges_and_pairs_of_what_could_be_uuids_stand_beside_what_cannot() -> N
 
 def test_a_small_side_in_iceberg_is_told_from_uuids_whatever_the_fact_is() -> None:
     keys = restriction(COLUMNS[3:4], [(UUIDS[0],)])
-    of_partitions = render([keys], ["s"], Budget(METASTORES["derby"], CHARS_MAX), {})
+    of_partitions = partition_predicate([keys], ["s"], Budget(METASTORES["derby"], CHARS_MAX), {})
     assert of_partitions is not None
     assert of_partitions.sql.endswith(" OR `s` IN (''))")
     assert (row_group_predicate(keys, None, CHARS_MAX) or "").endswith(" OR `s` IN (''))")
@@ -351,7 +351,7 @@ def test_with_strict_consistency_a_scan_that_can_carry_no_check_is_left_alone() 
 def test_a_filter_of_the_statement_is_icebergs_own_business() -> None:
     sql = "SELECT f.id FROM f JOIN small s ON f.k = s.k WHERE s.g = 1 AND f.l = 7"
     found = planned(sql, {"f": FACT, "small": SMALL}, RewriteLimits(has_file_index=True))
-    assert all(scan.own.is_all for scan in found.scans)
+    assert all(scan.own_cover.is_all for scan in found.scans)
 
 
 def test_the_smaller_of_two_iceberg_tables_is_asked_and_joined_to_what_filters_it() -> None:

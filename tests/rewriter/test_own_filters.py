@@ -45,7 +45,7 @@ def own(sql: str, limits: RewriteLimits = LIMITS) -> Cover:
     statement = parse(sql, chars_max=10_000, has_file_index=True)
     assert isinstance(statement, Statement), statement
     found = plan(statement, {TableName(("t",)): FACT, TableName(("o",)): OTHER}, limits)
-    (cover,) = {scan.own for scan in found.scans if scan.reference.name == TableName(("t",))}
+    (cover,) = {scan.own_cover for scan in found.scans if scan.reference.name == TableName(("t",))}
     return cover
 
 

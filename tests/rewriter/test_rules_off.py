@@ -48,7 +48,7 @@ def reducers(found: Plan) -> Iterator[Reducer]:
     while pending:
         reducer = pending.pop()
         yield reducer
-        pending += reducer.instead
+        pending += reducer.alternatives
 
 
 @cache

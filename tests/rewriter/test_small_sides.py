@@ -90,7 +90,7 @@ def test_a_key_query_says_which_tables_it_reads(sql: str, expected: set[str]) ->
 def test_ranges_that_are_asked_for_instead_are_read_from_the_same_tables() -> None:
     (scan, _) = planned("SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = (SELECT max(g) FROM e)").scans[:2]
     (reducer,) = scan.reducers
-    assert reducer.instead[0].key_query.tables == reducer.key_query.tables
+    assert reducer.alternatives[0].key_query.tables == reducer.key_query.tables
 
 
 SNOWFLAKE = "SELECT f.id FROM f JOIN d ON f.ds = d.ds JOIN v ON v.g = d.g WHERE v.ds = 'x'"

@@ -21,7 +21,7 @@ from rewriter import (
 )
 from rewriter.files.file_index import FileIndex
 from rewriter.files.splits import Grouping, Packing
-from rewriter.predicates.splice import Narrowing, narrowed
+from rewriter.predicates.splice import Narrowing, rewritten_text
 
 FILES = 96
 T, NAME = TableFacts((Column("x", "int"), Column("v", "string")), indexed_columns=("x",)), TableName(("t",))
@@ -130,11 +130,11 @@ def test_a_hint_that_is_not_the_number_of_splits_is_not_taken(hint: str) -> None
     statement = parse("SELECT v FROM t a WHERE x < 80", chars_max=1_000, has_file_index=True)
     assert not isinstance(statement, SkipReason)
     start = statement.text.index("t a")
-    assert narrowed(statement, [Narrowing(start, start + 1, None, "(x < 80)", splits=8)]) is not None
+    assert rewritten_text(statement, [Narrowing(start, start + 1, None, "(x < 80)", splits=8)]) is not None
 
     class Forged(Narrowing):
         @property
         def before(self) -> str:
             return f"(SELECT /*+ {hint} */ * FROM "
 
-    assert narrowed(statement, [Forged(start, start + 1, None, "(x < 80)", splits=8)]) is None
+    assert rewritten_text(statement, [Forged(start, start + 1, None, "(x < 80)", splits=8)]) is None

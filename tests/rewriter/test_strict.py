@@ -19,7 +19,7 @@ from rewriter import (
     parse,
     plan,
 )
-from rewriter.predicates.splice import Narrowing, narrowed
+from rewriter.predicates.splice import Narrowing, rewritten_text
 from rewriter.predicates.strict_check import KEYS_CHANGED, check
 from rewriter.semijoins.key_query import KeyColumn, key_set_query
 
@@ -140,5 +140,5 @@ def test_a_check_that_could_break_up_what_is_around_it_is_not_taken(text: str) -
     statement = parse(SQL, chars_max=10_000)
     assert not isinstance(statement, SkipReason)
     start = SQL.index("f JOIN")
-    assert narrowed(statement, [Narrowing(start, start + 1, "f", "TRUE", ("(SELECT 1)",))]) is not None
-    assert narrowed(statement, [Narrowing(start, start + 1, "f", "TRUE", (text,))]) is None
+    assert rewritten_text(statement, [Narrowing(start, start + 1, "f", "TRUE", ("(SELECT 1)",))]) is not None
+    assert rewritten_text(statement, [Narrowing(start, start + 1, "f", "TRUE", (text,))]) is None

@@ -24,7 +24,7 @@ from rewriter import (
     pin_snapshots,
     plan,
 )
-from rewriter.predicates.strict_check import UNSEEN
+from rewriter.predicates.strict_check import NEVER_TRUE
 
 SNAPSHOT = 8548337367546804323
 WINDOW, STRICT = RewriteLimits(), RewriteLimits(strict=True)
@@ -378,7 +378,7 @@ def test_a_version_that_may_come_to_mean_another_snapshot_is_said_to_be_one(vers
 
 def test_strict_keys_of_a_snapshot_need_no_check() -> None:
     assert planned(JOINED, limits=STRICT).pinnable == {name("d")}
-    assert UNSEEN in rewritten(planned(JOINED, limits=STRICT), STRICT)
+    assert NEVER_TRUE in rewritten(planned(JOINED, limits=STRICT), STRICT)
     assert rewritten(planned_pinned(JOINED, STRICT), STRICT) == rewritten(planned_pinned(JOINED, WINDOW), WINDOW)
 
 

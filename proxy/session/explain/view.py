@@ -8,7 +8,7 @@ from proxy.session.decision import Decision
 from proxy.session.timings import Timings
 from rewriter import KeyQuery, Keys, KeySet, Reducer, ScanOutcome, SkipReason
 from rewriter.partitions.index import PartitionIndex
-from rewriter.partitions.pruning import kept
+from rewriter.partitions.pruning import kept_count
 from rewriter.partitions.value_encoding import NotIndexableError
 
 
@@ -189,7 +189,7 @@ def _reducer(reducer: Reducer, keys: Keys | None, age_s: float | None) -> Reduce
 
 def _asked_first(question: KeyQuery) -> str:
     """The form that is asked unless its answer is known to be too long."""
-    return question.repeating or question.sql
+    return question.sql_with_repeats or question.sql
 
 
 def _count(keys: Keys | None) -> int | None:
@@ -210,7 +210,7 @@ def _kept(outcome: ScanOutcome, index: PartitionIndex) -> int | None:
     if outcome.cover is None:
         return None
     exact = [keys.cover(columns) for columns, keys in outcome.narrowed_by]
-    return kept(index, exact if outcome.exact else [outcome.cover])
+    return kept_count(index, exact if outcome.exact else [outcome.cover])
 
 
 def _code(reason: SkipReason | None) -> str | None:
