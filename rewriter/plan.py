@@ -10,17 +10,17 @@ from rewriter.catalog.table_facts import Catalog
 from rewriter.domains.keyset import KeyRanges, Keys, KeySet
 from rewriter.planning.scans import checked, refused, scans
 from rewriter.planning.snapshot_pins import pins
-from rewriter.planning.switched_off import allowed
-from rewriter.planning.views import Seen, see_through
+from rewriter.planning.switched_off import without_switched_off
+from rewriter.planning.views import FollowedViews, follow_views
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
-from rewriter.semijoins.reducers import Question, Reducer
+from rewriter.semijoins.reducers import KeyQuery, Reducer
 from rewriter.sql.statement import Statement
-from rewriter.sql.task_dependence import numbers_tasks, shows_order
+from rewriter.sql.task_dependence import depends_on_row_order, depends_on_tasks
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason, Unpinned
+from rewriter.vocabulary.skip_reason import SkipReason, UnpinnedReason
 
 # What became of a question: the keys, or why there are none.
 KeyAnswer: TypeAlias = Keys | SkipReason
@@ -33,10 +33,10 @@ class Plan:
     statement: Statement
     scans: tuple[PlannedScan, ...]
     missing: frozenset[TableName] = frozenset()
-    # The Iceberg tables that keys are read from, each with why it is read as it is. With None the statement can be
-    # planned anew at the table's snapshot (`rewriter.planning.snapshot_pins.pinned`). With strict consistency,
-    # that may find key queries where this plan has none.
-    pins: Mapping[TableName, Unpinned | None] = field(default_factory=dict)
+    # The Iceberg tables that key queries read, each with the reason why it is read without a snapshot. With None
+    # the statement can be planned again at the table's snapshot (`rewriter.planning.snapshot_pins.pin_snapshots`).
+    # With strict consistency, that plan may have key queries where this one has none.
+    pins: Mapping[TableName, UnpinnedReason | None] = field(default_factory=dict)
     # All tables and views that the statement reads, those behind views among them, once scans could be narrowed.
     names: frozenset[TableName] = frozenset()
     # Whether the splits of its scans are to stay as they are.
@@ -52,21 +52,21 @@ class Plan:
         return frozenset(name for name, why in self.pins.items() if why is None)
 
     @property
-    def unpinned(self) -> Mapping[TableName, Unpinned]:
+    def unpinned(self) -> Mapping[TableName, UnpinnedReason]:
         """The Iceberg tables that keys are read from and of which no snapshot can be named, with the reason."""
         return {name: why for name, why in self.pins.items() if why is not None}
 
     @property
-    def key_queries(self) -> tuple[Question, ...]:
+    def key_queries(self) -> tuple[KeyQuery, ...]:
         """The key queries to run first, each once however many scans use it."""
         return self.pending({})
 
-    def pending(self, answers: Mapping[Question, KeyAnswer]) -> tuple[Question, ...]:
+    def pending(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[KeyQuery, ...]:
         """The queries to run next, given what others answered; none once all has been asked."""
         asked = (r.key_query for scan in self.scans for r in effective_reducers(scan, answers))
         return tuple(query for query in dict.fromkeys(asked) if query not in answers)
 
-    def wants_partitions(self, answers: Mapping[Question, KeyAnswer]) -> tuple[TableName, ...]:
+    def wants_partitions(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[TableName, ...]:
         """The tables whose partitions would tell how to say the many keys of their scans in few words."""
         wanted = (
             scan.reference.name
@@ -78,7 +78,7 @@ class Plan:
         return tuple(dict.fromkeys(wanted))
 
     def wants_files(
-        self, answers: Mapping[Question, KeyAnswer], *, for_splits: bool = False
+        self, answers: Mapping[KeyQuery, KeyAnswer], *, for_splits: bool = False
     ) -> tuple[TableName, ...]:
         """The tables of which a file index would tell which files hold nothing that is asked for.
 
@@ -88,7 +88,7 @@ class Plan:
         wanted = (scan.reference.name for scan in self.scans if _wants_files(scan, answers))
         return tuple(dict.fromkeys([*wanted, *sized]))
 
-    def wants_packings(self, answers: Mapping[Question, KeyAnswer]) -> tuple[TableName, ...]:
+    def wants_packings(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[TableName, ...]:
         """The tables whose scans may be read in fewer splits, if their files are small and many."""
         if self.keeps_splits:
             return ()
@@ -101,14 +101,14 @@ class Plan:
 FEW_KEYS = 16
 
 
-def _wants_files(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> bool:
-    return not scan.own.is_all or any(
+def _wants_files(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
+    return not scan.own_cover.is_all or any(
         key_count(answers.get(reducer.key_query)) and any(map(scan.has_files_by, reducer.columns))
         for reducer in effective_reducers(scan, answers)
     )
 
 
-def _may_have_fewer_splits(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> bool:
+def _may_have_fewer_splits(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
     """Whether the scan may be narrowed, and its splits be others than they are."""
     if scan.facts is None or not scan.facts.packs_files:
         return False
@@ -124,39 +124,39 @@ def key_count(answer: KeyAnswer | None) -> int:
     return len(answer.ranges) if isinstance(answer, KeyRanges) else 0
 
 
-def effective_reducers(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> Iterator[Reducer]:
+def effective_reducers(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> Iterator[Reducer]:
     """The scan's reducers, with others in the place of those that have too many keys."""
     pending = list(reversed(scan.reducers))
     while pending:
         reducer = pending.pop()
-        if reducer.instead and answers.get(reducer.key_query) is SkipReason.TOO_MANY_KEYS:
-            pending += reversed(reducer.instead)
+        if reducer.alternatives and answers.get(reducer.key_query) is SkipReason.TOO_MANY_KEYS:
+            pending += reversed(reducer.alternatives)
         else:
             yield reducer
 
 
-def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
+def plan(statement: Statement, catalog: Catalog, limits: RewriteLimits) -> Plan:
     """Find the fact scans that may be narrowed, given what is known of the tables.
 
     Where tables are missing from the catalog, the plan names them and finds nothing: look them up and
     plan again.
     """
-    catalog = allowed(statement, catalog, limits)
+    catalog = without_switched_off(statement, catalog, limits)
     scopes = Scopes(statement, catalog, has_variables=limits.has_variables)
     may_narrow = scopes.may_narrow or (limits.has_file_index and scopes.has_conditions)
-    seen = see_through(scopes.tables if may_narrow else frozenset(), catalog)
+    seen = follow_views(scopes.tables if may_narrow else frozenset(), catalog)
     if seen.missing:
         return Plan(statement, (), seen.missing)
     if seen.catalog is not catalog and Rule.VIEWS not in limits.rules_off:
         scopes = Scopes(statement, seen.catalog, has_variables=limits.has_variables)
-    if any(map(numbers_tasks, (statement, *seen.queries))):
+    if any(map(depends_on_tasks, (statement, *seen.queries))):
         return Plan(statement, refused(scopes, SkipReason.NUMBERED_BY_TASK))
     if statement.target in {name.parts[-1].lower() for name in seen.names}:
         return Plan(statement, refused(scopes, SkipReason.WRITES_WHAT_IT_READS))
     if limits.strict and statement.target is not None:
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     found = scans(scopes, limits)
-    kept, narrowable = _keeps_splits(statement, seen), checked(found) if limits.strict else found
+    kept, narrowable = _must_keep_splits(statement, seen), checked(found) if limits.strict else found
     return Plan(
         statement,
         narrowable,
@@ -167,11 +167,11 @@ def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
     )
 
 
-def _keeps_splits(statement: Statement, seen: Seen) -> bool:
+def _must_keep_splits(statement: Statement, seen: FollowedViews) -> bool:
     """Whether the statement, or a view that it names, may show more of its scans' splits than their rows.
 
     What a statement writes has as many files as there are tasks.
     """
     if not statement.only_reads or not seen.is_whole:
         return True
-    return any(map(shows_order, (statement, *seen.queries)))
+    return any(map(depends_on_row_order, (statement, *seen.queries)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rewriter.domains.consumers import beside
+from rewriter.domains.consumers import left_beside
 from rewriter.domains.cover import Cover
 from rewriter.domains.gap_costs import Costs
 from rewriter.domains.keyset import Keys, KeySet
@@ -16,23 +16,23 @@ from rewriter.files.splits import Grouping, Packing, grouping
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
 from rewriter.predicates.metastore_filter import can_name
 from rewriter.predicates.partitions import Budget
-from rewriter.predicates.predicate import Restriction, can_all_be_said
-from rewriter.predicates.scan import Layout, ScanPredicate, scan_predicate
-from rewriter.predicates.splice import Narrowing, narrowed
+from rewriter.predicates.predicate import Restriction, metastore_can_compare_all
+from rewriter.predicates.scan import ScanPredicate, TableLayout, scan_predicate
+from rewriter.predicates.splice import Narrowing, rewritten_text
 from rewriter.predicates.strict_check import check
-from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
-from rewriter.semijoins.reducers import Question, Reducer
+from rewriter.semijoins.reducers import KeyQuery, Reducer
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
 
 # What is known of where a table's partitions lie, by its columns' names.
-Partitions: TypeAlias = Mapping[TableName, Mapping[str, Costs]]
+PartitionLayouts: TypeAlias = Mapping[TableName, Mapping[str, Costs]]
 
 # The indexes of tables' files.
-Files: TypeAlias = Mapping[TableName, FileIndex]
+FileIndexes: TypeAlias = Mapping[TableName, FileIndex]
 
 # How Spark packs the files of tables that it reads from files, and not from memory.
 Packings: TypeAlias = Mapping[TableName, Packing]
@@ -59,7 +59,7 @@ class ScanOutcome:
     # In how many splits it is read; None where that is not known, or left to Spark.
     splits: Grouping | None = None
     # Whether the metastore is sent a part of the predicate.
-    is_sent: bool = False
+    is_sent_to_metastore: bool = False
 
     @property
     def narrowed_by(self) -> tuple[tuple[tuple[str, ...], Keys], ...]:
@@ -91,22 +91,22 @@ class Rewrite:
     @property
     def tables(self) -> frozenset[TableName]:
         """The tables that were narrowed, by the names that all sessions know them by."""
-        narrowed = (outcome.scan.table for outcome in self.scans if outcome.predicate is not None)
-        return frozenset(table for table in narrowed if table is not None)
+        rewritten_text = (outcome.scan.table for outcome in self.scans if outcome.predicate is not None)
+        return frozenset(table for table in rewritten_text if table is not None)
 
     @property
-    def sent(self) -> frozenset[TableName]:
+    def tables_sent_to_metastore(self) -> frozenset[TableName]:
         """Those of which the metastore is sent a filter."""
-        sent = (outcome.scan.table for outcome in self.scans if outcome.is_sent)
+        sent = (outcome.scan.table for outcome in self.scans if outcome.is_sent_to_metastore)
         return frozenset(table for table in sent if table is not None)
 
 
 def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     plan: Plan,
-    answers: Mapping[Question, KeyAnswer],
-    limits: Limits,
-    partitions: Partitions | None = None,
-    files: Files | None = None,
+    answers: Mapping[KeyQuery, KeyAnswer],
+    limits: RewriteLimits,
+    partitions: PartitionLayouts | None = None,
+    files: FileIndexes | None = None,
     *,
     packings: Packings | None = None,
 ) -> Rewrite:
@@ -117,22 +117,22 @@ def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     """
     grouped = {name: (packings or {}).get(name) for name in plan.wants_packings(answers)}
     layouts = {
-        name: Layout((partitions or {}).get(name, {}), (files or {}).get(name), grouped.get(name))
+        name: TableLayout((partitions or {}).get(name, {}), (files or {}).get(name), grouped.get(name))
         for name in {scan.reference.name for scan in plan.scans}
     }
     outcomes = tuple(_outcome(plan, scan, answers, limits, layouts[scan.reference.name]) for scan in plan.scans)
-    if _is_for_spark_to_report(answers):
+    if _has_scalar_subquery_error(answers):
         return _left_alone(plan, outcomes, SkipReason.SCALAR_SUBQUERY_ROWS)
     narrowings = [_narrowing(plan.statement, outcome) for outcome in outcomes if outcome.predicate is not None]
     if not narrowings:
         return Rewrite(plan.statement.original, outcomes)
-    text = narrowed(plan.statement, narrowings)
+    text = rewritten_text(plan.statement, narrowings)
     if text is None:
         return Rewrite(plan.statement.original, outcomes, SkipReason.NOT_VERIFIED)
     return Rewrite(text, outcomes)
 
 
-def _is_for_spark_to_report(answers: Mapping[Question, KeyAnswer]) -> bool:
+def _has_scalar_subquery_error(answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
     """Whether the statement is an error. Narrowed by other keys, it might not run what makes it one."""
     return SkipReason.SCALAR_SUBQUERY_ROWS in answers.values()
 
@@ -144,7 +144,11 @@ def _left_alone(plan: Plan, outcomes: Sequence[ScanOutcome], reason: SkipReason)
 
 
 def _outcome(
-    plan: Plan, scan: PlannedScan, answers: Mapping[Question, KeyAnswer], limits: Limits, layout: Layout
+    plan: Plan,
+    scan: PlannedScan,
+    answers: Mapping[KeyQuery, KeyAnswer],
+    limits: RewriteLimits,
+    layout: TableLayout,
 ) -> ScanOutcome:
     """Narrow a scan by the reducers that have an answer."""
     skip = scan.skip
@@ -154,7 +158,7 @@ def _outcome(
         skip = answer if isinstance(answer, SkipReason) else skip
         reducers.append((reducer, None if isinstance(answer, SkipReason) else answer))
     restrictions = [_restriction(reducer, keys) for reducer, keys in reducers if keys is not None]
-    if not restrictions and (scan.own.is_all or (reducers and layout.index is None)):
+    if not restrictions and (scan.own_cover.is_all or (reducers and layout.index is None)):
         return ScanOutcome(scan, skip=skip, reducers=tuple(reducers))
     try:
         checks = _checks(reducers) if limits.strict else ()
@@ -167,13 +171,23 @@ def _outcome(
     splits = _splits(said, layout.packing, limits)
     parts = said.rules | {Rule.SPLITS} if splits is not None and splits.hint is not None else said.rules
     # A predicate beside a check is sent to no metastore (`rewriter.predicates.strict_check`).
-    is_sent = said.is_sent and not checks
+    is_sent_to_metastore = said.is_sent_to_metastore and not checks
     return ScanOutcome(
-        scan, said.sql, said.exact, said.cover, None, checks, tuple(reducers), said.files, parts, splits, is_sent
+        scan,
+        said.sql,
+        said.exact,
+        said.cover,
+        None,
+        checks,
+        tuple(reducers),
+        said.files,
+        parts,
+        splits,
+        is_sent_to_metastore,
     )
 
 
-def _splits(said: ScanPredicate, packing: Packing | None, limits: Limits) -> Grouping | None:
+def _splits(said: ScanPredicate, packing: Packing | None, limits: RewriteLimits) -> Grouping | None:
     """In how many splits what is left of the scan's files is read."""
     if packing is None or said.files is None or Rule.SPLITS in limits.rules_off:
         return None
@@ -202,18 +216,18 @@ def _restriction(reducer: Reducer, keys: Keys) -> Restriction:
 
 
 def _budget(
-    plan: Plan, scan: PlannedScan, restrictions: Sequence[Restriction], limits: Limits, chars_spent: int
+    plan: Plan, scan: PlannedScan, restrictions: Sequence[Restriction], limits: RewriteLimits, chars_spent: int
 ) -> Budget:
     """What is left of the metastore's patience beside the comparisons of the statement itself."""
     chars_max = limits.predicate_chars_max - chars_spent
     if not _may_send(plan, restrictions):
-        return Budget.unsent(chars_max)
+        return Budget.without_metastore(chars_max)
     metastore = limits.metastore
     if scan.table is not None:
         metastore = limits.metastore_for.get(scan.table, metastore)
     if sum(key_count(restriction.keys) for restriction in restrictions) <= FEW_KEYS:
         return Budget(metastore, chars_max)
-    return Budget(beside(metastore, plan.statement.comparisons_on_join_columns), chars_max)
+    return Budget(left_beside(metastore, plan.statement.comparisons_on_join_columns), chars_max)
 
 
 def _may_send(plan: Plan, restrictions: Sequence[Restriction]) -> bool:
@@ -223,7 +237,7 @@ def _may_send(plan: Plan, restrictions: Sequence[Restriction]) -> bool:
     """
     if not plan.partition_columns:
         return True
-    return all(map(can_name, plan.partition_columns)) and can_all_be_said(restrictions)
+    return all(map(can_name, plan.partition_columns)) and metastore_can_compare_all(restrictions)
 
 
 def _narrowing(statement: Statement, outcome: ScanOutcome) -> Narrowing:

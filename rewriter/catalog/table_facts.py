@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Final, Protocol, TypeAlias
 
-from rewriter.sql.statement import Statement, read_view
+from rewriter.sql.statement import Statement, parse_view
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.skip_reason import SkipReason
 
@@ -39,7 +39,7 @@ class ViewText:
     @property
     def query(self) -> Statement | None:
         """The parsed text; None where it is not understood."""
-        return read_view(self.text)
+        return parse_view(self.text)
 
     def is_ambiguous(self, name: TableName) -> bool:
         """Whether a name in the text may be that of a temporary view."""
@@ -54,7 +54,7 @@ class ViewText:
         return replace(name, parts=self.namespace[: 3 - len(name.parts)] + name.parts)
 
 
-class Behind(Protocol):
+class FollowedView(Protocol):
     """What stands behind a view whose text was followed. See `rewriter.planning.views`."""
 
     @property
@@ -115,7 +115,7 @@ class TableFacts:
     size_bytes: int | None = None
     # Of a view: its text, where the session could tell; and what that comes to, once it was followed.
     view: ViewText | None = None
-    behind: Behind | None = field(default=None, compare=False)
+    behind: FollowedView | None = field(default=None, compare=False)
     # The columns that a file index tells of, in any case and order; partition columns may be among them. Of an
     # Iceberg table all that can have keys: Iceberg itself keeps their bounds, and needs no index to skip files.
     indexed_columns: tuple[str, ...] = ()

@@ -41,10 +41,10 @@ ICEBERG_SWITCHED_POINTS_MAX = 600
 ICEBERG_PAIRED_POINTS_MAX = 60
 
 # For keys that no filter can hold, and for a table of which the metastore refused half as much.
-NOTHING = Consumer(points_max=0, ranges_max=0)
+ACCEPTS_NOTHING = Consumer(points_max=0, ranges_max=0)
 
 
-def beside(consumer: Consumer, comparisons: int) -> Consumer:
+def left_beside(consumer: Consumer, comparisons: int) -> Consumer:
     """What the consumer digests beside so many comparisons that it is sent anyway."""
     points = max(0, consumer.points_max - comparisons)
     ranges = max(0, consumer.ranges_max - (comparisons + 1) // 2)

@@ -25,7 +25,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 # are pushed down to files under spark.sql.datetime.java8API.enabled=false, and to the metastore under
 # spark.sql.legacy.timeParserPolicy=LEGACY. Derby knows no other one: to it a partition 1582-10-14 is 1582-10-24,
 # and a range that ends between the two loses it.
-DAYS_OF_THE_SWITCH = ("1582-10-05", "1582-10-24")
+CALENDAR_SWITCH_DAYS = ("1582-10-05", "1582-10-24")
 _EPOCH = date(1970, 1, 1).toordinal()
 # What reads the same in a quoted literal under every setting: no quote, no backslash (escapedStringLiterals),
 # no `$` (variable substitution), no control character.
@@ -36,22 +36,22 @@ class UnreadableKeyError(ValueError):
     """A key that is not of its type, or that no literal is sure to denote."""
 
 
-def asked_as(type_name: str, key: str) -> str:
+def key_expression(type_name: str, key: str) -> str:
     """A key of the type as a key query asks for it, so that no setting has a say in how it arrives.
 
     Spark writes a date into an answer by a calendar that settings choose: 1582-10-10 can arrive as 1582-10-15.
     Days are counted by one calendar alone. Values of all other types arrive as they are.
 
-    >>> asked_as("date", "d.`day`"), asked_as("string", "d.`ds`")
+    >>> key_expression("date", "d.`day`"), key_expression("string", "d.`ds`")
     ('unix_date(d.`day`)', 'd.`ds`')
     """
     return f"unix_date({key})" if type_name == "date" else key
 
 
-def answered(type_name: str, value: object) -> Key | None:
-    """A key of the type from the answer to what `asked_as` asks. Raises UnreadableKeyError for what no key can be.
+def key_of_answer(type_name: str, value: object) -> Key | None:
+    """A key of the type from the answer to `key_expression`. Raises UnreadableKeyError for what no key can be.
 
-    >>> answered("date", -141428)
+    >>> key_of_answer("date", -141428)
     '1582-10-14'
     """
     if type_name == "date" and value is not None:
@@ -156,7 +156,7 @@ def _matching(pattern: re.Pattern[str], type_name: str, value: Key) -> str:
 
 def _date(type_name: str, value: Key) -> str:
     day = _matching(_DATE, type_name, value)
-    if DAYS_OF_THE_SWITCH[0] <= day <= DAYS_OF_THE_SWITCH[1]:
+    if CALENDAR_SWITCH_DAYS[0] <= day <= CALENDAR_SWITCH_DAYS[1]:
         raise UnreadableKeyError("a day on which calendars differ")
     return f"DATE'{day}'"
 

@@ -47,11 +47,11 @@ class Consumer:
     range_partitions: int = 0
 
     @property
-    def takes_nothing(self) -> bool:
+    def accepts_nothing(self) -> bool:
         """Whether all that it could be sent is too much."""
         return not self.points_max and not self.ranges_max
 
-    def digests(self, cover: Cover) -> bool:
+    def accepts(self, cover: Cover) -> bool:
         """Whether the cover can be said within the limits. Null is one short test, and not counted."""
         domains = [pair for box in cover.boxes for pair in box.domains]
         if _points(domains, self.points_max) <= self.points_max:
@@ -95,11 +95,11 @@ class _Widening:
     def of(self, cover: Cover) -> Cover:
         gaps = self._gaps(cover)
         closed = self._closed(cover, gaps)
-        if len(gaps) <= self._consumer.ranges_max and self._consumer.digests(closed):
+        if len(gaps) <= self._consumer.ranges_max and self._consumer.accepts(closed):
             return closed
-        if self._consumer.digests(cover):
+        if self._consumer.accepts(cover):
             return cover
-        found = [wider for wider in (closed, *self._coarser(cover)) if self._consumer.digests(wider)]
+        found = [wider for wider in (closed, *self._coarser(cover)) if self._consumer.accepts(wider)]
         return min(found, key=self._kept, default=Cover.all())
 
     def _coarser(self, cover: Cover) -> Iterator[Cover]:

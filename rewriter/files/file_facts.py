@@ -78,12 +78,12 @@ def read_files(
 
     Each row is path, size, modification time, row count, and the bounds and lacks as JSON.
     """
-    reader = _Reader(type_names)
+    reader = _RowReader(type_names)
     found = (reader.facts(row) for row in islice(rows, files_max))
     return (facts for facts in found if facts is not None)
 
 
-class _Reader:
+class _RowReader:
     """Reads rows of one table's files."""
 
     def __init__(self, type_names: Mapping[str, str]) -> None:
@@ -142,10 +142,10 @@ class _Reader:
 _ROW_VALUES = 6
 
 # Reads a value of one type from its text; None for what is none.
-_Reading: TypeAlias = Callable[[object], Key | None]
+_ValueReader: TypeAlias = Callable[[object], Key | None]
 
 
-def _read_tuple(said: object, on: Sequence[tuple[Line, _Reading]]) -> tuple[Key, ...] | None:
+def _read_tuple(said: object, on: Sequence[tuple[Line, _ValueReader]]) -> tuple[Key, ...] | None:
     """A tuple in the spelling that domains give their values: 1.5 of decimal(5,2) is '1.50'."""
     if not isinstance(said, list) or len(said) != len(on):
         return None
@@ -162,7 +162,7 @@ def _read_tuple(said: object, on: Sequence[tuple[Line, _Reading]]) -> tuple[Key,
     return tuple(found)
 
 
-def _reading(type_name: str) -> _Reading:
+def _reading(type_name: str) -> _ValueReader:
     if integers_of(type_name) is not None:
         return lambda text: int(text) if isinstance(text, str) and _INTEGER.fullmatch(text) else None
     if type_name == "boolean":

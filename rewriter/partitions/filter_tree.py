@@ -66,24 +66,24 @@ class IsNull:
 class And:
     """All of the terms; true where there is none."""
 
-    terms: tuple[Filter, ...]
+    terms: tuple[PartitionFilter, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Or:
     """Any of the terms; false where there is none."""
 
-    terms: tuple[Filter, ...]
+    terms: tuple[PartitionFilter, ...]
 
 
-Leaf: TypeAlias = Compare | In | Like | IsNull
-Filter: TypeAlias = Leaf | And | Or
+ColumnCondition: TypeAlias = Compare | In | Like | IsNull
+PartitionFilter: TypeAlias = ColumnCondition | And | Or
 
 
-def terms_of(node: And | Or) -> list[Filter]:
+def terms_of(node: And | Or) -> list[PartitionFilter]:
     """The terms in order, through any nesting of the same kind: parsers make `a OR b OR c` a chain."""
-    terms: list[Filter] = []
-    pending: list[Filter] = [node]
+    terms: list[PartitionFilter] = []
+    pending: list[PartitionFilter] = [node]
     while pending:
         term = pending.pop()
         if isinstance(term, And | Or) and type(term) is type(node):
@@ -102,7 +102,7 @@ class FieldTest:
     pattern: LikePattern | None = None
 
     @classmethod
-    def of(cls, leaf: Leaf, keys: PartitionKeys) -> FieldTest:
+    def of(cls, leaf: ColumnCondition, keys: PartitionKeys) -> FieldTest:
         """The test of a leaf. Raises NotIndexableError."""
         column = keys.position(leaf.column)
         if isinstance(leaf, Like):
@@ -177,11 +177,11 @@ class PartitionTest:
     first: int
 
     @classmethod
-    def of(cls, root: Filter, keys: PartitionKeys) -> PartitionTest:
+    def of(cls, root: PartitionFilter, keys: PartitionKeys) -> PartitionTest:
         """The test of a filter. Raises NotIndexableError."""
         steps: list[_Step] = []
         latest = _TRUE
-        pending: list[tuple[Filter, int, int]] = [(root, _TRUE, _FALSE)]
+        pending: list[tuple[PartitionFilter, int, int]] = [(root, _TRUE, _FALSE)]
         while pending:
             node, if_true, if_false = pending.pop()
             if_true = latest if if_true == _LATEST else if_true
@@ -204,7 +204,7 @@ class PartitionTest:
         return at == _TRUE
 
 
-def _jumps(node: And | Or, if_true: int, if_false: int) -> list[tuple[Filter, int, int]]:
+def _jumps(node: And | Or, if_true: int, if_false: int) -> list[tuple[PartitionFilter, int, int]]:
     """The terms in order, each with where to go on; all but the last one may hand over to the next."""
     *terms, last = node.terms
     if isinstance(node, And):

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Protocol
 
 from rewriter.domains.literals import Key
-from rewriter.partitions.filter_tree import Filter, PartitionTest
+from rewriter.partitions.filter_tree import PartitionFilter, PartitionTest
 from rewriter.partitions.key_encoding import END, PartitionKeys
 from rewriter.partitions.scan_plan import ScanPlan, plan_scans
 from rewriter.partitions.value_encoding import NotIndexableError
@@ -86,7 +86,7 @@ class PartitionIndex:
         entries, unreadable = in_order(keys, specs)
         return cls(keys, SortedEntries(entries), tuple(unreadable))
 
-    def matching(self, condition: Filter) -> Iterator[str]:
+    def matching(self, condition: PartitionFilter) -> Iterator[str]:
         """The names of the partitions that satisfy a filter, and of those that may. Raises NotIndexableError."""
         plan = plan_scans(condition, self.keys)
         for entry in matching(plan, self.keys, self.entries):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from rewriter.partitions.byte_ranges import ByteRange, ByteRanges, successor
-from rewriter.partitions.filter_tree import And, FieldTest, Filter, Leaf, Or, terms_of
+from rewriter.partitions.filter_tree import And, ColumnCondition, FieldTest, Or, PartitionFilter, terms_of
 from rewriter.partitions.key_encoding import END, PartitionKeys
 
 # Changes between AND and OR on the way down. What is nested deeper is tested and not planned: each level may leave
@@ -38,7 +38,7 @@ class Scan(NamedTuple):
 
     start: bytes
     stop: bytes
-    residual: tuple[Filter, ...] = ()
+    residual: tuple[PartitionFilter, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class _Part:
     """The terms of a conjunction that read one column, and the fields that they allow."""
 
     ranges: ByteRanges
-    terms: tuple[Filter, ...]
+    terms: tuple[PartitionFilter, ...]
     # Whether all fields in the ranges satisfy the terms.
     is_exact: bool
 
@@ -69,7 +69,7 @@ _Scans: TypeAlias = list[Scan]
 _Outcome: TypeAlias = _Box | _Scans
 
 
-def plan_scans(condition: Filter, keys: PartitionKeys) -> ScanPlan:
+def plan_scans(condition: PartitionFilter, keys: PartitionKeys) -> ScanPlan:
     """The plan of a filter. Raises NotIndexableError."""
     return _Planner(keys).plan(condition)
 
@@ -79,7 +79,7 @@ class _Planner:
         self._keys = keys
         self._combined_scans_left = COMBINED_SCANS_MAX
 
-    def plan(self, root: Filter) -> ScanPlan:
+    def plan(self, root: PartitionFilter) -> ScanPlan:
         outcomes: list[_Outcome] = []
         for node, terms in _bottom_up(root):
             first = len(outcomes) - len(terms)
@@ -87,18 +87,18 @@ class _Planner:
             outcomes[first:] = [outcome]
         return ScanPlan(tuple(_joined(self._scans(outcomes[0]))))
 
-    def _outcome(self, node: Filter, terms: Sequence[tuple[Filter, _Outcome]]) -> _Outcome:
+    def _outcome(self, node: PartitionFilter, terms: Sequence[tuple[PartitionFilter, _Outcome]]) -> _Outcome:
         if not isinstance(node, And | Or):
             return self._leaf(node)
         if node.terms and not terms:
             return [Scan(b"", END, (node,))]  # deeper than is planned
         return self._and(terms) if isinstance(node, And) else self._or(node, terms)
 
-    def _leaf(self, leaf: Leaf) -> _Box:
+    def _leaf(self, leaf: ColumnCondition) -> _Box:
         test = FieldTest.of(leaf, self._keys)
         return _Box({test.column: _Part(test.ranges, (leaf,), test.pattern is None)})
 
-    def _and(self, terms: Sequence[tuple[Filter, _Outcome]]) -> _Outcome:
+    def _and(self, terms: Sequence[tuple[PartitionFilter, _Outcome]]) -> _Outcome:
         box = _intersected_boxes([outcome for _, outcome in terms if isinstance(outcome, _Box)])
         others = [(term, outcome) for term, outcome in terms if not isinstance(outcome, _Box)]
         if not others:
@@ -111,7 +111,7 @@ class _Planner:
         rest = _one_condition([term for term, _ in others[INTERSECTIONS_MAX:]])
         return [Scan(start, stop, residual + rest) for start, stop, residual in scans]
 
-    def _or(self, node: Or, terms: Sequence[tuple[Filter, _Outcome]]) -> _Outcome:
+    def _or(self, node: Or, terms: Sequence[tuple[PartitionFilter, _Outcome]]) -> _Outcome:
         parts = [part for _, outcome in terms if isinstance(outcome, _Box) for part in outcome.parts.items()]
         if len(parts) == len(terms) and len({column for column, _ in parts}) == 1:
             column = parts[0][0]
@@ -154,9 +154,9 @@ class _Planner:
         return points, spans
 
 
-def _bottom_up(root: Filter) -> Iterator[tuple[Filter, list[Filter]]]:
+def _bottom_up(root: PartitionFilter) -> Iterator[tuple[PartitionFilter, list[PartitionFilter]]]:
     """Each node with its terms, behind all of them; the terms in order."""
-    order: list[tuple[Filter, list[Filter]]] = []
+    order: list[tuple[PartitionFilter, list[PartitionFilter]]] = []
     pending = [(root, 0)]
     while pending:
         node, level = pending.pop()
@@ -180,13 +180,13 @@ def _intersected_parts(parts: Sequence[_Part]) -> _Part:
     return _Part(ranges, terms, all(part.is_exact for part in parts))
 
 
-def _residual(parts: dict[int, _Part], columns_scanned: int) -> tuple[Filter, ...]:
+def _residual(parts: dict[int, _Part], columns_scanned: int) -> tuple[PartitionFilter, ...]:
     """What ranges of so many leading columns leave to test."""
     left = [part for column, part in parts.items() if column >= columns_scanned or not part.is_exact]
     return _one_condition([term for part in left for term in part.terms])
 
 
-def _one_condition(terms: Sequence[Filter]) -> tuple[Filter, ...]:
+def _one_condition(terms: Sequence[PartitionFilter]) -> tuple[PartitionFilter, ...]:
     return (And(tuple(terms)),) if len(terms) > 1 else tuple(terms)
 
 
@@ -204,7 +204,7 @@ def _intersected(left: _Scans, right: _Scans) -> _Scans:
     return found
 
 
-def _united(node: Or, found: list[tuple[Scan, Filter]]) -> _Scans:
+def _united(node: Or, found: list[tuple[Scan, PartitionFilter]]) -> _Scans:
     """The scans of an OR's terms; those that overlap become one."""
     scan_counts = Counter(id(term) for _, term in found)
     united: _Scans = []
@@ -221,9 +221,9 @@ def _united(node: Or, found: list[tuple[Scan, Filter]]) -> _Scans:
     return united
 
 
-def _overlapping(ordered: Sequence[tuple[Scan, Filter]]) -> Iterator[list[tuple[Scan, Filter]]]:
+def _overlapping(ordered: Sequence[tuple[Scan, PartitionFilter]]) -> Iterator[list[tuple[Scan, PartitionFilter]]]:
     """Groups of scans, in order, that no scan of another group overlaps."""
-    group: list[tuple[Scan, Filter]] = []
+    group: list[tuple[Scan, PartitionFilter]] = []
     stop = b""
     for scan, term in ordered:
         if group and scan.start >= stop:

@@ -10,12 +10,12 @@ from rewriter.catalog.prunable import can_be_checked, fact_refusal
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
 from rewriter.scopes.blocks import Block, Scope
-from rewriter.scopes.join_tree import Leaf, Reference
-from rewriter.scopes.outer_to_inner import strengthen
+from rewriter.scopes.join_tree import Leaf, TableReference
+from rewriter.scopes.outer_to_inner import make_outer_joins_inner
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import own_cover
-from rewriter.semijoins.outer_filters import Readers
+from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducers import BlockPlanner, Reducer
 from rewriter.sql.statement import Statement
@@ -23,7 +23,7 @@ from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
 
 
-def scans(scopes: Scopes, limits: Limits) -> tuple[PlannedScan, ...]:
+def scans(scopes: Scopes, limits: RewriteLimits) -> tuple[PlannedScan, ...]:
     """One for each table reference in a FROM, outer blocks before inner ones."""
     found = _findings(scopes, limits)
     found = replace(found, results=_capped(found.results, limits.key_queries_max))
@@ -59,11 +59,11 @@ def refused(scopes: Scopes, reason: SkipReason) -> tuple[PlannedScan, ...]:
 class _Findings:
     """What equalities come to, and the statement's own filters as far as files can be left out by them."""
 
-    results: dict[Reference, list[Reducer | SkipReason]] = field(default_factory=lambda: defaultdict(list))
-    own: dict[Reference, Cover] = field(default_factory=dict)
+    results: dict[TableReference, list[Reducer | SkipReason]] = field(default_factory=lambda: defaultdict(list))
+    own: dict[TableReference, Cover] = field(default_factory=dict)
 
 
-def _findings(scopes: Scopes, limits: Limits) -> _Findings:
+def _findings(scopes: Scopes, limits: RewriteLimits) -> _Findings:
     found = _Findings()
     if all(fact_refusal(scopes.catalog.get(name)) is not None for name in scopes.tables):
         # Most statements read no table that could be narrowed, and then nothing else matters.
@@ -71,8 +71,8 @@ def _findings(scopes: Scopes, limits: Limits) -> _Findings:
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
         if scope is not None and Rule.MADE_INNER not in limits.rules_off:
-            strengthen(scope)
-    readers = Readers(scopes)
+            make_outer_joins_inner(scope)
+    readers = OuterFilterFinder(scopes)
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
         if scope is not None and block.has_conditions:
@@ -83,7 +83,9 @@ def _findings(scopes: Scopes, limits: Limits) -> _Findings:
     return found
 
 
-def _own_covers(scopes: Scopes, readers: Readers, scope: Scope) -> Iterator[tuple[Reference, Cover]]:
+def _own_covers(
+    scopes: Scopes, readers: OuterFilterFinder, scope: Scope
+) -> Iterator[tuple[TableReference, Cover]]:
     """What the block's own filters leave of the tables that it reads, where it is not all of a table's files."""
     for leaf in scope.block.tree.leaves:
         if leaf.reference is None or leaf.reference.refusal is not None or scopes.is_cte_name(leaf):
@@ -96,8 +98,8 @@ def _own_covers(scopes: Scopes, readers: Readers, scope: Scope) -> Iterator[tupl
 
 
 def _capped(
-    found: dict[Reference, list[Reducer | SkipReason]], key_queries_max: int
-) -> dict[Reference, list[Reducer | SkipReason]]:
+    found: dict[TableReference, list[Reducer | SkipReason]], key_queries_max: int
+) -> dict[TableReference, list[Reducer | SkipReason]]:
     """The findings with no more than so many different key queries: the first ones, in the order of the text."""
     queries = dict.fromkeys(r.key_query for results in found.values() for r in results if isinstance(r, Reducer))
     allowed = set(list(queries)[:key_queries_max])
@@ -111,7 +113,7 @@ def _capped(
     return defaultdict(list, capped)
 
 
-def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: Reference, noted: _Findings) -> PlannedScan:
+def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference, noted: _Findings) -> PlannedScan:
     found, own = noted.results[reference], noted.own.get(reference)
     reducers = tuple(dict.fromkeys(result for result in found if isinstance(result, Reducer)))
     if (reducers or own is not None) and reference.refusal is None:
@@ -119,7 +121,7 @@ def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: Reference, noted:
         facts = None if scopes.is_cte_name(leaf) else scopes.catalog.get(reference.name)
         if facts is not None and _hides_metadata(scopes.statement, facts):
             return PlannedScan(reference, leaf.alias, skip=SkipReason.METADATA_IN_USE)
-        return PlannedScan(reference, leaf.alias, reducers, facts=facts, own=own or Cover.all())
+        return PlannedScan(reference, leaf.alias, reducers, facts=facts, own_cover=own or Cover.all())
     return PlannedScan(reference, leaf.alias, skip=_reason(scopes, block, leaf, reference, found))
 
 
@@ -130,7 +132,7 @@ def _hides_metadata(statement: Statement, facts: TableFacts) -> bool:
 
 
 def _reason(
-    scopes: Scopes, block: Block, leaf: Leaf, reference: Reference, found: list[Reducer | SkipReason]
+    scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference, found: list[Reducer | SkipReason]
 ) -> SkipReason:
     if block.refusal is not None:
         return block.refusal

@@ -14,16 +14,16 @@ from dataclasses import replace
 from sqlglot import exp
 
 from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, may_read_anything
-from rewriter.scopes.join_tree import Reference, name_parts, table_name
+from rewriter.scopes.join_tree import TableReference, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducers import Reducer
-from rewriter.sql.statement import Statement, parsed_statement
+from rewriter.sql.statement import Statement, parse_any
 from rewriter.vocabulary.identifiers import TableName
-from rewriter.vocabulary.skip_reason import SkipReason, Unpinned
+from rewriter.vocabulary.skip_reason import SkipReason, UnpinnedReason
 
 
-def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, Unpinned | None]:
+def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, UnpinnedReason | None]:
     """The Iceberg tables that key queries read, each with why the statement does not name its snapshot, if so.
 
     It does where every reference can, the same one. If one stayed as it is, the table would be read as of two
@@ -39,7 +39,7 @@ def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, Unp
     return {name: why or elsewhere.get(tables[name].full_name or name) for name, why in found.items()}
 
 
-def pinned(statement: Statement, snapshots: Mapping[TableName, int]) -> Statement | None:
+def pin_snapshots(statement: Statement, snapshots: Mapping[TableName, int]) -> Statement | None:
     """The statement with each plain reference to these tables at its snapshot; None where that is not certain.
 
     References of other kinds stay as they are, and so do all to a name that some CTE of the statement has.
@@ -53,13 +53,13 @@ def pinned(statement: Statement, snapshots: Mapping[TableName, int]) -> Statemen
         version = reference.name.at(snapshots[reference.name]).version
         pieces += [statement.text[copied : reference.stop], " ", version]
         copied = reference.stop
-    result = parsed_statement("".join([*pieces, statement.text[copied:]]))
+    result = parse_any("".join([*pieces, statement.text[copied:]]))
     if result is None or not _is_original_pinned(statement, result.tree.copy(), snapshots, references):
         return None
-    return replace(result, written=statement.original)
+    return replace(result, client_text=statement.original)
 
 
-def known_at(catalog: Catalog, snapshots: Mapping[TableName, int]) -> Catalog:
+def catalog_at_snapshots(catalog: Catalog, snapshots: Mapping[TableName, int]) -> Catalog:
     """The catalog that also knows these tables at their snapshots, with the columns that they have now."""
     known = dict(catalog)
     for name, snapshot_id in snapshots.items():
@@ -74,22 +74,22 @@ def _is_of_iceberg(facts: TableFacts) -> bool:
     return facts.kind is TableKind.TABLE and facts.provider == "iceberg"
 
 
-def _refusal(statement: Statement, name: TableName, facts: TableFacts) -> Unpinned | None:
+def _refusal(statement: Statement, name: TableName, facts: TableFacts) -> UnpinnedReason | None:
     """Why no snapshot is named of what a key query reads, wherever else it stands in the statement."""
     if not statement.only_reads:
-        return Unpinned.STATEMENT_WRITES
+        return UnpinnedReason.STATEMENT_WRITES
     if name.version:
-        return Unpinned.VERSION_CAN_MOVE
+        return UnpinnedReason.VERSION_CAN_MOVE
     if not facts.has_snapshots:
-        return Unpinned.NOT_THE_TABLE
-    return None if _has_snapshot(facts) else Unpinned.NO_SNAPSHOT
+        return UnpinnedReason.NOT_THE_TABLE
+    return None if _has_snapshot(facts) else UnpinnedReason.NO_SNAPSHOT
 
 
-def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableName, Unpinned]:
+def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableName, UnpinnedReason]:
     """The tables of which the statement cannot name a snapshot wherever it reads them, and maybe others."""
     catalog, mentions = scopes.catalog, Counter(_mentions(scopes))
     if any(may_read_anything(catalog.get(name)) for name in mentions):
-        return dict.fromkeys(tables, Unpinned.UNKNOWN_BESIDE_IT)
+        return dict.fromkeys(tables, UnpinnedReason.UNKNOWN_BESIDE_IT)
     references = list(_references(scopes))
     plain = Counter(reference.name for reference in references)
     unversioned = (name for name in mentions if mentions[name] > plain[name] or scopes.is_cte(name.parts[-1]))
@@ -98,12 +98,12 @@ def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableNam
     is_hinted = scopes.statement.tree.find(exp.Hint) is not None
     nameless = (reference.name for reference in references if is_hinted and not reference.has_alias)
     reasons = (
-        (Unpinned.VIEW_READS_IT, _tables(catalog, _behind(catalog, mentions))),
-        (Unpinned.TAKES_NO_VERSION, _tables(catalog, unversioned)),
-        (Unpinned.HINT_NEEDS_ALIAS, _tables(catalog, nameless)),
-        (Unpinned.TWO_NAMES, {table for table in tables if names[table] != 1}),
+        (UnpinnedReason.VIEW_READS_IT, _tables(catalog, _behind(catalog, mentions))),
+        (UnpinnedReason.TAKES_NO_VERSION, _tables(catalog, unversioned)),
+        (UnpinnedReason.HINT_NEEDS_ALIAS, _tables(catalog, nameless)),
+        (UnpinnedReason.TWO_NAMES, {table for table in tables if names[table] != 1}),
     )
-    found: dict[TableName, Unpinned] = {}
+    found: dict[TableName, UnpinnedReason] = {}
     for reason, kept in reasons:
         for table in kept:
             _ = found.setdefault(table, reason)
@@ -114,7 +114,7 @@ def _asked(reducers: Iterable[Reducer]) -> Iterator[frozenset[TableName]]:
     """What each key query reads, and each that may be asked in its place."""
     for reducer in reducers:
         yield reducer.key_query.tables
-        yield from (instead.key_query.tables for instead in reducer.instead)
+        yield from (alternatives.key_query.tables for alternatives in reducer.alternatives)
 
 
 def _mentions(scopes: Scopes) -> Iterator[TableName]:
@@ -142,7 +142,7 @@ def _tables(catalog: Catalog, names: Iterable[TableName]) -> frozenset[TableName
     )
 
 
-def _references(scopes: Scopes) -> Iterator[Reference]:
+def _references(scopes: Scopes) -> Iterator[TableReference]:
     """The references that a version can be put behind: tables' names with nothing but an alias, in any FROM."""
     for block in scopes.blocks:
         for leaf in block.tree.leaves:
@@ -164,7 +164,7 @@ def _has_snapshot(facts: TableFacts) -> bool:
 
 
 def _is_original_pinned(
-    statement: Statement, tree: exp.Expr, snapshots: Mapping[TableName, int], references: Iterable[Reference]
+    statement: Statement, tree: exp.Expr, snapshots: Mapping[TableName, int], references: Iterable[TableReference]
 ) -> bool:
     """Whether the tree is the original's but for the versions, each of them behind its own table.
 

@@ -16,9 +16,9 @@ from sqlglot import exp
 from rewriter.catalog.prunable import fact_refusal
 from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, ViewText, may_read_anything
 from rewriter.scopes.join_tree import name_parts, table_name
-from rewriter.scopes.lineage import Origin, output_origins
+from rewriter.scopes.lineage import ColumnOrigin, output_origins
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins.small_sides import is_filtered, view_refusal, with_those_behind
+from rewriter.semijoins.small_sides import is_filtered, view_refusal, with_underlying_tables
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -31,7 +31,7 @@ _NAMES_MAX = 200
 
 
 @dataclass(frozen=True)
-class Seen:
+class FollowedViews:
     """A catalog in which views say what stands behind them; `names` are all that they and the statement read."""
 
     catalog: Catalog
@@ -67,7 +67,7 @@ class _View:
     query: Statement
 
 
-def see_through(names: frozenset[TableName], catalog: Catalog) -> Seen:
+def follow_views(names: frozenset[TableName], catalog: Catalog) -> FollowedViews:
     """Follow the views among the names, and the views in their texts, as far as the catalog knows them."""
     found: set[TableName] = set(names)
     followed: dict[TableName, _View] = {}
@@ -81,7 +81,7 @@ def see_through(names: frozenset[TableName], catalog: Catalog) -> Seen:
         found |= level
     # What is left at the deepest level is not followed. So every chain ends, even one that runs in a circle.
     followed = {name: view for name, view in followed.items() if name not in level}
-    return Seen(_with_views(catalog, followed), frozenset(found), tuple(followed.values()))
+    return FollowedViews(_with_views(catalog, followed), frozenset(found), tuple(followed.values()))
 
 
 def _with_views(catalog: Catalog, views: Mapping[TableName, _View]) -> Catalog:
@@ -146,7 +146,7 @@ class _ViewQuery:
         self._scopes = Scopes(view.query, _NamesIn(view.text, catalog))
         self._names = frozenset(_names_in(view))
         self._catalog = catalog
-        self._found: dict[tuple[Callable[[Origin], bool], Column], bool] = {}
+        self._found: dict[tuple[Callable[[ColumnOrigin], bool], Column], bool] = {}
 
     @cached_property
     def small_side_refusal(self) -> SkipReason | None:
@@ -161,7 +161,7 @@ class _ViewQuery:
     @cached_property
     def tables(self) -> frozenset[TableName]:
         """The tables and views that the text names, and all that stand behind those."""
-        return with_those_behind(self._catalog, self._names)
+        return with_underlying_tables(self._catalog, self._names)
 
     def prunes_by(self, column: Column) -> bool:
         """Whether the column is, in every branch of the text, a table's partition column of the same type."""
@@ -171,7 +171,7 @@ class _ViewQuery:
         """Whether the column is, in every branch of the text, an Iceberg table's column of the same type."""
         return self._holds(_is_iceberg, column)
 
-    def _holds(self, test: Callable[[Origin], bool], column: Column) -> bool:
+    def _holds(self, test: Callable[[ColumnOrigin], bool], column: Column) -> bool:
         """Whether each table's column that the view's is passes; a view may name another one many times."""
         asked = (test, column)
         if asked not in self._found:
@@ -189,17 +189,17 @@ class _ViewQuery:
         return outputs.index(name) if outputs.count(name) == 1 else None
 
 
-def _is_narrowable(origin: Origin, column: Column) -> bool:
+def _is_narrowable(origin: ColumnOrigin, column: Column) -> bool:
     reference = origin.leaf.reference
     if reference is None or reference.refusal is not None or fact_refusal(origin.facts) is not None:
         return False
     return origin.column.type_name == column.type_name
 
 
-def _is_partition(origin: Origin) -> bool:
+def _is_partition(origin: ColumnOrigin) -> bool:
     return origin.facts.is_partition_column(origin.column)
 
 
-def _is_iceberg(origin: Origin) -> bool:
+def _is_iceberg(origin: ColumnOrigin) -> bool:
     facts = origin.facts
     return (facts.iceberg is not None or facts.behind is not None) and facts.is_data_column(origin.column)

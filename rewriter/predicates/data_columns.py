@@ -15,7 +15,7 @@ from rewriter.domains.literals import literals
 from rewriter.domains.widen import widen
 from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex
-from rewriter.predicates.predicate import Restriction, beside_uuids, cover_sql, doubts
+from rewriter.predicates.predicate import Restriction, changed_assumptions, cover_sql, uuid_guards
 from rewriter.vocabulary.identifiers import quoted
 
 
@@ -32,7 +32,7 @@ def row_group_predicate(restriction: Restriction, index: FileIndex | None, chars
     wide = widen(keys, restriction.names, PARQUET, costs)
     if keys.is_none or wide.is_all or not wide.encloses(keys) or not _skips(wide, keys, index, costs):
         return None
-    others = [*doubts([restriction]), *beside_uuids([restriction])]
+    others = [*changed_assumptions([restriction]), *uuid_guards([restriction])]
     sql = f"({' OR '.join([cover_sql(wide, PARQUET_LIST_MAX), *others])})"
     return sql if len(sql) <= chars_max else None
 
@@ -69,5 +69,5 @@ def bucket_predicate(facts: TableFacts, restriction: Restriction, chars_max: int
     points = [key for (key,) in asked.keys.rows if key is not None]
     terms = [f"{name} IN ({', '.join(literals(type_name, points))})"] if points else []
     terms += [f"{name} IS NULL"] if asked.keys.has_null else []
-    text = f"({' OR '.join([*terms, *doubts([asked]), *beside_uuids([asked])])})"
+    text = f"({' OR '.join([*terms, *changed_assumptions([asked]), *uuid_guards([asked])])})"
     return text if terms and len(text) <= chars_max else None

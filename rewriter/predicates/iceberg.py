@@ -25,7 +25,15 @@ from rewriter.domains.keyset import KeySet
 from rewriter.domains.widen import column_by_column, widen
 from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex, Selection, spares_enough
-from rewriter.predicates.predicate import Predicate, Restriction, beside_uuids, cover_sql, doubts, met, nothing
+from rewriter.predicates.predicate import (
+    Predicate,
+    Restriction,
+    changed_assumptions,
+    cover_sql,
+    met,
+    no_rows,
+    uuid_guards,
+)
 
 _BUCKET = re.compile(r"bucket\(\d+, (.+)\)", re.ASCII)
 
@@ -37,11 +45,11 @@ def iceberg_predicate(
 
     None if it would say nothing, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
     """
-    changed = doubts(restrictions)
+    changed = changed_assumptions(restrictions)
     asked, left_out = met(restrictions)
     if asked.is_none:
-        return nothing(changed)
-    changed += beside_uuids(restrictions)
+        return no_rows(changed)
+    changed += uuid_guards(restrictions)
     bucketed = _bucketed(partitioning)
     for wide in _candidates(asked, index):
         if wide.is_all or not wide.encloses(asked):
@@ -82,7 +90,7 @@ def _written(cover: Cover, bucketed: AbstractSet[str]) -> str:
     row that the whole list does not hold is asked no further.
     """
     has_buckets = any(column.lower() in bucketed for column, _ in _domains(cover))
-    if not _is_listed(cover) or (ICEBERG.digests(cover) and not has_buckets):
+    if not _is_listed(cover) or (ICEBERG.accepts(cover) and not has_buckets):
         return cover_sql(cover)
     in_lists = cover_sql(cover, ICEBERG_LIST_MAX)
     is_long = any(domain.width > ICEBERG_LIST_MAX for _, domain in _domains(cover))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from rewriter.domains.literals import DAYS_OF_THE_SWITCH, Key
+from rewriter.domains.literals import CALENDAR_SWITCH_DAYS, Key
 
 # `Identifier` of Filter.g in Hive 2.3, which Spark embeds, and in 3.1; 4.0 takes names that begin with `_` too.
 # A word of digits alone is a number. Case is ignored.
@@ -41,10 +41,10 @@ def can_name(column: str) -> bool:
     return _NAME.fullmatch(column) is not None and column.lower() not in _KEYWORDS and not column.isdecimal()
 
 
-def can_say(type_name: str, key: Key) -> bool:
+def can_compare(type_name: str, key: Key) -> bool:
     r"""Whether a filter can compare a column of the type with a key.
 
-    >>> can_say("string", "it's"), can_say("string", "C:\\"), can_say("date", "0000-12-31")
+    >>> can_compare("string", "it's"), can_compare("string", "C:\\"), can_compare("date", "0000-12-31")
     (True, False, False)
     """
     if not isinstance(key, str):
@@ -55,20 +55,22 @@ def can_say(type_name: str, key: Key) -> bool:
     return _HIDING.search(key) is None and not ('"' in key and "'" in key)
 
 
-def can_say_range(type_name: str, low: Key, high: Key) -> bool:
+def can_compare_range(type_name: str, low: Key, high: Key) -> bool:
     """Whether a filter finds all partitions between two keys that it can compare a column of the type with.
 
-    >>> can_say_range("date", "1582-01-01", "1582-12-31"), can_say_range("date", "2026-01-01", "2026-12-31")
-    (False, True)
+    >>> can_compare_range("date", "1582-01-01", "1582-12-31")
+    False
+    >>> can_compare_range("date", "2026-01-01", "2026-12-31")
+    True
     """
-    first, last = DAYS_OF_THE_SWITCH
+    first, last = CALENDAR_SWITCH_DAYS
     return type_name != "date" or str(high) < first or str(low) > last
 
 
-def unsent(condition: str) -> str:
+def hidden_from_metastore(condition: str) -> str:
     """A condition in a form that Spark passes over when it asks the metastore.
 
-    >>> unsent("`_ds` BETWEEN 1 AND 5")
+    >>> hidden_from_metastore("`_ds` BETWEEN 1 AND 5")
     'array_contains(array(TRUE), `_ds` BETWEEN 1 AND 5)'
     """
     return f"array_contains(array(TRUE), {condition})"

@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rewriter.domains.consumers import NOTHING
+from rewriter.domains.consumers import ACCEPTS_NOTHING
 from rewriter.domains.cover import Cover
 from rewriter.domains.gap_costs import Costs, adds_to
 from rewriter.domains.keyset import Keys, KeySet
 from rewriter.domains.positions import differ_in_digits_only
 from rewriter.domains.widen import Consumer, widen
-from rewriter.predicates.metastore_filter import unsent
+from rewriter.predicates.metastore_filter import hidden_from_metastore
 from rewriter.predicates.predicate import (
     Predicate,
     Restriction,
     all_of,
-    beside_uuids,
+    changed_assumptions,
     cover_sql,
-    doubts,
+    keys_or_range_ends,
     met,
-    nothing,
-    said_of,
+    no_rows,
+    uuid_guards,
 )
 
 # What stands between a term and the next one, and around it.
@@ -42,12 +42,12 @@ class Budget:
     may_send: bool = True
 
     @classmethod
-    def unsent(cls, chars_max: int) -> Budget:
+    def without_metastore(cls, chars_max: int) -> Budget:
         """The budget of what no metastore can be told."""
-        return cls(NOTHING, chars_max, may_send=False)
+        return cls(ACCEPTS_NOTHING, chars_max, may_send=False)
 
 
-def render(
+def partition_predicate(
     restrictions: Sequence[Restriction], columns: Sequence[str], budget: Budget, costs: Mapping[str, Costs]
 ) -> Predicate | None:
     """The condition that the columns hold keys of every restriction, or that what these rest on holds no longer.
@@ -57,31 +57,31 @@ def render(
     in full. `columns` are those that the fact is partitioned by, the leading one first. None if it would say
     nothing, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
     """
-    changed = doubts(restrictions)
+    changed = changed_assumptions(restrictions)
     asked, left_out = met(restrictions)
     if asked.is_none:
-        return nothing(changed)
-    changed += beside_uuids(restrictions)
+        return no_rows(changed)
+    changed += uuid_guards(restrictions)
     metastore = _metastore(restrictions, budget)
-    wide = Cover.all() if metastore.takes_nothing else widen(asked, columns, metastore, costs)
+    wide = Cover.all() if metastore.accepts_nothing else widen(asked, columns, metastore, costs)
     if not wide.encloses(asked):
         return None  # a key would be lost: nothing is worth that
     terms = [] if wide.is_all else [cover_sql(wide)]
     missed = restrictions if _reads_more(wide, asked, costs) else left_out
     chars_left = budget.chars_max - sum(len(text) + _JOINING_CHARS for text in (*terms, *changed))
-    said = _said_again(missed, chars_left, instead=metastore.takes_nothing)
+    said = _repeated_for_planner(missed, chars_left, instead=metastore.accepts_nothing)
     if len(said) < len(missed) and budget.metastore.range_partitions:
         # What was closed to spare the metastore a range would be read.
         sparing = replace(budget, metastore=replace(budget.metastore, range_partitions=0))
-        return render(restrictions, columns, sparing, costs)
+        return partition_predicate(restrictions, columns, sparing, costs)
     terms += said
     sql = f"({' OR '.join([all_of(terms), *changed])})" if terms else ""
     if not sql or len(sql) > budget.chars_max:
         return None
     listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
     is_exact = listed and (len(said) == len(restrictions) or (wide == asked and not left_out))
-    is_said_instead = metastore.takes_nothing and len(said) == len(restrictions) and not left_out
-    return Predicate(sql, is_exact, asked if is_said_instead else wide, is_sent=not wide.is_all)
+    is_said_instead = metastore.accepts_nothing and len(said) == len(restrictions) and not left_out
+    return Predicate(sql, is_exact, asked if is_said_instead else wide, is_sent_to_metastore=not wide.is_all)
 
 
 def _reads_more(wide: Cover, met: Cover, costs: Mapping[str, Costs]) -> bool:
@@ -117,10 +117,10 @@ def _is_ordered_alike(keys: Keys, index: int) -> bool:
     Strings are compared by the metastore's database in its own collation, which may put 'B' before 'a' or
     skip over punctuation. Keys that differ in digits only, such as dates, are ordered alike by all.
     """
-    return differ_in_digits_only([end for end in said_of(keys, index) if isinstance(end, str)])
+    return differ_in_digits_only([end for end in keys_or_range_ends(keys, index) if isinstance(end, str)])
 
 
-def _said_again(restrictions: Iterable[Restriction], chars_max: int, *, instead: bool) -> list[str]:
+def _repeated_for_planner(restrictions: Iterable[Restriction], chars_max: int, *, instead: bool) -> list[str]:
     """The keys once more for Spark's planner, as far as they fit, the shortest first.
 
     Ranges and nulls are said again only where that stands `instead` of what the metastore would be sent.
@@ -139,4 +139,4 @@ def _for_the_planner(restriction: Restriction, chars_max: int, *, instead: bool)
     exact = keys.exact(restriction.names, chars_max) if isinstance(keys, KeySet) else None
     if exact is not None or not instead or restriction.cover.is_all:
         return exact
-    return unsent(cover_sql(restriction.cover))
+    return hidden_from_metastore(cover_sql(restriction.cover))

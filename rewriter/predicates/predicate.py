@@ -17,7 +17,7 @@ from rewriter.domains.domain import Domain, Interval
 from rewriter.domains.keyset import KeyRanges, Keys, KeySet
 from rewriter.domains.literals import Key, literal, literals
 from rewriter.domains.positions import Position, line
-from rewriter.predicates.metastore_filter import can_say, can_say_range
+from rewriter.predicates.metastore_filter import can_compare, can_compare_range
 from rewriter.vocabulary.identifiers import Column, quoted
 
 # Boxes that are met with one another: all keys of three paired reducers would be billions.
@@ -66,21 +66,21 @@ class Predicate:
     # The keys that the metastore, Iceberg, or else Spark's planner is asked for.
     cover: Cover
     # Whether it holds what Spark sends to the metastore.
-    is_sent: bool = False
+    is_sent_to_metastore: bool = False
 
 
-def nothing(changed: Sequence[str]) -> Predicate:
+def no_rows(changed: Sequence[str]) -> Predicate:
     """The condition that no row satisfies while nothing has changed."""
     sql = f"({' OR '.join(['FALSE', *changed])})" if changed else "FALSE"
     return Predicate(sql, exact=True, cover=Cover.none())
 
 
-def type_doubt(column: Column) -> str:
+def type_changed(column: Column) -> str:
     """What holds only if the column has another type by now."""
     return f"typeof({quoted(column.name)}) <> '{column.type_name}'"
 
 
-def doubts(restrictions: Sequence[Restriction]) -> list[str]:
+def changed_assumptions(restrictions: Sequence[Restriction]) -> list[str]:
     """What holds only if something that the keys rest on does not."""
     types = {column.name: column.type_name for restriction in restrictions for column in restriction.columns}
     # Without a single key nothing matches, whatever the type. Two sets that have no key in common are another
@@ -89,12 +89,12 @@ def doubts(restrictions: Sequence[Restriction]) -> list[str]:
         types = {}
     assumed = (assumption for restriction in restrictions for assumption in restriction.keys.assumptions)
     return [
-        *(type_doubt(Column(name, type_name)) for name, type_name in types.items()),
+        *(type_changed(Column(name, type_name)) for name, type_name in types.items()),
         *(f"{function} <> {value}" for function, value in dict.fromkeys(assumed)),
     ]
 
 
-def beside_uuids(restrictions: Iterable[Restriction]) -> list[str]:
+def uuid_guards(restrictions: Iterable[Restriction]) -> list[str]:
     """What has to stand beside keys that could be UUIDs: a comparison with a text that is none.
 
     To Spark a UUID of Iceberg's is a string, and DESCRIBE says no more. Iceberg takes a text for a UUID where it
@@ -106,7 +106,7 @@ def beside_uuids(restrictions: Iterable[Restriction]) -> list[str]:
         column.name: None
         for restriction in restrictions
         for index, column in enumerate(restriction.columns)
-        if column.type_name == "string" and any(map(_may_be_uuid, said_of(restriction.keys, index)))
+        if column.type_name == "string" and any(map(_may_be_uuid, keys_or_range_ends(restriction.keys, index)))
     }
     return [f"{quoted(name)} IN ('')" for name in names]
 
@@ -119,25 +119,25 @@ def _may_be_uuid(key: Key | None) -> bool:
 _UUID_DASHES = 4
 
 
-def said_of(keys: Keys, index: int) -> Iterable[Key | None]:
+def keys_or_range_ends(keys: Keys, index: int) -> Iterable[Key | None]:
     """The keys of a column, or the ends of the ranges that they are in."""
     return chain.from_iterable(keys.ranges) if isinstance(keys, KeyRanges) else map(itemgetter(index), keys.rows)
 
 
-def can_all_be_said(restrictions: Iterable[Restriction]) -> bool:
+def metastore_can_compare_all(restrictions: Iterable[Restriction]) -> bool:
     """Whether a metastore's filter can hold all keys, or the ranges that they are in."""
     return all(
-        _can_be_said(restriction.keys, index, column.type_name)
+        _can_compare_all(restriction.keys, index, column.type_name)
         for restriction in restrictions
         for index, column in enumerate(restriction.columns)
         if column.type_name in {"date", "string"}
     )
 
 
-def _can_be_said(keys: Keys, index: int, type_name: str) -> bool:
-    if isinstance(keys, KeyRanges) and not all(can_say_range(type_name, *ends) for ends in keys.ranges):
+def _can_compare_all(keys: Keys, index: int, type_name: str) -> bool:
+    if isinstance(keys, KeyRanges) and not all(can_compare_range(type_name, *ends) for ends in keys.ranges):
         return False
-    return all(can_say(type_name, key) for key in said_of(keys, index) if key is not None)
+    return all(can_compare(type_name, key) for key in keys_or_range_ends(keys, index) if key is not None)
 
 
 def met(restrictions: Iterable[Restriction]) -> tuple[Cover, list[Restriction]]:

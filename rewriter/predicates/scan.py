@@ -17,9 +17,9 @@ from rewriter.files.file_index import FileIndex, Selection, file_hint, spares_en
 from rewriter.files.splits import Packing
 from rewriter.predicates.data_columns import bucket_predicate, row_group_predicate
 from rewriter.predicates.iceberg import files_left, iceberg_predicate, skips_too_little
-from rewriter.predicates.partitions import Budget, render
-from rewriter.predicates.predicate import Predicate, Restriction, doubts, type_doubt
-from rewriter.semijoins.limits import Limits
+from rewriter.predicates.partitions import Budget, partition_predicate
+from rewriter.predicates.predicate import Predicate, Restriction, changed_assumptions, type_changed
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -29,7 +29,7 @@ _BOXES_MET_MAX = 10_000
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """What is known of where a table's rows lie: along the partition columns, and in which files."""
 
     costs: Mapping[str, Costs]
@@ -50,11 +50,15 @@ class ScanPredicate:
     files: Selection | None = None
     rules: frozenset[Rule] = frozenset()
     # Whether the metastore is sent a part of it.
-    is_sent: bool = False
+    is_sent_to_metastore: bool = False
 
 
 def scan_predicate(
-    scan: PlannedScan, restrictions: Sequence[Restriction], layout: Layout, budget: Budget, limits: Limits
+    scan: PlannedScan,
+    restrictions: Sequence[Restriction],
+    layout: TableLayout,
+    budget: Budget,
+    limits: RewriteLimits,
 ) -> ScanPredicate | SkipReason:
     """The conditions that keys and the statement's own filters come to, or why there are none.
 
@@ -77,7 +81,7 @@ def scan_predicate(
             texts.append(text)
             parts.add(rule)
     hint, files = "", None
-    tells = not scan.own.is_all or bool(_told_by_files(scan, restrictions)) or layout.packing is not None
+    tells = not scan.own_cover.is_all or bool(_told_by_files(scan, restrictions)) or layout.packing is not None
     if Rule.FILE_HINTS not in limits.rules_off and layout.index is not None and tells:
         hint, files = _file_predicate(scan, restrictions, cover, layout.index, limits.file_hint_chars_max)
     if hint:
@@ -86,9 +90,9 @@ def scan_predicate(
     if not texts:
         return _reason(scan, restrictions, layout, budget)
     is_exact = partitions is not None and partitions.exact and by_partition == list(restrictions)
-    is_sent = partitions is not None and partitions.is_sent
+    is_sent_to_metastore = partitions is not None and partitions.is_sent_to_metastore
     exact = is_exact if restrictions else None
-    return ScanPredicate(" AND ".join(texts), exact, cover, files, frozenset(parts), is_sent)
+    return ScanPredicate(" AND ".join(texts), exact, cover, files, frozenset(parts), is_sent_to_metastore)
 
 
 def _is_iceberg(scan: PlannedScan, restrictions: Sequence[Restriction]) -> bool:
@@ -113,12 +117,14 @@ def _of_iceberg(
     return ScanPredicate(said.sql, said.exact, said.cover, files, frozenset({Rule.ICEBERG}))
 
 
-def _reason(scan: PlannedScan, restrictions: Sequence[Restriction], layout: Layout, budget: Budget) -> SkipReason:
+def _reason(
+    scan: PlannedScan, restrictions: Sequence[Restriction], layout: TableLayout, budget: Budget
+) -> SkipReason:
     if _by_partition(scan, restrictions):
         return SkipReason.PREDICATE_TOO_LARGE
     if not budget.may_send:
         return SkipReason.METASTORE_FILTER
-    is_told = not scan.own.is_all or bool(_told_by_files(scan, restrictions))
+    is_told = not scan.own_cover.is_all or bool(_told_by_files(scan, restrictions))
     return SkipReason.NO_FILE_INDEX if is_told and layout.index is None else SkipReason.NOTHING_TO_SKIP
 
 
@@ -146,15 +152,15 @@ def _partition_columns(scan: PlannedScan, restriction: Restriction) -> frozenset
 
 
 def _partition_predicate(
-    scan: PlannedScan, restrictions: Sequence[Restriction], layout: Layout, budget: Budget
+    scan: PlannedScan, restrictions: Sequence[Restriction], layout: TableLayout, budget: Budget
 ) -> Predicate | None:
     restricted = dict.fromkeys(name for restriction in restrictions for name in restriction.names)
     columns = [name for name in scan.partition_columns if name in restricted] or list(restricted)
-    return render(restrictions, columns, budget, layout.costs)
+    return partition_predicate(restrictions, columns, budget, layout.costs)
 
 
 def _of_parts(
-    scan: PlannedScan, restrictions: Sequence[Restriction], index: FileIndex | None, limits: Limits
+    scan: PlannedScan, restrictions: Sequence[Restriction], index: FileIndex | None, limits: RewriteLimits
 ) -> Iterator[tuple[Rule, str]]:
     """What keys say of buckets and of row groups, of each column by itself."""
     chars_max = limits.predicate_chars_max
@@ -182,29 +188,29 @@ def _file_predicate(
     asked = Cover.all()
     for restriction in restrictions:
         asked = _met(asked, _in_lower_case(restriction.cover))
-    asked = _met(asked, scan.own)
+    asked = _met(asked, scan.own_cover)
     columns = {name.lower() for name in scan.partition_columns}
     # Which partition a file belongs to is said by the catalog, which may say otherwise since: RENAME TO and SET
     # LOCATION leave the file as it was. So files miss by what is in them, and partitions only tell which to list.
     inside = {name for box in asked.boxes for name, _ in box.domains} - columns
     read = _in_lower_case(partitions) if partitions is not None else Cover.all()
-    found = index.misses(_projected(asked, inside), _met(read, _projected(scan.own, columns)))
+    found = index.misses(_projected(asked, inside), _met(read, _projected(scan.own_cover, columns)))
     text, named = file_hint(found.misses, chars_max)
     if not spares_enough(sum(facts.size_bytes for facts in named), found.total_bytes):
         text, named = "", ()
     are_named = {facts.identity for facts in named}
     sizes = found.kept_sizes + tuple(f.size_bytes for f in found.misses if f.identity not in are_named)
     selection = replace(found, misses=named, kept=len(sizes), kept_bytes=sum(sizes), kept_sizes=sizes)
-    changed = doubts(restrictions)
-    changed += [text for text in _own_doubts(scan) if text not in changed]
+    changed = changed_assumptions(restrictions)
+    changed += [text for text in _own_type_changes(scan) if text not in changed]
     return (f"({' OR '.join([text, *changed])})" if text else ""), selection
 
 
-def _own_doubts(scan: PlannedScan) -> list[str]:
+def _own_type_changes(scan: PlannedScan) -> list[str]:
     """That a column which the statement's own filters read has another type: they may let through more then."""
-    names = sorted({name for box in scan.own.boxes for name, _ in box.domains})
+    names = sorted({name for box in scan.own_cover.boxes for name, _ in box.domains})
     known = [scan.facts.column(name) for name in names] if scan.facts is not None else []
-    return [type_doubt(column) for column in known if column is not None]
+    return [type_changed(column) for column in known if column is not None]
 
 
 def _met(one: Cover, other: Cover) -> Cover:

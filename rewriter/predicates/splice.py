@@ -15,8 +15,8 @@ from itertools import pairwise
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from rewriter.predicates.strict_check import UNSEEN
-from rewriter.sql.statement import Statement, parsed, tokenize
+from rewriter.predicates.strict_check import NEVER_TRUE
+from rewriter.sql.statement import Statement, parse_tree, tokenize
 
 # What may stand for any condition.
 _STAND_IN = "TRUE"
@@ -74,10 +74,10 @@ class Narrowing:
     def _condition(self) -> str:
         if not self.checks:
             return self.predicate
-        return " AND ".join([f"({self.predicate} OR {UNSEEN})", *self.checks])
+        return " AND ".join([f"({self.predicate} OR {NEVER_TRUE})", *self.checks])
 
 
-def narrowed(statement: Statement, narrowings: Sequence[Narrowing]) -> str | None:
+def rewritten_text(statement: Statement, narrowings: Sequence[Narrowing]) -> str | None:
     """The text with every narrowing inserted, or None where it does not prove to be just that."""
     ordered = sorted(narrowings, key=lambda narrowing: narrowing.start)
     if any(left.stop > right.start for left, right in pairwise(ordered)):
@@ -148,7 +148,7 @@ def _inserted(statement: Statement, ordered: Sequence[Narrowing]) -> str:
 
 def _is_original_plus(statement: Statement, ordered: Sequence[Narrowing], text: str) -> bool:
     """Whether the text parses to the original's tree once each narrowed scan is a plain reference again."""
-    tree = parsed(text)
+    tree = parse_tree(text)
     if tree is None:
         return False
     tables = {_name_start(table): table for table in tree.find_all(exp.Table)}

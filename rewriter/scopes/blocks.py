@@ -133,14 +133,14 @@ class Scope:
         if self.known.has_variables:
             return True
         scopes = (self.known.scope_of(select) for select in outer_selects(self.block.select))
-        return any(scope is None or scope.may_spell(node.table or node.name) for scope in scopes)
+        return any(scope is None or scope.may_have_name(node.table or node.name) for scope in scopes)
 
-    def may_spell(self, name: str) -> bool:
+    def may_have_name(self, name: str) -> bool:
         """Whether a FROM item or a column may have the name just as it is written."""
         spelled = {column.name for columns in (self._by_column or {}).values() for column in columns}
         return self._by_column is None or name in spelled | {leaf.alias for leaf in self.block.tree.leaves}
 
-    def behind_star(self, star: exp.Expr, nesting: int) -> list[Operand] | None:
+    def columns_of_star(self, star: exp.Expr, nesting: int) -> list[Operand] | None:
         """The columns that `*` or `a.*` stands for, in the order of the FROM; None where that is not certain."""
         joins, node = self.block.tree.joins, star.this if isinstance(star, exp.Column) else star
         is_plain = isinstance(node, exp.Star) and not any(node.args.values()) and not star.args.get("db")

@@ -17,7 +17,7 @@ _TABLE_ARGS = frozenset({"this", "db", "catalog", "version", "alias", "joins"})
 
 
 @dataclass(frozen=True)
-class Reference:
+class TableReference:
     """A table named in a FROM; `start` and `stop` bound its name and version in the text.
 
     The bounds of the alias are those of the name itself where the table has none.
@@ -61,7 +61,7 @@ class Join:
     # The nearest join above that pads this one's rows with nulls: beyond it they are not seen as they are.
     padded_by: Join | None = field(default=None, repr=False)
     # Whether a condition above was found to drop the rows that the join pads.
-    is_strengthened: bool = False
+    is_made_inner: bool = False
 
     def side_of(self, leaf: Leaf) -> Side | None:
         """The side that the leaf stands on, or None if it is no part of the join."""
@@ -96,7 +96,7 @@ class Leaf:
     position: int
     node: exp.Expr
     alias: str
-    reference: Reference | None
+    reference: TableReference | None
     # The nearest semi- or anti-join whose right side this is: above it the columns cannot be named.
     hidden_by: Join | None = field(default=None, repr=False)
     # The nearest join above that pads the item's rows with nulls.
@@ -138,7 +138,7 @@ def mark_padding(tree: JoinTree) -> None:
         join.mark_padded()
 
 
-def reference_of(node: exp.Expr, statement: Statement) -> Reference | None:
+def reference_of(node: exp.Expr, statement: Statement) -> TableReference | None:
     """The table that a leaf names, or None where its name has no certain place in the text."""
     parts = name_parts(node)
     alias = node.args.get("alias")
@@ -147,7 +147,7 @@ def reference_of(node: exp.Expr, statement: Statement) -> Reference | None:
     if not all(isinstance(part, exp.Identifier) and "start" in part.meta for part in (*parts, named)):
         return None
     version = version_tokens(statement, node)
-    return Reference(
+    return TableReference(
         name=table_name(node),
         start=parts[0].meta["start"],
         stop=(statement.tokens[version[-1]].end if version else parts[-1].meta["end"]) + 1,

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from rewriter.catalog.table_facts import TableFacts, TableKind
 from rewriter.scopes.blocks import Operand, Scope
-from rewriter.scopes.join_tree import Leaf, Reference
+from rewriter.scopes.join_tree import Leaf, TableReference
 from rewriter.scopes.scopes import Scopes
 from rewriter.vocabulary.identifiers import Column
 
@@ -26,23 +26,27 @@ _CHOOSING_CLAUSES = ("limit", "offset", "windows", "match", "sample")
 
 
 @dataclass(frozen=True, eq=False)
-class Origin:
+class ColumnOrigin:
     """A table's column that a key comes from, and the FROM item that reads it."""
 
     leaf: Leaf
-    reference: Reference
+    reference: TableReference
     facts: TableFacts
     column: Column
 
 
-def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[Origin, ...]:
+def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[ColumnOrigin, ...]:
     """The columns that a FROM item's column is, one for each branch of a UNION; none where that is not certain."""
     if nesting > _NESTING_MAX:
         return ()
     if leaf.reference is not None and not scopes.is_cte_name(leaf):
         facts = scopes.catalog.get(leaf.reference.name)
         column = facts.column(name) if facts is not None else None
-        return (Origin(leaf, leaf.reference, facts, column),) if facts is not None and column is not None else ()
+        return (
+            (ColumnOrigin(leaf, leaf.reference, facts, column),)
+            if facts is not None and column is not None
+            else ()
+        )
     query = scopes.query_of(leaf)
     columns = scopes.columns_of(leaf) or ()
     positions = [i for i, column in enumerate(columns) if column.name.lower() == name.lower()]
@@ -53,7 +57,7 @@ def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[Or
     return _at_reference(leaf, columns[positions[0]].name, found) if serves_others else found
 
 
-def _at_reference(leaf: Leaf, name: str, found: tuple[Origin, ...]) -> tuple[Origin, ...]:
+def _at_reference(leaf: Leaf, name: str, found: tuple[ColumnOrigin, ...]) -> tuple[ColumnOrigin, ...]:
     """The column of a CTE that has other readers too: it is narrowed where this one names it, and not inside.
 
     Spark carries the filter down to the partitions where the column comes from nothing else.
@@ -66,15 +70,15 @@ def _at_reference(leaf: Leaf, name: str, found: tuple[Origin, ...]) -> tuple[Ori
     facts = replace(
         found[0].facts, columns=(column,), partition_columns=(name,), indexed_columns=(), bucket_columns=()
     )
-    return (Origin(leaf, leaf.reference, facts, column),)
+    return (ColumnOrigin(leaf, leaf.reference, facts, column),)
 
 
-def output_origins(scopes: Scopes, position: int) -> tuple[Origin, ...]:
+def output_origins(scopes: Scopes, position: int) -> tuple[ColumnOrigin, ...]:
     """The columns that an output of the statement itself is, as `origins` has them."""
     return _through_query(scopes, scopes.statement.tree, position, nesting=0)
 
 
-def _through_query(scopes: Scopes, query: exp.Expr, position: int, nesting: int) -> tuple[Origin, ...]:
+def _through_query(scopes: Scopes, query: exp.Expr, position: int, nesting: int) -> tuple[ColumnOrigin, ...]:
     selects = branches(query)
     found = [_through_select(scopes, select, position, nesting) for select in selects]
     if not selects or not all(found):
@@ -115,7 +119,7 @@ class ColumnTypes:
         if output is None:
             return None
         if output not in self._outputs:
-            behind = [column_behind(self._scopes, select, position) for select in selects]
+            behind = [column_of_output(self._scopes, select, position) for select in selects]
             types = {self.of(operand, nesting) if operand is not None else None for operand in behind}
             self._outputs[output] = types.pop() if len(types) == 1 else None
         return self._outputs[output]
@@ -138,12 +142,12 @@ def branches(query: exp.Expr) -> list[exp.Select]:
     return found
 
 
-def _through_select(scopes: Scopes, select: exp.Select, position: int, nesting: int) -> tuple[Origin, ...]:
-    operand = column_behind(scopes, select, position)
+def _through_select(scopes: Scopes, select: exp.Select, position: int, nesting: int) -> tuple[ColumnOrigin, ...]:
+    operand = column_of_output(scopes, select, position)
     return origins(scopes, operand.leaf, operand.name, nesting) if operand is not None else ()
 
 
-def column_behind(scopes: Scopes, select: exp.Select, position: int) -> Operand | None:
+def column_of_output(scopes: Scopes, select: exp.Select, position: int) -> Operand | None:
     """The column that an output of a SELECT is, if its rows with one value do not change those with another."""
     scope = scopes.scope_of(select)
     if scope is None or any(select.args.get(clause) for clause in _CHOOSING_CLAUSES):

@@ -31,7 +31,7 @@ _WITHOUT_PADDED: dict[tuple[JoinKind, Side], JoinKind] = {
 }
 
 
-def strengthen(scope: Scope) -> None:
+def make_outer_joins_inner(scope: Scope) -> None:
     """Replace the kinds of joins whose padded rows no condition above lets through."""
     tree = scope.block.tree
     if all(join.kind not in _OUTER for join in tree.joins):
@@ -46,7 +46,7 @@ def strengthen(scope: Scope) -> None:
             for side, positions in _sides(join).items():
                 if any(_drops_padded(at, join) for position in positions for at in rejections[position]):
                     join.kind = _WITHOUT_PADDED.get((join.kind, side), join.kind)
-                    join.is_strengthened = True
+                    join.is_made_inner = True
     mark_padding(tree)
 
 

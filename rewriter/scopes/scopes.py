@@ -233,7 +233,7 @@ class Scopes:
             return [Output(projection.alias, projection.this)]
         if projection.is_star:
             scope = self.scope_of(select)
-            operands = scope.behind_star(projection, nesting) if scope is not None else None
+            operands = scope.columns_of_star(projection, nesting) if scope is not None else None
             return None if operands is None else [Output(operand.name, operand) for operand in operands]
         if isinstance(projection, exp.Column):
             return [Output(projection.name, projection)] if is_plain_name(projection.name) else None

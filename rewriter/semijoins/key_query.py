@@ -10,7 +10,15 @@ from typing import TypeAlias
 from sqlglot import TokenType
 
 from rewriter.domains.keyset import Assumptions, KeySet
-from rewriter.domains.literals import Key, UnreadableKeyError, answered, asked_as, compares_exactly, fits, literal
+from rewriter.domains.literals import (
+    Key,
+    UnreadableKeyError,
+    compares_exactly,
+    fits,
+    key_expression,
+    key_of_answer,
+    literal,
+)
 from rewriter.sql.deterministic_functions import BARE_FUNCTIONS, SESSION_FUNCTIONS
 from rewriter.sql.statement import tokenize
 from rewriter.vocabulary.identifiers import TableName
@@ -31,7 +39,7 @@ class KeyColumn:
 
 
 @dataclass(frozen=True)
-class KeyQuery:
+class KeySetQuery:
     """A query for the distinct keys of a small side.
 
     Its rows are `(key, type)` for each column: the type that the key has as the query runs, so that a stale
@@ -48,10 +56,10 @@ class KeyQuery:
     # what it reads at a snapshot.
     tables: frozenset[TableName] = field(default=frozenset(), compare=False)
     # The same keys as `key1`, `key2`, .., without their types, however many and as often as they come.
-    unbounded: str = field(default="", compare=False)
+    all_keys_sql: str = field(default="", compare=False)
     # The query without DISTINCT: its answer reads alike, where it is not too long. Spark answers it without a
     # shuffle, in about 60 % of the time, and most dimensions have each key once.
-    repeating: str = field(default="", compare=False)
+    sql_with_repeats: str = field(default="", compare=False)
     # Whether what it asks stands for one value: a second row, be it an equal one, is an error to Spark.
     is_scalar: bool = False
 
@@ -94,7 +102,7 @@ class KeyQuery:
         """The row's key; None for one that no row of the fact can hold."""
         found = []
         for index, column in enumerate(self.columns):
-            value, type_name = answered(column.type_name, row[2 * index]), row[2 * index + 1]
+            value, type_name = key_of_answer(column.type_name, row[2 * index]), row[2 * index + 1]
             if type_name != column.type_name and not fits(column.type_name, value):
                 return None
             found.append(value)
@@ -108,15 +116,17 @@ def read_assumptions(assumes: Sequence[str], values: Sequence[Row]) -> Assumptio
     if not values:
         raise UnreadableKeyError("no row tells what the query read of the session")
     typed = [(name, SESSION_FUNCTIONS[name], value) for name, value in zip(assumes, values[0], strict=True)]
-    return tuple((f"{name}()", literal(type_name, answered(type_name, value))) for name, type_name, value in typed)
+    return tuple(
+        (f"{name}()", literal(type_name, key_of_answer(type_name, value))) for name, type_name, value in typed
+    )
 
 
 def assumed_columns(assumes: Sequence[str]) -> list[str]:
     """The expressions of a select list that `read_assumptions` reads."""
-    return [asked_as(SESSION_FUNCTIONS[name], f"{name}()") for name in assumes]
+    return [key_expression(SESSION_FUNCTIONS[name], f"{name}()") for name in assumes]
 
 
-def key_query(  # noqa: PLR0913 - the parts of a query
+def key_set_query(  # noqa: PLR0913 - the parts of a query
     *,
     source: str,
     keys: Sequence[str],
@@ -125,19 +135,19 @@ def key_query(  # noqa: PLR0913 - the parts of a query
     rows_max: int,
     tables: frozenset[TableName] = frozenset(),
     is_scalar: bool = False,
-) -> KeyQuery:
+) -> KeySetQuery:
     """Compose a key query from the client's text of the small side and of the filters that read it alone.
 
     A scalar subquery is asked for its rows as they are, and for no more than tell whether it is an error.
 
     >>> day = KeyColumn("string")
-    >>> key_query(source="dates d", keys=["d.`ds`"], columns=[day], filters=["d.y = 2026"], rows_max=9).sql
+    >>> key_set_query(source="dates d", keys=["d.`ds`"], columns=[day], filters=["d.y = 2026"], rows_max=9).sql
     'SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.y = 2026) LIMIT 10'
     """
     rows_max = 1 if is_scalar else rows_max
     where = f" WHERE {' AND '.join(f'({text})' for text in filters)}" if filters else ""
-    unbounded = unbounded_query(source, keys, where)
-    assumes = session_functions(unbounded)
+    all_keys_sql = all_keys_query(source, keys, where)
+    assumes = session_functions(all_keys_sql)
     assumed = assumed_columns(assumes)
     shown = [
         *_shown(keys, columns),
@@ -145,27 +155,27 @@ def key_query(  # noqa: PLR0913 - the parts of a query
     ]
     asked = f"{', '.join(shown)} FROM {source}{where} LIMIT {rows_max + 1}"
     nothing = ", ".join([*("NULL, NULL" for _ in keys), *assumed])
-    distinct, repeating = (
+    distinct, sql_with_repeats = (
         f"({select} {asked}) UNION ALL SELECT {nothing}" if assumes else f"{select} {asked}"
         for select in ("SELECT DISTINCT", "SELECT")
     )
-    sql, repeating = (repeating, "") if is_scalar else (distinct, repeating)
-    return KeyQuery(sql, tuple(columns), rows_max, assumes, tables, unbounded, repeating, is_scalar)
+    sql, sql_with_repeats = (sql_with_repeats, "") if is_scalar else (distinct, sql_with_repeats)
+    return KeySetQuery(sql, tuple(columns), rows_max, assumes, tables, all_keys_sql, sql_with_repeats, is_scalar)
 
 
 def _shown(keys: Sequence[str], columns: Sequence[KeyColumn]) -> list[str]:
     """Each key with its type. The type is constant while a query runs: Spark folds `typeof` into a literal."""
     numbers = [""] if len(keys) == 1 else [str(number) for number in range(1, len(keys) + 1)]
     return [
-        f"{asked_as(column.type_name, key)} AS key{n}, typeof({key}) AS type{n}"
+        f"{key_expression(column.type_name, key)} AS key{n}, typeof({key}) AS type{n}"
         for key, column, n in zip(keys, columns, numbers, strict=True)
     ]
 
 
-def unbounded_query(source: str, keys: Sequence[str], where: str) -> str:
+def all_keys_query(source: str, keys: Sequence[str], where: str) -> str:
     """The query for all keys, as `key1`, `key2`, ..
 
-    >>> unbounded_query("dates d", ["d.`ds`"], " WHERE (d.y = 2026)")
+    >>> all_keys_query("dates d", ["d.`ds`"], " WHERE (d.y = 2026)")
     'SELECT d.`ds` AS key1 FROM dates d WHERE (d.y = 2026)'
     """
     shown = ", ".join(f"{key} AS key{number}" for number, key in enumerate(keys, 1))

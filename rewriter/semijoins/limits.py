@@ -15,7 +15,7 @@ _GIB = 1024**3
 
 
 @dataclass(frozen=True)
-class Limits:
+class RewriteLimits:
     """What a rewrite may ask, and how much it may insert. The reasons stand where the configuration sets them."""
 
     key_rows_max: int = 5_000

@@ -22,7 +22,7 @@ from rewriter.domains.domain import Domain
 from rewriter.domains.literals import Key, UnreadableKeyError, integers_of, is_key_type, literal
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join, Leaf
-from rewriter.semijoins.side_filters import Filters
+from rewriter.semijoins.side_filters import BlockFilters
 from rewriter.sql.classify import depends_on_quoting
 from rewriter.sql.conditions import ALTERNATIVES_MAX, conjuncts
 from rewriter.sql.statement import Statement
@@ -51,12 +51,12 @@ _INTEGER_TYPES = {
 }
 
 
-def own_cover(statement: Statement, scope: Scope, filters: Filters, leaf: Leaf, facts: TableFacts) -> Cover:
+def own_cover(statement: Statement, scope: Scope, filters: BlockFilters, leaf: Leaf, facts: TableFacts) -> Cover:
     """The rows of a table that the block's own filters let through, by its indexed columns in lower case.
 
     All, unless the filters restrict a column that is no partition column: partitions Spark leaves out by itself.
     """
-    reading = _Reading(statement, scope, leaf, facts)
+    reading = _ConditionReader(statement, scope, leaf, facts)
     met = Cover.all()
     for term, join in filters.passed_by_rows(leaf):
         said = reading.said(term, join)
@@ -68,7 +68,7 @@ def own_cover(statement: Statement, scope: Scope, filters: Filters, leaf: Leaf, 
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _ConditionReader:
     """Reads conditions as what they say of one table's indexed columns."""
 
     statement: Statement

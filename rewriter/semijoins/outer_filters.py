@@ -21,9 +21,9 @@ from sqlglot import exp
 from rewriter.domains.literals import is_key_type
 from rewriter.scopes.blocks import Operand, Scope, own_parts
 from rewriter.scopes.join_tree import Join, Leaf
-from rewriter.scopes.lineage import ColumnTypes, branches, column_behind
+from rewriter.scopes.lineage import ColumnTypes, branches, column_of_output
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins.side_filters import EqualColumns, Filter, Filters, condition_holds
+from rewriter.semijoins.side_filters import BlockFilters, EqualColumns, SideFilter, condition_holds
 from rewriter.vocabulary.identifiers import TableName, quoted
 
 # The key's name beside the columns that the outer filters read, and how the names of all columns begin that are
@@ -39,7 +39,7 @@ _WAYS_MAX = 12
 
 
 @dataclass(frozen=True)
-class View:
+class FilteredItem:
     """The small side as a FROM item shows it, by the names of the item's columns, and the filters on the item."""
 
     alias: str
@@ -53,24 +53,24 @@ class View:
         outputs = [f"{key} AS {REDUCED_KEY}", *(f"{text} AS {quoted(name)}" for name, text in named.items())]
         return f"(SELECT {', '.join(outputs)} FROM {source}) AS {quoted(self.alias)}"
 
-    def with_filters_of(self, other: View) -> View | None:
+    def with_filters_of(self, other: FilteredItem) -> FilteredItem | None:
         """One view with the filters of both, if all names mean the same in both."""
         shown = dict(self.columns)
         if self.alias != other.alias or any(shown.get(name, column) != column for name, column in other.columns):
             return None
         columns = tuple(dict.fromkeys(self.columns + other.columns))
-        return View(self.alias, columns, tuple(dict.fromkeys(self.texts + other.texts)))
+        return FilteredItem(self.alias, columns, tuple(dict.fromkeys(self.texts + other.texts)))
 
 
 # The views whose filters a row passes one after the other.
-Way: TypeAlias = tuple[View, ...]
+FilterPath: TypeAlias = tuple[FilteredItem, ...]
 
 
 @dataclass(frozen=True)
 class OuterFilters:
     """The ways on which rows of a small side come to count, each as good as the others."""
 
-    ways: tuple[Way, ...]
+    ways: tuple[FilterPath, ...]
     # The tables that subqueries in the filters read.
     tables: frozenset[TableName]
 
@@ -90,7 +90,7 @@ class OuterFilters:
         return f"({' UNION ALL '.join(selects)}) AS readers"
 
 
-def _last_item(way: Way, source: str, key: str, small_alias: str) -> str:
+def _last_item(way: FilterPath, source: str, key: str, small_alias: str) -> str:
     """The last view of a way, on top of the others and their filters."""
     columns = {column for view in way for _, column in view.columns}
     shown = {column: f"{small_alias}.{quoted(column)}" for column in columns}
@@ -106,7 +106,7 @@ def _where(texts: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Reader:
+class _ReadingItem:
     """A FROM item that reads a query, and the branches of the UNION that it is, or the one SELECT."""
 
     scope: Scope
@@ -128,14 +128,14 @@ class _Restriction:
         return all(operand.leaf is leaf for operand in self.columns.values())
 
 
-class Readers:
+class OuterFilterFinder:
     """Which FROM items read the output of which SELECT, and the filters of every block."""
 
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
         self._types = ColumnTypes(scopes)
-        self._filters: dict[Scope, Filters] = {}
-        self._readers: dict[int, list[_Reader]] = defaultdict(list)
+        self._filters: dict[Scope, BlockFilters] = {}
+        self._readers: dict[int, list[_ReadingItem]] = defaultdict(list)
         self._ways: dict[int, list[tuple[_Restriction, ...]]] = {}
         for block in scopes.blocks:
             scope = scopes.scope_of(block.select)
@@ -147,12 +147,12 @@ class Readers:
             query = self._scopes.query_of(leaf)
             selects = branches(query) if query is not None else []
             for select in selects:
-                self._readers[id(select)].append(_Reader(scope, leaf, selects))
+                self._readers[id(select)].append(_ReadingItem(scope, leaf, selects))
 
-    def filters_of(self, scope: Scope) -> Filters:
+    def filters_of(self, scope: Scope) -> BlockFilters:
         """The filters of one block."""
         if scope not in self._filters:
-            self._filters[scope] = Filters(self._scopes, scope)
+            self._filters[scope] = BlockFilters(self._scopes, scope)
         return self._filters[scope]
 
     def outer_filters(self, scope: Scope, join: Join, small: Leaf) -> OuterFilters | None:
@@ -180,7 +180,9 @@ class Readers:
         ways = [way for reader in readers for way in self._ways_through(select, reader, level)]
         return ways if all(ways) and len(ways) <= _WAYS_MAX else []
 
-    def _ways_through(self, select: exp.Select, reader: _Reader, level: int) -> list[tuple[_Restriction, ...]]:
+    def _ways_through(
+        self, select: exp.Select, reader: _ReadingItem, level: int
+    ) -> list[tuple[_Restriction, ...]]:
         """The ways of the SELECT's rows that one of its readers lets pass."""
         own = tuple(self._restrictions(reader))
         # In place of rows that a padded item lacks come nulls, which a filter further out may let pass.
@@ -188,7 +190,7 @@ class Readers:
         return [tuple(self._brought_down((*own, *way), select, reader)) for way in outer or [()]]
 
     def _brought_down(
-        self, way: Iterable[_Restriction], select: exp.Select, reader: _Reader
+        self, way: Iterable[_Restriction], select: exp.Select, reader: _ReadingItem
     ) -> Iterator[_Restriction]:
         """The restrictions on a reader's item in terms of the SELECT that it reads, where it shows the columns."""
         for restriction in way:
@@ -198,7 +200,7 @@ class Readers:
                 if len(known) == len(columns):
                     yield replace(restriction, columns=known)
 
-    def _behind(self, select: exp.Select, reader: _Reader, operand: Operand) -> Operand | None:
+    def _behind(self, select: exp.Select, reader: _ReadingItem, operand: Operand) -> Operand | None:
         """The column in a SELECT that a reader's column is, if a filter means the same of both."""
         names = [column.name.lower() for column in self._scopes.columns_of(reader.item) or ()]
         if names.count(operand.name.lower()) != 1:
@@ -206,9 +208,9 @@ class Readers:
         position = names.index(operand.name.lower())
         if len(reader.selects) > 1 and self._types.of_output(reader.selects, position) is None:
             return None
-        return column_behind(self._scopes, select, position)
+        return column_of_output(self._scopes, select, position)
 
-    def _restrictions(self, reader: _Reader) -> Iterator[_Restriction]:
+    def _restrictions(self, reader: _ReadingItem) -> Iterator[_Restriction]:
         """The filters without which a row of the reader's item cannot reach the result of the reader's block."""
         filters, item = self.filters_of(reader.scope), reader.item
         for filter_ in filters.holding_for_rows(item):
@@ -224,26 +226,26 @@ class Readers:
         return type_name is not None and is_key_type(type_name) and type_name == self._types.of(pair.other)
 
 
-def _restriction(item: Leaf, filter_: Filter, columns: Mapping[str, Operand | None]) -> Iterator[_Restriction]:
+def _restriction(item: Leaf, filter_: SideFilter, columns: Mapping[str, Operand | None]) -> Iterator[_Restriction]:
     known = {name: operand for name, operand in columns.items() if operand is not None}
     is_named = item.alias and not any(name.startswith(_RESERVED) for name in columns)
     if columns and is_named and len(known) == len(columns):
         yield _Restriction(item.alias, filter_.text, known, filter_.tables)
 
 
-def _names_read(filter_: Filter) -> set[str]:
+def _names_read(filter_: SideFilter) -> set[str]:
     """The columns that a filter reads; none where it is only implied."""
     return {column.name.lower() for column in own_parts(filter_.tree)[0]} if filter_.tree is not None else set()
 
 
-def _views(way: tuple[_Restriction, ...], small: Leaf) -> Way:
+def _views(way: tuple[_Restriction, ...], small: Leaf) -> FilterPath:
     """A way in terms of a small side's columns, without the restrictions on other columns."""
-    views: list[View] = []
+    views: list[FilteredItem] = []
     for restriction in way:
         if not restriction.reads_only(small):
             continue
         columns = {name: operand.name for name, operand in sorted(restriction.columns.items())}
-        view = View(restriction.alias, tuple(columns.items()), (restriction.text,))
+        view = FilteredItem(restriction.alias, tuple(columns.items()), (restriction.text,))
         both = views[-1].with_filters_of(view) if views else None
         views[-1:] = [both] if both is not None else [*views[-1:], view]
     return tuple(views)

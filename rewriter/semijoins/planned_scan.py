@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
-from rewriter.scopes.join_tree import Reference
+from rewriter.scopes.join_tree import TableReference
 from rewriter.semijoins.reducers import Reducer
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -16,14 +16,14 @@ from rewriter.vocabulary.skip_reason import SkipReason
 class PlannedScan:
     """A fact scan that may be narrowed by its reducers, or a table reference with the reason why not."""
 
-    reference: Reference
+    reference: TableReference
     alias: str
     reducers: tuple[Reducer, ...] = ()
     skip: SkipReason | None = None
     # What is known of the table; None of a CTE, which may have the name of one.
     facts: TableFacts | None = None
     # What the statement's own filters let through, by lower-case columns: all, unless files can be left out by it.
-    own: Cover = field(default_factory=Cover.all)
+    own_cover: Cover = field(default_factory=Cover.all)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

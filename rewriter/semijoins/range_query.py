@@ -6,14 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rewriter.domains.keyset import KeyRanges
-from rewriter.domains.literals import Key, UnreadableKeyError, answered, asked_as, compares_exactly, narrowest_fit
+from rewriter.domains.literals import (
+    Key,
+    UnreadableKeyError,
+    compares_exactly,
+    key_expression,
+    key_of_answer,
+    narrowest_fit,
+)
 from rewriter.semijoins.key_query import (
     KeyColumn,
     Row,
+    all_keys_query,
     assumed_columns,
     read_assumptions,
     session_functions,
-    unbounded_query,
 )
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -29,7 +36,7 @@ _NUMBERS_APART = "CAST(key AS DOUBLE) - CAST(previous AS DOUBLE)"
 
 
 @dataclass(frozen=True)
-class RangeQuery:
+class KeyRangesQuery:
     """A query for ranges that hold all keys of one column: between them lie the widest gaps.
 
     Its rows are `(lowest, type, highest, type)` of each range, and the values of the session functions it reads.
@@ -39,12 +46,12 @@ class RangeQuery:
     column: KeyColumn
     rows_max: int
     assumes: tuple[str, ...] = ()
-    # What its answer can change with, as of a KeyQuery.
+    # What its answer can change with, as for a KeySetQuery.
     tables: frozenset[TableName] = field(default=frozenset(), compare=False)
     # The keys themselves as `key1`, as often as they come.
-    unbounded: str = field(default="", compare=False)
+    all_keys_sql: str = field(default="", compare=False)
     # It has no other form.
-    repeating: str = ""
+    sql_with_repeats: str = ""
 
     @property
     def is_fixed(self) -> bool:
@@ -77,7 +84,7 @@ class RangeQuery:
         return ranges
 
 
-def range_query(  # noqa: PLR0913 - the parts of a query
+def key_ranges_query(  # noqa: PLR0913 - the parts of a query
     *,
     source: str,
     key: str,
@@ -85,7 +92,7 @@ def range_query(  # noqa: PLR0913 - the parts of a query
     filters: Sequence[str] = (),
     ranges_max: int,
     tables: frozenset[TableName] = frozenset(),
-) -> RangeQuery:
+) -> KeyRangesQuery:
     """Compose a range query from what a key query is made of.
 
     The inner queries number the distinct keys: by the gap in front of each, the widest first, and by their own
@@ -96,9 +103,9 @@ def range_query(  # noqa: PLR0913 - the parts of a query
     distance = _DISTANCES.get(column.type_name, _NUMBERS_APART)
     assumes = session_functions(asked)
     shown = [
-        f"{asked_as(column.type_name, 'min(key)')} AS low",
+        f"{key_expression(column.type_name, 'min(key)')} AS low",
         "typeof(min(key)) AS low_type",
-        f"{asked_as(column.type_name, 'max(key)')} AS high",
+        f"{key_expression(column.type_name, 'max(key)')} AS high",
         "typeof(max(key)) AS high_type",
     ]
     shown += [f"{text} AS {name}_assumed" for text, name in zip(assumed_columns(assumes), assumes, strict=True)]
@@ -109,11 +116,11 @@ def range_query(  # noqa: PLR0913 - the parts of a query
         f" (SELECT key, lag(key) OVER (ORDER BY key) AS previous FROM ({asked}) WHERE key IS NOT NULL)))"
         f" GROUP BY part"
     )
-    return RangeQuery(sql, column, ranges_max, assumes, tables, unbounded_query(source, [key], where))
+    return KeyRangesQuery(sql, column, ranges_max, assumes, tables, all_keys_query(source, [key], where))
 
 
 def _end(type_name: str, value: object) -> Key:
-    key = answered(type_name, value)
+    key = key_of_answer(type_name, value)
     if key is None:
         raise UnreadableKeyError("the end of a range of keys is null")
     return key

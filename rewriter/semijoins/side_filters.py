@@ -20,7 +20,7 @@ from rewriter.vocabulary.identifiers import TableName
 
 
 @dataclass(frozen=True, eq=False)
-class Filter:
+class SideFilter:
     """A condition on one FROM item, as the client wrote it; `tree` is None for what a disjunction implies."""
 
     at: Join
@@ -38,7 +38,7 @@ class EqualColumns:
     other: Operand
 
 
-class Filters:
+class BlockFilters:
     """The conditions of one block, by the FROM item that they read."""
 
     def __init__(self, scopes: Scopes, scope: Scope) -> None:
@@ -71,12 +71,12 @@ class Filters:
         _, queries = own_parts(term)
         return frozenset[TableName]().union(*(tables_read(self._scopes, query) for query in queries))
 
-    def holding_for(self, join: Join, leaf: Leaf) -> tuple[Filter, ...]:
+    def holding_for(self, join: Join, leaf: Leaf) -> tuple[SideFilter, ...]:
         """The filters that every partner of the item at `join` has satisfied."""
         found = self._by_leaf.get(leaf, ())
         return tuple(filter_ for filter_ in found if condition_holds(filter_.at, join, leaf))
 
-    def holding_for_rows(self, leaf: Leaf) -> Iterator[Filter]:
+    def holding_for_rows(self, leaf: Leaf) -> Iterator[SideFilter]:
         """The filters without which a row of the item cannot reach the block's result."""
         for filter_ in self._by_leaf.get(leaf, ()):
             if _must_be_passed(filter_.at, leaf):
@@ -89,7 +89,9 @@ class Filters:
                 for term in conjuncts(join.condition):
                     yield term, join
 
-    def holding_through_equalities(self, leaf: Leaf) -> Iterator[tuple[Filter, Leaf, tuple[EqualColumns, ...]]]:
+    def holding_through_equalities(
+        self, leaf: Leaf
+    ) -> Iterator[tuple[SideFilter, Leaf, tuple[EqualColumns, ...]]]:
         """The filters on other items that restrict this one, if the columns that they read equal columns of it.
 
         In `x LEFT JOIN y ON y.a = x.a .. WHERE x.a = 5`, a row of y with another `a` meets only rows of x that
@@ -107,7 +109,7 @@ class Filters:
             if at.side_of(leaf) is not None and condition_holds(at, join, leaf):
                 yield other, text
 
-    def joined_with(self, join: Join, leaf: Leaf, other: Leaf) -> tuple[Filter, ...]:
+    def joined_with(self, join: Join, leaf: Leaf, other: Leaf) -> tuple[SideFilter, ...]:
         """The filters on another item that hold in every row in which a partner of `leaf` stands at `join`."""
         found = self._by_leaf.get(other, ())
         return tuple(
@@ -160,7 +162,7 @@ class Filters:
         return leaves if None not in sides and len(leaves) == 2 else ()  # noqa: PLR2004 - a pair
 
     @cached_property
-    def _by_leaf(self) -> dict[Leaf, list[Filter]]:
+    def _by_leaf(self) -> dict[Leaf, list[SideFilter]]:
         found = defaultdict(list)
         for join in self._scope.block.tree.joins:
             terms = list(conjuncts(join.condition))
@@ -188,14 +190,14 @@ class Filters:
             return {leaf} if leaf is not None else set()
         return {leaf for leaf in self._readers(term, join) if leaf is not None}
 
-    def _filter(self, conjunct: Conjunct, leaf: Leaf, join: Join) -> Filter | None:
+    def _filter(self, conjunct: Conjunct, leaf: Leaf, join: Join) -> SideFilter | None:
         tables = self.tables_of(conjunct.tree)
         if self.only_reader(conjunct.tree, join) is not leaf:
             implied = self._implied(conjunct, leaf, join)
-            return Filter(join, implied, None, tables) if implied is not None else None
+            return SideFilter(join, implied, None, tables) if implied is not None else None
         if not self.is_repeatable(conjunct):
             return None
-        return Filter(join, conjunct.text(self._statement), conjunct.tree, tables)
+        return SideFilter(join, conjunct.text(self._statement), conjunct.tree, tables)
 
     def _implied(self, disjunction: Conjunct, leaf: Leaf, join: Join) -> str | None:
         """What a disjunction says of one item: by `(r.y = 1 AND t.q > 5) OR r.y = 2`, r.y is 1 or 2."""

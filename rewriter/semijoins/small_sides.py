@@ -18,7 +18,7 @@ from rewriter.vocabulary.skip_reason import SkipReason
 
 
 @dataclass(frozen=True)
-class Source:
+class SmallSide:
     """What stands behind FROM in a key query."""
 
     sql: str
@@ -28,17 +28,17 @@ class Source:
     tables: frozenset[TableName]
     rules: frozenset[Rule] = frozenset()
 
-    def beside(self, other: Source, rule: Rule) -> Source:
+    def joined_with(self, other: SmallSide, rule: Rule) -> SmallSide:
         """Both in one FROM, which takes a rule."""
         rules = self.rules | other.rules | {rule}
-        return Source(f"{self.sql}, {other.sql}", self.is_filtered, self.tables | other.tables, rules)
+        return SmallSide(f"{self.sql}, {other.sql}", self.is_filtered, self.tables | other.tables, rules)
 
-    def also_reading(self, tables: Iterable[frozenset[TableName]]) -> Source:
+    def also_reading(self, tables: Iterable[frozenset[TableName]]) -> SmallSide:
         """The source with filters or keys over it, of which the subqueries read these tables."""
         return replace(self, tables=self.tables.union(*tables))
 
 
-def source_of(scopes: Scopes, leaf: Leaf) -> Source | SkipReason:
+def small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | SkipReason:
     """The source that a small side is, or why it is none."""
     if leaf.reference is not None and not scopes.is_cte_name(leaf):
         if leaf.reference.refusal is not None:
@@ -46,14 +46,14 @@ def source_of(scopes: Scopes, leaf: Leaf) -> Source | SkipReason:
         facts = scopes.catalog.get(leaf.reference.name)
         text, tables = leaf.reference.source(scopes.statement), tables_read(scopes, leaf.node)
         rules = _rules(scopes, leaf.node)
-        return _table_refusal(facts) or Source(text, _is_filtered_view(facts), tables, rules)
+        return _table_refusal(facts) or SmallSide(text, _is_filtered_view(facts), tables, rules)
     query = scopes.query_of(leaf)
     if query is None or not leaf.alias:
         return SkipReason.REDUCER_NOT_UNDERSTOOD
-    return _query_source(scopes, leaf, query)
+    return _small_side_of_query(scopes, leaf, query)
 
 
-def query_source(scopes: Scopes, query: exp.Expr, width: int) -> Source | SkipReason:
+def small_side_of_query(scopes: Scopes, query: exp.Expr, width: int) -> SmallSide | SkipReason:
     """The source that a subquery of so many columns is, each named by `query_key`, or why it is none."""
     if not _is_closed(scopes, query):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
@@ -62,11 +62,11 @@ def query_source(scopes: Scopes, query: exp.Expr, width: int) -> Source | SkipRe
         return text
     names = ", ".join(f"key{number}" for number in range(1, width + 1))
     tables, rules = tables_read(scopes, query), _rules(scopes, query)
-    return Source(f"({text}) AS reducer({names})", is_filtered(scopes, query), tables, rules)
+    return SmallSide(f"({text}) AS reducer({names})", is_filtered(scopes, query), tables, rules)
 
 
 def query_key(index: int) -> str:
-    """The column of a `query_source`, counted from 0."""
+    """The column of a `small_side_of_query`, counted from 0."""
     return f"reducer.key{index + 1}"
 
 
@@ -95,10 +95,10 @@ def view_refusal(view: Scopes) -> SkipReason | None:
 
 def tables_read(scopes: Scopes, query: exp.Expr) -> frozenset[TableName]:
     """The tables and views that a query without CTEs reads, and all that stand behind those."""
-    return with_those_behind(scopes.catalog, map(table_name, query.find_all(exp.Table)))
+    return with_underlying_tables(scopes.catalog, map(table_name, query.find_all(exp.Table)))
 
 
-def with_those_behind(catalog: Catalog, names: Iterable[TableName]) -> frozenset[TableName]:
+def with_underlying_tables(catalog: Catalog, names: Iterable[TableName]) -> frozenset[TableName]:
     """The names, and those of all that is read where they name views."""
     named = frozenset(names)
     views = (facts.behind for name in named if (facts := catalog.get(name)) is not None)
@@ -170,7 +170,7 @@ def _are_own(scope: Scope, columns: Iterable[exp.Column]) -> bool:
     return all(scope.resolve(column, join) is not None for column, join in named)
 
 
-def _query_source(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> Source | SkipReason:
+def _small_side_of_query(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> SmallSide | SkipReason:
     # Asked by itself, what is read of an outer query may be a session variable of that name.
     if next(outer_selects(query), None) is not None and not _is_closed(scopes, query):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
@@ -178,7 +178,7 @@ def _query_source(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> Source | SkipR
     if isinstance(text, SkipReason):
         return text
     tables, rules = tables_read(scopes, query), _rules(scopes, query) | {Rule.DERIVED_TABLES}
-    return Source(f"({text}) AS {quoted(leaf.alias)}", is_filtered(scopes, query), tables, rules)
+    return SmallSide(f"({text}) AS {quoted(leaf.alias)}", is_filtered(scopes, query), tables, rules)
 
 
 def _rules(scopes: Scopes, node: exp.Expr) -> frozenset[Rule]:

@@ -34,7 +34,7 @@ def may_have_a_join(text: str) -> bool:
     return first_word(text) in QUERY_FIRST_WORDS and _SEVERAL_SOURCES.search(text) is not None
 
 
-def may_be_narrowed(text: str, *, has_file_index: bool) -> bool:
+def may_be_rewritten(text: str, *, has_file_index: bool) -> bool:
     """Whether the text could hold a query that reads less: by a join, or by a filter where files are indexed."""
     return may_have_a_join(text) or (
         has_file_index and first_word(text) in QUERY_FIRST_WORDS and _WHERE.search(text) is not None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import Token, TokenType, exp
 
-from rewriter.sql.statement import Statement, parsed
+from rewriter.sql.statement import Statement, parse_tree
 
 # Branches of a disjunction of which something is implied. A generated one with thousands is used whole or not.
 ALTERNATIVES_MAX = 100
@@ -234,6 +234,6 @@ def closing(tokens: Sequence[Token], opening: int) -> int | None:
 
 
 def _proven(statement: Statement, conjunct: Conjunct) -> bool:
-    tree = parsed(f"SELECT 1 WHERE {conjunct.text(statement)}")
+    tree = parse_tree(f"SELECT 1 WHERE {conjunct.text(statement)}")
     where = tree.args.get("where") if isinstance(tree, exp.Select) else None
     return where is not None and where.this.unnest() == conjunct.tree

@@ -34,7 +34,7 @@ _LITERAL = "?"
 _REPEATED_WIDTHS = (1, 2, 3)
 
 
-def shape(statement: Statement) -> str:
+def fingerprint(statement: Statement) -> str:
     """A digest of the statement's text without its constants, however many a list of them holds."""
     words: list[str] = []
     for word in _words(statement.tokens):

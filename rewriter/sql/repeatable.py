@@ -23,7 +23,7 @@ from rewriter.sql.deterministic_functions import (
     TEXT_MAKERS,
     WORDS_BEFORE_PARENTHESIS,
 )
-from rewriter.sql.statement import Statement, parsed_statement
+from rewriter.sql.statement import Statement, parse_any
 from rewriter.sql.time_travel import version_starts
 
 _OPERATORS = frozenset(
@@ -159,7 +159,7 @@ def located_query(statement: Statement, query: exp.Expr) -> Statement | None:
             return None
         # From word to word: a comment behind the last one would hide what a key query says next.
         inside = statement.tokens[opening + 1 : end]
-        found = parsed_statement(statement.text[inside[0].start : inside[-1].end + 1])
+        found = parse_any(statement.text[inside[0].start : inside[-1].end + 1])
         if found is not None and found.tree == query:
             return found
     return None

@@ -13,7 +13,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
-from rewriter.sql.classify import QUERY_FIRST_WORDS, depends_on_quoting, first_word, may_be_narrowed
+from rewriter.sql.classify import QUERY_FIRST_WORDS, depends_on_quoting, first_word, may_be_rewritten
 from rewriter.vocabulary.skip_reason import SkipReason
 
 _SPARK = Spark()
@@ -66,12 +66,12 @@ class Statement:
     tree: exp.Expr
     tokens: tuple[Token, ...]
     # The client's own text, where this one names snapshots beside it (`rewriter.planning.snapshot_pins`).
-    written: str | None = None
+    client_text: str | None = None
 
     @property
     def original(self) -> str:
         """The text as the client wrote it."""
-        return self.text if self.written is None else self.written
+        return self.text if self.client_text is None else self.client_text
 
     @cached_property
     def token_starts(self) -> list[int]:
@@ -141,7 +141,7 @@ class Statement:
         return index if index < len(self.tokens) and self.tokens[index].start == offset else None
 
 
-def read(text: str, *, chars_max: int, has_file_index: bool = False) -> Statement | SkipReason:
+def parse(text: str, *, chars_max: int, has_file_index: bool = False) -> Statement | SkipReason:
     """Parse a statement, or say why it is left alone. Never raises for any text.
 
     The text is read as Spark's defaults would: the caller settles `depends_on_quoting` first.
@@ -150,7 +150,7 @@ def read(text: str, *, chars_max: int, has_file_index: bool = False) -> Statemen
         return SkipReason.NOT_A_QUERY
     if len(text) > chars_max:
         return SkipReason.TOO_LARGE
-    if not may_be_narrowed(text, has_file_index=has_file_index):
+    if not may_be_rewritten(text, has_file_index=has_file_index):
         return SkipReason.NO_JOIN_IN_TEXT
     if "${" in text:
         return SkipReason.SUBSTITUTION
@@ -160,7 +160,7 @@ def read(text: str, *, chars_max: int, has_file_index: bool = False) -> Statemen
 
 
 @lru_cache(maxsize=_VIEWS_KEPT_MAX)
-def read_view(text: str) -> Statement | None:
+def parse_view(text: str) -> Statement | None:
     """Parse the query of a view; None where it is not certain how Spark reads it.
 
     Spark reads it under the settings that the view was made with, of which those for quotes are not known here.
@@ -176,13 +176,13 @@ def tokenize(text: str) -> list[Token]:
     return _SPARK.tokenize(text)
 
 
-def parsed(text: str) -> exp.Expr | None:
+def parse_tree(text: str) -> exp.Expr | None:
     """The tree of a text that holds one statement; None for any other."""
-    found = parsed_statement(text)
+    found = parse_any(text)
     return found.tree if found is not None else None
 
 
-def parsed_statement(text: str) -> Statement | None:
+def parse_any(text: str) -> Statement | None:
     """The statement that a text holds, of whatever kind; None for any other text."""
     try:
         tokens = tokenize(text)

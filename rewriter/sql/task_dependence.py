@@ -63,12 +63,12 @@ _BY_ORDER = frozenset(
 )
 
 
-def numbers_tasks(statement: Statement) -> bool:
+def depends_on_tasks(statement: Statement) -> bool:
     """Whether values of the statement depend on which rows each task reads."""
     calls = set(_calls(statement))
     if any(name in _BY_TASK or (name in _BY_SEED and has_arguments) for name, has_arguments in calls):
         return True
-    if any(not has_arguments and _may_be_a_users(name) for name, has_arguments in calls):
+    if any(not has_arguments and _may_be_user_function(name) for name, has_arguments in calls):
         return True
     # A sample is drawn from a seed that it may name, and a script is run by each task for all of its rows.
     words = {token.text.lower() for token in statement.tokens if token.token_type is not TokenType.STRING}
@@ -76,20 +76,20 @@ def numbers_tasks(statement: Statement) -> bool:
     return not words.isdisjoint(_BLOCKS | {"repeatable"}) or not _SCRIPTS.isdisjoint(pairwise(kinds))
 
 
-def shows_order(statement: Statement) -> bool:
+def depends_on_row_order(statement: Statement) -> bool:
     """Whether the result may depend on the order in which rows are read."""
     if any(name in _BY_ORDER for name, _ in _calls(statement)):
         return True
     is_sampled = any(token.token_type is TokenType.TABLE_SAMPLE for token in statement.tokens)
-    return is_sampled or any(_takes_any(query) for query in statement.tree.find_all(exp.Query))
+    return is_sampled or any(_takes_any_rows(query) for query in statement.tree.find_all(exp.Query))
 
 
-def _may_be_a_users(name: str) -> bool:
+def _may_be_user_function(name: str) -> bool:
     """Whether what is called without arguments is no function of Spark's. A parenthesis or a comma is no name."""
     return any(map(str.isalnum, name)) and name not in _WITHOUT_ARGUMENTS
 
 
-def _takes_any(query: exp.Expr) -> bool:
+def _takes_any_rows(query: exp.Expr) -> bool:
     """Whether it takes so many rows, whichever come first. Of those that a sort finds equal too many may come."""
     return bool(query.args.get("limit") or query.args.get("offset")) and not query.args.get("order")
 

@@ -119,7 +119,7 @@ class SkipReason(Enum):
         return self.value
 
 
-class Unpinned(Enum):
+class UnpinnedReason(Enum):
     """Why an Iceberg table that keys are read from is read as it is, and not at a snapshot.
 
     The value is a sentence for the user; the member's name is the stable code.
