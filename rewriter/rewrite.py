@@ -232,7 +232,7 @@ def _budget(
 def _may_send(plan: Plan, restrictions: Sequence[Restriction]) -> bool:
     """True if a metastore's filter can hold the inserted conditions, on any column that the statement reads.
 
-    From `f.ds = g._ds AND f.ds IN (..)` Spark infers the list for `g._ds` too.
+    Spark infers the list for `g._ds` too from `f.ds = g._ds AND f.ds IN (..)`.
     """
     if not plan.partition_columns:
         return True

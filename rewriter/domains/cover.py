@@ -126,7 +126,7 @@ class Cover:
     def of_apart(cls, boxes: Iterable[Box]) -> Cover:
         """The rows of boxes of which no two hold a value of some column both: none is inside another one.
 
-        To be one box they must differ in that column alone, so one round finds all of them.
+        Two of them are one box only if they differ in that column alone, so one round finds all such pairs.
         """
         return cls(tuple(sorted(_merged(list(boxes)), key=_sort_key)))
 

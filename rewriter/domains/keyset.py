@@ -17,7 +17,7 @@ from rewriter.vocabulary.identifiers import Column, quoted
 Assumptions: TypeAlias = tuple[tuple[str, str], ...]
 
 
-# Between the literals of a list.
+# The separator of a list's literals.
 _SEPARATOR = ", "
 
 

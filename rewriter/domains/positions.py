@@ -137,7 +137,7 @@ class _Numbers:
 
 
 class _Text:
-    """Strings as their UTF-8 bytes. What follows directly on a text is the same text and a zero byte."""
+    """Strings as their UTF-8 bytes. The next position behind a text is the same text and a zero byte."""
 
     bottom: Position = b""
     top: Position = _ABOVE_ALL_TEXT
@@ -187,7 +187,8 @@ def differ_in_digits_only(texts: Sequence[str]) -> bool:
 
 
 def _only(expected: type[Key], values: list[Any]) -> None:
-    # By identity, since a bool is an int to isinstance; by sets, since a hundred thousand keys are common.
+    # Types are compared by identity, since a bool is an int to isinstance, and as sets, since a hundred thousand
+    # keys are common.
     if set(map(type, values)) - {expected}:
         raise TypeError(expected)
 

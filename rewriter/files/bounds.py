@@ -22,7 +22,7 @@ _NOTHING_KNOWN = Bounds(None, None, None)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnBounds:
-    """Between which positions the values of each file lie, and which files may hold null, by the files' numbers.
+    """The positions between which the values of each file lie, and the files that may hold null, by number.
 
     A file whose bound is not known may reach to that end of the line.
     """

@@ -61,7 +61,7 @@ class FileFacts:
     size_bytes: int
     modified_ms: int
     rows: int | None
-    # By the columns' names in lower case.
+    # The bounds of each column, by its name in lower case.
     bounds: Mapping[str, Bounds]
     lacks: tuple[Lack, ...]
 
@@ -107,8 +107,8 @@ class _RowReader:
             lacks=self._lacking(lacks, bounds),
         )
 
-    def _bounds(self, said: object) -> Iterator[tuple[str, Bounds]]:
-        for name, value in said.items() if isinstance(said, dict) else ():
+    def _bounds(self, parsed: object) -> Iterator[tuple[str, Bounds]]:
+        for name, value in parsed.items() if isinstance(parsed, dict) else ():
             type_name, read = self._columns.get(name, (None, None))
             if read is None or not isinstance(value, dict) or value.get("type") != type_name:
                 continue
@@ -122,13 +122,15 @@ class _RowReader:
             return ()
         key = text, frozenset(bounds)
         if key not in self._lacks:
-            said = _parsed(text)
-            lacks = (self._lack(entry, bounds) for entry in (said if isinstance(said, list) else ()))
+            parsed = _parsed(text)
+            lacks = (self._lack(entry, bounds) for entry in (parsed if isinstance(parsed, list) else ()))
             self._lacks[key] = tuple(lack for lack in lacks if lack is not None)
         return self._lacks[key]
 
-    def _lack(self, said: object, bounds: Mapping[str, Bounds]) -> Lack | None:
-        columns, tuples = (said.get("columns"), said.get("tuples")) if isinstance(said, dict) else (None, None)
+    def _lack(self, parsed: object, bounds: Mapping[str, Bounds]) -> Lack | None:
+        columns, tuples = (
+            (parsed.get("columns"), parsed.get("tuples")) if isinstance(parsed, dict) else (None, None)
+        )
         if not isinstance(columns, list) or not isinstance(tuples, list) or len(tuples) > _TUPLES_MAX:
             return None
         if not columns or not all(isinstance(name, str) and name in bounds for name in columns):
@@ -145,12 +147,12 @@ _ROW_VALUES = 6
 _ValueReader: TypeAlias = Callable[[object], Key | None]
 
 
-def _read_tuple(said: object, on: Sequence[tuple[Line, _ValueReader]]) -> tuple[Key, ...] | None:
+def _read_tuple(parsed: object, on: Sequence[tuple[Line, _ValueReader]]) -> tuple[Key, ...] | None:
     """A tuple in the spelling that domains give their values: 1.5 of decimal(5,2) is '1.50'."""
-    if not isinstance(said, list) or len(said) != len(on):
+    if not isinstance(parsed, list) or len(parsed) != len(on):
         return None
     found: list[Key] = []
-    for text, (along, read) in zip(said, on, strict=True):
+    for text, (along, read) in zip(parsed, on, strict=True):
         value = read(text)
         if value is None:
             return None

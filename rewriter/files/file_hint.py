@@ -18,9 +18,9 @@ FILE_TIME = "unix_millis(_metadata.file_modification_time)"
 # `file_identity` as an expression, for the file that a row is in.
 FILE_IDENTITY = f"concat(_metadata.file_path, '|', CAST({FILE_SIZE} AS STRING), '|', CAST({FILE_TIME} AS STRING))"
 
-# Spark prunes files by a condition on `_metadata` alone, and evaluates it again for every row that it reads. To
-# join the texts takes longer there than to read the row (5 million rows in 2.4 s and more, without it in 0.6), so
-# the numbers come first: a file with a size or a time of its own is let through by these (0.7 s).
+# Spark prunes files by a condition on `_metadata` alone, and evaluates it again for every row that it reads.
+# Joining the texts takes longer than reading the row (5 million rows in 2.4 s and more, without it in 0.6), so the
+# numbers come first: a file with a size or a time of its own is let through by these (0.7 s).
 _HINT = f"({FILE_SIZE} NOT IN ({{sizes}}) OR {FILE_TIME} NOT IN ({{times}}) OR {FILE_IDENTITY} NOT IN ({{names}}))"
 
 

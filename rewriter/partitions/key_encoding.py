@@ -20,7 +20,7 @@ DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 NULL = b"\x00"
 VALUE = b"\x01"
-# Behind every field, and so behind every key.
+# Greater than every field, and so than every key.
 END = b"\x02"
 
 # Hive escapes single ASCII characters. A code from 80 up is a Latin-1 character to Hive, and part of a UTF-8

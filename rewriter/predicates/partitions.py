@@ -71,19 +71,19 @@ def partition_predicate(
     terms = [] if wide.is_all else [cover_sql(wide)]
     missed = restrictions if _reads_more(wide, asked, costs) else left_out
     chars_left = budget.chars_max - sum(len(text) + _JOINING_CHARS for text in (*terms, *changed))
-    written = _repeated_for_planner(missed, chars_left, instead=metastore.accepts_nothing)
-    if len(written) < len(missed) and budget.metastore.range_partitions:
+    repeated = _repeated_for_planner(missed, chars_left, instead=metastore.accepts_nothing)
+    if len(repeated) < len(missed) and budget.metastore.range_partitions:
         # Gaps that were closed to save the metastore a range would be read.
         sparing = replace(budget, metastore=replace(budget.metastore, range_partitions=0))
         return partition_predicate(restrictions, columns, sparing, costs)
-    terms += written
+    terms += repeated
     sql = f"({' OR '.join([all_of(terms), *changed])})" if terms else ""
     if not sql or len(sql) > budget.chars_max:
         return None
     listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
-    is_exact = listed and (len(written) == len(restrictions) or (wide == asked and not left_out))
-    is_said_instead = metastore.accepts_nothing and len(written) == len(restrictions) and not left_out
-    return Predicate(sql, is_exact, asked if is_said_instead else wide, is_sent_to_metastore=not wide.is_all)
+    is_exact = listed and (len(repeated) == len(restrictions) or (wide == asked and not left_out))
+    is_for_planner_alone = metastore.accepts_nothing and len(repeated) == len(restrictions) and not left_out
+    return Predicate(sql, is_exact, asked if is_for_planner_alone else wide, is_sent_to_metastore=not wide.is_all)
 
 
 def _reads_more(wide: Cover, intersected: Cover, costs: Mapping[str, Costs]) -> bool:
@@ -128,12 +128,12 @@ def _repeated_for_planner(restrictions: Iterable[Restriction], chars_max: int, *
     Ranges and nulls are repeated only `instead` of a condition for the metastore.
     """
     texts = [_for_the_planner(restriction, chars_max, instead=instead) for restriction in restrictions]
-    written = []
+    repeated = []
     for text in sorted(filter(None, texts), key=len):
         chars_max -= len(text) + _JOINING_CHARS
         if chars_max > 0:
-            written.append(text)
-    return written
+            repeated.append(text)
+    return repeated
 
 
 def _for_the_planner(restriction: Restriction, chars_max: int, *, instead: bool) -> str | None:

@@ -75,7 +75,7 @@ def scan_predicate(
     texts = [partitions.sql] if partitions is not None else []
     cover = partitions.cover if partitions is not None else None
     parts: set[Rule] = set()
-    # From a condition on data columns Spark may infer the same for a column that another table is partitioned by.
+    # Spark may infer a condition on data columns for a column that another table is partitioned by.
     for rule, text in _of_parts(scan, restrictions, layout.index, limits) if budget.may_send else ():
         if sum(map(len, texts)) + len(text) <= budget.chars_max:
             texts.append(text)

@@ -128,7 +128,7 @@ class Scope:
     def _may_be_meant_outside(self, node: exp.Column) -> bool:
         """True if an outer query, or the session, may have a name that this block has in another case.
 
-        To a session with spark.sql.caseSensitive the name denotes the outer one.
+        The name denotes the outer one in a session with spark.sql.caseSensitive.
         """
         if self.known.has_variables:
             return True

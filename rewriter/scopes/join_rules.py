@@ -2,7 +2,7 @@
 
 N is the join whose condition holds `T.k = e(R)`; S are the keys that R can give. A row of T whose key is not in S
 finds no partner at N. It may be left out if such a row cannot reach the result through N: wherever N only lets
-through rows of T's side that satisfied its condition. What lies below N on T's side does not matter: leaving out a
+through rows of T's side that satisfied its condition. The plan below N on T's side does not matter: leaving out a
 row of T can only remove rows that hold its key, or pad a row with nulls in place of it, and null fails at N too.
 """
 

@@ -94,7 +94,7 @@ class ColumnTypes:
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
         self._found: dict[tuple[Leaf, str], str | None] = {}
-        # By the first branch of a UNION and a position in it.
+        # The types of outputs, by the first branch of a UNION and a position in it.
         self._outputs: dict[tuple[int, int], str | None] = {}
 
     def of(self, operand: Operand, nesting: int = 0) -> str | None:

@@ -39,7 +39,7 @@ def make_outer_joins_inner(scope: Scope) -> None:
     rejections = defaultdict(list)
     for at, position in _rejections(scope):
         rejections[position].append(at)
-    # From the top down: a join that pads no longer lets the conditions above it reach further.
+    # Joins are visited from the top down: a join that no longer pads lets the conditions above it reach further.
     for join in reversed(tree.joins):
         join.mark_padded()
         if join.kind in _OUTER:

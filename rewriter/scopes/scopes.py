@@ -157,7 +157,7 @@ class Scopes:
         if leaf.reference is None or not self.is_cte_name(leaf):
             return None
         cte = self._ctes.get(_folded(leaf.node.name)) if not leaf.reference.name.version else None
-        # To a session with spark.sql.caseSensitive, `dates` may be a table beside the CTE `Dates`.
+        # `dates` may be a table beside the CTE `Dates` in a session with spark.sql.caseSensitive.
         if cte is None or cte.name != leaf.node.name or (only_once and cte.references != 1):
             return None
         if leaf.reference.refusal is SkipReason.UNSUPPORTED_REFERENCE or not self._stands_behind(leaf.node, cte):

@@ -241,7 +241,7 @@ class EqualityFinder:
         """An expression over one FROM item, such as `cast(d.day AS STRING)`."""
         leaf = self._filters.only_reader(side, join)
         if leaf is None or leaf.is_padded_below(join):
-            # Over nulls that pad it, an expression may give a key that no row of the item gives.
+            # An expression over padding nulls may give a key that no row of the item gives.
             return None
         if not all(is_plain_name(column.name) for column in side.find_all(exp.Column)):
             # A name in ON is a column's. In the SELECT of a key query it may be a pattern for several.

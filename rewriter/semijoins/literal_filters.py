@@ -58,14 +58,14 @@ def own_cover(statement: Statement, scope: Scope, filters: BlockFilters, leaf: L
     All, unless the filters restrict a column that is no partition column: Spark prunes partitions by itself.
     """
     reading = _ConditionReader(statement, scope, leaf, facts)
-    met = Cover.all()
+    intersected = Cover.all()
     for term, join in filters.passed_by_rows(leaf):
-        said = reading.said(term, join)
-        if len(met.boxes) * len(said.boxes) <= _BOXES_MAX:
-            met = met.intersection(said)
+        cover = reading.cover_of(term, join)
+        if len(intersected.boxes) * len(cover.boxes) <= _BOXES_MAX:
+            intersected = intersected.intersection(cover)
     partitions = {name.lower() for name in facts.partition_columns}
-    restricted = {column for box in met.boxes for column, _ in box.domains}
-    return met if restricted - partitions else Cover.all()
+    restricted = {column for box in intersected.boxes for column, _ in box.domains}
+    return intersected if restricted - partitions else Cover.all()
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class _ConditionReader:
     leaf: Leaf
     facts: TableFacts
 
-    def said(self, term: exp.Expr, at: Join) -> Cover:
+    def cover_of(self, term: exp.Expr, at: Join) -> Cover:
         """The rows that a term of a condition lets through, or more."""
         branches = _alternatives(term)
         boxes = [self._box(branch, at) for branch in branches]

@@ -46,10 +46,10 @@ class FilteredItem:
     columns: tuple[tuple[str, str], ...]
     texts: tuple[str, ...]
 
-    def in_from(self, source: str, key: str, shown: Mapping[str, str], handed_on: Iterable[str]) -> str:
-        """The item for a FROM. `handed_on` are columns that another item around this one will show."""
+    def in_from(self, source: str, key: str, shown: Mapping[str, str], passed_on: Iterable[str]) -> str:
+        """The item for a FROM. `passed_on` are columns that another item around this one will show."""
         named = {name: shown[column] for name, column in self.columns}
-        named |= {_RESERVED + column: shown[column] for column in handed_on}
+        named |= {_RESERVED + column: shown[column] for column in passed_on}
         outputs = [f"{key} AS {REDUCED_KEY}", *(f"{text} AS {quoted(name)}" for name, text in named.items())]
         return f"(SELECT {', '.join(outputs)} FROM {source}) AS {quoted(self.alias)}"
 
@@ -94,11 +94,11 @@ def _last_item(path: FilterPath, source: str, key: str, small_alias: str) -> str
     """The last item of a path, around the others and their filters."""
     columns = {column for filtered in path for _, column in filtered.columns}
     shown = {column: f"{small_alias}.{quoted(column)}" for column in columns}
-    handed_on = sorted({column for filtered in path[1:] for _, column in filtered.columns})
+    passed_on = sorted({column for filtered in path[1:] for _, column in filtered.columns})
     for filtered in path[:-1]:
-        source = filtered.in_from(source, key, shown, handed_on) + _where(filtered.texts)
-        key, shown = REDUCED_KEY, {column: quoted(_RESERVED + column) for column in handed_on}
-    return path[-1].in_from(source, key, shown, handed_on=())
+        source = filtered.in_from(source, key, shown, passed_on) + _where(filtered.texts)
+        key, shown = REDUCED_KEY, {column: quoted(_RESERVED + column) for column in passed_on}
+    return path[-1].in_from(source, key, shown, passed_on=())
 
 
 def _where(texts: tuple[str, ...]) -> str:

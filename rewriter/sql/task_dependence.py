@@ -1,6 +1,6 @@
 """Tests whether a statement's result depends on Spark's tasks: on numbers or chance by task, or on row order.
 
-A task reads the files that Spark packed for it, so other files, or fewer splits, mean other tasks. To SQL a result
+A task reads the files that Spark packed for it, so other files, or fewer splits, mean other tasks. A result in SQL
 is a multiset of rows, whatever task read them. But some functions count within a task, or draw from a generator
 that each task seeds with its number. Two scans of one table get equal values from them, and statements rely on it;
 Spark itself moves no filter past them. So a statement that calls one is not narrowed.
