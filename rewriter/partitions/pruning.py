@@ -1,4 +1,4 @@
-"""Which of a table's partitions a cover keeps, and where they lie along each column."""
+"""Pruning of a table's partitions by covers, and the costs of partitions along each column."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rewriter.partitions.index import PartitionIndex
 
 
 def kept_count(index: PartitionIndex, covers: Iterable[Cover]) -> int:
-    """How many partitions all the covers keep; one that cannot be read counts. Raises NotIndexableError."""
+    """The number of partitions that all covers let through, unreadable ones too. Raises NotIndexableError."""
     return sum(1 for _ in index.matching(And(tuple(map(as_filter, covers)))))
 
 
 def partition_costs(index: PartitionIndex) -> dict[str, PartitionCosts]:
-    """How many partitions lie where, by column. Null, and what cannot be read, lies nowhere."""
+    """The number of partitions along each column. Null and unreadable partitions are not counted."""
     return {
         column: _costs(type_name, index.counts(column))
         for column, type_name in zip(index.keys.columns, index.keys.type_names, strict=True)

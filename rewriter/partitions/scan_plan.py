@@ -1,11 +1,12 @@
-"""A filter on partition columns -> range scans of the ordered index, each with what is left to test.
+"""Scan plans: a filter on partition columns as range scans of the ordered index, each with a residual filter.
 
 The plans are those of the Hive metastore on HBase (HIVE-9452): a condition on leading columns is a range of keys,
 AND intersects ranges, OR unites them and merges those that overlap. There an AND of ORs is multiplied out; here
 two ascending lists of ranges meet in one pass, and the result is never longer than both together.
 
-What holds for every plan: a partition satisfies the filter if and only if it lies in a scan and satisfies that
-scan's residual. A node of the tree is always a right residual of its own scans, so what gets too large ends there.
+Every plan has this property: a partition satisfies the filter if and only if it is in a scan and satisfies that
+scan's residual. A node of the tree is always a correct residual of its own scans, so a plan that gets too large
+ends at the node.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from rewriter.partitions.byte_ranges import ByteRange, ByteRanges, successor
 from rewriter.partitions.filter_tree import And, ColumnCondition, FieldTest, Or, PartitionFilter, terms_of
 from rewriter.partitions.key_encoding import END, PartitionKeys
 
-# Changes between AND and OR on the way down. What is nested deeper is tested and not planned: each level may leave
-# scans with a residual of its own, over all that stands below it. Conditions that people write have two or three.
+# Changes between AND and OR on the way down. Deeper conditions are tested and not planned: each level may leave
+# scans with a residual of its own, over the whole tree below it. Conditions that people write have two or three.
 LEVELS_MAX = 10
 # Scans that may be added by combining the values of several columns, `p IN (..) AND q IN (..)`. A scan of the
 # index costs some ten microseconds; past this a partition is cheaper tested than looked up.
@@ -31,7 +32,7 @@ INTERSECTIONS_MAX = 8
 
 
 class Scan(NamedTuple):
-    """The keys from `start` up to `stop`, which is not one of them, and the conditions that are left to test.
+    """The keys from `start` up to `stop`, excluded, and the conditions that are left to test.
 
     Scans share the conditions: each is to be prepared once, and not once a scan.
     """
@@ -54,7 +55,7 @@ class _Part:
 
     ranges: ByteRanges
     terms: tuple[PartitionFilter, ...]
-    # Whether all fields in the ranges satisfy the terms.
+    # True if all fields in the ranges satisfy the terms.
     is_exact: bool
 
 
@@ -121,7 +122,7 @@ class _Planner:
         return _united(node, found)
 
     def _scans(self, outcome: _Outcome) -> _Scans:
-        """The scans of a box: single values of leading columns are the start of ranges of the next one."""
+        """The scans of a box: single values of leading columns are prefixes of ranges of the next one."""
         if not isinstance(outcome, _Box):
             return outcome
         parts, scans, prefixes, column = outcome.parts, [], [b""], 0
@@ -181,7 +182,7 @@ def _intersected_parts(parts: Sequence[_Part]) -> _Part:
 
 
 def _residual(parts: dict[int, _Part], columns_scanned: int) -> tuple[PartitionFilter, ...]:
-    """What ranges of so many leading columns leave to test."""
+    """The conditions that ranges of the leading columns leave to test."""
     left = [part for column, part in parts.items() if column >= columns_scanned or not part.is_exact]
     return _one_condition([term for part in left for term in part.terms])
 
@@ -191,7 +192,7 @@ def _one_condition(terms: Sequence[PartitionFilter]) -> tuple[PartitionFilter, .
 
 
 def _intersected(left: _Scans, right: _Scans) -> _Scans:
-    """What is in scans of both lists: one pass over both."""
+    """The intersection of both lists of scans: one pass over both."""
     found: _Scans = []
     at_left = at_right = 0
     while at_left < len(left) and at_right < len(right):
@@ -211,7 +212,7 @@ def _united(node: Or, found: list[tuple[Scan, PartitionFilter]]) -> _Scans:
     for group in _overlapping(sorted(found, key=lambda pair: pair[0].start)):
         scans = [scan for scan, _ in group]
         if len(scans) > 1:
-            # A term that stands in many groups would be prepared as often: then the whole OR serves them all.
+            # A term in many groups would be prepared as often: then the whole OR is the condition of all.
             is_spread = any(scan_counts[id(term)] > 1 for _, term in group)
             is_whole = is_spread or len(group) == len(found)
             condition = node if is_whole else Or(tuple(term for _, term in group))
@@ -236,7 +237,7 @@ def _overlapping(ordered: Sequence[tuple[Scan, PartitionFilter]]) -> Iterator[li
 
 
 def _joined(scans: Sequence[Scan]) -> Iterator[Scan]:
-    """The scans with those in one that touch and leave the same to test."""
+    """The scans, with neighbours joined that touch and have the same residual."""
     pending: Scan | None = None
     for scan in scans:
         if pending is not None and pending.stop == scan.start and pending.residual == scan.residual:

@@ -1,8 +1,8 @@
-"""The same snapshot twice: a table that key queries read is named with its snapshot in the statement too.
+"""Snapshot pins: the statement names the snapshot of each Iceberg table that its key queries read.
 
-`VERSION AS OF n` goes behind each reference to such a table, in the client's text. What comes of it is planned
-like any statement: key queries and narrowed scans carry the version in their text, so both read the same rows.
-Whoever inserts it sees to it that the table at the snapshot has the columns that the plain name has.
+`VERSION AS OF n` is inserted behind each reference to such a table, in the client's text. The result is planned
+like any statement: key queries and narrowed scans have the version in their text, so both read the same rows. The
+caller makes sure that the table at the snapshot has the columns of the plain name.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from rewriter.vocabulary.skip_reason import SkipReason, UnpinnedReason
 
 
 def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, UnpinnedReason | None]:
-    """The Iceberg tables that key queries read, each with why the statement does not name its snapshot, if so.
+    """The Iceberg tables that key queries read, each with the reason why it is not pinned, or None if it can be.
 
-    It does where every reference can, the same one. If one stayed as it is, the table would be read as of two
-    snapshots, as no statement does by itself. So it could be if the table had two names here: somebody may write
-    it while they are looked up.
+    A table is pinned if every reference to it can be, to the same snapshot. If one reference stayed plain, the
+    statement could read the table as of two snapshots, as no statement does by itself. The same could happen if
+    the table had two names here: a writer may commit between the look-ups of the two.
     """
     asked = {name for scan in scans for tables in _asked(scan.reducers) for name in tables}
     tables = {name: facts for name in asked if (facts := scopes.catalog.get(name)) and _is_of_iceberg(facts)}
@@ -40,9 +40,9 @@ def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, Unp
 
 
 def pin_snapshots(statement: Statement, snapshots: Mapping[TableName, int]) -> Statement | None:
-    """The statement with each plain reference to these tables at its snapshot; None where that is not certain.
+    """The statement with each plain reference to these tables at its snapshot; None if that is not certain.
 
-    References of other kinds stay as they are, and so do all to a name that some CTE of the statement has.
+    References of other kinds are unchanged, and so are all to a name that some CTE of the statement has.
     """
     found = [r for r in _references(Scopes(statement, {})) if r.name in snapshots]
     references = sorted(found, key=lambda reference: reference.stop)
@@ -60,7 +60,7 @@ def pin_snapshots(statement: Statement, snapshots: Mapping[TableName, int]) -> S
 
 
 def catalog_at_snapshots(catalog: Catalog, snapshots: Mapping[TableName, int]) -> Catalog:
-    """The catalog that also knows these tables at their snapshots, with the columns that they have now."""
+    """The catalog with these tables at their snapshots added, with the columns that they have now."""
     known = dict(catalog)
     for name, snapshot_id in snapshots.items():
         facts = catalog.get(name)
@@ -70,12 +70,12 @@ def catalog_at_snapshots(catalog: Catalog, snapshots: Mapping[TableName, int]) -
 
 
 def _is_of_iceberg(facts: TableFacts) -> bool:
-    """Whether it is an Iceberg table, a branch or a tag of one, or what Iceberg tells of one."""
+    """True if it is an Iceberg table, a branch or a tag of one, or one of its metadata tables."""
     return facts.kind is TableKind.TABLE and facts.provider == "iceberg"
 
 
 def _refusal(statement: Statement, name: TableName, facts: TableFacts) -> UnpinnedReason | None:
-    """Why no snapshot is named of what a key query reads, wherever else it stands in the statement."""
+    """The reason why a table that a key query reads cannot be pinned, whatever the statement's references."""
     if not statement.only_reads:
         return UnpinnedReason.STATEMENT_WRITES
     if name.version:
@@ -86,7 +86,7 @@ def _refusal(statement: Statement, name: TableName, facts: TableFacts) -> Unpinn
 
 
 def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableName, UnpinnedReason]:
-    """The tables of which the statement cannot name a snapshot wherever it reads them, and maybe others."""
+    """The tables that cannot be pinned in every reference, with the reason, and maybe other tables."""
     catalog, mentions = scopes.catalog, Counter(_mentions(scopes))
     if any(may_read_anything(catalog.get(name)) for name in mentions):
         return dict.fromkeys(tables, UnpinnedReason.UNKNOWN_BESIDE_IT)
@@ -111,7 +111,7 @@ def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableNam
 
 
 def _asked(reducers: Iterable[Reducer]) -> Iterator[frozenset[TableName]]:
-    """What each key query reads, and each that may be asked in its place."""
+    """The tables that each key query reads, and each query that may be run in its place."""
     for reducer in reducers:
         yield reducer.key_query.tables
         yield from (alternatives.key_query.tables for alternatives in reducer.alternatives)
@@ -119,7 +119,7 @@ def _asked(reducers: Iterable[Reducer]) -> Iterator[frozenset[TableName]]:
 
 def _mentions(scopes: Scopes) -> Iterator[TableName]:
     """The tables and views that the statement reads, once for each time, in blocks of every kind."""
-    # In a hint, sqlglot takes the names that it tells for tables.
+    # sqlglot takes names in a hint for tables.
     for node in scopes.statement.tree.walk(prune=lambda node: isinstance(node, exp.Hint)):
         if isinstance(node, exp.Table) and (node.db or not scopes.is_cte(node.name)):
             name = table_name(node)
@@ -128,7 +128,7 @@ def _mentions(scopes: Scopes) -> Iterator[TableName]:
 
 
 def _behind(catalog: Catalog, names: Iterable[TableName]) -> Iterator[TableName]:
-    """What is read by those of the names that are views."""
+    """The tables that views among the names read."""
     for name in names:
         facts = catalog.get(name)
         yield from facts.behind.tables if facts is not None and facts.behind is not None else ()
@@ -153,7 +153,7 @@ def _references(scopes: Scopes) -> Iterator[TableReference]:
                 yield reference
 
 
-# What keeps a reference from being narrowed, but not from being read at a snapshot.
+# Refusals of references that cannot be narrowed, but can be read at a snapshot.
 _STAY_PLAIN = frozenset(
     {None, SkipReason.METADATA_IN_USE, SkipReason.COLUMN_ALIASES, SkipReason.NAMED_BY_DATABASE},
 )
@@ -166,9 +166,9 @@ def _has_snapshot(facts: TableFacts) -> bool:
 def _is_original_pinned(
     statement: Statement, tree: exp.Expr, snapshots: Mapping[TableName, int], references: Iterable[TableReference]
 ) -> bool:
-    """Whether the tree is the original's but for the versions, each of them behind its own table.
+    """True if the tree equals the original's except for the versions, each of them behind its own table.
 
-    It is not where the alias needs no space before it: of "`d`x" it would become a part of the number.
+    It differs if the alias has no space before it: the x of "`d`x" would become a part of the number.
     """
     tables = {_name_stop(table): table for table in tree.find_all(exp.Table)}
     shift = 0

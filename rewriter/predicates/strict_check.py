@@ -26,35 +26,35 @@ from rewriter.predicates.predicate import cover_sql
 from rewriter.semijoins.key_query import KeyColumn
 from rewriter.semijoins.reducers import KeyQuery
 
-# What a statement fails with whose check found further keys. No error that quotes the statement holds these words.
+# The message of the error if the check finds further keys. No error that quotes the statement holds these words.
 KEYS_CHANGED: Final = "starpruner: the keys have changed since they were read"
 _RAISED = "concat('starpruner: ', 'the keys have changed since they were read')"
 
-# Never true. Spark folds no function that takes a lambda, and knows nothing of the sizes of files.
+# Spark folds no function that takes a lambda, and does not know the sizes of files.
 NEVER_TRUE: Final = "(forall(array(TRUE), held -> FALSE) AND _metadata.file_size < 0)"
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
-def check(question: KeyQuery, keys: Keys) -> str:
-    """A condition that holds, or raises KEYS_CHANGED where the small side has a key that is not in the set.
+def check(key_query: KeyQuery, keys: Keys) -> str:
+    """A condition that holds, or raises KEYS_CHANGED if the small side has a key that is not in the set.
 
     It is one expression in parentheses. Raises UnreadableKeyError.
     """
-    names = [f"key{number}" for number in range(1, len(question.columns) + 1)]
-    columns = list(zip(names, question.columns, strict=True))
+    names = [f"key{number}" for number in range(1, len(key_query.columns) + 1)]
+    columns = list(zip(names, key_query.columns, strict=True))
     cover = keys.cover(names)
     known = "TRUE" if cover.is_all else "FALSE" if cover.is_none else cover_sql(cover)
     counts = [text for name, column in columns if (text := _can_match(name, column))]
     new = " AND ".join([*counts, f"({known}) IS NOT TRUE"])
-    # With other types, `=` may match what the list does not hold.
+    # With other types, `=` may match keys that the list does not hold.
     changed = [f"typeof({name}) NOT IN ({_types(column.type_name)})" for name, column in columns]
-    now = f"({question.all_keys_sql}) AS keys_now WHERE {' OR '.join([*changed, f'({new})'])}"
+    now = f"({key_query.all_keys_sql}) AS keys_now WHERE {' OR '.join([*changed, f'({new})'])}"
     return f"({hidden_from_metastore(f'(SELECT if(count(*) = 0, TRUE, raise_error({_RAISED})) FROM {now})')})"
 
 
 def _can_match(name: str, column: KeyColumn) -> str:
-    """What holds for a key that a row of the fact can have; empty where that is every key."""
+    """A condition that holds for keys that a row of the fact can have; empty if that is every key."""
     held = integers_of(column.type_name)
     if held is None or column.type_name == "bigint":
         return "" if column.null_safe else f"{name} IS NOT NULL"

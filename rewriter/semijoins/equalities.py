@@ -1,4 +1,4 @@
-"""Equalities that the rows of a fact must satisfy, wherever a block or a subquery of its conditions says them."""
+"""Equalities that the rows of a fact must satisfy, from joins, WHERE and the subqueries of conditions."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from rewriter.vocabulary.skip_reason import SkipReason
 
 _EQUALITIES = (exp.EQ, exp.NullSafeEQ)
 
-# What it takes to narrow a fact by a join; for any other kind it is an outer join.
+# The rule that narrows a fact by a join; any other kind is an outer join.
 _RULE_OF_KIND = {JoinKind.INNER: Rule.INNER_JOIN, JoinKind.SEMI: Rule.SEMI_JOIN}
 
 
 @dataclass(frozen=True)
 class ItemPartner:
-    """A FROM item of which a fact's row must find a row at a join."""
+    """A FROM item in which a fact's row must find a partner at a join."""
 
     scope: Scope
     join: Join
@@ -41,11 +41,11 @@ class ItemPartner:
 
 @dataclass(frozen=True, eq=False)
 class QueryPartner:
-    """A subquery, of so many columns, that must answer a fact's row."""
+    """A subquery with a number of columns that must answer the values of a fact's row."""
 
     query: exp.Expr
     width: int
-    # Whether it stands behind `=`, for one value.
+    # True if it is an operand of `=`, so that it is one value.
     is_scalar: bool = False
 
 
@@ -72,29 +72,29 @@ class KeyEquality:
 
     @property
     def is_on_data(self) -> bool:
-        """Whether the column is no partition column, but tells of files or buckets."""
+        """True if the column is no partition column, but files or buckets can be left out by it."""
         return self.origin.facts.is_data_column(self.origin.column)
 
     @property
     def takes_ranges(self) -> bool:
-        """Whether anything is left out by ranges of the column: of buckets nothing is."""
+        """True if ranges of the column leave out files or partitions: they leave out no buckets."""
         facts = self.origin.facts
         return not self.is_on_data or facts.behind is not None or self.column.lower() in facts.file_columns
 
     @property
     def is_scalar(self) -> bool:
-        """Whether the partner must have no more than one row."""
+        """True if the partner must have no more than one row."""
         return isinstance(self.partner, QueryPartner) and self.partner.is_scalar
 
     @property
     def asked(self) -> KeyColumn:
-        """What a key query asks for it."""
+        """The column of a key query that asks for its keys."""
         return KeyColumn(self.origin.column.type_name, self.null_safe)
 
 
 @dataclass(frozen=True)
 class RefusedEquality:
-    """A fact's scan that an equality compares, and why that does not reduce it."""
+    """A fact's scan in an equality, and the reason why the equality does not reduce it."""
 
     reference: TableReference
     reason: SkipReason
@@ -114,7 +114,7 @@ class _KeySide:
 
 
 class EqualityFinder:
-    """Finds the matches of one block's joins. The tables of the statement are all in the catalog."""
+    """Finds the equalities of one block's joins. All tables of the statement are in the catalog."""
 
     def __init__(self, scopes: Scopes, scope: Scope, filters: BlockFilters) -> None:
         self._scopes = scopes
@@ -124,7 +124,7 @@ class EqualityFinder:
         self._block_rules = frozenset({Rule.MADE_INNER} if strengthened else ())
 
     def matches(self, join: Join) -> Iterator[KeyEquality | RefusedEquality]:
-        """What the join's condition says of facts below it, whichever side of an equality they stand on."""
+        """The equalities of the join's condition with facts below it, on either side of `=`."""
         for left, right in self._scope.merged(join):
             yield from self._of_items(join, left, self._column_side(right))
             yield from self._of_items(join, right, self._column_side(left))
@@ -148,7 +148,7 @@ class EqualityFinder:
     ) -> Iterator[KeyEquality | RefusedEquality]:
         null_safe = isinstance(term, exp.NullSafeEQ)
         if isinstance(small_side, exp.Query):
-            # Without a row a scalar subquery is null: `<=>` would match it, and no key query tells.
+            # Without a row a scalar subquery is null: `<=>` would match it, and no key query shows that.
             yield from () if null_safe else self._of_query(join, [fact_side], small_side, Rule.SCALAR_SUBQUERY)
             return
         fact, column = self._scope.resolve(fact_side, join), self._scope.resolve(small_side, join)
@@ -166,7 +166,7 @@ class EqualityFinder:
     def _of_query(
         self, join: Join, fact_sides: list[exp.Expr], query: exp.Expr, rule: Rule
     ) -> Iterator[KeyEquality | RefusedEquality]:
-        """`t.k IN (SELECT ..)`, `(t.k, t.l) IN (SELECT ..)` and `t.k = (SELECT ..)`: what the query answers."""
+        """`t.k IN (SELECT ..)`, `(t.k, t.l) IN (SELECT ..)`, `t.k = (SELECT ..)`: the query's rows are keys."""
         partner = QueryPartner(query, len(fact_sides), rule is Rule.SCALAR_SUBQUERY)
         for index, side in enumerate(fact_sides):
             fact = self._scope.resolve(side, join)
@@ -218,10 +218,12 @@ class EqualityFinder:
                 rules = self._rules(join, fact, origin, None if partner.join is join else Rule.EXISTS)
                 rules |= {Rule.NULL_SAFE} if null_safe else set()
                 rules |= {Rule.KEY_EXPRESSIONS} if small.is_expression else set()
-                yield KeyEquality(origin, partner, small.key, shown, null_safe, rules, small.tables)
+                yield KeyEquality(
+                    origin, partner, small.key, shown, null_safe=null_safe, rules=rules, tables=small.tables
+                )
 
     def _rules(self, join: Join, fact: Operand, origin: ColumnOrigin, subquery: Rule | None) -> frozenset[Rule]:
-        """What it takes to narrow a fact by a join, or by a subquery in the join's condition."""
+        """The rules that narrow a fact by a join, or by a subquery in the join's condition."""
         rules = {_RULE_OF_KIND.get(join.kind, Rule.OUTER_JOIN)}
         if subquery is not None:
             rules = rules - {Rule.INNER_JOIN} | {subquery}
@@ -239,10 +241,10 @@ class EqualityFinder:
         """An expression over one FROM item, such as `cast(d.day AS STRING)`."""
         leaf = self._filters.only_reader(side, join)
         if leaf is None or leaf.is_padded_below(join):
-            # Over nulls that pad it, an expression may give a key that no row of the item gives.
+            # An expression over padding nulls may give a key that no row of the item gives.
             return None
         if not all(is_plain_name(column.name) for column in side.find_all(exp.Column)):
-            # In ON it names a column. In the SELECT of a key query it may be a pattern for others.
+            # A name in ON is a column's. In the SELECT of a key query it may be a pattern for several.
             return None
         for conjunct in self._filters.located(join):
             if conjunct.tree is not term:
@@ -256,15 +258,15 @@ class EqualityFinder:
 
 
 def _stays(join: Join, fact: Operand) -> SkipReason | None:
-    """Whether rows of the fact reach the result of the join although they have no partner."""
+    """The refusal if rows of the fact reach the result of the join without a partner."""
     return None if join.side_of(fact.leaf) in CONDITION_HOLDS[join.kind] else SkipReason.OUTER_JOIN
 
 
 def _may_be_padding(join: Join, fact: Operand, partner: ItemPartner, origin: ColumnOrigin) -> bool:
-    """Whether a null on either side may stand for a row that an outer join lacks, rather than for a key.
+    """True if a null on either side may be an outer join's padding, rather than a key.
 
     With rows of the fact left out there would be more such nulls, and `<=>` would match them.
     """
     is_padded = fact.leaf.is_padded_below(join) or partner.leaf.is_padded_below(partner.join)
-    # Behind a derived table the padding would have to be looked for in there.
+    # We do not look for padding inside a derived table.
     return is_padded or origin.leaf is not fact.leaf

@@ -1,4 +1,4 @@
-"""The SQL that fetches a reducer's key set, in the client's own session and words, and how its answer reads."""
+"""Query for a reducer's key set, in the client's own session and words, and the reading of its answer."""
 
 from __future__ import annotations
 
@@ -43,38 +43,38 @@ class KeySetQuery:
     """A query for the distinct keys of a small side.
 
     Its rows are `(key, type)` for each column: the type that the key has as the query runs, so that a stale
-    catalog can never lead to a literal of the wrong type. Behind them stand the values of the session functions
-    that the query reads, `assumes` by name; a last row with null types has them where no key was found. One row
-    more than the cap tells that there are too many.
+    catalog can never lead to a literal of the wrong type. Behind them come the values of the session functions
+    that the query reads, `assumes` by name; a last row with null types has them if no key was found. One row more
+    than the cap means that there are too many.
     """
 
     sql: str
     columns: tuple[KeyColumn, ...]
     rows_max: int
     assumes: tuple[str, ...] = ()
-    # What its answer can change with: the tables and views that it names, and all that stand behind those, but for
-    # what it reads at a snapshot.
+    # Tables whose writes can change its answer: the tables and views that it names, and all that those views read,
+    # except for tables that it reads at a snapshot.
     tables: frozenset[TableName] = field(default=frozenset(), compare=False)
-    # The same keys as `key1`, `key2`, .., without their types, however many and as often as they come.
+    # The query for all keys as `key1`, `key2`, .., without their types and limit, duplicates included.
     all_keys_sql: str = field(default="", compare=False)
-    # The query without DISTINCT: its answer reads alike, where it is not too long. Spark answers it without a
+    # The query without DISTINCT: its answer is read the same way, if it is not too long. Spark runs it without a
     # shuffle, in about 60 % of the time, and most dimensions have each key once.
     sql_with_repeats: str = field(default="", compare=False)
-    # Whether what it asks stands for one value: a second row, be it an equal one, is an error to Spark.
+    # True if it is a scalar subquery: a second row, even an equal one, is an error to Spark.
     is_scalar: bool = False
 
     @property
     def is_fixed(self) -> bool:
-        """Whether its answer cannot change: it reads nothing but what is named at a snapshot."""
+        """True if its answer cannot change: it reads only tables at snapshots."""
         return not self.tables
 
     @property
     def answer_rows_max(self) -> int:
-        """The rows of an answer that can be used, or tell why it cannot be."""
+        """The number of rows that are needed to use an answer, or to find the reason why it cannot be used."""
         return self.rows_max + self.is_scalar + bool(self.assumes)
 
     def read(self, rows: Sequence[Row]) -> KeySet | SkipReason:
-        """The keys in an answer, or why there are none that can be used."""
+        """The keys in an answer, or the reason why they cannot be used."""
         width = len(self.columns)
         found = [row for row in rows if row[1] is not None]
         if self.is_scalar and len(found) > self.rows_max:
@@ -110,7 +110,7 @@ class KeySetQuery:
 
 
 def read_assumptions(assumes: Sequence[str], values: Sequence[Row]) -> Assumptions:
-    """What session functions answered, from the values in any row. Raises UnreadableKeyError without one."""
+    """The values of session functions, from the first row. Raises UnreadableKeyError without a row."""
     if not assumes:
         return ()
     if not values:
@@ -138,7 +138,7 @@ def key_set_query(  # noqa: PLR0913 - the parts of a query
 ) -> KeySetQuery:
     """Compose a key query from the client's text of the small side and of the filters that read it alone.
 
-    A scalar subquery is asked for its rows as they are, and for no more than tell whether it is an error.
+    A scalar subquery is run without DISTINCT, with the limit of two rows: a second row is an error.
 
     >>> day = KeyColumn("string")
     >>> key_set_query(source="dates d", keys=["d.`ds`"], columns=[day], filters=["d.y = 2026"], rows_max=9).sql
@@ -160,7 +160,16 @@ def key_set_query(  # noqa: PLR0913 - the parts of a query
         for select in ("SELECT DISTINCT", "SELECT")
     )
     sql, sql_with_repeats = (sql_with_repeats, "") if is_scalar else (distinct, sql_with_repeats)
-    return KeySetQuery(sql, tuple(columns), rows_max, assumes, tables, all_keys_sql, sql_with_repeats, is_scalar)
+    return KeySetQuery(
+        sql,
+        tuple(columns),
+        rows_max,
+        assumes=assumes,
+        tables=tables,
+        all_keys_sql=all_keys_sql,
+        sql_with_repeats=sql_with_repeats,
+        is_scalar=is_scalar,
+    )
 
 
 def _shown(keys: Sequence[str], columns: Sequence[KeyColumn]) -> list[str]:
@@ -183,7 +192,7 @@ def all_keys_query(source: str, keys: Sequence[str], where: str) -> str:
 
 
 def session_functions(text: str) -> tuple[str, ...]:
-    """The session functions that the text calls, or that it could: to assume more than is needed does no harm."""
+    """The session functions that the text calls, or could call: an assumption too many does no harm."""
     if _SESSION_WORD.search(text) is None:
         return ()
     tokens = tokenize(text)

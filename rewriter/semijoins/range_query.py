@@ -1,4 +1,4 @@
-"""The SQL that asks for ranges around a reducer's keys, where they are too many to be listed."""
+"""Query for ranges around a reducer's keys, for keys that are too many to be listed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rewriter.semijoins.key_query import (
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason
 
-# How far a key is from the one before it, by the family of the column's type. Only the order of the distances
+# The distance of a key from the one before it, by the family of the column's type. Only the order of the distances
 # matters: with poor ones the ranges hold more than they need, never less.
 _DISTANCES = {
     "date": "datediff(key, previous)",
@@ -46,16 +46,16 @@ class KeyRangesQuery:
     column: KeyColumn
     rows_max: int
     assumes: tuple[str, ...] = ()
-    # What its answer can change with, as for a KeySetQuery.
+    # Tables whose writes can change its answer, as for a KeySetQuery.
     tables: frozenset[TableName] = field(default=frozenset(), compare=False)
-    # The keys themselves as `key1`, as often as they come.
+    # The query for the keys themselves as `key1`, duplicates included.
     all_keys_sql: str = field(default="", compare=False)
-    # It has no other form.
+    # A range query has no form with repeats.
     sql_with_repeats: str = ""
 
     @property
     def is_fixed(self) -> bool:
-        """Whether its answer cannot change: it reads nothing but what is named at a snapshot."""
+        """True if its answer cannot change: it reads only tables at snapshots."""
         return not self.tables
 
     @property
@@ -65,11 +65,11 @@ class KeyRangesQuery:
 
     @property
     def answer_rows_max(self) -> int:
-        """The rows of an answer that can be used."""
+        """The number of rows of an answer that can be used."""
         return self.rows_max
 
     def read(self, rows: Sequence[Row]) -> KeyRanges | SkipReason:
-        """The ranges in an answer, or why there are none that can be used."""
+        """The ranges in an answer, or the reason why they cannot be used."""
         type_name = self.column.type_name
         if any(not compares_exactly(type_name, str(shown)) for row in rows for shown in (row[1], row[3])):
             return SkipReason.KEY_TYPE_CHANGED
@@ -93,7 +93,7 @@ def key_ranges_query(  # noqa: PLR0913 - the parts of a query
     ranges_max: int,
     tables: frozenset[TableName] = frozenset(),
 ) -> KeyRangesQuery:
-    """Compose a range query from what a key query is made of.
+    """Compose a range query from the parts of a key query.
 
     The inner queries number the distinct keys: by the gap in front of each, the widest first, and by their own
     order, in which the ranges are counted up at each of the widest gaps.
@@ -116,7 +116,14 @@ def key_ranges_query(  # noqa: PLR0913 - the parts of a query
         f" (SELECT key, lag(key) OVER (ORDER BY key) AS previous FROM ({asked}) WHERE key IS NOT NULL)))"
         f" GROUP BY part"
     )
-    return KeyRangesQuery(sql, column, ranges_max, assumes, tables, all_keys_query(source, [key], where))
+    return KeyRangesQuery(
+        sql,
+        column,
+        ranges_max,
+        assumes=assumes,
+        tables=tables,
+        all_keys_sql=all_keys_query(source, [key], where),
+    )
 
 
 def _end(type_name: str, value: object) -> Key:

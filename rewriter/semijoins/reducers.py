@@ -1,4 +1,4 @@
-"""Matches -> reducers: what shrinks a fact scan, and the query for its keys."""
+"""Reducers of a fact scan: equalities with one small side, and the query for their keys."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
 
-# What is asked of a small side.
+# A query for the keys of a small side.
 KeyQuery: TypeAlias = KeySetQuery | KeyRangesQuery
 
 
 @dataclass(frozen=True)
 class Reducer:
-    """What shrinks a fact scan: equalities with a filtered small side, and the query for the keys they match."""
+    """A reducer of a fact scan: equalities with a filtered small side, and the query for their keys."""
 
     columns: tuple[str, ...]
     join: str
     key_query: KeyQuery
-    # Where there are too many keys: of several columns, each by itself, and of one, ranges around them.
+    # Reducers for too many keys: for several columns each by itself, and for one column ranges around the keys.
     alternatives: tuple[Reducer, ...] = ()
-    # What it takes. Two reducers that ask the same are one, on whichever way they were found.
+    # The rules that it takes. Reducers with the same query are equal, by whichever rules they were found.
     rules: frozenset[Rule] = field(default=frozenset(), compare=False)
 
     def without(self, off: frozenset[Rule]) -> tuple[Reducer, ...]:
-        """What is left of it where these rules are off: itself, or what can be asked instead, or nothing."""
+        """The reducers that are left if these rules are off: itself, or its alternatives, or none."""
         alternatives = tuple(left for reducer in self.alternatives for left in reducer.without(off))
         return alternatives if self.rules & off else (replace(self, alternatives=alternatives),)
 
@@ -66,17 +66,19 @@ class Finding:
 
 
 class BlockPlanner:
-    """Finds what the equalities of one block reduce. The tables of the statement are all in the catalog."""
+    """Finds the scans that equalities of one block reduce. All tables of the statement are in the catalog."""
 
-    def __init__(self, scopes: Scopes, readers: OuterFilterFinder, scope: Scope, limits: RewriteLimits) -> None:
+    def __init__(
+        self, scopes: Scopes, filter_finder: OuterFilterFinder, scope: Scope, limits: RewriteLimits
+    ) -> None:
         self._scopes = scopes
-        self._readers = readers
+        self._filter_finder = filter_finder
         self._scope = scope
         self._limits = limits
 
     def findings(self) -> Iterator[Finding]:
-        """One for each fact and partner of each join, and one for each equality that reduces nothing."""
-        matcher = EqualityFinder(self._scopes, self._scope, self._readers.filters_of(self._scope))
+        """One for each fact and partner of each join, and one for each equality that does not reduce a scan."""
+        matcher = EqualityFinder(self._scopes, self._scope, self._filter_finder.filters_of(self._scope))
         for join in self._scope.block.tree.joins:
             matches: list[KeyEquality] = []
             for found in matcher.matches(join):
@@ -108,106 +110,108 @@ class BlockPlanner:
             yield Finding(reference, self._by_query(partner, matches))
 
     def _by_query(self, partner: QueryPartner, matches: Sequence[KeyEquality]) -> Reducer | SkipReason:
-        source = small_side_of_query(self._scopes, partner.query, partner.width)
-        if isinstance(source, SkipReason):
-            return source
-        return self._found(source, (), matches) if source.is_filtered else SkipReason.REDUCER_UNFILTERED
+        small_side = small_side_of_query(self._scopes, partner.query, partner.width)
+        if isinstance(small_side, SkipReason):
+            return small_side
+        return self._found(small_side, (), matches) if small_side.is_filtered else SkipReason.REDUCER_UNFILTERED
 
     def _by_item(
         self, reference: TableReference, partner: ItemPartner, matches: Sequence[KeyEquality]
     ) -> Iterator[Finding]:
         scope, join, leaf = partner.scope, partner.join, partner.leaf
-        source = small_side_of_item(self._scopes, leaf)
-        if isinstance(source, SkipReason):
-            yield Finding(reference, source)
+        small_side = small_side_of_item(self._scopes, leaf)
+        if isinstance(small_side, SkipReason):
+            yield Finding(reference, small_side)
             return
-        own = self._readers.filters_of(scope)
+        own = self._filter_finder.filters_of(scope)
         filters = own.holding_for(join, leaf)
         snowflake = (
             snowflake_tables(self._scopes, own, join, leaf, matches[0].origin.facts)
             if self._is_on(Rule.SNOWFLAKE)
             else ()
         )
-        outer = self._readers.outer_filters(scope, join, leaf) if self._is_on(Rule.OUTER_FILTERS) else None
-        if not (filters or source.is_filtered or snowflake or outer):
+        outer = self._filter_finder.outer_filters(scope, join, leaf) if self._is_on(Rule.OUTER_FILTERS) else None
+        if not (filters or small_side.is_filtered or snowflake or outer):
             yield Finding(reference, SkipReason.REDUCER_UNFILTERED)
             return
-        source = source.also_reading(filter_.tables for filter_ in filters)
-        source = source.also_reading(match.tables for match in matches)
+        small_side = small_side.also_reading(filter_.tables for filter_ in filters)
+        small_side = small_side.also_reading(match.tables for match in matches)
         texts = tuple(filter_.text for filter_ in filters)
-        for arm in snowflake:
-            source = source.joined_with(arm.source, Rule.SNOWFLAKE)
-            source = source.also_reading(filter_.tables for filter_ in arm.filters)
-            texts += (arm.equality, *(filter_.text for filter_ in arm.filters))
+        for table in snowflake:
+            small_side = small_side.joined_with(table.small_side, Rule.SNOWFLAKE)
+            small_side = small_side.also_reading(filter_.tables for filter_ in table.filters)
+            texts += (table.equality, *(filter_.text for filter_ in table.filters))
         if outer is None:
-            yield Finding(reference, self._found(source, texts, matches))
+            yield Finding(reference, self._found(small_side, texts, matches))
             return
         for match in matches:
-            wrapped = outer.source(source.sql, match.key, leaf.alias_text(self._scopes.statement), texts)
-            tables, rules = source.tables | outer.tables, source.rules | {Rule.OUTER_FILTERS}
+            wrapped = outer.small_side_sql(
+                small_side.sql, match.key, leaf.alias_text(self._scopes.statement), texts
+            )
+            tables, rules = small_side.tables | outer.tables, small_side.rules | {Rule.OUTER_FILTERS}
             whole = SmallSide(wrapped, is_filtered=True, tables=tables, rules=rules)
             yield Finding(reference, self._found(whole, outer.texts, [replace(match, key=REDUCED_KEY)]))
 
     def _found(
-        self, source: SmallSide, filters: tuple[str, ...], matches: Sequence[KeyEquality]
+        self, small_side: SmallSide, filters: tuple[str, ...], matches: Sequence[KeyEquality]
     ) -> Reducer | SkipReason:
         catalog, fact = self._scopes.catalog, matches[0].origin.facts
-        if known_bytes(catalog, source.tables) > self._limits.small_side_bytes_max:
+        if known_bytes(catalog, small_side.tables) > self._limits.small_side_bytes_max:
             return SkipReason.SMALL_SIDE_TOO_LARGE
-        if all(match.is_on_data for match in matches) and may_be_as_large(catalog, source.tables, fact):
+        if all(match.is_on_data for match in matches) and may_be_as_large(catalog, small_side.tables, fact):
             return SkipReason.SMALL_SIDE_LARGER
-        return self._reducer(source, filters, matches)
+        return self._reducer(small_side, filters, matches)
 
-    def _reducer(self, source: SmallSide, filters: tuple[str, ...], matches: Sequence[KeyEquality]) -> Reducer:
+    def _reducer(self, small_side: SmallSide, filters: tuple[str, ...], matches: Sequence[KeyEquality]) -> Reducer:
         asked = key_set_query(
-            source=source.sql,
+            source=small_side.sql,
             keys=[match.key for match in matches],
             columns=[match.asked for match in matches],
             filters=filters,
             rows_max=self._limits.key_rows_max,
-            tables=self._changing(source),
+            tables=self._changing(small_side),
             is_scalar=matches[0].is_scalar,
         )
         if len(matches) > 1:
-            alternatives = tuple(self._reducer(source, filters, [match]) for match in matches)
+            alternatives = tuple(self._reducer(small_side, filters, [match]) for match in matches)
         else:
             has_ranges = matches[0].takes_ranges and not asked.is_scalar
-            alternatives = (self._by_ranges(source, filters, matches[0]),) if has_ranges else ()
+            alternatives = (self._by_ranges(small_side, filters, matches[0]),) if has_ranges else ()
         return Reducer(
             columns=tuple(match.column for match in matches),
             join=" AND ".join(dict.fromkeys(match.shown for match in matches)),
             key_query=asked,
             alternatives=alternatives,
-            rules=_rules(source, matches, asked),
+            rules=_rules(small_side, matches, asked),
         )
 
-    def _by_ranges(self, source: SmallSide, filters: tuple[str, ...], match: KeyEquality) -> Reducer:
+    def _by_ranges(self, small_side: SmallSide, filters: tuple[str, ...], match: KeyEquality) -> Reducer:
         asked = key_ranges_query(
-            source=source.sql,
+            source=small_side.sql,
             key=match.key,
             column=match.asked,
             filters=filters,
             ranges_max=self._limits.key_ranges_max,
-            tables=self._changing(source),
+            tables=self._changing(small_side),
         )
-        rules = _rules(source, [match], asked) | {Rule.RANGES}
+        rules = _rules(small_side, [match], asked) | {Rule.RANGES}
         return Reducer((match.column,), match.shown, asked, rules=rules)
 
-    def _changing(self, source: SmallSide) -> frozenset[TableName]:
-        """What a source reads that may hold other rows the next time."""
-        return frozenset(name for name in source.tables if not is_fixed(self._scopes.catalog, name))
+    def _changing(self, small_side: SmallSide) -> frozenset[TableName]:
+        """The tables of a small side that may hold other rows the next time."""
+        return frozenset(name for name in small_side.tables if not is_fixed(self._scopes.catalog, name))
 
 
-def _rules(source: SmallSide, matches: Sequence[KeyEquality], asked: KeyQuery) -> frozenset[Rule]:
+def _rules(small_side: SmallSide, matches: Sequence[KeyEquality], asked: KeyQuery) -> frozenset[Rule]:
     together = {Rule.PAIRS} if len(matches) > 1 else set()
     session = {Rule.SESSION_FUNCTIONS} if asked.assumes else set()
-    return source.rules.union(together, session, *(match.rules for match in matches))
+    return small_side.rules.union(together, session, *(match.rules for match in matches))
 
 
 def _by_partner(matches: Iterable[KeyEquality]) -> dict[tuple[TableReference, Partner, int], list[KeyEquality]]:
-    """The matches of one fact with one partner: their columns' keys are pairs, of which each row of both has one.
+    """The equalities of one fact with one partner, whose keys are pairs: one row of the partner has both.
 
-    A column that is matched twice has its second key in a group of its own.
+    A column with two equalities has the second one in a group of its own.
     """
     found: dict[tuple[TableReference, Partner, int], list[KeyEquality]] = defaultdict(list)
     times: Counter[tuple[TableReference, Partner, str]] = Counter()

@@ -1,4 +1,4 @@
-"""Which conditions of a block a key query may use: those that read one FROM item alone and hold for its rows."""
+"""Filters that a key query may use: conditions that read one FROM item alone and hold for its rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rewriter.vocabulary.identifiers import TableName
 
 @dataclass(frozen=True, eq=False)
 class SideFilter:
-    """A condition on one FROM item, as the client wrote it; `tree` is None for what a disjunction implies."""
+    """A condition on one FROM item, as the client wrote it; `tree` is None if a disjunction implies it."""
 
     at: Join
     text: str
@@ -55,11 +55,11 @@ class BlockFilters:
         return self._located[join]
 
     def is_repeatable(self, conjunct: Conjunct) -> bool:
-        """Whether the words of a conjunct mean the same in a key query."""
+        """True if the words of a conjunct mean the same in a key query."""
         return is_repeatable(self._statement, conjunct, self._scopes.bare_functions)
 
     def only_reader(self, term: exp.Expr, join: Join) -> Leaf | None:
-        """The one FROM item whose columns the term reads, if it reads nothing else but closed subqueries."""
+        """The one FROM item whose columns the term reads, if it reads only that item and closed subqueries."""
         _, queries = own_parts(term)
         if not all(is_repeatable_subquery(self._scopes, query) for query in queries):
             return None
@@ -83,7 +83,7 @@ class BlockFilters:
                 yield filter_
 
     def passed_by_rows(self, leaf: Leaf) -> Iterator[tuple[exp.Expr, Join]]:
-        """The terms, of whatever they read, that a row of the item must pass to reach the block's result."""
+        """The terms, whatever they read, that a row of the item must pass to reach the block's result."""
         for join in self._scope.block.tree.joins:
             if _must_be_passed(join, leaf):
                 for term in conjuncts(join.condition):
@@ -169,7 +169,7 @@ class BlockFilters:
             readers = [self._few_readers(term, join) for term in terms]
             if not any(readers):
                 continue
-            # Conjuncts whose place is uncertain are not located, and then none of them is used.
+            # If the place of one conjunct is uncertain, none is located, and none is used.
             for conjunct, leaves in zip(self.located(join), readers, strict=False):
                 for leaf in leaves:
                     filter_ = self._filter(conjunct, leaf, join)
@@ -200,7 +200,10 @@ class BlockFilters:
         return SideFilter(join, conjunct.text(self._statement), conjunct.tree, tables)
 
     def _implied(self, disjunction: Conjunct, leaf: Leaf, join: Join) -> str | None:
-        """What a disjunction says of one item: by `(r.y = 1 AND t.q > 5) OR r.y = 2`, r.y is 1 or 2."""
+        """The condition that a disjunction implies for one item.
+
+        `(r.y = 1 AND t.q > 5) OR r.y = 2` implies `r.y = 1 OR r.y = 2`.
+        """
         branches = []
         for terms in alternatives(self._statement, disjunction):
             own = [
@@ -215,16 +218,16 @@ class BlockFilters:
 
 
 def _must_be_passed(at: Join, leaf: Leaf) -> bool:
-    """Whether a row of the item that fails the condition of `at` makes no difference to the block's result."""
+    """True if a row of the item that fails the condition of `at` cannot change the block's result."""
     unpadded = leaf.padded_by is None or at.index <= leaf.padded_by.index
     return unpadded and at.side_of(leaf) in CONDITION_HOLDS[at.kind]
 
 
 def condition_holds(at: Join, join: Join, leaf: Leaf) -> bool:
-    """Whether every row of the item that can be a partner at `join` has satisfied the condition of `at`.
+    """True if every row of the item that can be a partner at `join` has satisfied the condition of `at`.
 
-    See `join_rules`: the join's own; one below it that lets through satisfied rows only; one above it as long as
-    nothing on the way there pads the item's columns with nulls.
+    See `join_rules`. The condition may be the join's own; that of a join below it that lets through only rows
+    which satisfied it; or that of a join above it, if no join between pads the item's columns with nulls.
     """
     if at is join:
         return True

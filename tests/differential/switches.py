@@ -110,17 +110,17 @@ def any_reader_of_a_cte(patch: pytest.MonkeyPatch) -> None:
 
 def only_readers_with_filters(patch: pytest.MonkeyPatch) -> None:
     """A reader of a CTE that has no filter counts as none."""
-    sound = OuterFilterFinder._ways_through  # noqa: SLF001 - the rule that is switched off
+    sound = OuterFilterFinder._paths_through  # noqa: SLF001 - the rule that is switched off
 
     def unsound(readers: Any, *arguments: Any) -> Any:
         return [way for way in sound(readers, *arguments) if way]
 
-    patch.setattr(OuterFilterFinder, "_ways_through", unsound)
+    patch.setattr(OuterFilterFinder, "_paths_through", unsound)
 
 
 def any_number_of_readers(patch: pytest.MonkeyPatch) -> None:
     """The readers that are known count as all."""
-    sound = OuterFilterFinder._look_up_ways  # noqa: SLF001 - the rule that is switched off
+    sound = OuterFilterFinder._look_up_paths  # noqa: SLF001 - the rule that is switched off
 
     def unsound(readers: Any, select: exp.Select, level: int) -> Any:
         known = len(readers._readers.get(id(select), []))  # noqa: SLF001
@@ -128,7 +128,7 @@ def any_number_of_readers(patch: pytest.MonkeyPatch) -> None:
             within.setattr(Scopes, "references_to", lambda *_: known)
             return sound(readers, select, level)
 
-    patch.setattr(OuterFilterFinder, "_look_up_ways", unsound)
+    patch.setattr(OuterFilterFinder, "_look_up_paths", unsound)
 
 
 def first_key_lost(patch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def keys_are_cast(patch: pytest.MonkeyPatch) -> None:
 
 def keys_are_asked_for_as_shown(patch: pytest.MonkeyPatch) -> None:
     """A key arrives as Spark shows it to a client."""
-    patch.setattr("rewriter.semijoins.key_query.asked_as", lambda _, key: key)
+    patch.setattr("rewriter.semijoins.key_query.key_expression", lambda _, key: key)
 
 
 def key_type(type_name: str) -> Switch:
