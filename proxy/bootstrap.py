@@ -16,14 +16,14 @@ from aiohttp import web
 from proxy.access.impersonation import ProxyUsers
 from proxy.admin.app import application
 from proxy.admin.explain_endpoint import ExplainRequest, ask
-from proxy.backends.assembly import known_backends, registration, upkeep
+from proxy.backends.assembly import backend_maintenance, registration, resolved_backends
 from proxy.backends.maintenance import Maintenance
 from proxy.config.address import Address, address
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
 from proxy.frontend.settings import ServerSettings
-from proxy.net.fd_limit import make_room
-from proxy.net.timeouts import Keepalive, Limits
+from proxy.net.fd_limit import raise_fd_limit
+from proxy.net.timeouts import Keepalive, TimeoutLimits
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.session.explain.statement import ExplainingSession
@@ -33,7 +33,7 @@ from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
 from proxy.upstream.errors import BackendError
 from proxy.workers.launch import ReservedPorts, worker_count
-from proxy.workers.process_role import Role, role
+from proxy.workers.process_role import ProcessRole, process_role
 from proxy.workers.worker_slot import WorkerSlot
 
 T = TypeVar("T")
@@ -46,67 +46,77 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 async def explain_once(config: Config, request: ExplainRequest, user: str, password: str) -> ExplainView:
     """Ask about one statement in a backend session of its own, and end."""
-    backends, _ = await known_backends(config)
+    backends, _ = await resolved_backends(config)
     return await ask(config, request, user, password, SharedState.of(config), backends=backends)
 
 
-def work(config: Config, read: Callable[[], Config], placement: ReservedPorts, place: WorkerSlot) -> int:
+def run_worker(
+    config: Config, read: Callable[[], Config], reserved_ports: ReservedPorts, worker_slot: WorkerSlot
+) -> int:
     """Serve as one of several. Returns the exit code."""
-    log_to_stderr(config, f" worker {place.slot}")
+    log_to_stderr(config, f" worker {worker_slot.number}")
     try:
-        run(lambda: serve_until_stopped(placement.of(config), lambda: placement.of(read()), place))
+        run(
+            lambda: serve_until_stopped(
+                reserved_ports.applied_to(config), lambda: reserved_ports.applied_to(read()), worker_slot
+            )
+        )
     except click.ClickException as error:
         _log.error("%s", error.message)
         return error.exit_code
     return 0
 
 
-async def serve_until_stopped(config: Config, read: Callable[[], Config], place: WorkerSlot | None = None) -> None:
+async def serve_until_stopped(
+    config: Config, read: Callable[[], Config], worker_slot: WorkerSlot | None = None
+) -> None:
     """Serve until a signal says to stop, alone or in the place of one of several workers."""
-    with role(place) as chosen, open_store(config.catalog) as store:
-        await _serve_with(config, SharedState.of(config, store=store, writes=chosen.writes), read, chosen)
+    with process_role(worker_slot) as role, open_store(config.catalog) as store:
+        await _serve_with(config, SharedState.of(config, store=store, writes=role.writes), read, role)
 
 
-async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Config], chosen: Role) -> None:
+async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Config], role: ProcessRole) -> None:
     workers = worker_count(config.proxy.workers)
-    make_room(config.proxy.connections_max)
-    backends, names = await known_backends(config, workers)
-    care = upkeep(config, backends, names)
-    proxy = Proxy(_server_settings(config), partial(_session, shared), backends, process=chosen.process)
+    raise_fd_limit(config.proxy.connections_max)
+    backends, names = await resolved_backends(config, workers)
+    maintenance = backend_maintenance(config, backends, names)
+    proxy = Proxy(_server_settings(config), partial(_session, shared), backends, process=role.process)
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, proxy, shared, care, read)
-    await chosen.start(stop.set, shared.metrics.exposition)
-    if chosen.is_late:
-        _reload(proxy, shared, care, read)
-    admin = application(config, shared, backends, chosen.exposition, slots=proxy.slots, is_stopping=stop.is_set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, proxy, shared, maintenance, read)
+    await role.start(stop.set, shared.metrics.exposition)
+    if role.is_late:
+        _reload(proxy, shared, maintenance, read)
+    admin = application(config, shared, backends, role.exposition, slots=proxy.slots, is_stopping=stop.is_set)
     runner = web.AppRunner(admin, handle_signals=False, access_log=None)
     await runner.setup()
     try:
         await proxy.start()
-        care.start()
-        registered = registration(config, proxy.ports) if chosen.is_first else None
+        maintenance.start()
+        registered = registration(config, proxy.ports) if role.is_first else None
         shared.metrics.watch_connections(lambda: proxy.connection_count)
         shared.metrics.watch_backends(backends.views)
-        site = _admin_site(runner, config, shares_port=chosen.process.shares_ports)
+        site = _admin_site(runner, config, shares_port=role.process.shares_ports)
         await site.start()
         if registered is not None:
             registered.start()
-        chosen.listens(lambda: _ready_line(config, proxy.ports, runner.addresses[0][1], backends.name))
+        role.report_listening(
+            lambda: _ready_line(config, proxy.ports, runner.addresses[0][1], backends.display_name)
+        )
         await stop.wait()
         if registered is not None:
             await registered.close()
         _log.info("draining for at most %g s", config.proxy.drain_s)
         await proxy.drain(config.proxy.drain_s)
     finally:
-        await care.close()
+        await maintenance.close()
         await proxy.close()
         await runner.cleanup()
-        await chosen.end()
+        await role.stop()
 
 
-def _reload(proxy: Proxy, shared: SharedState, care: Maintenance, read: Callable[[], Config]) -> None:
+def _reload(proxy: Proxy, shared: SharedState, maintenance: Maintenance, read: Callable[[], Config]) -> None:
     """SIGHUP: read certificates and the configuration anew. What cannot be used changes nothing."""
     proxy.renew_certificates()
     try:
@@ -115,7 +125,7 @@ def _reload(proxy: Proxy, shared: SharedState, care: Maintenance, read: Callable
     except click.ClickException as error:
         _log.error("the configuration was not read anew, the one before goes on: %s", error.message)
         return
-    care.reload(config.sources())
+    maintenance.reload(config.backend_entries())
     _log.info("the configuration was read anew")
     if at_start:
         _log.warning("what changed in %s counts after a restart only", ", ".join(at_start))
@@ -147,7 +157,7 @@ def _server_settings(config: Config) -> ServerSettings:
         http_keep_alive_s=config.http.keep_alive_s,
         http_body_s=config.http.body_s,
         http_session_idle_s=config.http.session_idle_s,
-        patience=Limits(
+        patience=TimeoutLimits(
             config.proxy.idle_timeout_s, config.proxy.request_timeout_s, config.proxy.unread_timeout_s
         ),
         keepalive=Keepalive(
@@ -161,10 +171,10 @@ def _server_settings(config: Config) -> ServerSettings:
     )
 
 
-def say_ready(config: Config) -> None:
+def print_ready_line(config: Config) -> None:
     """All workers listen."""
     ports = [listener.address.port for listener in config.listeners()]
-    backends = ", ".join(str(source.address) for source in config.sources())
+    backends = ", ".join(str(source.address) for source in config.backend_entries())
     click.echo(_ready_line(config, ports, address(config.admin.listen).port, backends))
 
 

@@ -12,11 +12,11 @@ import click
 import msgspec
 
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
-from proxy.bootstrap import explain_once, log_to_stderr, run, say_ready, serve_until_stopped, work
+from proxy.bootstrap import explain_once, log_to_stderr, print_ready_line, run, run_worker, serve_until_stopped
 from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
 from proxy.session.explain.text import text
-from proxy.workers.launch import host, worker_count
+from proxy.workers.launch import run_workers, worker_count
 from proxy.workers.supervisor import WorkersError
 
 
@@ -114,7 +114,7 @@ def serve(
         if worker_count(config.proxy.workers) == 1:
             run(lambda: serve_until_stopped(config, read))
         else:
-            host(config, partial(work, config, read), say_ready)
+            run_workers(config, partial(run_worker, config, read), print_ready_line)
     except (ConfigError, WorkersError, OSError) as error:
         raise click.ClickException(str(error)) from error
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from proxy.backends.pool import BackendPool
 from proxy.config.address import Address
-from proxy.config.backend_list import Member
+from proxy.config.backend_list import PoolMember
 from proxy.config.endpoints import Listener, Transport
 from proxy.frontend.connection import Connection
 from proxy.frontend.context import ServerContext
@@ -81,7 +81,7 @@ class Proxy:
             RewriteService(sessions, pool, self.slots),
             ShadowRunner(ShadowRunnerSettings(dialer, at_once_max=settings.shadows_at_once_max), pool),
             dialer,
-            backends or BackendPool([Member(settings.backend)], time.monotonic),
+            backends or BackendPool([PoolMember(settings.backend)], time.monotonic),
         )
         self._http = Listeners(self._context)
         self._connections: set[Connection] = set()
@@ -109,7 +109,7 @@ class Proxy:
         return len(self._connections) + self._http.connection_count
 
     @property
-    def farewell_count(self) -> int:
+    def closing_connection_count(self) -> int:
         """How many backend connections are kept for a moment because a query of ours is being ended on them."""
         return len(self._context.graceful_closes)
 
@@ -120,10 +120,10 @@ class Proxy:
             if listener.transport is Transport.HTTP:
                 self._kept_until_the_end.add(self._servers[-1])
             log.info("listening on %s for %s", Address(listener.address.host, self.ports[-1]), listener.spoken)
-        log.info("the backend is %s. %s", self._context.backends.name, _WHO_IS_READ)
+        log.info("the backend is %s. %s", self._context.backends.display_name, _WHO_IS_READ)
         self._sweep_timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep_again)
 
-    def sweep(self) -> None:
+    def drop_sessions_ended_elsewhere(self) -> None:
         """End what is kept of sessions that other processes opened and that have ended there."""
         ended = self._context.sessions.ended_elsewhere()
         for told in self._context.tracked_statements.sessions_ended(ended, asyncio.get_running_loop().time()):
@@ -196,7 +196,7 @@ class Proxy:
         self._process.count_connections(len(self._connections))
 
     def _sweep_again(self) -> None:
-        self.sweep()
+        self.drop_sessions_ended_elsewhere()
         self._sweep_timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep_again)
 
     def _stop_listening(self, but: Collection[asyncio.Server | TlsServer] = ()) -> None:

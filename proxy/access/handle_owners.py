@@ -27,7 +27,7 @@ _KEY_BYTES: Final = 32
 SESSIONS_MAX: Final = 10_000
 OPERATIONS_MAX: Final = 100_000
 
-Owner = NewType("Owner", bytes)
+UserDigest = NewType("UserDigest", bytes)
 Digest = NewType("Digest", bytes)
 
 
@@ -42,7 +42,7 @@ class HandleKind(Enum):
 class HandleOwner:
     """A handle that was given out: to whom, and by which backend."""
 
-    owner: Owner = field(repr=False)
+    owner: UserDigest = field(repr=False)
     backend: str
 
 
@@ -57,15 +57,15 @@ class Digests:
         """With a key of its own."""
         return cls(secrets.token_bytes(_KEY_BYTES))
 
-    def of(self, identifier: bytes) -> Digest:
+    def handle_digest(self, identifier: bytes) -> Digest:
         """By what a handle is kept."""
         return Digest(blake2b(identifier, key=self._key, digest_size=DIGEST_BYTES, person=b"handle").digest())
 
-    def owner(self, user: bytes) -> Owner:
+    def user_digest(self, user: bytes) -> UserDigest:
         """The owner that a user name stands for, letter by letter; without one, whoever logs in without a name."""
-        return Owner(blake2b(user, key=self._key, digest_size=DIGEST_BYTES, person=b"owner").digest())
+        return UserDigest(blake2b(user, key=self._key, digest_size=DIGEST_BYTES, person=b"owner").digest())
 
-    def word(self, word: str) -> bytes:
+    def word_digest(self, word: str) -> bytes:
         """A word of a statement."""
         encoded = word.encode(errors="surrogatepass")
         return blake2b(encoded, key=self._key, digest_size=WORD_BYTES, person=b"word").digest()
@@ -87,15 +87,15 @@ class HandleOwners(Protocol):
         """How handles and owners are told apart."""
         ...
 
-    def opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
+    def handle_opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
         """The backend has given out a handle."""
         ...
 
-    def find(self, identifier: HandleId) -> HandleOwner | None:
+    def find_owner(self, identifier: HandleId) -> HandleOwner | None:
         """Whose it is; None where that was never seen, or is forgotten."""
         ...
 
-    def closed(self, identifiers: Iterable[HandleId]) -> None:
+    def handles_closed(self, identifiers: Iterable[HandleId]) -> None:
         """These have ended. Until room is needed they stay somebody's: the server may be slow to end them."""
         ...
 
@@ -133,26 +133,26 @@ class LocalHandleOwners:
         """How many are known."""
         return sum(len(found) for tables in (self._open, self._closed) for found in tables.values())
 
-    def opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
+    def handle_opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
         """See HandleOwners."""
         opened, closed = self._open[kind], self._closed[kind]
         if len(opened) + len(closed) >= self._maxima[kind]:
             oldest = closed or opened
             del oldest[next(iter(oldest))]
-        opened[self.digests.of(identifier)] = handle_owner
+        opened[self.digests.handle_digest(identifier)] = handle_owner
 
-    def find(self, identifier: HandleId) -> HandleOwner | None:
+    def find_owner(self, identifier: HandleId) -> HandleOwner | None:
         """See HandleOwners."""
-        digest = self.digests.of(identifier)
+        digest = self.digests.handle_digest(identifier)
         for tables in (self._open, self._closed):
             for found in tables.values():
                 if digest in found:
                     return found[digest]
         return None
 
-    def closed(self, identifiers: Iterable[HandleId]) -> None:
+    def handles_closed(self, identifiers: Iterable[HandleId]) -> None:
         """See HandleOwners."""
-        for digest in map(self.digests.of, identifiers):
+        for digest in map(self.digests.handle_digest, identifiers):
             for kind, opened in self._open.items():
                 handle_owner = opened.pop(digest, None)
                 if handle_owner is not None:
@@ -160,7 +160,7 @@ class LocalHandleOwners:
 
     def is_closed(self, identifier: HandleId) -> bool:
         """See HandleOwners."""
-        digest = self.digests.of(identifier)
+        digest = self.digests.handle_digest(identifier)
         return any(digest in found for found in self._closed.values())
 
     def used_elsewhere(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nobody else

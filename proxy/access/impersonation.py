@@ -20,7 +20,7 @@ NAME_CHARS_MAX: Final = 100
 
 
 @dataclass(frozen=True)
-class Refusal:
+class SessionRefusal:
     """No session is opened, and the client is told why."""
 
     sentence: str
@@ -34,13 +34,13 @@ class Impersonation:
     # Whether the backend asks nobody for a login, and believes the name in the call.
     names_user: bool = False
 
-    def decide(self, message: Message, login: str | None) -> Message | Refusal:
+    def check_open_session(self, message: Message, login: str | None) -> Message | SessionRefusal:
         """The call as it goes on. Raises RemoteProtocolError where the server could read it otherwise."""
         wanted = proxy_user_of(message)
         if wanted is not None:
             sentence = self.proxy_users.refusal(user_of(message) if login is None else login, wanted)
             if sentence is not None:
-                return Refusal(sentence)
+                return SessionRefusal(sentence)
         # Who has logged in is who it is, as on a server that asks: the name in the call is not asked for there.
         return with_user(message, login) if self.names_user and login is not None else message
 

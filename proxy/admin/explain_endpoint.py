@@ -43,9 +43,9 @@ async def ask(  # noqa: PLR0913 - what is asked, by whom, and of whom
     `slots` bound how many key queries run at once, those of clients' statements included.
     """
     search = backends.search(user)
-    lease = search.next()
+    lease = search.next_lease()
     if lease is None:
-        raise BackendError(f"cannot reach the backend {backends.name}: {search.reason}")
+        raise BackendError(f"cannot reach the backend {backends.display_name}: {search.reason}")
     session = Session(shared)
     dialer = Dialer(config.backend.to_upstream(), config.proxy.connect_timeout_s)
     try:

@@ -12,9 +12,9 @@ from proxy.backends.backend import Backend
 from proxy.backends.dns import DnsNames
 from proxy.backends.health import Health
 from proxy.backends.health_checks import HealthCheckRounds, HealthProbe, ProbeSettings
-from proxy.backends.maintenance import Chore, Maintenance
+from proxy.backends.maintenance import Maintenance, PeriodicTask
 from proxy.backends.pool import BackendPool, PoolSettings
-from proxy.backends.zookeeper_nodes import connection_settings, node_prefix, reached_at
+from proxy.backends.zookeeper_nodes import advertised_address, connection_settings, node_prefix
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
 
@@ -27,20 +27,20 @@ _VERSION: Final = version("starpruner")
 _HTTP_PATH: Final = "cliservice"
 
 
-async def known_backends(config: Config, workers: int = 1) -> tuple[BackendPool, DnsNames]:
+async def resolved_backends(config: Config, workers: int = 1) -> tuple[BackendPool, DnsNames]:
     """The backends, their names looked up once. Several workers share what each of them may take."""
     proxy = config.proxy
     connections_max = max(1, proxy.backend_connections_max // workers)
     backends = BackendPool((), time.monotonic, PoolSettings(connections_max, proxy.login_together_max))
-    names = DnsNames(backends, config.sources())
+    names = DnsNames(backends, config.backend_entries())
     await names.refresh()
     return backends, names
 
 
-def upkeep(config: Config, backends: BackendPool, names: DnsNames) -> Maintenance:
+def backend_maintenance(config: Config, backends: BackendPool, names: DnsNames) -> Maintenance:
     """What is to be done for as long as the proxy serves."""
     return Maintenance(
-        names, ((names.refresh_looked_up, config.proxy.lookup_interval_s), *_probes(config, backends))
+        names, ((names.refresh_if_looked_up, config.proxy.lookup_interval_s), *_probes(config, backends))
     )
 
 
@@ -57,25 +57,25 @@ def registration(config: Config, ports: Sequence[int]) -> Registration | None:
         ) from error
     nodes = []
     for listener, port in zip(config.listeners(), ports, strict=True):
-        address = reached_at(listener, port, section.advertised_host, socket.getfqdn())
+        address = advertised_address(listener, port, section.advertised_host, socket.getfqdn())
         nodes.append(Node(node_prefix(address, _VERSION), connection_settings(listener, address, _HTTP_PATH)))
     credentials = section.user, section.password
     ensemble = Ensemble(section.ensemble, section.namespace, *credentials, section.session_timeout_s)
     return Registration(ensemble, nodes)
 
 
-def _probes(config: Config, backends: BackendPool) -> tuple[Chore, ...]:
+def _probes(config: Config, backends: BackendPool) -> tuple[PeriodicTask, ...]:
     """None for a backend that is alone, where nobody may log in: there is no other that could be chosen."""
     health = config.health
     if not health.user and not config.proxy.backends:
         return ()
     settings = ProbeSettings(health.user, health.password, health.timeout_s, health.query_timeout_s)
     asking = HealthProbe(settings, config.backend.to_upstream())
-    logins = HealthCheckRounds(backends, asking.quickly, _logins)
-    queries = HealthCheckRounds(backends, asking.thoroughly, _queries)
+    logins = HealthCheckRounds(backends, asking.check_login, _logins)
+    queries = HealthCheckRounds(backends, asking.check_query, _queries)
     asks_queries = health.user and health.query_interval_s
-    more: tuple[Chore, ...] = ((queries.ask_all, health.query_interval_s),) if asks_queries else ()
-    return ((logins.ask_all, health.interval_s), *more)
+    more: tuple[PeriodicTask, ...] = ((queries.probe_all, health.query_interval_s),) if asks_queries else ()
+    return ((logins.probe_all, health.interval_s), *more)
 
 
 def _logins(backend: Backend) -> Health:

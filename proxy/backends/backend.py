@@ -9,7 +9,7 @@ from typing import Final
 
 from proxy.backends.circuit_breaker import BreakerState, CircuitBreaker
 from proxy.backends.health import Health, Thresholds
-from proxy.config.backend_list import Member
+from proxy.config.backend_list import PoolMember
 
 # Enough to see whether all are of one kind.
 ERRORS_KEPT: Final = 5
@@ -49,7 +49,7 @@ class BackendView:
 class Backend:
     """One backend. Counts are kept by its leases."""
 
-    def __init__(self, member: Member, thresholds: Thresholds, clock: Callable[[], float]) -> None:
+    def __init__(self, member: PoolMember, thresholds: Thresholds, clock: Callable[[], float]) -> None:
         self.member = member
         # What logins tell, and what queries do. A server may answer the one and not the other.
         self.logins_work = Health(thresholds)
@@ -88,14 +88,14 @@ class Backend:
         """Its connections and sessions, as many as one of weight 1 would have."""
         return (self.connections + self.sessions) / self.member.weight
 
-    def logged_out(self, login: str) -> None:
+    def client_logged_out(self, login: str) -> None:
         """A client's connection has ended."""
         self.logins[login] -= 1
         # A count of zero would stay, one for each login that there ever was.
         if not self.logins[login]:
             del self.logins[login]
 
-    def failed(self, reason: str) -> None:
+    def record_failure(self, reason: str) -> None:
         """Something went wrong."""
         self.failures += 1
         self._errors.append((self._clock(), reason[:ERROR_CHARACTERS_MAX]))

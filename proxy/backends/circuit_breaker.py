@@ -46,7 +46,7 @@ class CircuitBreaker:
         state = self.state
         return state is BreakerState.CLOSED or (state is BreakerState.HALF_OPEN and not self._is_on_trial)
 
-    def begin(self) -> bool:
+    def begin_connection(self) -> bool:
         """A connection goes to the backend; whether it is the trial, whose end is to be told in any case."""
         is_trial = self.state is BreakerState.HALF_OPEN and not self._is_on_trial
         self._is_on_trial |= is_trial
@@ -56,13 +56,13 @@ class CircuitBreaker:
         """The trial is over, and may have shown nothing: its client left before the backend answered."""
         self._is_on_trial = False
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """The backend answered somebody."""
         self._failures = 0
         self._open_s = OPEN_S
         self._opens_until = None
 
-    def failed(self) -> None:
+    def record_failure(self) -> None:
         """The backend did not answer somebody."""
         self._failures += 1
         match self.state:

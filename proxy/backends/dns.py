@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from proxy.backends.pool import BackendPool
 from proxy.config.address import why_unreachable
-from proxy.config.backend_list import Member, Source, distinct
+from proxy.config.backend_list import BackendEntry, PoolMember, distinct_members
 
 # A name service that does not answer within this time is asked again at the next turn.
 LOOKUP_S_MAX: Final = 5.0
@@ -30,20 +30,22 @@ async def addresses(host: str) -> tuple[str, ...]:
 class DnsNames:
     """The entries of the configuration, and what the names among them stood for when they last were asked."""
 
-    def __init__(self, backends: BackendPool, sources: tuple[Source, ...], lookup: Lookup = addresses) -> None:
+    def __init__(
+        self, backends: BackendPool, sources: tuple[BackendEntry, ...], lookup: Lookup = addresses
+    ) -> None:
         self._backends = backends
         self._sources = sources
         self._lookup = lookup
         # A name service that fails takes no backend away.
-        self._last: dict[Source, tuple[Member, ...]] = {}
+        self._last: dict[BackendEntry, tuple[PoolMember, ...]] = {}
 
-    async def configure(self, sources: tuple[Source, ...]) -> None:
+    async def configure(self, sources: tuple[BackendEntry, ...]) -> None:
         """The configuration was read anew."""
         self._sources = sources
         self._last = {source: members for source, members in self._last.items() if source in sources}
         await self.refresh()
 
-    async def refresh_looked_up(self) -> None:
+    async def refresh_if_looked_up(self) -> None:
         """The same again, if there is anything that may have changed by itself."""
         if any(source.is_looked_up for source in self._sources):
             await self.refresh()
@@ -54,9 +56,9 @@ class DnsNames:
         members = await asyncio.gather(*(self._members(source) for source in asked))
         # The configuration may have been read anew meanwhile, and has been asked about then.
         if asked is self._sources:
-            self._backends.configure(distinct([member for some in members for member in some]))
+            self._backends.configure(distinct_members([member for some in members for member in some]))
 
-    async def _members(self, source: Source) -> tuple[Member, ...]:
+    async def _members(self, source: BackendEntry) -> tuple[PoolMember, ...]:
         if not source.is_looked_up:
             return source.members((source.address.host,))
         last = self._last.get(source, ())
@@ -73,7 +75,7 @@ class DnsNames:
         self._last[source] = found
         return found
 
-    def _unknown(self, source: Source, last: tuple[Member, ...], reason: str) -> tuple[Member, ...]:
+    def _unknown(self, source: BackendEntry, last: tuple[PoolMember, ...], reason: str) -> tuple[PoolMember, ...]:
         host, count = source.address.host, len(last)
         log.warning("%s cannot be looked up, its last %d addresses stay: %s", host, count, reason)
         return last

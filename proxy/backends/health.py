@@ -28,7 +28,7 @@ class Health:
         # Answers in a row that contradict `is_up`.
         self._contrary = 0
 
-    def probed(self, *, answered: bool) -> bool:
+    def record_probe(self, *, answered: bool) -> bool:
         """A probe has ended. Returns whether the backend is now held to be in another state than before."""
         if answered is self.is_up:
             self._contrary = 0

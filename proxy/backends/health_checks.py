@@ -49,11 +49,11 @@ class HealthProbe:
         self._settings = settings
         self._dialer = Dialer(upstream, settings.timeout_s)
 
-    async def quickly(self, address: Address) -> str | None:
+    async def check_login(self, address: Address) -> str | None:
         """Connect and log in: the server has a thread to spare, and its login works. No executor hears of it."""
         return await self._within(self._settings.timeout_s, self._log_in(address))
 
-    async def thoroughly(self, address: Address) -> str | None:
+    async def check_query(self, address: Address) -> str | None:
         """Open a session and ask a query, as clients do."""
         return await self._within(self._settings.query_timeout_s, self._query(address))
 
@@ -79,7 +79,7 @@ class HealthProbe:
             if isinstance(link, HttpLink):
                 await link.check_login()
         finally:
-            link.hang_up()
+            link.close()
 
     async def _query(self, address: Address) -> None:
         settings = self._settings
@@ -103,12 +103,12 @@ class HealthCheckRounds:
         self._probe = probe
         self._health_of = health_of
 
-    async def ask_all(self) -> None:
+    async def probe_all(self) -> None:
         """Ask every backend once."""
         await asyncio.gather(*map(self._ask, self._backends.all))
 
     async def _ask(self, backend: Backend) -> None:
-        lease = self._backends.lease_on(backend)
+        lease = self._backends.lease_for_proxy(backend)
         if lease is None:
             # It has all the connections that we may open, and these tell how it is.
             return
@@ -117,8 +117,8 @@ class HealthCheckRounds:
         finally:
             lease.release()
         if reason is not None:
-            backend.failed(f"probe: {reason}")
-        if self._health_of(backend).probed(answered=reason is None):
+            backend.record_failure(f"probe: {reason}")
+        if self._health_of(backend).record_probe(answered=reason is None):
             _tell(backend, reason)
 
 

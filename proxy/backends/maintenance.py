@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Final, TypeAlias
 
 from proxy.backends.dns import DnsNames
-from proxy.config.backend_list import Source
+from proxy.config.backend_list import BackendEntry
 
 # Proxies that were started together do not ask together for ever.
 _JITTER: Final = 0.2
@@ -17,14 +17,14 @@ _JITTER: Final = 0.2
 log = logging.getLogger(__name__)
 
 # Something to do, and the seconds between one time and the next.
-Chore: TypeAlias = tuple[Callable[[], Awaitable[None]], float]
+PeriodicTask: TypeAlias = tuple[Callable[[], Awaitable[None]], float]
 
 
 class Maintenance:
     """Runs from `start` to `close`."""
 
     def __init__(
-        self, names: DnsNames, chores: Sequence[Chore], chance: Callable[[], float] = random.random
+        self, names: DnsNames, chores: Sequence[PeriodicTask], chance: Callable[[], float] = random.random
     ) -> None:
         self._names = names
         self.chores = chores
@@ -36,7 +36,7 @@ class Maintenance:
         for act, seconds in self.chores:
             self._begin(self._every(seconds, act))
 
-    def reload(self, sources: tuple[Source, ...]) -> None:
+    def reload(self, sources: tuple[BackendEntry, ...]) -> None:
         """The configuration was read anew. What is no longer named drains."""
         self._begin(self._names.configure(sources))
 

@@ -12,7 +12,7 @@ from proxy.backends.backend import Backend, BackendView
 from proxy.backends.health import THRESHOLDS, Thresholds
 from proxy.backends.load_balancing import choose
 from proxy.config.address import Address
-from proxy.config.backend_list import Member
+from proxy.config.backend_list import PoolMember
 
 # A client waits while one after the other is tried, each for as long as a connection may take.
 TRIES_MAX: Final = 4
@@ -47,7 +47,7 @@ class Lease:
             backend.logins[login] += 1
 
     @property
-    def member(self) -> Member:
+    def member(self) -> PoolMember:
         """Whose room it is."""
         return self._backend.member
 
@@ -56,20 +56,20 @@ class Lease:
         """Where to connect."""
         return self._backend.member.address
 
-    def answered(self) -> None:
+    def backend_answered(self) -> None:
         """The backend has said something: it works."""
         if not self._is_judged:
             self._judge()
-            self._backend.breaker.succeeded()
+            self._backend.breaker.record_success()
 
-    def failed(self, reason: str) -> None:
+    def backend_failed(self, reason: str) -> None:
         """The backend could not be connected, or has gone without a word."""
         if not self._is_judged:
-            self._backend.breaker.failed()
+            self._backend.breaker.record_failure()
             self._judge()
-            self._backend.failed(reason)
+            self._backend.record_failure(reason)
 
-    def beside(self) -> Lease | None:
+    def lease_for_proxy(self) -> Lease | None:
         """Room for a connection of our own on the same backend, or None where it is full."""
         if self._backend.connections >= self._connections_max:
             return None
@@ -83,7 +83,7 @@ class Lease:
         self._judge()
         self._backend.connections -= 1
         if self._login is not None:
-            self._backend.logged_out(self._login)
+            self._backend.client_logged_out(self._login)
 
     def _judge(self) -> None:
         self._is_judged = True
@@ -97,7 +97,7 @@ class BackendPool:
 
     def __init__(
         self,
-        members: Iterable[Member],
+        members: Iterable[PoolMember],
         clock: Callable[[], float],
         settings: PoolSettings | None = None,
         chance: Callable[[], float] = random.random,
@@ -107,7 +107,7 @@ class BackendPool:
         self._chance = chance
         self._backends: dict[Address, Backend] = {}
         # Whether there has ever been more than one: what a backend has told a client may then be for another.
-        self.have_been_several = False
+        self.has_had_several = False
         self.configure(members)
 
     @property
@@ -116,7 +116,7 @@ class BackendPool:
         return tuple(backend for backend in self._backends.values() if not backend.is_removed)
 
     @property
-    def name(self) -> str:
+    def display_name(self) -> str:
         """What they are called to users."""
         if not self.all:
             return "that is configured"
@@ -129,7 +129,7 @@ class BackendPool:
         """Whether a new session would find a backend that works, as far as is known."""
         return any(view.healthy for view in self.views())
 
-    def configure(self, members: Iterable[Member]) -> None:
+    def configure(self, members: Iterable[PoolMember]) -> None:
         """From now on there are these. What a known one has told of itself is kept.
 
         Those that are removed are bounded by the connections and sessions that they still have.
@@ -142,7 +142,7 @@ class BackendPool:
                 self._backends[address] = Backend(member, self._settings.thresholds, self._clock)
         for address, backend in self._backends.items():
             backend.is_removed = address not in named
-        self.have_been_several |= len(self._backends) > 1
+        self.has_had_several |= len(self._backends) > 1
         self._forget()
 
     def drain(self, name: str, *, on: bool) -> bool:
@@ -158,7 +158,7 @@ class BackendPool:
         """A place for a new connection: best first, until one can be had."""
         return BackendSearch(self, login)
 
-    def named(self, name: str) -> Backend | None:
+    def backend_named(self, name: str) -> Backend | None:
         """The backend of that name, be it drained or removed, for what is on it already."""
         return next((one for one in self._backends.values() if one.member.name == name), None)
 
@@ -171,37 +171,37 @@ class BackendPool:
     def lease(self, login: str | None, besides: frozenset[Address] = frozenset()) -> Lease | None:
         """Room on the best of them, besides those that were tried already."""
         chosen = self.choose(login, besides)
-        return None if chosen is None else self.lease_at(chosen, login)
+        return None if chosen is None else self.lease_for_client(chosen, login)
 
-    def lease_at(self, backend: Backend, login: str | None = None) -> Lease | None:
+    def lease_for_client(self, backend: Backend, login: str | None = None) -> Lease | None:
         """Room on this one for a client's connection, or None where it is full."""
         limit = self._settings.connections_max
         if backend.connections >= limit:
             return None
-        return Lease(backend, login, is_trial=backend.breaker.begin(), connections_max=limit)
+        return Lease(backend, login, is_trial=backend.breaker.begin_connection(), connections_max=limit)
 
     def lease_named(self, name: str, login: str | None) -> Lease | None:
         """Room for a client's connection where a session of his is, or None where it is not to be had."""
-        backend = self.named(name)
-        return None if backend is None or not backend.breaker.admits else self.lease_at(backend, login)
+        backend = self.backend_named(name)
+        return None if backend is None or not backend.breaker.admits else self.lease_for_client(backend, login)
 
-    def lease_on(self, backend: Backend) -> Lease | None:
+    def lease_for_proxy(self, backend: Backend) -> Lease | None:
         """Room on this one for a connection of our own, whatever is against it, or None where it is full."""
         limit = self._settings.connections_max
         if backend.connections >= limit:
             return None
         return Lease(backend, None, is_trial=False, connections_max=limit)
 
-    def why_none(self) -> str:
+    def why_no_room(self) -> str:
         """Why there is no room."""
         if not self.all:
             return "its name has no address that is known"
         if not self._wanted(frozenset()):
             return "it is being drained and takes no new sessions"
-        return f"each backend {self.full}"
+        return f"each backend {self.full_reason}"
 
     @property
-    def full(self) -> str:
+    def full_reason(self) -> str:
         """What is to be said of a backend without room."""
         limit = self._settings.connections_max
         return f"has {limit} connections already (proxy.backend_connections_max); try again later"
@@ -229,25 +229,25 @@ class BackendSearch:
         self._failures: dict[Address, str] = {}
         self._lease: Lease | None = None
 
-    def next(self) -> Lease | None:
+    def next_lease(self) -> Lease | None:
         """Room on the next one, or None when the client has to be told."""
         if len(self._failures) >= TRIES_MAX:
             return None
         self._lease = self._backends.lease(self._login, frozenset(self._failures))
         return self._lease
 
-    def failed(self, reason: str) -> None:
+    def lease_failed(self, reason: str) -> None:
         """The last one could not be connected."""
         if self._lease is not None:
             self._failures[self._lease.address] = reason
-            self._lease.failed(reason)
+            self._lease.backend_failed(reason)
             self._lease.release()
 
     @property
     def reason(self) -> str:
         """Why no backend was found, for the client."""
         if not self._failures:
-            return self._backends.why_none()
+            return self._backends.why_no_room()
         if len(self._failures) == 1:
             return next(iter(self._failures.values()))
         return "; ".join(f"{address}: {reason}" for address, reason in self._failures.items())

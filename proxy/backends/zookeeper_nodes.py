@@ -29,7 +29,7 @@ def connection_settings(listener: Listener, address: Address, http_path: str) ->
     return ";".join(f"{key}={value}" for key, value in entries.items()).encode()
 
 
-def reached_at(listener: Listener, port: int, advertised_host: str, own_name: str) -> Address:
+def advertised_address(listener: Listener, port: int, advertised_host: str, own_name: str) -> Address:
     """Where clients reach a listener that has the port: as advertised, or as far as it can be known."""
     host = listener.address.host
     return Address(advertised_host or (own_name if host in _EVERYWHERE else host), port)

@@ -200,7 +200,7 @@ class BinaryClient:
             raise _RefusedError(str(error), refusal(f"Starpruner: {error}")) from None
         try:
             # Read to its end, the connection is good for the next call.
-            _ = await incoming.whole(CONTROL_REPLY_BYTES_MAX)
+            _ = await incoming.read_all(CONTROL_REPLY_BYTES_MAX)
             if incoming.status == HTTPStatus.UNAUTHORIZED:
                 raise _rejected(await _words(incoming))
             if incoming.status != HTTPStatus.OK:
@@ -301,7 +301,7 @@ async def _next_message(sasl: SaslReader, reader: asyncio.StreamReader) -> SaslM
 async def _words(incoming: UpstreamReply) -> str:
     """What the body of an HTTP error says first."""
     said = b""
-    async for piece in incoming.pieces():
+    async for piece in incoming.chunks():
         said += piece
         if len(said) > _WORDS_BYTES_MAX:
             break

@@ -99,7 +99,7 @@ class Listeners:
             return lambda query, headers: HttpClient(reach, query, headers)
         links = BinaryPool(self._link_settings(), self._context.backends, self._gateway.forget)
         _ = self._stack.callback(links.close)
-        return lambda query, headers: PooledClient(links, Caller.of(query, headers), key)
+        return lambda query, headers: PooledClient(links, Caller.from_request(query, headers), key)
 
     async def _http_reach(self) -> HttpReach:
         if self._reach is None:

@@ -12,7 +12,7 @@ _PER_CLIENT: Final = 2
 log = logging.getLogger(__name__)
 
 
-def make_room(clients: int) -> None:
+def raise_fd_limit(clients: int) -> None:
     """Raise the process's own limit for so many clients, as far as the system lets it; say where that is short."""
     try:
         import resource  # noqa: PLC0415 - only POSIX has it

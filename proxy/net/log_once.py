@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 # Addresses of clients. Past that all are forgotten, and the next one of each is said once more.
-SUBJECTS_MAX: Final = 1_000
+LOGGED_SUBJECTS_MAX: Final = 1_000
 
 
 class LogOnce:
@@ -14,11 +14,11 @@ class LogOnce:
     def __init__(self) -> None:
         self._told: set[str] = set()
 
-    def is_news(self, subject: str) -> bool:
+    def is_first_mention(self, subject: str) -> bool:
         """Whether nothing has been said about it yet."""
         if subject in self._told:
             return False
-        if len(self._told) >= SUBJECTS_MAX:
+        if len(self._told) >= LOGGED_SUBJECTS_MAX:
             self._told.clear()
         self._told.add(subject)
         return True

@@ -10,7 +10,7 @@ from typing import Final, cast
 from proxy.net.timeouts import Keepalive
 
 
-class Side(asyncio.Protocol):
+class SocketCallbacks(asyncio.Protocol):
     """A socket's callbacks. `on_data` becomes `data_received` itself: the relay's fast path has no detour."""
 
     def __init__(

@@ -15,7 +15,7 @@ REQUEST_BYTES_MIN: Final = 64 * 1024
 
 
 @dataclass(frozen=True)
-class Limits:
+class TimeoutLimits:
     """How long, in seconds, each may last."""
 
     # A client that neither asks nor waits for anything.
@@ -26,7 +26,7 @@ class Limits:
     unread_s: float = 0.0
 
     @property
-    def look_every_s(self) -> float | None:
+    def check_every_s(self) -> float | None:
         """How often to look; None for never."""
         limits = [limit for limit in (self.idle_s, self.request_s, self.unread_s) if limit]
         return min(limits) / _LOOKS if limits else None
@@ -62,7 +62,7 @@ class Activity:
 class IdleTimeouts:
     """What was seen of one connection at the last looks."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: TimeoutLimits) -> None:
         self._limits = limits
         # Since when a request makes no headway, and how far it had come.
         self._request_since: float | None = None
@@ -71,7 +71,7 @@ class IdleTimeouts:
         self._unread_since: float | None = None
         self._unread_bytes = 0
 
-    def exhausted(self, now: float, seen: Activity) -> str | None:
+    def why_expired(self, now: float, seen: Activity) -> str | None:
         """Why the connection is to be ended; None while it is not."""
         return self._idle(now, seen) or self._within_request(now, seen) or self._unread(now, seen)
 

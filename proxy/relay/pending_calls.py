@@ -44,7 +44,7 @@ class PendingCalls:
         rerun_within_s: float,
         framing: Framing = FRAMED,
     ) -> None:
-        self.replies = framing.follower()
+        self.replies = framing.reply_stream()
         self.reply_tracker = ReplyTracker(tracked_statements, handle_access, clock, framing)
         self.framing = framing
         self.own = InternalOperation()

@@ -12,14 +12,14 @@ from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.dialer import Dialer, UnreachableError
 from proxy.upstream.errors import BackendError, LoginError
 from proxy.wire.framing import Framing
-from proxy.wire.reply_stream import Forward, Handling, Lost, PendingCall, ReplyEnd
+from proxy.wire.reply_stream import Forward, Handling, PendingCall, ReplyEnd, SyncLost
 from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
 from proxy.wire.thrift.errors import RemoteProtocolError
 
 _READ_BYTES: Final = 64 * 1024
 
 
-class BackendLink:
+class BinaryLink:
     """One socket and its login, if it takes one. A session is not opened: a handle works from any connection."""
 
     def __init__(self, address: Address, dialer: Dialer, reply_timeout_s: float) -> None:
@@ -28,7 +28,7 @@ class BackendLink:
         self._reply_s = reply_timeout_s
         self._asks_for_a_login = dialer.upstream.transport is not Transport.NOSASL
         self._framing = Framing(client=False, backend=self._asks_for_a_login)
-        self._replies = self._framing.follower()
+        self._replies = self._framing.reply_stream()
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
 
@@ -43,7 +43,7 @@ class BackendLink:
         try:
             await self._log_in(plain_start_with(credentials), whose)
         except BaseException:
-            self.hang_up()
+            self.close()
             raise
 
     async def ask(self, call: Call) -> Reply:
@@ -54,7 +54,7 @@ class BackendLink:
             async with asyncio.timeout(self._reply_s):
                 while True:
                     for event in self._replies.feed(await self._read_some(f"while {call.name} was under way")):
-                        if isinstance(event, Lost):
+                        if isinstance(event, SyncLost):
                             self.not_hiveserver2(event.reason)
                         if isinstance(event, ReplyEnd):
                             return event.raw
@@ -82,24 +82,24 @@ class BackendLink:
         """Whether the reply to the call sent last has not been read to its end."""
         return self._replies.pending_count > 0
 
-    async def piece(self) -> bytes:
+    async def next_chunk(self) -> bytes:
         """What has come of that reply since, once there is something. Raises BackendError."""
         while True:
             events = self._replies.feed(await self._read_some("before the end of its reply"))
             for event in events:
-                if isinstance(event, Lost):
+                if isinstance(event, SyncLost):
                     self.not_hiveserver2(event.reason)
             piece = b"".join(event.data for event in events if isinstance(event, Forward))
             if piece or not self.awaits_reply:
                 return piece
 
-    async def leave(self, closing_calls: tuple[Call, ...]) -> None:
+    async def close_after(self, closing_calls: tuple[Call, ...]) -> None:
         """Make these calls and wait for their replies: a socket closed at once loses what was written."""
         with suppress(BackendError):
             for call in closing_calls:
                 await self.ask(call)
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         """Close the socket."""
         self._writer.close()
 

@@ -110,7 +110,7 @@ class BackendClient:
         return await drive(generator, answer_in_turn, self._pool)
 
     def _hang_up(self) -> None:
-        self._link.hang_up()
+        self._link.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _open_session(self) -> None:

@@ -17,8 +17,8 @@ from proxy.net.tls import why_no_handshake
 from proxy.operations.internal_call import Reply
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, UnsentError
-from proxy.upstream.http_cookies import marked
-from proxy.upstream.http_headers import Headers, passing
+from proxy.upstream.http_cookies import with_mark
+from proxy.upstream.http_headers import Headers, forwarded_headers
 
 # A cookie and a Kerberos ticket stand in one header each. Jetty's own limit is 8 KB, or 6 KB as Spark sets it.
 HEADER_BYTES_MAX: Final = 64 * 1024
@@ -97,22 +97,23 @@ class HttpReply:
         self._read: list[bytes] = []
         self._on_end: Callable[[], None] = lambda: None
         self.status = response.status
-        self.headers: Headers = tuple(passing(response.headers.items(), to_backend=False))
+        self.headers: Headers = tuple(forwarded_headers(response.headers.items(), to_backend=False))
         self.length = response.content_length
         coding = response.headers.get("Content-Encoding", "identity").lower()
         self.is_reply = self.status == HTTPStatus.OK and coding == "identity"
 
-    def ends_with(self, on_end: Callable[[], None]) -> None:
+    def call_at_end(self, on_end: Callable[[], None]) -> None:
         """What is to be done when it has been read to its end, or dropped."""
         self._on_end = on_end
 
     def mark_cookies(self, mark: str) -> None:
         """Of several backends this is the one whose cookies these are."""
         self.headers = tuple(
-            (name, marked(value, mark) if name.lower() == "set-cookie" else value) for name, value in self.headers
+            (name, with_mark(value, mark) if name.lower() == "set-cookie" else value)
+            for name, value in self.headers
         )
 
-    async def whole(self, bytes_max: int) -> Reply:
+    async def read_all(self, bytes_max: int) -> Reply:
         """All of it; None if it is longer or no reply, and `pieces` still has everything. Raises BackendError."""
         if not self.is_reply or bytes_max < (self.length or 1):
             return None
@@ -126,7 +127,7 @@ class HttpReply:
         self._on_end()
         return b"".join(self._read)
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncIterator[bytes]:
         """The parts of the body, as they come. Raises BackendError where the body is cut off."""
         for piece in self._read:
             yield piece

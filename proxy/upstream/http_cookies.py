@@ -20,15 +20,15 @@ _VALUE: Final = re.compile(r"[^=;]*=\s*\"?")
 LOGIN_COOKIE: Final = "hive.server2.auth"
 
 
-def mark_of(backend_name: str) -> str:
+def mark_of_backend(backend_name: str) -> str:
     """What tells a backend from the others, today as after a restart."""
     return blake2b(backend_name.encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def marked(set_cookie: str, mark: str) -> str:
+def with_mark(set_cookie: str, mark: str) -> str:
     """What a backend's Set-Cookie becomes.
 
-    >>> marked('a="1"; Path=/', "0123456789ab")
+    >>> with_mark('a="1"; Path=/', "0123456789ab")
     'a="starpruner-0123456789ab.1"; Path=/'
     """
     value = _VALUE.match(set_cookie)
@@ -59,7 +59,7 @@ def cookies_for(mark: str, cookie_header: str) -> str:
     return "; ".join(own)
 
 
-def unmarked(cookie_header: str) -> str:
+def without_marks(cookie_header: str) -> str:
     """All cookies as their backends gave them, to be read and not to be sent."""
     return "; ".join(
         _MARKED.sub(r"\g<name>", cookie, count=1) for cookie in map(str.strip, cookie_header.split(";"))

@@ -50,19 +50,19 @@ class Caller:
     headers: Headers = field(repr=False)
 
     @classmethod
-    def of(cls, query: str, headers: Iterable[tuple[str, str]]) -> Caller:
+    def from_request(cls, query: str, headers: Iterable[tuple[str, str]]) -> Caller:
         """What a request says of whoever sent it."""
         kept = ((name.lower(), value) for name, value in headers)
         return cls(query, tuple(sorted(pair for pair in kept if pair[0] not in _OF_THE_MESSAGE)))
 
-    def owner(self, key: bytes) -> str:
+    def owner_digest(self, key: bytes) -> str:
         """Whom a session belongs to that is opened so: equal for equal callers, of no use without the key.
 
         With the cookie, which counts for more than the credentials to the server. It differs from login to login.
         """
         return _digest(key, self.query, self.headers)
 
-    def name(self, key: bytes) -> str:
+    def owner_digest_without_cookie(self, key: bytes) -> str:
         """The same for what only those can use who know a handle: PyHive sends its cookie now and then."""
         lasting = tuple(pair for pair in self.headers if pair[0] != "cookie")
         return _digest(key, self.query, self.headers if self.authorization is None else lasting)
@@ -93,14 +93,14 @@ class Caller:
         return names.pop() if len(names) == 1 else ""
 
     @cached_property
-    def names(self) -> frozenset[str]:
+    def claimed_users(self) -> frozenset[str]:
         """Whom the request says it is from. The empty name stands for a cookie that cannot be read."""
         cookies = _names_in([value for name, value in self.headers if name == "cookie"])
         basic = set() if self.credentials is None else {plain_user(self.credentials) or ""}
         return frozenset(cookies | basic)
 
     @property
-    def may_be_asked_for(self) -> bool:
+    def can_be_reused(self) -> bool:
         """Whether calls of ours can be made in this name: what Kerberos and tokens prove, they prove once."""
         says_nothing = not any(name == "authorization" for name, _ in self.headers)
         return says_nothing or self.credentials is not None
@@ -123,7 +123,7 @@ def _names_in(cookies: list[str]) -> set[str]:
     return names
 
 
-def passing(headers: Iterable[tuple[str, str]], *, to_backend: bool) -> list[tuple[str, str]]:
+def forwarded_headers(headers: Iterable[tuple[str, str]], *, to_backend: bool) -> list[tuple[str, str]]:
     """The headers that go on to the other side."""
     is_local = _OF_A_CONNECTION | _NOT_ASKED_FOR if to_backend else _OF_A_CONNECTION
     return [(name, value) for name, value in headers if name.lower() not in is_local]
@@ -157,7 +157,7 @@ def basic_authorization(response: bytes) -> str | None:
     return "Basic " + b64encode(parts[1] + b":" + parts[2]).decode()
 
 
-def acts_for(query: str) -> list[str]:
+def proxy_users_of(query: str) -> list[str]:
     """Whom a request wants to act for. The server takes the name in any case, the last one of several."""
     if not query:
         return []

@@ -1,4 +1,4 @@
-"""Calls of the proxy's own to a backend that speaks HTTP, as `BackendLink` makes them to others."""
+"""Calls of the proxy's own to a backend that speaks HTTP, as `BinaryLink` makes them to others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NoReturn, TypeAlias
 from proxy.config.address import Address
 from proxy.config.endpoints import Transport
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call, Reply
-from proxy.upstream.binary_link import BackendLink
+from proxy.upstream.binary_link import BinaryLink
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, LoginError
 from proxy.upstream.http_connections import HttpConnections, HttpReply
@@ -59,13 +59,13 @@ class HttpLink:
                 raise LoginError(f"the backend {self._address} refused the login of {self._whose}") from None
             raise
 
-    async def leave(self, closing_calls: tuple[Call, ...]) -> None:
+    async def close_after(self, closing_calls: tuple[Call, ...]) -> None:
         """Make these calls and wait for their replies."""
         with suppress(BackendError):
             for call in closing_calls:
                 await self.ask(call)
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         """Close the connections."""
         if self._connections is not None:
             self._connections.abandon()
@@ -91,10 +91,10 @@ class _InternalUpstream:
         return incoming
 
 
-Link: TypeAlias = BackendLink | HttpLink
+Link: TypeAlias = BinaryLink | HttpLink
 
 
 def link_to(address: Address, dialer: Dialer, reply_timeout_s: float) -> Link:
     """A connection of our own, in whatever the backend speaks."""
     over_http = dialer.upstream.transport is Transport.HTTP
-    return (HttpLink if over_http else BackendLink)(address, dialer, reply_timeout_s)
+    return (HttpLink if over_http else BinaryLink)(address, dialer, reply_timeout_s)

@@ -29,7 +29,7 @@ class InternalCalls:
         self._exchange = asyncio.get_running_loop().create_task(self._ask(call))
         return await asyncio.shield(self._exchange)
 
-    async def end(self, seconds_max: float) -> None:
+    async def close_operation(self, seconds_max: float) -> None:
         """End the operation that is still open."""
         with suppress(BackendError, TimeoutError):
             async with asyncio.timeout(seconds_max):

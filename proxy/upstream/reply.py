@@ -33,11 +33,11 @@ class UpstreamReply(Protocol):
         """Whether it is a Thrift message that can be read: an HTTP error is none."""
         ...
 
-    async def whole(self, bytes_max: int) -> Reply:
+    async def read_all(self, bytes_max: int) -> Reply:
         """All of it; None if it is longer or no reply, and `pieces` still has everything. Raises BackendError."""
         ...
 
-    def pieces(self) -> AsyncIterator[bytes]:
+    def chunks(self) -> AsyncIterator[bytes]:
         """The parts of the body, as they come. Raises BackendError where the body is cut off."""
         ...
 
@@ -58,7 +58,7 @@ async def ask(sender: Sender, call: Call) -> Reply:
     """Make a call of our own. Raises BackendError."""
     incoming = await sender.send(call)
     try:
-        reply = await incoming.whole(call.reply_bytes_max)
+        reply = await incoming.read_all(call.reply_bytes_max)
         if reply is None and not incoming.is_reply:
             raise BackendError(f"the backend answered {call.name} with HTTP status {incoming.status}")
         return reply

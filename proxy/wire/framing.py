@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.wire.reply_stream import Follower, ReplyFollower
+from proxy.wire.reply_stream import FramedReplyStream, ReplyStream
 from proxy.wire.thrift.frames import frame
-from proxy.wire.thrift.messages import MessageReader, PlainReader
-from proxy.wire.unframed_reply_stream import PlainFollower
+from proxy.wire.thrift.messages import FramedMessageReader, UnframedMessageReader
+from proxy.wire.unframed_reply_stream import UnframedReplyStream
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class Framing:
         """A message as the backend reads it."""
         return frame(message) if self.backend else message
 
-    def reader(self, message_bytes_max: int) -> MessageReader | PlainReader:
+    def reader(self, message_bytes_max: int) -> FramedMessageReader | UnframedMessageReader:
         """Reads the client's messages."""
-        return MessageReader(message_bytes_max) if self.client else PlainReader(message_bytes_max)
+        return FramedMessageReader(message_bytes_max) if self.client else UnframedMessageReader(message_bytes_max)
 
-    def follower(self) -> Follower:
+    def reply_stream(self) -> ReplyStream:
         """Follows the backend's replies, and gives their bytes as the client reads them."""
         if self.backend:
-            return ReplyFollower(strips_headers=not self.client)
-        return PlainFollower(frames_pieces=self.client)
+            return FramedReplyStream(strips_headers=not self.client)
+        return UnframedReplyStream(frames_pieces=self.client)
 
 
 FRAMED: Final = Framing()

@@ -64,21 +64,21 @@ class ReplyEnd:
 
 
 @dataclass(frozen=True)
-class Overlong:
+class ReplyTooLong:
     """The reply that begins now was to be kept, and is too long for that: from here on it comes as Forward."""
 
 
 @dataclass(frozen=True)
-class Lost:
+class SyncLost:
     """The stream is not what the calls explain; from here on all bytes come as Forward."""
 
     reason: str
 
 
-ReplyEvent: TypeAlias = Forward | ReplyEnd | Overlong | Lost
+ReplyEvent: TypeAlias = Forward | ReplyEnd | ReplyTooLong | SyncLost
 
 
-class Follower(ABC):
+class ReplyStream(ABC):
     """Reply bytes in, events out."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Follower(ABC):
         """How many calls have no whole reply yet."""
         return len(self._pending)
 
-    def awaits_ours(self) -> bool:
+    def awaits_own_reply(self) -> bool:
         """Whether a call of the proxy's own is among them."""
         return any(call.handling is Handling.OURS for call in self._pending)
 
@@ -104,11 +104,11 @@ class Follower(ABC):
             raise RemoteProtocolError(f"{PENDING_CALLS_MAX} calls are waiting for their replies")
 
     @abstractmethod
-    def passes(self, count: int) -> bool:
+    def try_pass(self, count: int) -> bool:
         """The fast path: whether the next `count` bytes go on as they are, and nothing of interest ends there."""
 
     @abstractmethod
-    def give_up(self) -> bytes:
+    def stop_following(self) -> bytes:
         """Follow no longer. Returns what has come for the client and not been forwarded yet."""
 
     @abstractmethod
@@ -116,7 +116,7 @@ class Follower(ABC):
         """Take in bytes in whatever pieces they came."""
 
 
-class ReplyFollower(Follower):
+class FramedReplyStream(ReplyStream):
     """Follows frames. Holds a frame header at most, and the one reply being copied."""
 
     def __init__(self, *, strips_headers: bool = False) -> None:
@@ -132,14 +132,14 @@ class ReplyFollower(Follower):
         self._forwards = True
         self._lost = False
 
-    def passes(self, count: int) -> bool:
+    def try_pass(self, count: int) -> bool:
         """Whether they lie within one frame that is only forwarded."""
         if self._remaining <= count or self._current.handling is not Handling.RELAY:
             return False
         self._remaining -= count
         return True
 
-    def give_up(self) -> bytes:
+    def stop_following(self) -> bytes:
         """A frame's header, or the reply that was kept back."""
         self._lost = True
         kept, self._partial_header = self._partial_header, b""
@@ -177,14 +177,14 @@ class ReplyFollower(Follower):
             self._current = self._answered(length)
         except RemoteProtocolError as error:
             self._lost = True
-            events += (Lost(str(error)), Forward(view))
+            events += (SyncLost(str(error)), Forward(view))
             return False
         handling = self._current.handling
         wanted = handling is not Handling.RELAY and length <= self._current.copy_bytes_max
         self._copy = bytearray() if wanted else None
         self._forwards = handling is not Handling.OURS and not (handling is Handling.KEEP and wanted)
         if handling is Handling.KEEP and not wanted:
-            events.append(Overlong())
+            events.append(ReplyTooLong())
         self._remaining = length if self._strips_headers else HEADER_BYTES + length
         return True
 

@@ -10,25 +10,25 @@ from typing import Final
 
 from proxy.wire.reply_stream import (
     NO_CALL,
-    Follower,
     Forward,
     Handling,
-    Lost,
-    Overlong,
     PendingCall,
     ReplyEnd,
     ReplyEvent,
+    ReplyStream,
+    ReplyTooLong,
+    SyncLost,
 )
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.reader import read_header
-from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.skip import ValueSkipper
 from proxy.wire.thrift.types import Kind
 
 _FORWARDED: Final = frozenset({Handling.RELAY, Handling.WATCH})
 
 
-class PlainFollower(Follower):
+class UnframedReplyStream(ReplyStream):
     """Follows messages. Holds the start of a header at most, and the one reply being copied."""
 
     def __init__(self, *, frames_pieces: bool = False) -> None:
@@ -37,23 +37,23 @@ class PlainFollower(Follower):
         self._frames_pieces = frames_pieces
         self._partial_header = b""
         # Of the message on its way; None between two.
-        self._walk: Walk | None = None
+        self._walk: ValueSkipper | None = None
         self._current: PendingCall = NO_CALL
         self._copy: bytearray | None = None
         self._forwards = True
         self._lost = False
 
-    def passes(self, count: int) -> bool:
+    def try_pass(self, count: int) -> bool:
         """Whether they lie within one value of a message that is only forwarded, as it is."""
         walk = self._walk
         if walk is None or self._frames_pieces or self._partial_header:
             return False
         if walk.position <= count or self._current.handling is not Handling.RELAY:
             return False
-        walk.moved(count)
+        walk.drop_bytes(count)
         return True
 
-    def give_up(self) -> bytes:
+    def stop_following(self) -> bytes:
         """The start of a header, behind the reply that was kept back."""
         self._lost = True
         keeps = self._copy is not None and self._current.handling is Handling.KEEP
@@ -71,7 +71,7 @@ class PlainFollower(Follower):
             try:
                 count, has_ended = self._walk_on(view)
             except RemoteProtocolError as error:
-                events += (Lost(str(error)), *self._forward(self.give_up()))
+                events += (SyncLost(str(error)), *self._forward(self.stop_following()))
                 break
             if not count:
                 self._partial_header = bytes(view)
@@ -91,16 +91,16 @@ class PlainFollower(Follower):
         """
         if self._walk is None:
             try:
-                self._begin(Walk(Kind.STRUCT, read_header(view).body_offset))
+                self._begin(ValueSkipper(Kind.STRUCT, read_header(view).body_offset))
             except IncompleteError:
                 return 0, False
         assert self._walk is not None  # noqa: S101 - it has just begun if it had not
         end = self._walk.advance(view)
         count = min(self._walk.position, len(view))
-        self._walk.moved(count)
+        self._walk.drop_bytes(count)
         return count, end is not None
 
-    def _begin(self, walk: Walk) -> None:
+    def _begin(self, walk: ValueSkipper) -> None:
         if not self._pending:
             raise RemoteProtocolError("the backend sent a message that answers no call")
         self._walk, self._current = walk, self._pending[0]
@@ -115,7 +115,7 @@ class PlainFollower(Follower):
             self._copy = None
             if self._current.handling is Handling.KEEP:
                 self._forwards = True
-                events += [Overlong(), *self._forward(bytes(copy))]
+                events += [ReplyTooLong(), *self._forward(bytes(copy))]
         if self._forwards:
             events += self._forward(segment)
 

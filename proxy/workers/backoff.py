@@ -19,7 +19,7 @@ class Backoff:
 
     _wait_s: float = FIRST_S
 
-    def ended(self, lived_s: float) -> float:
+    def next_wait_s(self, lived_s: float) -> float:
         """It has ended after so long. Returns how long to wait before it is started again."""
         if lived_s >= LIVED_S:
             self._wait_s = FIRST_S

@@ -17,7 +17,7 @@ from proxy.config.address import address
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
 from proxy.workers.ledger import WORKERS_MAX, ledger_directory
-from proxy.workers.listening_ports import Ports
+from proxy.workers.listening_ports import PortReservations
 from proxy.workers.supervisor import Supervisor
 from proxy.workers.worker_slot import WorkerSlot
 
@@ -36,13 +36,13 @@ def worker_count(configured: int) -> int:
 class ReservedPorts:
     """A configuration with the ports that were taken in the place of those that were asked for."""
 
-    def __init__(self, config: Config, ports: Ports, store_path: Path) -> None:
+    def __init__(self, config: Config, ports: PortReservations, store_path: Path) -> None:
         """Raises OSError where a port cannot be had."""
         self._asked = _listens(config)
-        self._taken = tuple(text and str(ports.hold(address(text))) for text in self._asked)
+        self._taken = tuple(text and str(ports.reserve(address(text))) for text in self._asked)
         self._store_path = str(store_path)
 
-    def of(self, config: Config) -> Config:
+    def applied_to(self, config: Config) -> Config:
         """The same for a configuration that was read anew; one that asks for other ports is left as it is."""
         replace = msgspec.structs.replace
         if not config.catalog.store_path:
@@ -59,7 +59,7 @@ class ReservedPorts:
         )
 
 
-def host(
+def run_workers(
     config: Config, run: Callable[[ReservedPorts, WorkerSlot], int], on_ready: Callable[[Config], None]
 ) -> None:
     """Run workers until SIGTERM or SIGINT. Raises OSError where a port cannot be had, and WorkersError."""
@@ -67,12 +67,12 @@ def host(
         directory = stack.enter_context(ledger_directory())
         # A store of its own: on a disk, and not in memory.
         store_path = Path(stack.enter_context(TemporaryDirectory(prefix="starpruner-")))
-        placement = ReservedPorts(config, stack.enter_context(Ports()), store_path)
+        reserved_ports = ReservedPorts(config, stack.enter_context(PortReservations()), store_path)
         Supervisor(
             directory,
             worker_count(config.proxy.workers),
-            partial(run, placement),
-            lambda: on_ready(placement.of(config)),
+            partial(run, reserved_ports),
+            lambda: on_ready(reserved_ports.applied_to(config)),
             stop_within_s=config.proxy.drain_s + _GOODBYE_S,
         ).supervise()
 

@@ -66,7 +66,7 @@ class Ledger:
         """Whether something that all workers have to know could not be written. It stays so."""
         return self._flag[0] != 0
 
-    def fail(self, error: lmdb.Error) -> None:
+    def mark_failed(self, error: lmdb.Error) -> None:
         """Something that all have to know could not be written: let them know that much."""
         if not self.has_failed:
             log.error("nothing is rewritten any more, since the workers cannot tell one another: %s", error)
@@ -89,7 +89,7 @@ class Ledger:
         self._counts.close()
 
 
-def forget_connections(directory: Path, slot: int) -> None:
+def forget_connections_of(directory: Path, slot: int) -> None:
     """A worker has ended, and its connections with it. Called by who has no ledger open."""
     file = os.open(directory / _COUNTS, os.O_WRONLY | os.O_CLOEXEC)
     try:

@@ -15,7 +15,7 @@ from typing import Self
 from proxy.config.address import Address
 
 
-class Ports:
+class PortReservations:
     """Ports that are held. Used as a context, which lets go of them."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Ports:
     def __exit__(self, *_error: object) -> None:
         self._sockets.close()
 
-    def hold(self, wanted: Address) -> Address:
+    def reserve(self, wanted: Address) -> Address:
         """Take a port, a free one for port 0. Raises OSError where it cannot be had."""
         port = wanted.port
         for family, address in _resolved(wanted):

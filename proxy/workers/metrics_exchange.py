@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 class MetricsExchange:
     """The other workers, on sockets in the directory that they share."""
 
-    def __init__(self, place: WorkerSlot, own: Callable[[], bytes]) -> None:
-        self._place = place
+    def __init__(self, worker_slot: WorkerSlot, own: Callable[[], bytes]) -> None:
+        self._worker_slot = worker_slot
         self._own = own
         self._runner: web.AppRunner | None = None
 
@@ -46,7 +46,7 @@ class MetricsExchange:
         application.add_routes([web.get("/metrics", answer)])
         self._runner = web.AppRunner(application, handle_signals=False, access_log=None)
         await self._runner.setup()
-        path = self._place.socket_path(self._place.slot)
+        path = self._worker_slot.socket_path(self._worker_slot.number)
         # Of the worker that was here before.
         path.unlink(missing_ok=True)
         await web.UnixSite(self._runner, path).start()
@@ -58,12 +58,12 @@ class MetricsExchange:
 
     async def exposition(self) -> bytes:
         """The counters of all workers, added up."""
-        others = [slot for slot in range(self._place.count) if slot != self._place.slot]
+        others = [slot for slot in range(self._worker_slot.count) if slot != self._worker_slot.number]
         answers = await asyncio.gather(*(self._ask(slot) for slot in others))
         return summed([self._own(), *(answer for answer in answers if answer is not None)])
 
     async def _ask(self, slot: int) -> bytes | None:
-        connector = UnixConnector(str(self._place.socket_path(slot)))
+        connector = UnixConnector(str(self._worker_slot.socket_path(slot)))
         timeout = ClientTimeout(total=_ANSWER_WITHIN_S)
         try:
             async with (

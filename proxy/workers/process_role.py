@@ -24,7 +24,7 @@ from proxy.workers.worker_slot import SIGNALS, WorkerSlot
 _LOOK_S: Final = 10.0
 
 
-class Role(Protocol):
+class ProcessRole(Protocol):
     """What a process has in common with others, and whom it tells what."""
 
     process: ProcessScope
@@ -42,11 +42,11 @@ class Role(Protocol):
         """The metrics of all processes."""
         ...
 
-    def listens(self, line: Callable[[], str]) -> None:
+    def report_listening(self, line: Callable[[], str]) -> None:
         """Clients can connect; the line says where."""
         ...
 
-    async def end(self) -> None:
+    async def stop(self) -> None:
         """The process is about to end."""
         ...
 
@@ -62,68 +62,68 @@ class SingleProcess:
         self._own_metrics: Callable[[], bytes] = bytes
 
     async def start(self, _stop: Callable[[], None], own_metrics: Callable[[], bytes]) -> None:
-        """See Role."""
+        """See ProcessRole."""
         self._own_metrics = own_metrics
 
     async def exposition(self) -> bytes:
-        """See Role."""
+        """See ProcessRole."""
         return self._own_metrics()
 
-    def listens(self, line: Callable[[], str]) -> None:
-        """See Role."""
+    def report_listening(self, line: Callable[[], str]) -> None:
+        """See ProcessRole."""
         click.echo(line())
 
-    async def end(self) -> None:
-        """See Role."""
+    async def stop(self) -> None:
+        """See ProcessRole."""
 
 
 class Worker:
     """One of several processes, under a supervisor that prints where they listen."""
 
-    def __init__(self, place: WorkerSlot, ledger: Ledger) -> None:
-        digests = Digests(place.key)
+    def __init__(self, worker_slot: WorkerSlot, ledger: Ledger) -> None:
+        digests = Digests(worker_slot.key)
         self.process = ProcessScope(
             SharedHandleOwners(ledger, digests),
             SharedOperationAliases(ledger, digests),
             shares_ports=True,
-            is_first=place.slot == 0,
+            is_first=worker_slot.number == 0,
             connections_elsewhere=lambda: ledger.connections_elsewhere,
             count_connections=ledger.count_connections,
         )
         self._shared_writes = SharedWriteLog(ledger, digests)
         self.writes: WriteLog = self._shared_writes
-        self.is_first = place.slot == 0
-        self.is_late = place.is_taken_over
-        self._place = place
-        self._siblings: MetricsExchange | None = None
+        self.is_first = worker_slot.number == 0
+        self.is_late = worker_slot.is_taken_over
+        self._worker_slot = worker_slot
+        self._metrics_exchange: MetricsExchange | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     async def start(self, stop: Callable[[], None], own_metrics: Callable[[], bytes]) -> None:
-        """See Role."""
+        """See ProcessRole."""
         # Its other end is closed when the supervisor ends, however it does.
         loop = asyncio.get_running_loop()
-        loop.add_reader(self._place.lifeline, stop)
+        loop.add_reader(self._worker_slot.supervisor_pipe, stop)
         loop.call_later(LOST_S, self._shared_writes.end_lost)
         self._end_old_writes()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        self._siblings = MetricsExchange(self._place, own_metrics)
-        await self._siblings.start()
+        self._metrics_exchange = MetricsExchange(self._worker_slot, own_metrics)
+        await self._metrics_exchange.start()
 
     async def exposition(self) -> bytes:
-        """See Role."""
-        return b"" if self._siblings is None else await self._siblings.exposition()
+        """See ProcessRole."""
+        return b"" if self._metrics_exchange is None else await self._metrics_exchange.exposition()
 
-    def listens(self, _line: Callable[[], str]) -> None:
-        """See Role."""
-        self._place.tell_ready()
+    def report_listening(self, _line: Callable[[], str]) -> None:
+        """See ProcessRole."""
+        self._worker_slot.report_ready()
 
-    async def end(self) -> None:
-        """See Role."""
-        asyncio.get_running_loop().remove_reader(self._place.lifeline)
+    async def stop(self) -> None:
+        """See ProcessRole."""
+        asyncio.get_running_loop().remove_reader(self._worker_slot.supervisor_pipe)
         if self._timer is not None:
             self._timer.cancel()
-        if self._siblings is not None:
-            await self._siblings.stop()
+        if self._metrics_exchange is not None:
+            await self._metrics_exchange.stop()
 
     def _end_old_writes(self) -> None:
         self._shared_writes.end_old()
@@ -131,13 +131,13 @@ class Worker:
 
 
 @contextmanager
-def role(place: WorkerSlot | None) -> Generator[Role]:
+def process_role(worker_slot: WorkerSlot | None) -> Generator[ProcessRole]:
     """The role of the process in that place, or of the only one. Raises lmdb.Error."""
-    if place is None:
+    if worker_slot is None:
         yield SingleProcess()
         return
-    ledger = Ledger(place.directory, place.slot)
+    ledger = Ledger(worker_slot.directory, worker_slot.number)
     try:
-        yield Worker(place, ledger)
+        yield Worker(worker_slot, ledger)
     finally:
         ledger.close()

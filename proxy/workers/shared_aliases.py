@@ -46,10 +46,10 @@ class SharedOperationAliases:
         """See OperationAliases."""
         if not self.has_room or len(new) > _OPERATION_BYTES_MAX:
             return False
-        record = self._digests.of(session) + self._masked(old, new)
+        record = self._digests.handle_digest(session) + self._masked(old, new)
         try:
             with self._environment.begin(write=True) as transaction:
-                return transaction.put(self._digests.of(old), record, db=self._found)
+                return transaction.put(self._digests.handle_digest(old), record, db=self._found)
         except lmdb.Error as error:
             log.warning("a statement is not run again: %s", error)
             return False
@@ -58,7 +58,7 @@ class SharedOperationAliases:
         """See OperationAliases."""
         try:
             with self._environment.begin() as transaction:
-                record = transaction.get(self._digests.of(old), db=self._found)
+                record = transaction.get(self._digests.handle_digest(old), db=self._found)
         except lmdb.Error as error:
             log.warning("an operation cannot be looked up: %s", error)
             return None
@@ -68,12 +68,12 @@ class SharedOperationAliases:
         """See OperationAliases."""
         found = self.of(old)
         if found is not None:
-            self._delete([self._digests.of(old)])
+            self._delete([self._digests.handle_digest(old)])
         return found
 
     def sessions_ended(self, sessions: Iterable[SessionHandle]) -> None:
         """See OperationAliases."""
-        ended = {self._digests.of(session) for session in sessions}
+        ended = {self._digests.handle_digest(session) for session in sessions}
         try:
             with self._environment.begin() as transaction, transaction.cursor(self._found) as cursor:
                 gone = [old for old, record in cursor if record[:DIGEST_BYTES] in ended]

@@ -17,7 +17,7 @@ from proxy.access.handle_owners import (
     Digests,
     HandleKind,
     HandleOwner,
-    Owner,
+    UserDigest,
 )
 from proxy.wire.hs2.handles import HandleId
 from proxy.workers.ledger import Ledger
@@ -51,7 +51,7 @@ class _Record:
     def decoded(cls, encoded: bytes) -> _Record:
         owner_at = 3 + _PLACE_BYTES
         backend_at = owner_at + DIGEST_BYTES
-        handle_owner = HandleOwner(Owner(encoded[owner_at:backend_at]), encoded[backend_at:].decode())
+        handle_owner = HandleOwner(UserDigest(encoded[owner_at:backend_at]), encoded[backend_at:].decode())
         place = encoded[3:owner_at]
         return cls(HandleKind(encoded[:1]), encoded[1] != 0, encoded[2], place, handle_owner)
 
@@ -80,9 +80,9 @@ class SharedHandleOwners:
         with self._environment.begin() as transaction:
             return int(transaction.stat(self._records)["entries"])
 
-    def opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
+    def handle_opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
         """See HandleOwners. One that cannot be kept is like one that was never seen."""
-        digest, order = self.digests.of(identifier), self._orders[kind]
+        digest, order = self.digests.handle_digest(identifier), self._orders[kind]
         try:
             with self._environment.begin(write=True) as transaction:
                 if transaction.stat(order)["entries"] >= self._maxima[kind]:
@@ -94,14 +94,14 @@ class SharedHandleOwners:
         except lmdb.Error as error:
             log.warning("a handle is not kept: %s", error)
 
-    def find(self, identifier: HandleId) -> HandleOwner | None:
+    def find_owner(self, identifier: HandleId) -> HandleOwner | None:
         """See HandleOwners."""
         record = self._find(identifier)
         return None if record is None else record.handle_owner
 
-    def closed(self, identifiers: Iterable[HandleId]) -> None:
+    def handles_closed(self, identifiers: Iterable[HandleId]) -> None:
         """See HandleOwners."""
-        digests = [self.digests.of(identifier) for identifier in identifiers]
+        digests = [self.digests.handle_digest(identifier) for identifier in identifiers]
         if not digests:
             return
         try:
@@ -123,13 +123,13 @@ class SharedHandleOwners:
             return False
         try:
             with self._environment.begin(write=True) as transaction:
-                encoded = transaction.get(self.digests.of(identifier), db=self._records)
+                encoded = transaction.get(self.digests.handle_digest(identifier), db=self._records)
                 if encoded is not None:
                     roaming = bytearray(encoded)
                     roaming[1] = 1
-                    transaction.put(self.digests.of(identifier), bytes(roaming), db=self._records)
+                    transaction.put(self.digests.handle_digest(identifier), bytes(roaming), db=self._records)
         except lmdb.Error as error:
-            self._ledger.fail(error)
+            self._ledger.mark_failed(error)
         return True
 
     def is_local(self, identifier: HandleId) -> bool:
@@ -143,7 +143,7 @@ class SharedHandleOwners:
     def _find(self, identifier: HandleId) -> _Record | None:
         try:
             with self._environment.begin() as transaction:
-                encoded = transaction.get(self.digests.of(identifier), db=self._records)
+                encoded = transaction.get(self.digests.handle_digest(identifier), db=self._records)
         except lmdb.Error as error:
             log.warning("a handle cannot be looked up: %s", error)
             return None

@@ -73,7 +73,7 @@ class SharedWriteLog:
                 place = self._slot + transaction.id().to_bytes(_NUMBER_BYTES)
                 transaction.put(place, self._encoded(AnyTable() if is_one_too_many else tables), db=self._running)
         except lmdb.Error as error:
-            self._ledger.fail(error)
+            self._ledger.mark_failed(error)
         else:
             self._places[write] = place
         return write
@@ -139,7 +139,7 @@ class SharedWriteLog:
                     self._move(transaction, place)
         except lmdb.Error as error:
             # They count as running for ever.
-            self._ledger.fail(error)
+            self._ledger.mark_failed(error)
 
     def _move(self, transaction: lmdb.Transaction[bytes], place: bytes) -> None:
         tables = transaction.pop(place, db=self._running)
@@ -155,7 +155,7 @@ class SharedWriteLog:
             return int.from_bytes(cursor.key()) if cursor.last() else 0
 
     def _encoded(self, tables: WrittenTables) -> bytes:
-        return _ANY if tables.words is None else b"".join(map(self._digests.word, tables.words))
+        return _ANY if tables.words is None else b"".join(map(self._digests.word_digest, tables.words))
 
 
 @dataclass(frozen=True)
@@ -168,13 +168,13 @@ class _Encoded:
     def hold(self, name: TableName) -> bool:
         """As Tables.hold does."""
         words = self._words
-        return words is None or any(words.issuperset(map(self.digests.word, one)) for one in words_of(name))
+        return words is None or any(words.issuperset(map(self.digests.word_digest, one)) for one in words_of(name))
 
     @property
     def may_change_columns(self) -> bool:
         """As Tables.may_change_columns does."""
         words = self._words
-        return words is None or not words.isdisjoint(map(self.digests.word, COLUMN_WORDS))
+        return words is None or not words.isdisjoint(map(self.digests.word_digest, COLUMN_WORDS))
 
     @cached_property
     def _words(self) -> set[bytes] | None:

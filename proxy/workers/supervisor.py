@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from proxy.workers.backoff import Backoff
-from proxy.workers.ledger import forget_connections
+from proxy.workers.ledger import forget_connections_of
 from proxy.workers.worker_slot import SIGNALS, WorkerSlot
 
 # How often to look for those that listen by now, while they start.
@@ -74,8 +74,8 @@ class Supervisor:
         self._stop_within_s = stop_within_s
         self._key = secrets.token_bytes(_KEY_BYTES)
         self._workers = [_Worker(slot) for slot in range(count)]
-        self._lifeline, self._lifeline_held = os.pipe()
-        self._ready, self._ready_told = os.pipe()
+        self._worker_end, self._supervisor_end = os.pipe()
+        self._ready, self._ready_written = os.pipe()
         os.set_blocking(self._ready, False)
         self._was_ready = False
 
@@ -85,8 +85,8 @@ class Supervisor:
         try:
             while True:
                 self._start_due()
-                found = signal.sigtimedwait(SIGNALS, self._patience_s())
-                self._take_note_of_ready()
+                found = signal.sigtimedwait(SIGNALS, self._wait_s())
+                self._read_ready_pipe()
                 number = None if found is None else found.si_signo
                 if number in (signal.SIGTERM, signal.SIGINT):
                     self._stop()
@@ -95,7 +95,7 @@ class Supervisor:
                     self._send(signal.SIGHUP)
                 self._reap()
         finally:
-            for end in (self._lifeline, self._lifeline_held, self._ready, self._ready_told):
+            for end in (self._worker_end, self._supervisor_end, self._ready, self._ready_written):
                 os.close(end)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
@@ -107,14 +107,14 @@ class Supervisor:
                 self._start(worker)
 
     def _start(self, worker: _Worker) -> None:
-        place = WorkerSlot(
-            slot=worker.slot,
+        worker_slot = WorkerSlot(
+            number=worker.slot,
             is_taken_over=worker.starts > 0,
             count=len(self._workers),
             directory=self._directory,
             key=self._key,
-            lifeline=self._lifeline,
-            ready=self._ready_told,
+            supervisor_pipe=self._worker_end,
+            ready_pipe=self._ready_written,
         )
         # What is buffered would be written twice.
         sys.stdout.flush()
@@ -122,23 +122,23 @@ class Supervisor:
         worker.starts, worker.started_at, worker.due_at = worker.starts + 1, time.monotonic(), None
         worker.pid = os.fork()
         if not worker.pid:
-            self._be(place)
+            self._run_worker(worker_slot)
 
-    def _be(self, place: WorkerSlot) -> NoReturn:
+    def _run_worker(self, worker_slot: WorkerSlot) -> NoReturn:
         """What the forked process does from here on."""
         code = 1
         try:
             # Else the lifeline would not end with the supervisor.
-            os.close(self._lifeline_held)
-            code = self._run(place)
+            os.close(self._supervisor_end)
+            code = self._run(worker_slot)
         except BaseException:
-            log.exception("worker %d ended early", place.slot)
+            log.exception("worker %d ended early", worker_slot.number)
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
 
-    def _take_note_of_ready(self) -> None:
+    def _read_ready_pipe(self) -> None:
         try:
             slots = os.read(self._ready, len(self._workers))
         except BlockingIOError:
@@ -149,7 +149,7 @@ class Supervisor:
             self._was_ready = True
             self._on_ready()
 
-    def _patience_s(self) -> float:
+    def _wait_s(self) -> float:
         if not self._was_ready:
             return _STARTING_LOOK_S
         due = [worker.due_at for worker in self._workers if worker.due_at is not None]
@@ -170,9 +170,9 @@ class Supervisor:
             self._stop()
             raise WorkersError(f"worker {worker.slot} could not start: it ended with {how}; the log says why")
         now = time.monotonic()
-        wait_s = worker.backoff.ended(now - worker.started_at)
+        wait_s = worker.backoff.next_wait_s(now - worker.started_at)
         worker.due_at, worker.is_ready = now + wait_s, False
-        forget_connections(self._directory, worker.slot)
+        forget_connections_of(self._directory, worker.slot)
         log.error(
             "worker %d (process %d) ended with %s and is started again in %.1f s",
             *(worker.slot, worker.pid, how, wait_s),

@@ -16,20 +16,20 @@ SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal
 class WorkerSlot:
     """What a worker is told."""
 
-    slot: int
+    number: int
     # Whether another one was here before.
     is_taken_over: bool
     count: int
     directory: Path
     key: bytes = field(repr=False)
     # The reading end of a pipe whose other end the supervisor alone holds: it ends when that does.
-    lifeline: int
+    supervisor_pipe: int
     # The writing end of a pipe that says who listens.
-    ready: int
+    ready_pipe: int
 
-    def tell_ready(self) -> None:
+    def report_ready(self) -> None:
         """Let the supervisor know that clients can connect."""
-        os.write(self.ready, bytes((self.slot,)))
+        os.write(self.ready_pipe, bytes((self.number,)))
 
     def socket_path(self, slot: int) -> Path:
         """Where a worker answers the others."""

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from proxy.backends.assembly import known_backends, registration, upkeep
+from proxy.backends.assembly import backend_maintenance, registration, resolved_backends
 from proxy.config.config import load
 from proxy.config.errors import ConfigError
 
@@ -23,14 +23,14 @@ TWO = 'proxy.backends=["127.0.0.1:1", "127.0.0.1:2 weight=3"]'
 )
 async def test_backends_are_probed_where_that_can_help(overrides: tuple[str, ...], chores: int) -> None:
     config = load(None, overrides)
-    backends, names = await known_backends(config)
-    care = upkeep(config, backends, names)
+    backends, names = await resolved_backends(config)
+    care = backend_maintenance(config, backends, names)
     assert len(care.chores) == chores
 
 
 async def test_limits_and_weights_are_those_of_the_configuration() -> None:
     config = load(None, (TWO, "proxy.backend_connections_max=1"))
-    backends, _ = await known_backends(config)
+    backends, _ = await resolved_backends(config)
     assert [(view.name, view.weight, view.connections_max) for view in backends.views()] == [
         ("127.0.0.1:1", 1, 1),
         ("127.0.0.1:2", 3, 1),

@@ -19,7 +19,7 @@ from proxy.config.address import Address
 from proxy.session.metrics import Metrics
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
 from proxy.workers.backoff import FIRST_S, LIVED_S, LONGEST_S, Backoff
-from proxy.workers.listening_ports import Ports
+from proxy.workers.listening_ports import PortReservations
 from proxy.workers.metrics_exchange import summed
 
 ACCEPTED = encode_sasl(SaslStatus.COMPLETE)
@@ -208,24 +208,24 @@ def test_workers_that_cannot_start_are_an_error_that_says_why(tmp_path: Path) ->
 
 def test_a_worker_that_falls_again_and_again_comes_back_ever_later() -> None:
     backoff = Backoff()
-    waits = [backoff.ended(0.0) for _ in range(20)]
+    waits = [backoff.next_wait_s(0.0) for _ in range(20)]
     assert waits[:3] == [FIRST_S, 2 * FIRST_S, 4 * FIRST_S]
     assert waits[-1] == LONGEST_S
-    assert backoff.ended(LIVED_S) == FIRST_S
+    assert backoff.next_wait_s(LIVED_S) == FIRST_S
 
 
 def test_a_port_that_somebody_listens_on_is_not_shared_with_them() -> None:
     with (
         socket.create_server(("127.0.0.1", 0), reuse_port=True) as listener,
-        Ports() as ports,
+        PortReservations() as ports,
         pytest.raises(OSError, match="in use"),
     ):
-        ports.hold(Address(*listener.getsockname()))
+        ports.reserve(Address(*listener.getsockname()))
 
 
 def test_a_port_that_is_held_can_be_listened_on_by_several_and_gets_no_connections() -> None:
-    with Ports() as ports:
-        held = ports.hold(Address("127.0.0.1", 0))
+    with PortReservations() as ports:
+        held = ports.reserve(Address("127.0.0.1", 0))
         with pytest.raises(OSError, match="refused"):
             socket.create_connection((held.host, held.port))
         with (

@@ -37,7 +37,7 @@ from proxy.config.errors import ConfigError
 from proxy.net import tls_listener
 from proxy.net.tls import LOOK_S, Certificates
 from proxy.operations.query import Query
-from proxy.upstream.binary_link import BackendLink
+from proxy.upstream.binary_link import BinaryLink
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError
 from proxy.wire.sasl import SaslReader
@@ -419,7 +419,7 @@ def server_tls(authority: trustme.CA, *names: str) -> ssl.SSLContext:
 
 async def logged_in(port: int, peers: "asyncio.Queue[Peer]", upstream: Upstream) -> None:
     """Log in there and leave again."""
-    link = BackendLink(Address(HOST, port), Dialer(upstream, PATIENCE_S), PATIENCE_S)
+    link = BinaryLink(Address(HOST, port), Dialer(upstream, PATIENCE_S), PATIENCE_S)
 
     async def accept() -> None:
         peer = await peers.get()
@@ -429,7 +429,7 @@ async def logged_in(port: int, peers: "asyncio.Queue[Peer]", upstream: Upstream)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(accept())
         await link.open(b"\0user\0password", "a client")
-    link.hang_up()
+    link.close()
 
 
 async def test_a_backend_is_spoken_to_over_tls(authority: trustme.CA, trusted: Path) -> None:
@@ -499,7 +499,7 @@ async def test_a_backend_is_shown_our_own_certificate(
 async def test_a_backend_without_tls_is_named_as_such(trusted: Path) -> None:
     async with stage() as on:
         port = on.backend_port
-        link = BackendLink(
+        link = BinaryLink(
             Address(HOST, port), Dialer(Upstream(tls=UpstreamTls(ca=trusted)), PATIENCE_S), PATIENCE_S
         )
 
@@ -532,8 +532,8 @@ async def test_a_query_of_ours_is_ended_over_tls_before_the_connection_is(
             await on.all_gone()
             backend.send(executed(1))
             await backend.expect(operation_call("CancelOperation") + operation_call("CloseOperation"))
-            assert on.proxy.farewell_count == 1
+            assert on.proxy.closing_connection_count == 1
             backend.send(reply("CancelOperation") + reply("CloseOperation"))
             assert await backend.rest() == b""
-            await eventually(lambda: on.proxy.farewell_count == 0)
+            await eventually(lambda: on.proxy.closing_connection_count == 0)
             backend.close()

@@ -132,7 +132,7 @@ def _statement_text(raw: bytes, span: tuple[int, int]) -> str | None:
         return None
 
 
-def words_of_statement(message: Message, call: StatementCall) -> str:
+def decode_statement_leniently(message: Message, call: StatementCall) -> str:
     """The statement as the server reads it, also where it is not UTF-8."""
     start, stop = call.span
     return message.raw[start + _LENGTH.size : stop].decode("utf-8", "replace")
@@ -168,7 +168,7 @@ def asks_for_rows(message: Message) -> bool:
     return kind_of_rows is None or not any(message.raw[slice(*kind_of_rows)])
 
 
-def identifier_of(operation: OperationHandle) -> OperationId | None:
+def operation_id_of(operation: OperationHandle) -> OperationId | None:
     """What in a handle identifies the operation."""
     span = _field(operation, 0, 1, Kind.STRUCT)
     return None if span is None else OperationId(operation[slice(*span)])

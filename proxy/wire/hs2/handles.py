@@ -50,7 +50,7 @@ class NamedHandle:
     identifier: HandleId = field(repr=False)
     spans: tuple[tuple[int, int], ...]
 
-    def spoiled(self, message: Message) -> Message:
+    def with_handle_overwritten(self, message: Message) -> Message:
         """The same message about a handle that nobody has; every other byte stays."""
         raw = bytearray(message.raw)
         for start, stop in self.spans:
@@ -58,7 +58,7 @@ class NamedHandle:
         return Message(message.header, bytes(raw))
 
 
-def named_by(message: Message) -> NamedHandle | None:
+def handle_named_by(message: Message) -> NamedHandle | None:
     """The handle that a call names, or None where it names none. Raises RemoteProtocolError where it names two."""
     raw, body = message.raw, message.header.body_offset
     usual = _USUAL.match(raw, body)
@@ -71,7 +71,7 @@ def named_by(message: Message) -> NamedHandle | None:
     return None if handle is None else _handle(raw, handle)
 
 
-def identifier_in(handle: bytes) -> HandleId | None:
+def handle_id_of(handle: bytes) -> HandleId | None:
     """What identifies a handle that the server gave out, or None where it is not as we know it."""
     found = _handle(handle, 0)
     return None if found is None else found.identifier

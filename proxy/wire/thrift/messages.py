@@ -12,7 +12,7 @@ from typing import Final
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.frames import FrameReader, frame
 from proxy.wire.thrift.reader import Header, read_header
-from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.skip import ValueSkipper
 from proxy.wire.thrift.types import Kind
 
 # Fields, and items of lists and maps, in one call. The settings of an OpenSession are some dozens; a message
@@ -31,14 +31,14 @@ class Message:
         return f"Message({self.header.name}, seqid {self.header.seqid}, {len(self.raw)} bytes)"
 
 
-class PlainReader:
+class UnframedMessageReader:
     """Bytes of messages in, messages out. Holds at most one unfinished message beside what one read brought."""
 
     def __init__(self, message_bytes_max: int) -> None:
         self._message_bytes_max = message_bytes_max
         self._body = bytearray()
         self._header: Header | None = None
-        self._walk: Walk | None = None
+        self._walk: ValueSkipper | None = None
 
     def feed(self, data: bytes) -> None:
         """Take in bytes in whatever pieces they came."""
@@ -54,7 +54,7 @@ class PlainReader:
             except IncompleteError:
                 self._expect_room_for(len(self._body))
                 return None
-            self._walk = Walk(Kind.STRUCT, self._header.body_offset, CALL_VALUES_MAX)
+            self._walk = ValueSkipper(Kind.STRUCT, self._header.body_offset, CALL_VALUES_MAX)
         end = self._walk.advance(self._body)
         # Where the walk stands is what has been announced, so nobody waits for what would be refused anyway.
         self._expect_room_for(self._walk.position)
@@ -80,13 +80,13 @@ class PlainReader:
         return message
 
 
-class MessageReader:
+class FramedMessageReader:
     """The same for messages in frames. Holds at most one unfinished frame and one unfinished message."""
 
     def __init__(self, message_bytes_max: int) -> None:
         self._frames = FrameReader(message_bytes_max)
         # What frames that have ended held: an unfinished message, or more messages of one frame.
-        self._bodies = PlainReader(message_bytes_max)
+        self._bodies = UnframedMessageReader(message_bytes_max)
 
     def feed(self, data: bytes) -> None:
         """Take in bytes in whatever pieces they came."""

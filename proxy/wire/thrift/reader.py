@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.skip import ValueSkipper
 from proxy.wire.thrift.types import FIXED_BYTES, Buffer, Kind, MessageType, kind_of
 from proxy.wire.thrift.writer import VERSION_1
 
@@ -118,7 +118,7 @@ class Reader:
     def skip(self, kind: Kind) -> memoryview:
         """Pass over a value and return its encoded bytes."""
         start = self.position
-        end = Walk(kind, start).advance(self._view)
+        end = ValueSkipper(kind, start).advance(self._view)
         if end is None:
             raise IncompleteError
         self.position = end

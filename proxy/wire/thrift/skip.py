@@ -26,7 +26,7 @@ _LIST = struct.Struct(">Bi")
 _MAP = struct.Struct(">BBi")
 
 
-class Walk:
+class ValueSkipper:
     """Finds where one value ends, and can stop where the bytes end and go on when more have come.
 
     The stack holds what is still to be passed: a kind for a value, STOP for the rest of a struct, and a
@@ -45,14 +45,14 @@ class Walk:
             return None
         while self._stack:
             top = self._stack[-1]
-            step = Walk.run if isinstance(top, _Run) else _STEPS[top]
+            step = ValueSkipper.run if isinstance(top, _Run) else _STEPS[top]
             if not step(self, view):
                 return None
             if len(self._stack) > NESTING_MAX:
                 raise RemoteProtocolError(f"a message nests deeper than {NESTING_MAX} levels")
         return self.position if self.position <= len(view) else None
 
-    def moved(self, count: int) -> None:
+    def drop_bytes(self, count: int) -> None:
         """The first `count` bytes are no longer in what `advance` is given next."""
         self.position -= count
 
@@ -174,12 +174,12 @@ def _item_kind(number: int, count: int) -> Kind:
     return kind
 
 
-_STEPS: Final[dict[Kind, Callable[[Walk, Buffer], bool]]] = {
-    Kind.STOP: Walk.rest_of_struct,
-    Kind.STRING: Walk.string,
-    Kind.STRUCT: Walk.struct,
-    Kind.MAP: Walk.mapping,
-    Kind.SET: Walk.sequence,
-    Kind.LIST: Walk.sequence,
-    **dict.fromkeys(FIXED_BYTES, Walk.fixed),
+_STEPS: Final[dict[Kind, Callable[[ValueSkipper, Buffer], bool]]] = {
+    Kind.STOP: ValueSkipper.rest_of_struct,
+    Kind.STRING: ValueSkipper.string,
+    Kind.STRUCT: ValueSkipper.struct,
+    Kind.MAP: ValueSkipper.mapping,
+    Kind.SET: ValueSkipper.sequence,
+    Kind.LIST: ValueSkipper.sequence,
+    **dict.fromkeys(FIXED_BYTES, ValueSkipper.fixed),
 }
