@@ -1,4 +1,4 @@
-"""Whether the messages of each side stand in frames, and what reads and writes them accordingly."""
+"""Framing of each side's messages (SASL has frames, NOSASL has none), and the readers and writers for it."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class Framing:
 
     @property
     def is_same(self) -> bool:
-        """Whether the bytes of one side mean the same to the other."""
+        """Whether both sides frame alike, so that bytes pass unchanged."""
         return self.client == self.backend
 
     def to_client(self, message: bytes) -> bytes:
-        """A message as the client reads it."""
+        """Return a message as the client reads it."""
         return frame(message) if self.client else message
 
     def to_backend(self, message: bytes) -> bytes:
-        """A message as the backend reads it."""
+        """Return a message as the backend reads it."""
         return frame(message) if self.backend else message
 
     def reader(self, message_bytes_max: int) -> FramedMessageReader | UnframedMessageReader:
-        """Reads the client's messages."""
+        """Return a reader of the client's messages."""
         return FramedMessageReader(message_bytes_max) if self.client else UnframedMessageReader(message_bytes_max)
 
     def reply_stream(self) -> ReplyStream:
-        """Follows the backend's replies, and gives their bytes as the client reads them."""
+        """Return a follower of the backend's replies that gives their bytes as the client reads them."""
         if self.backend:
             return FramedReplyStream(strips_headers=not self.client)
         return UnframedReplyStream(frames_pieces=self.client)
