@@ -121,14 +121,14 @@ def _reload(proxy: Proxy, shared: SharedState, maintenance: Maintenance, read: C
     proxy.renew_certificates()
     try:
         config = read()
-        at_start = shared.reload(config)
+        restart_sections = shared.reload(config)
     except click.ClickException as error:
-        _log.error("the configuration was not read anew, the one before goes on: %s", error.message)
+        _log.error("the configuration was not reloaded, the previous one stays in use: %s", error.message)
         return
     maintenance.reload(config.backend_entries())
-    _log.info("the configuration was read anew")
-    if at_start:
-        _log.warning("what changed in %s counts after a restart only", ", ".join(at_start))
+    _log.info("the configuration was reloaded")
+    if restart_sections:
+        _log.warning("changes to %s take effect after a restart only", ", ".join(restart_sections))
 
 
 def _session(shared: SharedState, opened: SessionOpening) -> ExplainingSession:

@@ -1,8 +1,8 @@
-"""Whose the sessions and operations are, so that nobody can use another user's.
+"""Owners of session and operation handles, so that no user can use another user's.
 
-On Spark Thrift Server a handle is all it takes: it works from any connection, whoever logged in there. Here it
-belongs to the user who was logged in as it was given out. Neither handles nor names of users are kept, but digests
-with a key that no other process has.
+On Spark Thrift Server a handle works from any connection, whoever logged in there. Here a handle belongs to the
+user who was logged in when the server gave it out. The proxy keeps neither handles nor user names, but digests of
+them with a key that no other process has.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Final, NewType, Protocol
 
 from proxy.wire.hs2.handles import HandleId
 
-# Enough that two never have one digest.
+# Long enough that two handles never have the same digest.
 DIGEST_BYTES: Final = 16
-# Of words: two with one digest would make a write count for a table that it does not name, and nothing worse.
+# Digests of words: two words with one digest make a write count for a table that it does not name, nothing worse.
 WORD_BYTES: Final = 8
 _KEY_BYTES: Final = 32
 
-# Sessions and operations that are known, each about 500 bytes. Spark Thrift Server runs 500 connections, most with
-# one session and some dozens of operations that nobody has closed.
+# Sessions and operations kept, each about 500 bytes. Spark Thrift Server runs 500 connections, most with one
+# session and some dozens of operations that no client has closed.
 SESSIONS_MAX: Final = 10_000
 OPERATIONS_MAX: Final = 100_000
 
@@ -32,7 +32,7 @@ Digest = NewType("Digest", bytes)
 
 
 class HandleKind(Enum):
-    """What a handle is of."""
+    """The kind of thing that a handle names."""
 
     SESSION = b"s"
     OPERATION = b"o"
@@ -40,80 +40,80 @@ class HandleKind(Enum):
 
 @dataclass(frozen=True)
 class HandleOwner:
-    """A handle that was given out: to whom, and by which backend."""
+    """The user to whom a handle was given, and the backend that gave it."""
 
     owner: UserDigest = field(repr=False)
     backend: str
 
 
 class Digests:
-    """Digests of secrets, equal for equal ones in all processes that have the key."""
+    """Keyed digests of secrets: equal secrets have equal digests in all processes that have the key."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     @classmethod
     def new(cls) -> Digests:
-        """With a key of its own."""
+        """Return digests with a new random key."""
         return cls(secrets.token_bytes(_KEY_BYTES))
 
     def handle_digest(self, identifier: bytes) -> Digest:
-        """By what a handle is kept."""
+        """Return the digest by which a handle is kept."""
         return Digest(blake2b(identifier, key=self._key, digest_size=DIGEST_BYTES, person=b"handle").digest())
 
     def user_digest(self, user: bytes) -> UserDigest:
-        """The owner that a user name stands for, letter by letter; without one, whoever logs in without a name."""
+        """Return the digest of a user name, upper and lower case distinct; empty for a login without a name."""
         return UserDigest(blake2b(user, key=self._key, digest_size=DIGEST_BYTES, person=b"owner").digest())
 
     def word_digest(self, word: str) -> bytes:
-        """A word of a statement."""
+        """Return the digest of a word of a statement."""
         encoded = word.encode(errors="surrogatepass")
         return blake2b(encoded, key=self._key, digest_size=WORD_BYTES, person=b"word").digest()
 
     def mask(self, identifier: bytes, length: int) -> bytes:
-        """Bytes that nobody knows without the key and the identifier."""
+        """Return bytes that cannot be computed without the key and the identifier."""
         return blake2b(identifier, key=self._key, digest_size=length, person=b"mask").digest()
 
 
 class HandleOwners(Protocol):
-    """The handles that were given out, as far back as the bounds reach.
+    """The owners of the handles that backends gave out, up to a bound for each kind.
 
-    Past a bound the oldest one that is closed is forgotten, and where none is, the oldest one. A handle that is
-    forgotten is like one that was never seen.
+    At the bound the oldest closed handle is forgotten, or the oldest one if none is closed. A forgotten handle
+    counts as one that was never seen.
     """
 
     @property
     def digests(self) -> Digests:
-        """How handles and owners are told apart."""
+        """The digests by which handles and owners are kept and compared."""
         ...
 
     def handle_opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
-        """The backend has given out a handle."""
+        """Add a handle that a backend has given out."""
         ...
 
     def find_owner(self, identifier: HandleId) -> HandleOwner | None:
-        """Whose it is; None where that was never seen, or is forgotten."""
+        """Return a handle's owner; None if the handle was never seen or is forgotten."""
         ...
 
     def handles_closed(self, identifiers: Iterable[HandleId]) -> None:
-        """These have ended. Until room is needed they stay somebody's: the server may be slow to end them."""
+        """Mark handles as closed. They keep their owners until room is needed: the server may close them late."""
         ...
 
     def is_closed(self, identifier: HandleId) -> bool:
-        """Whether the handle is known to have ended."""
+        """Whether the handle is known to be closed."""
         ...
 
     def used_elsewhere(self, identifier: HandleId) -> bool:
-        """A statement of this session has come to a process that did not open it. Whether another one did."""
+        """Note a statement of a session that this process did not open. Returns whether another process did."""
         ...
 
     def is_local(self, identifier: HandleId) -> bool:
-        """Whether this process has opened the session, and all of its statements came here so far."""
+        """Whether this process opened the session, and all its statements have come to this process so far."""
         ...
 
 
 class LocalHandleOwners:
-    """The handles of one process."""
+    """The owners of one process's handles."""
 
     def __init__(
         self,
@@ -124,13 +124,13 @@ class LocalHandleOwners:
     ) -> None:
         self.digests = digests or Digests.new()
         self._maxima = {HandleKind.SESSION: sessions_max, HandleKind.OPERATION: operations_max}
-        # Each in the order in which they were opened, and closed.
+        # In the order in which handles were opened, and in the order in which they were closed.
         self._open: dict[HandleKind, dict[Digest, HandleOwner]] = {kind: {} for kind in HandleKind}
         self._closed: dict[HandleKind, dict[Digest, HandleOwner]] = {kind: {} for kind in HandleKind}
 
     @property
     def count(self) -> int:
-        """How many are known."""
+        """The number of handles known."""
         return sum(len(found) for tables in (self._open, self._closed) for found in tables.values())
 
     def handle_opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
@@ -163,10 +163,10 @@ class LocalHandleOwners:
         digest = self.digests.handle_digest(identifier)
         return any(digest in found for found in self._closed.values())
 
-    def used_elsewhere(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nobody else
+    def used_elsewhere(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is no other process
         """See HandleOwners."""
         return False
 
-    def is_local(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nowhere else
+    def is_local(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is no other process
         """See HandleOwners."""
         return True

@@ -124,6 +124,6 @@ class HealthCheckRounds:
 
 def _tell(backend: Backend, reason: str | None) -> None:
     if reason is None:
-        log.info("the backend %s answers probes again", backend.member.name)
+        log.info("the backend %s passes health checks again", backend.member.name)
     else:
-        log.warning("the backend %s is held to be down: %s", backend.member.name, reason)
+        log.warning("the backend %s counts as down: %s", backend.member.name, reason)

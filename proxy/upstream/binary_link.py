@@ -1,4 +1,4 @@
-"""A connection of the proxy's own to the backend, logged in: calls and their replies, one at a time."""
+"""The proxy's own logged-in connection to a backend over the binary protocol: one call and its reply at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _READ_BYTES: Final = 64 * 1024
 
 
 class BinaryLink:
-    """One socket and its login, if it takes one. A session is not opened: a handle works from any connection."""
+    """One socket, logged in if the backend asks for it. It opens no session: a handle works from any connection."""
 
     def __init__(self, address: Address, dialer: Dialer, reply_timeout_s: float) -> None:
         self._address = address
@@ -33,9 +33,9 @@ class BinaryLink:
         self._writer: asyncio.StreamWriter
 
     async def open(self, credentials: bytes, whose: str) -> None:
-        """Connect, and log in with this PLAIN response where that is asked for.
+        """Connect, and log in with this PLAIN response if the backend asks for a login.
 
-        Raises BackendError, which says whose login is refused.
+        Raises BackendError; `whose` names the user of a refused login in its sentence.
         """
         await self._dial()
         if not self._asks_for_a_login:
@@ -65,11 +65,11 @@ class BinaryLink:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the backend has closed the connection, or we have."""
+        """Whether the backend or the proxy has closed the connection."""
         return self._reader.at_eof() or self._writer.is_closing()
 
     async def send(self, name: str, seqid: int, message: bytes) -> None:
-        """Send a call whose reply is read in pieces. Raises BackendError."""
+        """Send a call whose reply is then read with `next_chunk`. Raises BackendError."""
         self._replies.expect(PendingCall(Handling.RELAY, name, seqid))
         self._writer.write(self._framing.to_backend(message))
         try:
@@ -83,7 +83,7 @@ class BinaryLink:
         return self._replies.pending_count > 0
 
     async def next_chunk(self) -> bytes:
-        """What has come of that reply since, once there is something. Raises BackendError."""
+        """Wait for the next bytes of that reply and return them; empty at its end. Raises BackendError."""
         while True:
             events = self._replies.feed(await self._read_some("before the end of its reply"))
             for event in events:
@@ -94,7 +94,7 @@ class BinaryLink:
                 return piece
 
     async def close_after(self, closing_calls: tuple[Call, ...]) -> None:
-        """Make these calls and wait for their replies: a socket closed at once loses what was written."""
+        """Make these calls and wait for their replies: a socket that is closed at once loses the bytes written."""
         with suppress(BackendError):
             for call in closing_calls:
                 await self.ask(call)

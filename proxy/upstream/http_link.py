@@ -1,4 +1,4 @@
-"""Calls of the proxy's own to a backend that speaks HTTP, as `BinaryLink` makes them to others."""
+"""The proxy's own calls to a backend that speaks HTTP, as `BinaryLink` makes them over the binary protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from proxy.wire.hs2.calls import encode_unknown_call
 
 
 class HttpLink:
-    """Connections of its own, and who asks over them."""
+    """HTTP connections of its own, and the credentials for calls over them."""
 
     def __init__(self, address: Address, dialer: Dialer, reply_timeout_s: float) -> None:
         self._address = address
@@ -31,7 +31,7 @@ class HttpLink:
         self._upstream: _InternalUpstream | None = None
 
     async def open(self, credentials: bytes, whose: str) -> None:
-        """Take this PLAIN response for the calls to come; the backend judges it with the first of them."""
+        """Use this PLAIN response for the calls that follow; the backend checks it at the first of them."""
         authorization = basic_authorization(credentials)
         if authorization is None:
             raise LoginError(f"the backend {self._address} takes a name and a password, of {whose} there are none")
@@ -40,12 +40,12 @@ class HttpLink:
         self._upstream = _InternalUpstream(self._connections, self._address, authorization)
 
     async def check_login(self) -> None:
-        """Let the backend judge it at once. Raises BackendError."""
-        # A call that no server knows: it looks at the credentials, does nothing, and logs nothing.
+        """Let the backend check the login now. Raises BackendError."""
+        # A call that no server knows: the server checks the credentials, does nothing, and logs nothing.
         _ = await self.ask(Call("", 1, encode_unknown_call(), CONTROL_REPLY_BYTES_MAX))
 
     async def ask(self, call: Call) -> Reply:
-        """Make a call and wait for its reply. Raises BackendError, which says whose login is refused."""
+        """Make a call and wait for its reply. Raises BackendError, which names the user of a refused login."""
         assert self._upstream is not None  # noqa: S101 - open() comes first
         try:
             async with asyncio.timeout(self._reply_s):
@@ -76,7 +76,7 @@ class HttpLink:
 
 
 class _InternalUpstream:
-    """Remembers whether the backend took the login."""
+    """Sends calls with the login, and remembers whether the backend refused it."""
 
     def __init__(self, connections: HttpConnections, address: Address, authorization: str) -> None:
         self._connections = connections
@@ -95,6 +95,6 @@ Link: TypeAlias = BinaryLink | HttpLink
 
 
 def link_to(address: Address, dialer: Dialer, reply_timeout_s: float) -> Link:
-    """A connection of our own, in whatever the backend speaks."""
+    """Return a connection of the proxy's own over the transport that the backend speaks."""
     over_http = dialer.upstream.transport is Transport.HTTP
     return (HttpLink if over_http else BinaryLink)(address, dialer, reply_timeout_s)

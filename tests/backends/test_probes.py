@@ -93,9 +93,9 @@ async def test_probes_take_a_backend_out_and_bring_it_back(caplog: pytest.LogCap
         await on.log_in()
         assert on.servers[0].connections == 1
         assert on.loads == [1, 3], "probes have given their room back"
-    down, up = [message for message in caplog.messages if "probes" in message or "down" in message]
-    assert "is held to be down: cannot reach the backend" in down
-    assert "answers probes again" in up
+    down, up = [message for message in caplog.messages if "health checks" in message or "down" in message]
+    assert "counts as down: cannot reach the backend" in down
+    assert "passes health checks again" in up
     assert "secret" not in caplog.text
 
 

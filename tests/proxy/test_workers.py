@@ -25,7 +25,7 @@ from proxy.workers.metrics_exchange import summed
 ACCEPTED = encode_sasl(SaslStatus.COMPLETE)
 WORKERS = 2
 LISTENS = "proxy.server: listening on"
-READ_ANEW = "the configuration was read anew"
+RELOADED = "the configuration was reloaded"
 CONNECTIONS_MAX = 6
 TWO_WORKERS = ("--set", f"proxy.workers={WORKERS}", "--set", "proxy.drain_s=1")
 # Longer than anything here takes on a busy machine.
@@ -167,13 +167,13 @@ def test_a_killed_worker_comes_back_and_the_others_serve_on_meanwhile(proxy: Pro
 
 
 def test_a_new_configuration_reaches_all_workers_also_one_that_comes_later(proxy: ProxyProcess) -> None:
-    before = len(lines(proxy, READ_ANEW))
+    before = len(lines(proxy, RELOADED))
     workers_now = processes(proxy)
     os.kill(proxy.child.process.pid, signal.SIGHUP)
-    assert eventually(lambda: len(lines(proxy, READ_ANEW)) == before + WORKERS)
+    assert eventually(lambda: len(lines(proxy, RELOADED)) == before + WORKERS)
     os.kill(min(workers_now), signal.SIGKILL)
-    assert eventually(lambda: len(lines(proxy, READ_ANEW)) == before + WORKERS + 1)
-    assert not lines(proxy, "counts after a restart only"), "the ports that were taken are no change"
+    assert eventually(lambda: len(lines(proxy, RELOADED)) == before + WORKERS + 1)
+    assert not lines(proxy, "take effect after a restart only"), "the ports that were taken are no change"
 
 
 def test_all_end_with_the_supervisor_and_leave_nothing_behind(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from proxy.config.address import Address
 from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from proxy.config.errors import ConfigError
 from proxy.net import tls_listener
-from proxy.net.tls import LOOK_S, Certificates
+from proxy.net.tls import CHECK_EVERY_S, Certificates
 from proxy.operations.query import Query
 from proxy.upstream.binary_link import BinaryLink
 from proxy.upstream.dialer import Dialer
@@ -320,9 +320,9 @@ async def test_a_hang_up_signal_renews_the_certificates_of_a_running_proxy(
         assert b"cannot reach the backend" in await before.reader.readuntil(b"backend")
         before.close()
         # Whoever connects may be who makes it look at the files, before the signal has come.
-        await eventually(lambda: "the configuration was read anew" in proxy.child.log.read_text())
+        await eventually(lambda: "the configuration was reloaded" in proxy.child.log.read_text())
         log = proxy.child.log.read_text()
-        assert log.index("the certificates were read anew") < log.index("the configuration was read anew")
+        assert log.index("the certificates were reloaded") < log.index("the configuration was reloaded")
 
 
 class Clock:
@@ -340,12 +340,12 @@ def test_files_that_change_are_noticed_within_a_while(
     certificates = Certificates.of_listener("listener", certificate, clock)
     first = certificates.context()
     issued(authority, tmp_path)
-    clock.now = LOOK_S / 2
+    clock.now = CHECK_EVERY_S / 2
     assert certificates.context() is first
-    clock.now = LOOK_S
+    clock.now = CHECK_EVERY_S
     renewed = certificates.context()
     assert renewed is not first
-    clock.now = 3 * LOOK_S
+    clock.now = 3 * CHECK_EVERY_S
     assert certificates.context() is renewed, "nothing has changed since"
 
 
@@ -367,16 +367,16 @@ def test_new_files_that_cannot_be_used_leave_the_old_ones_in_place(
             authority.issue_cert(HOST).private_key_pem.write_to_path(certificate.key)
         case _:
             certificate.key.unlink()
-    clock.now = LOOK_S
+    clock.now = CHECK_EVERY_S
     assert certificates.context() is first
     assert len(caplog.messages) == 1
-    assert "the certificates read before go on" in caplog.text
-    clock.now = 2 * LOOK_S
+    assert "the certificates read before stay in use" in caplog.text
+    clock.now = 2 * CHECK_EVERY_S
     certificates.context()
     assert len(caplog.messages) == 1, "it is said once"
     certificate.key.write_bytes(good)
     os.utime(certificate.key, ns=(1, 1))
-    clock.now = 3 * LOOK_S
+    clock.now = 3 * CHECK_EVERY_S
     assert certificates.context() is not first
 
 
