@@ -1,4 +1,4 @@
-"""Wires the proxy's parts, serves until it is told to stop, and reads the configuration anew."""
+"""Wiring of the proxy's parts, serving until a signal, and reloading of the configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aiohttp import web
 
 from proxy.access.impersonation import ProxyUsers
 from proxy.admin.app import application
-from proxy.admin.explain_endpoint import ExplainRequest, ask
+from proxy.admin.explain_endpoint import ExplainRequest, explain_as_user
 from proxy.backends.assembly import backend_maintenance, registration, resolved_backends
 from proxy.backends.maintenance import Maintenance
 from proxy.config.address import Address, address
@@ -40,20 +40,20 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-# Set by `docker stop`, systemd and Kubernetes, and by Ctrl-C.
+# Sent by `docker stop`, systemd and Kubernetes, and by Ctrl-C.
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 async def explain_once(config: Config, request: ExplainRequest, user: str, password: str) -> ExplainView:
-    """Ask about one statement in a backend session of its own, and end."""
+    """Explain one statement in a backend session of its own."""
     backends, _ = await resolved_backends(config)
-    return await ask(config, request, user, password, SharedState.of(config), backends=backends)
+    return await explain_as_user(config, request, user, password, SharedState.of(config), backends=backends)
 
 
 def run_worker(
     config: Config, read: Callable[[], Config], reserved_ports: ReservedPorts, worker_slot: WorkerSlot
 ) -> int:
-    """Serve as one of several. Returns the exit code."""
+    """Serve as one of several workers. Returns the exit code."""
     log_to_stderr(config, f" worker {worker_slot.number}")
     try:
         run(
@@ -70,7 +70,7 @@ def run_worker(
 async def serve_until_stopped(
     config: Config, read: Callable[[], Config], worker_slot: WorkerSlot | None = None
 ) -> None:
-    """Serve until a signal says to stop, alone or in the place of one of several workers."""
+    """Serve until a stop signal, as the only process or as the worker of this slot."""
     with process_role(worker_slot) as role, open_store(config.catalog) as store:
         await _serve_with(config, SharedState.of(config, store=store, writes=role.writes), read, role)
 
@@ -117,7 +117,7 @@ async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Co
 
 
 def _reload(proxy: Proxy, shared: SharedState, maintenance: Maintenance, read: Callable[[], Config]) -> None:
-    """SIGHUP: read certificates and the configuration anew. What cannot be used changes nothing."""
+    """Reload certificates and the configuration at SIGHUP. A configuration with errors changes nothing."""
     proxy.renew_certificates()
     try:
         config = read()
@@ -142,7 +142,7 @@ def _admin_site(runner: web.AppRunner, config: Config, *, shares_port: bool) -> 
 
 def _server_settings(config: Config) -> ServerSettings:
     backend = address(config.proxy.backend)
-    # What the backend bears is one number, however many ask it.
+    # Limits for the backend hold for all workers together.
     workers = worker_count(config.proxy.workers)
     return ServerSettings(
         listeners=config.listeners(),
@@ -172,7 +172,7 @@ def _server_settings(config: Config) -> ServerSettings:
 
 
 def print_ready_line(config: Config) -> None:
-    """All workers listen."""
+    """Print the ready line: all workers listen."""
     ports = [listener.address.port for listener in config.listeners()]
     backends = ", ".join(str(source.address) for source in config.backend_entries())
     click.echo(_ready_line(config, ports, address(config.admin.listen).port, backends))
@@ -187,7 +187,7 @@ def _ready_line(config: Config, ports: Sequence[int], admin_port: int, backend: 
 
 
 def run(main_coroutine: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run on uvloop where it is installed, and turn what the user can mend into a sentence."""
+    """Run on uvloop if it is installed, and turn errors that the user can correct into a sentence."""
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(main_coroutine())
@@ -204,13 +204,13 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def log_to_stderr(config: Config, who: str = "") -> None:
-    """Log as the configuration has it; `who` names a worker."""
+    """Log to stderr with the configured level; `who` names a worker."""
     logging.basicConfig(
-        # A worker says which one it is.
+        # A worker replaces the supervisor's format by one with its number.
         force=bool(who),
         stream=sys.stderr,
         level=config.log.level.upper(),
         format=f"%(asctime)s %(levelname)s{who} %(name)s: %(message)s",
     )
-    # Its warnings quote the statement, and literals have no place in a log.
+    # sqlglot's warnings quote the statement, and literals must not be logged.
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)

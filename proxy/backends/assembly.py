@@ -1,4 +1,4 @@
-"""The backends and who looks after them, as the configuration has it."""
+"""Assembly of the pool, its maintenance and the ZooKeeper registration from the configuration."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from proxy.config.errors import ConfigError
 if TYPE_CHECKING:
     from proxy.backends.zookeeper import Registration
 
-# What the nodes of a version have in common, as `hiveserver2 --deregister` would look for them.
+# The version in the names of nodes, by which `hiveserver2 --deregister` would find them.
 _VERSION: Final = version("starpruner")
-# Where HiveServer2 listens for HTTP unless told otherwise.
+# HiveServer2's default path for HTTP.
 _HTTP_PATH: Final = "cliservice"
 
 
 async def resolved_backends(config: Config, workers: int = 1) -> tuple[BackendPool, DnsNames]:
-    """The backends, their names looked up once. Several workers share what each of them may take."""
+    """Return the pool and its names, looked up once. Several workers divide each backend's connections."""
     proxy = config.proxy
     connections_max = max(1, proxy.backend_connections_max // workers)
     backends = BackendPool((), time.monotonic, PoolSettings(connections_max, proxy.login_together_max))
@@ -38,14 +38,14 @@ async def resolved_backends(config: Config, workers: int = 1) -> tuple[BackendPo
 
 
 def backend_maintenance(config: Config, backends: BackendPool, names: DnsNames) -> Maintenance:
-    """What is to be done for as long as the proxy serves."""
+    """Return the periodic tasks that run while the proxy serves."""
     return Maintenance(
-        names, ((names.refresh_if_looked_up, config.proxy.lookup_interval_s), *_probes(config, backends))
+        names, ((names.refresh_if_looked_up, config.proxy.lookup_interval_s), *_health_checks(config, backends))
     )
 
 
 def registration(config: Config, ports: Sequence[int]) -> Registration | None:
-    """The place of each listener in ZooKeeper, where one is configured. Raises ConfigError without its client."""
+    """Return the registration of each listener in ZooKeeper, if configured. Raises ConfigError without kazoo."""
     section = config.zookeeper
     if not section.ensemble:
         return None
@@ -64,17 +64,17 @@ def registration(config: Config, ports: Sequence[int]) -> Registration | None:
     return Registration(ensemble, nodes)
 
 
-def _probes(config: Config, backends: BackendPool) -> tuple[PeriodicTask, ...]:
-    """None for a backend that is alone, where nobody may log in: there is no other that could be chosen."""
+def _health_checks(config: Config, backends: BackendPool) -> tuple[PeriodicTask, ...]:
+    """Return the health checks. A single backend without a health user gets none: no other could be chosen."""
     health = config.health
     if not health.user and not config.proxy.backends:
         return ()
     settings = ProbeSettings(health.user, health.password, health.timeout_s, health.query_timeout_s)
-    asking = HealthProbe(settings, config.backend.to_upstream())
-    logins = HealthCheckRounds(backends, asking.check_login, _logins)
-    queries = HealthCheckRounds(backends, asking.check_query, _queries)
-    asks_queries = health.user and health.query_interval_s
-    more: tuple[PeriodicTask, ...] = ((queries.probe_all, health.query_interval_s),) if asks_queries else ()
+    probe = HealthProbe(settings, config.backend.to_upstream())
+    logins = HealthCheckRounds(backends, probe.check_login, _logins)
+    queries = HealthCheckRounds(backends, probe.check_query, _queries)
+    checks_queries = health.user and health.query_interval_s
+    more: tuple[PeriodicTask, ...] = ((queries.probe_all, health.query_interval_s),) if checks_queries else ()
     return ((logins.probe_all, health.interval_s), *more)
 
 

@@ -66,7 +66,7 @@ class Route:
         if len(self._failures) >= self._tries_max:
             return None
         first, self._first = self._first, None
-        return first or self._backends.choose(besides=frozenset(self._failures))
+        return first or self._backends.choose(tried=frozenset(self._failures))
 
     def failed(self, backend: Backend, reason: str) -> None:
         """Nothing could be sent to it."""

@@ -20,7 +20,7 @@ _READ_BYTES: Final = 64 * 1024
 
 
 class BinaryLink:
-    """One socket, logged in if the backend asks for it. It opens no session: a handle works from any connection."""
+    """One socket, logged in if the backend asks for it. It opens no session: handles work from any connection."""
 
     def __init__(self, address: Address, dialer: Dialer, reply_timeout_s: float) -> None:
         self._address = address

@@ -151,7 +151,7 @@ def plain_response(authorization: str) -> bytes | None:
 
 
 def basic_authorization(response: bytes) -> str | None:
-    """Return a PLAIN response as basic authentication; None if it is malformed, for another user, or has ":" in it."""
+    """Return a PLAIN response as basic authentication; None if it is malformed, for another user, or has a ":"."""
     parts = response.split(b"\0")
     if len(parts) != 3 or not parts[1] or b":" in parts[1]:  # noqa: PLR2004 - whom to act for, name, password
         return None

@@ -1,4 +1,4 @@
-"""How a process serves: alone, or as one of several workers. The rest of it need not know which."""
+"""The role of a process: the only one, or one of several workers. Its other parts do not know which."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from proxy.workers.shared_handle_owners import SharedHandleOwners
 from proxy.workers.shared_write_log import SharedWriteLog
 from proxy.workers.worker_slot import SIGNALS, WorkerSlot
 
-# How often a worker looks which writes that it lost have ended: the others take them for running until then.
+# The time between two checks which of a worker's lost writes have ended: until then all count them as running.
 _LOOK_S: Final = 10.0
 
 
 class ProcessRole(Protocol):
-    """What a process has in common with others, and whom it tells what."""
+    """The state that a process shares with others, and the reports that it sends them."""
 
     process: ProcessScope
     writes: WriteLog
-    # Whether what has to be done once is done here.
+    # Whether this process does the work that only one of them does.
     is_first: bool
-    # Whether it was started while others served, and may have missed what they were told since.
+    # Whether it was started while others served, and may have missed a reload.
     is_late: bool
 
     async def start(self, stop: Callable[[], None], own_metrics: Callable[[], bytes]) -> None:
-        """Signals have their handlers: take them from here on. `stop` is called when nobody wants us any more."""
+        """Accept signals from here on: their handlers are set. `stop` is called when the supervisor has ended."""
         ...
 
     async def exposition(self) -> bytes:
-        """The metrics of all processes."""
+        """Return the metrics of all processes."""
         ...
 
     def report_listening(self, line: Callable[[], str]) -> None:
-        """Clients can connect; the line says where."""
+        """Report that clients can connect; the line says where."""
         ...
 
     async def stop(self) -> None:
-        """The process is about to end."""
+        """Stop: the process is about to end."""
         ...
 
 
 class SingleProcess:
-    """The only process."""
+    """The role of the only process."""
 
     def __init__(self) -> None:
         self.process = ProcessScope()
@@ -78,7 +78,7 @@ class SingleProcess:
 
 
 class Worker:
-    """One of several processes, under a supervisor that prints where they listen."""
+    """The role of one of several processes, under a supervisor that prints where they listen."""
 
     def __init__(self, worker_slot: WorkerSlot, ledger: Ledger) -> None:
         digests = Digests(worker_slot.key)
@@ -100,7 +100,7 @@ class Worker:
 
     async def start(self, stop: Callable[[], None], own_metrics: Callable[[], bytes]) -> None:
         """See ProcessRole."""
-        # Its other end is closed when the supervisor ends, however it does.
+        # The pipe's other end is closed when the supervisor ends, also if it is killed.
         loop = asyncio.get_running_loop()
         loop.add_reader(self._worker_slot.supervisor_pipe, stop)
         loop.call_later(LOST_S, self._shared_writes.end_lost)
@@ -132,7 +132,7 @@ class Worker:
 
 @contextmanager
 def process_role(worker_slot: WorkerSlot | None) -> Generator[ProcessRole]:
-    """The role of the process in that place, or of the only one. Raises lmdb.Error."""
+    """Return the role of the worker in that slot, or of the only process. Raises lmdb.Error."""
     if worker_slot is None:
         yield SingleProcess()
         return

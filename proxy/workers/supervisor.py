@@ -1,7 +1,7 @@
-"""Starts workers, starts those again that end, and hands on signals. No event loop and no threads: it forks.
+"""The supervisor: starts workers, restarts those that end, forwards signals. It forks, without loop or threads.
 
-Signals are blocked and waited for, so that none comes between a look and a wait. A worker is forked from a process
-that has done nothing but this, and so begins as the first ones did.
+Signals are blocked and waited for, so that none is missed between a check and a wait. A worker is forked from a
+process that has done nothing else, and so starts in the same state as the first ones.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from proxy.workers.backoff import Backoff
 from proxy.workers.ledger import forget_connections_of
 from proxy.workers.worker_slot import SIGNALS, WorkerSlot
 
-# How often to look for those that listen by now, while they start.
+# The time between two checks which workers listen, while they start.
 _STARTING_LOOK_S: Final = 0.02
-# When nothing is due.
+# The longest wait if no worker is to be started.
 _LOOK_S: Final = 60.0
-# For those that have ended, beside the signals that say so.
+# The time between two checks which workers have ended, in addition to the signals.
 _STOPPING_LOOK_S: Final = 0.5
 _NEVER: Final = inf
 _KEY_BYTES: Final = 32
@@ -43,7 +43,7 @@ class _Worker:
     slot: int
     pid: int = 0
     started_at: float = 0.0
-    # When it is to be started; None while it runs.
+    # The time of its next start; None while it runs.
     due_at: float | None = 0.0
     starts: int = 0
     is_ready: bool = False
@@ -51,12 +51,12 @@ class _Worker:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and has not been seen to end."""
+        """Whether it was started, and the supervisor has not seen its end."""
         return self.due_at is None
 
 
 class Supervisor:
-    """Runs `count` workers until it is told to stop. `run` is one of them, and returns its exit code."""
+    """Runs `count` workers until a stop signal. Each worker process calls `run` and exits with its result."""
 
     def __init__(
         self,
@@ -70,14 +70,14 @@ class Supervisor:
         self._directory = directory
         self._run = run
         self._on_ready = on_ready
-        # Workers that have not ended by then are killed.
+        # Workers that take longer to end are killed.
         self._stop_within_s = stop_within_s
         self._key = secrets.token_bytes(_KEY_BYTES)
         self._workers = [_Worker(slot) for slot in range(count)]
         self._worker_end, self._supervisor_end = os.pipe()
-        self._ready, self._ready_written = os.pipe()
-        os.set_blocking(self._ready, False)
-        self._was_ready = False
+        self._ready_read_end, self._ready_write_end = os.pipe()
+        os.set_blocking(self._ready_read_end, False)
+        self._were_ready = False
 
     def supervise(self) -> None:
         """Return once all workers have ended after SIGTERM or SIGINT. Raises WorkersError."""
@@ -95,7 +95,7 @@ class Supervisor:
                     self._send(signal.SIGHUP)
                 self._reap()
         finally:
-            for end in (self._worker_end, self._supervisor_end, self._ready, self._ready_written):
+            for end in (self._worker_end, self._supervisor_end, self._ready_read_end, self._ready_write_end):
                 os.close(end)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
@@ -114,9 +114,9 @@ class Supervisor:
             directory=self._directory,
             key=self._key,
             supervisor_pipe=self._worker_end,
-            ready_pipe=self._ready_written,
+            ready_pipe=self._ready_write_end,
         )
-        # What is buffered would be written twice.
+        # Else both processes would write the buffered text.
         sys.stdout.flush()
         sys.stderr.flush()
         worker.starts, worker.started_at, worker.due_at = worker.starts + 1, time.monotonic(), None
@@ -125,10 +125,10 @@ class Supervisor:
             self._run_worker(worker_slot)
 
     def _run_worker(self, worker_slot: WorkerSlot) -> NoReturn:
-        """What the forked process does from here on."""
+        """Run the worker in the forked process, which exits here."""
         code = 1
         try:
-            # Else the lifeline would not end with the supervisor.
+            # Else this copy would keep the pipe open after the supervisor has ended.
             os.close(self._supervisor_end)
             code = self._run(worker_slot)
         except BaseException:
@@ -140,32 +140,32 @@ class Supervisor:
 
     def _read_ready_pipe(self) -> None:
         try:
-            slots = os.read(self._ready, len(self._workers))
+            slots = os.read(self._ready_read_end, len(self._workers))
         except BlockingIOError:
             return
         for slot in slots:
             self._workers[slot].is_ready = True
-        if not self._was_ready and all(worker.is_ready for worker in self._workers):
-            self._was_ready = True
+        if not self._were_ready and all(worker.is_ready for worker in self._workers):
+            self._were_ready = True
             self._on_ready()
 
     def _wait_s(self) -> float:
-        if not self._was_ready:
+        if not self._were_ready:
             return _STARTING_LOOK_S
         due = [worker.due_at for worker in self._workers if worker.due_at is not None]
         return max(0.0, min(due) - time.monotonic()) if due else _LOOK_S
 
-    # --- ends
+    # --- ending
 
     def _reap(self) -> None:
-        """Look for workers that have ended: one signal may stand for several of them."""
+        """Find workers that have ended: one signal may be for several of them."""
         for worker in self._workers:
             if worker.is_running and (status := _status(worker.pid)) is not None:
-                self._ended(worker, status)
+                self._worker_ended(worker, status)
 
-    def _ended(self, worker: _Worker, status: int) -> None:
+    def _worker_ended(self, worker: _Worker, status: int) -> None:
         how = _described(status)
-        if not self._was_ready:
+        if not self._were_ready:
             worker.due_at = _NEVER
             self._stop()
             raise WorkersError(f"worker {worker.slot} could not start: it ended with {how}; the log says why")
@@ -174,18 +174,18 @@ class Supervisor:
         worker.due_at, worker.is_ready = now + wait_s, False
         forget_connections_of(self._directory, worker.slot)
         log.error(
-            "worker %d (process %d) ended with %s and is started again in %.1f s",
+            "worker %d (process %d) ended with %s; the supervisor starts it again in %.1f s",
             *(worker.slot, worker.pid, how, wait_s),
         )
 
     def _send(self, number: int) -> None:
         for worker in self._workers:
-            # What has not been waited for keeps its number, so nobody else is met.
+            # A process that was not waited for keeps its pid, so no other process gets the signal.
             if worker.is_running:
                 os.kill(worker.pid, number)
 
     def _stop(self) -> None:
-        """Let all end; those that take too long are killed."""
+        """Ask all workers to end, and kill those that take too long."""
         self._send(signal.SIGTERM)
         deadline = time.monotonic() + self._stop_within_s
         while running := [worker for worker in self._workers if worker.is_running]:
@@ -194,14 +194,18 @@ class Supervisor:
                     worker.due_at = _NEVER
             left_s = deadline - time.monotonic()
             if left_s <= 0.0:
-                log.warning("%d workers did not end within %g s and are killed", len(running), self._stop_within_s)
+                log.warning(
+                    "%d workers did not end within %g s; the supervisor kills them",
+                    len(running),
+                    self._stop_within_s,
+                )
                 self._send(signal.SIGKILL)
                 deadline = _NEVER
             signal.sigtimedwait({signal.SIGCHLD}, max(0.0, min(left_s, _STOPPING_LOOK_S)))
 
 
 def _status(pid: int) -> int | None:
-    """The status of a process, once it has ended."""
+    """Return the status of a process that has ended, else None."""
     found, status = os.waitpid(pid, os.WNOHANG)
     return status if found else None
 

@@ -12,7 +12,7 @@ TWO = 'proxy.backends=["127.0.0.1:1", "127.0.0.1:2 weight=3"]'
 
 
 @pytest.mark.parametrize(
-    ("overrides", "chores"),
+    ("overrides", "periodic_tasks"),
     [
         ((), 1),  # Names alone: there is no other backend that could be chosen.
         ((TWO,), 2),
@@ -21,11 +21,11 @@ TWO = 'proxy.backends=["127.0.0.1:1", "127.0.0.1:2 weight=3"]'
         (("health.user=probe", "health.query_interval_s=0"), 2),
     ],
 )
-async def test_backends_are_probed_where_that_can_help(overrides: tuple[str, ...], chores: int) -> None:
+async def test_backends_are_probed_where_that_can_help(overrides: tuple[str, ...], periodic_tasks: int) -> None:
     config = load(None, overrides)
     backends, names = await resolved_backends(config)
-    care = backend_maintenance(config, backends, names)
-    assert len(care.chores) == chores
+    maintenance = backend_maintenance(config, backends, names)
+    assert len(maintenance.periodic_tasks) == periodic_tasks
 
 
 async def test_limits_and_weights_are_those_of_the_configuration() -> None:

@@ -209,19 +209,19 @@ async def test_localhost_is_looked_up_as_this_machine_does() -> None:
     assert named(backends) & {"127.0.0.1:1", "[::1]:1"}
 
 
-async def test_upkeep_does_its_chores_until_it_is_closed_and_takes_a_new_configuration() -> None:
+async def test_maintenance_runs_its_tasks_until_it_is_closed_and_takes_a_new_configuration() -> None:
     done = []
 
-    async def chore() -> None:
+    async def task() -> None:
         done.append(1)
 
     backends = BackendPool([PoolMember(Address(HOST, 1))], time.monotonic)
-    care = Maintenance(DnsNames(backends, ()), ((chore, 0.01),))
-    care.start()
+    maintenance = Maintenance(DnsNames(backends, ()), ((task, 0.01),))
+    maintenance.start()
     await eventually(lambda: len(done) >= 3)
-    care.reload((BackendEntry(Address(HOST, 2)),))
+    maintenance.reload((BackendEntry(Address(HOST, 2)),))
     await eventually(lambda: named(backends) == {f"{HOST}:2"})
-    await care.close()
+    await maintenance.close()
     count = len(done)
     await asyncio.sleep(0.05)
     assert len(done) == count
