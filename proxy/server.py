@@ -168,7 +168,7 @@ class Proxy:
 
     async def _listen(self, listener: Listener) -> asyncio.Server | TlsServer:
         address, certificates = listener.address, self._certificates.get(listener)
-        over_http = self._http.serves(listener)
+        over_http = listener.transport is Transport.HTTP
         accept = await self._http.accepting(listener) if over_http else partial(self._accept, listener)
         if certificates is not None:
             return TlsServer(address, certificates, accept, shares_port=self._process.shares_ports)

@@ -66,9 +66,7 @@ class Connection:
         passes_unknown = settings.passes_unknown_handles
         self._handle_access = HandleAccess(context.handles, str(settings.backend), passes_unknown=passes_unknown)
         self._relay = Relay(
-            ConnectionProfile(
-                context.backends.display_name, listener.transport, settings.upstream, settings.proxy_users
-            ),
+            ConnectionProfile(context.backends.display_name, listener.transport, settings.proxy_users),
             context.tracked_statements,
             self._loop.time,
             handle_access=self._handle_access,

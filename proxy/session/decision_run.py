@@ -100,12 +100,12 @@ class DecisionRun:
             self._read_set,
             self._partitions,
             self._timings,
-            subject=self._key,
+            key=self._key,
             facts=self._facts,
-            opinion=self._gate_report,
-            reads=self._snapshots,
+            gate_report=self._gate_report,
+            snapshots=self._snapshots,
             unpinned=self._unpinned,
-            counts=self._file_counts,
+            file_counts=self._file_counts,
             key_ages=self._key_ages,
             quarantined=self._quarantined,
         )
@@ -118,7 +118,7 @@ class DecisionRun:
         if self._is_over():
             return
         limits = limits_of(self._shared, self._terms)
-        # Whatever is written from here on is seen by the fence: descriptions and keys are read after it is opened.
+        # The fence sees every write from here on: descriptions and keys are read after it is opened.
         fence = self._shared.writes.open()
         planned = yield from self._make_plan(statement, limits)
         if planned is None:
@@ -160,7 +160,7 @@ class DecisionRun:
     def _gate(self, statement: Statement) -> StatementKey:
         """Leave a statement alone that is quarantined, or whose runs so far have shown that it is not worth it."""
         self._key = key = StatementKey(self._terms.scope, shape(statement))
-        if self._shared.quarantine.is_shape_off(key.name):
+        if self._shared.quarantine.has_statement(key):
             self._skip_for(SkipReason.QUARANTINED)
         elif self._terms.settings.cost_gate:
             self._gate_report = report = self._ask_gate(key)
@@ -171,7 +171,7 @@ class DecisionRun:
         gate = self._shared.gate
         if self._terms.is_explained:
             # Without counting the statement as one that runs.
-            return gate.opinion(key, self._listings)
+            return gate.report(key, self._listings)
         report = gate.decide(key, self._listings)
         self._shared.metrics.gate_decided(report.verdict)
         return report
@@ -264,14 +264,9 @@ class DecisionRun:
         return {question: start - at for question, at in asked_at.items() if at is not None and at < start}
 
     def _quarantined_of_statement(self) -> tuple[QuarantineEntry, ...]:
-        """Quarantined rules, and tables and the shape of this statement: others are not for its user to see."""
-        own = {(QuarantineKind.SHAPE, self._key.name)} if self._key is not None else set()
-        for scan in self._plan.scans if self._plan is not None else ():
-            facts = self._catalog.facts(scan.reference.name)
-            if facts is not None and facts.full_name is not None:
-                own.add((QuarantineKind.TABLE, str(facts.full_name)))
-        current = self._shared.quarantine.current()
-        return tuple(one for one in current if one.kind is QuarantineKind.RULE or (one.kind, one.name) in own)
+        """Quarantined rules, and this statement's fingerprint: others are not for its user to see."""
+        own, current = self._key.name if self._key is not None else "", self._shared.quarantine.current()
+        return tuple(one for one in current if one.kind is QuarantineKind.RULE or one.name == own)
 
 
 def may_narrow(statement: StatementClass, config: Config, catalog: SessionCatalog) -> bool:
@@ -290,8 +285,8 @@ def may_narrow(statement: StatementClass, config: Config, catalog: SessionCatalo
 
 
 def limits_of(shared: SharedState, terms: DecisionTerms) -> Limits:
-    """The limits of a rewrite: the configuration, less the rules and tables that are off or quarantined."""
-    settings, splits, off = shared.config.rewrite, shared.config.splits, shared.quarantine.off()
+    """The limits of a rewrite: the configuration, less the rules that are quarantined."""
+    settings, splits = shared.config.rewrite, shared.config.splits
     tables_off = (TableName(tuple(pattern.split("."))) for pattern in settings.tables_off)
     return Limits(
         key_rows_max=settings.key_rows_max,
@@ -301,8 +296,10 @@ def limits_of(shared: SharedState, terms: DecisionTerms) -> Limits:
         metastore=shared.metastore.consumer,
         metastore_for=shared.metastore.lowered,
         predicate_chars_max=settings.predicate_chars_max,
-        rules_off=off.rules.union(settings.rules_off, () if splits.enabled else (Rule.SPLITS,)),
-        tables_off=off.tables.union(tables_off),
+        rules_off=shared.quarantine.rules_off().union(
+            settings.rules_off, () if splits.enabled else (Rule.SPLITS,)
+        ),
+        tables_off=frozenset(tables_off),
         strict=terms.settings.consistency == "strict",
         has_variables=terms.has_variables,
         file_hint_chars_max=shared.config.files.hint_chars_max,

@@ -1,4 +1,4 @@
-"""Framing of each side's messages (SASL has frames, NOSASL has none), and the readers and writers for it."""
+"""Framing of messages on a connection (SASL has frames, NOSASL has none), and readers and writers for it."""
 
 from __future__ import annotations
 
@@ -13,33 +13,24 @@ from proxy.wire.unframed_reply_stream import UnframedReplyStream
 
 @dataclass(frozen=True)
 class Framing:
-    """With SASL messages stand in frames; with NOSASL they follow one another."""
+    """With SASL messages stand in frames; with NOSASL they follow one another, and over HTTP each stands alone."""
 
-    client: bool = True
-    backend: bool = True
+    has_frames: bool
 
-    @property
-    def is_same(self) -> bool:
-        """Whether both sides frame alike, so that bytes pass unchanged."""
-        return self.client == self.backend
-
-    def to_client(self, message: bytes) -> bytes:
-        """Return a message as the client reads it."""
-        return frame(message) if self.client else message
-
-    def to_backend(self, message: bytes) -> bytes:
-        """Return a message as the backend reads it."""
-        return frame(message) if self.backend else message
+    def written(self, message: bytes) -> bytes:
+        """Return a message as both sides read it."""
+        return frame(message) if self.has_frames else message
 
     def reader(self, message_bytes_max: int) -> FramedMessageReader | UnframedMessageReader:
         """Return a reader of the client's messages."""
-        return FramedMessageReader(message_bytes_max) if self.client else UnframedMessageReader(message_bytes_max)
+        if self.has_frames:
+            return FramedMessageReader(message_bytes_max)
+        return UnframedMessageReader(message_bytes_max)
 
     def reply_stream(self) -> ReplyStream:
-        """Return a follower of the backend's replies that gives their bytes as the client reads them."""
-        if self.backend:
-            return FramedReplyStream(strips_headers=not self.client)
-        return UnframedReplyStream(frames_pieces=self.client)
+        """Return a follower of the backend's replies, which passes their bytes unchanged."""
+        return FramedReplyStream() if self.has_frames else UnframedReplyStream()
 
 
-FRAMED: Final = Framing()
+FRAMED: Final = Framing(has_frames=True)
+UNFRAMED: Final = Framing(has_frames=False)

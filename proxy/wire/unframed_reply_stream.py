@@ -20,7 +20,6 @@ from proxy.wire.reply_stream import (
     SyncLost,
 )
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.reader import read_header
 from proxy.wire.thrift.skip import ValueSkipper
 from proxy.wire.thrift.types import Kind
@@ -31,10 +30,8 @@ _FORWARDED: Final = frozenset({Handling.RELAY, Handling.WATCH})
 class UnframedReplyStream(ReplyStream):
     """Follows messages. Buffers at most the start of a header and the one reply being copied."""
 
-    def __init__(self, *, frames_pieces: bool = False) -> None:
-        """With `frames_pieces` each piece comes in a frame of its own: clients read a message over several."""
+    def __init__(self) -> None:
         super().__init__()
-        self._frames_pieces = frames_pieces
         self._partial_header = b""
         # Skips the current message; None between two messages.
         self._skipper: ValueSkipper | None = None
@@ -46,7 +43,7 @@ class UnframedReplyStream(ReplyStream):
     def try_pass(self, count: int) -> bool:
         """See ReplyStream. The bytes must lie within one value of a message that is only forwarded."""
         skipper = self._skipper
-        if skipper is None or self._frames_pieces or self._partial_header:
+        if skipper is None or self._partial_header:
             return False
         if skipper.position <= count or self._current.handling is not Handling.RELAY:
             return False
@@ -71,7 +68,7 @@ class UnframedReplyStream(ReplyStream):
             try:
                 count, has_ended = self._skip_on(view)
             except RemoteProtocolError as error:
-                events += (SyncLost(str(error)), *self._forward(self.stop_following()))
+                events += (SyncLost(str(error)), *_forward(self.stop_following()))
                 break
             if not count:
                 self._partial_header = bytes(view)
@@ -81,7 +78,7 @@ class UnframedReplyStream(ReplyStream):
             if has_ended:
                 self._end(events)
         if view:
-            events += self._forward(view)
+            events += _forward(view)
         return events
 
     def _skip_on(self, view: memoryview) -> tuple[int, bool]:
@@ -115,9 +112,9 @@ class UnframedReplyStream(ReplyStream):
             self._copy = None
             if self._current.handling is Handling.KEEP:
                 self._forwards = True
-                events += [ReplyTooLong(), *self._forward(bytes(copy))]
+                events += [ReplyTooLong(), *_forward(bytes(copy))]
         if self._forwards:
-            events += self._forward(segment)
+            events += _forward(segment)
 
     def _end(self, events: list[ReplyEvent]) -> None:
         call = self._pending.popleft()
@@ -126,7 +123,6 @@ class UnframedReplyStream(ReplyStream):
             events.append(ReplyEnd(call, raw, len(self._pending)))
         self._skipper = self._copy = None
 
-    def _forward(self, piece: bytes | memoryview) -> list[ReplyEvent]:
-        if not piece:
-            return []
-        return [Forward(frame(bytes(piece)) if self._frames_pieces else piece)]
+
+def _forward(piece: bytes | memoryview) -> list[ReplyEvent]:
+    return [Forward(piece)] if piece else []
