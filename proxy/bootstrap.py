@@ -16,7 +16,7 @@ from aiohttp import web
 from proxy.access.impersonation import ProxyUsers
 from proxy.admin.app import application
 from proxy.admin.explain_endpoint import ExplainRequest, explain_as_user
-from proxy.backends.assembly import backend_maintenance, registration, resolved_backends
+from proxy.backends.assembly import backend_maintenance, resolved_backends, zookeeper_registration
 from proxy.backends.maintenance import Maintenance
 from proxy.config.address import Address, address
 from proxy.config.config import Config
@@ -94,7 +94,7 @@ async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Co
     try:
         await proxy.start()
         maintenance.start()
-        registered = registration(config, proxy.ports) if role.is_first else None
+        registered = zookeeper_registration(config, proxy.ports) if role.is_first else None
         shared.metrics.watch_connections(lambda: proxy.connection_count)
         shared.metrics.watch_backends(backends.views)
         site = _admin_site(runner, config, shares_port=role.process.shares_ports)
@@ -118,7 +118,7 @@ async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Co
 
 def _reload(proxy: Proxy, shared: SharedState, maintenance: Maintenance, read: Callable[[], Config]) -> None:
     """Reload certificates and the configuration at SIGHUP. A configuration with errors changes nothing."""
-    proxy.renew_certificates()
+    proxy.reload_certificates()
     try:
         config = read()
         restart_sections = shared.reload(config)

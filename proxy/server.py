@@ -184,11 +184,11 @@ class Proxy:
         self._process.count_connections(len(self._connections))
         return connection.client_side(full=full), connection.close
 
-    def renew_certificates(self) -> None:
+    def reload_certificates(self) -> None:
         """Read the TLS files again, for new connections."""
         for certificates in self._certificates.values():
-            certificates.renew()
-        self._context.dialer.renew_certificates()
+            certificates.reload()
+        self._context.dialer.reload_certificates()
 
     def _connection_ended(self, connection: Connection) -> None:
         self._connections.discard(connection)

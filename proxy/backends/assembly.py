@@ -44,7 +44,7 @@ def backend_maintenance(config: Config, backends: BackendPool, names: DnsNames) 
     )
 
 
-def registration(config: Config, ports: Sequence[int]) -> Registration | None:
+def zookeeper_registration(config: Config, ports: Sequence[int]) -> Registration | None:
     """Return the registration of each listener in ZooKeeper, if configured. Raises ConfigError without kazoo."""
     section = config.zookeeper
     if not section.ensemble:
@@ -71,16 +71,16 @@ def _health_checks(config: Config, backends: BackendPool) -> tuple[PeriodicTask,
         return ()
     settings = ProbeSettings(health.user, health.password, health.timeout_s, health.query_timeout_s)
     probe = HealthProbe(settings, config.backend.to_upstream())
-    logins = HealthCheckRounds(backends, probe.check_login, _logins)
-    queries = HealthCheckRounds(backends, probe.check_query, _queries)
+    logins = HealthCheckRounds(backends, probe.check_login, _login_health)
+    queries = HealthCheckRounds(backends, probe.check_query, _query_health)
     checks_queries = health.user and health.query_interval_s
     more: tuple[PeriodicTask, ...] = ((queries.probe_all, health.query_interval_s),) if checks_queries else ()
     return ((logins.probe_all, health.interval_s), *more)
 
 
-def _logins(backend: Backend) -> Health:
-    return backend.logins_work
+def _login_health(backend: Backend) -> Health:
+    return backend.login_health
 
 
-def _queries(backend: Backend) -> Health:
-    return backend.queries_work
+def _query_health(backend: Backend) -> Health:
+    return backend.query_health

@@ -52,8 +52,8 @@ class Backend:
     def __init__(self, member: PoolMember, thresholds: Thresholds, clock: Callable[[], float]) -> None:
         self.member = member
         # Health by logins, and health by queries. A server may answer the one and not the other.
-        self.logins_work = Health(thresholds)
-        self.queries_work = Health(QUERY_THRESHOLDS)
+        self.login_health = Health(thresholds)
+        self.query_health = Health(QUERY_THRESHOLDS)
         self.breaker = CircuitBreaker(clock)
         # Connections of clients and of the proxy: each takes one of the server's threads.
         self.connections = 0
@@ -76,7 +76,7 @@ class Backend:
     @property
     def is_up(self) -> bool:
         """Whether health checks pass."""
-        return self.logins_work.is_up and self.queries_work.is_up
+        return self.login_health.is_up and self.query_health.is_up
 
     @property
     def is_healthy(self) -> bool:

@@ -21,7 +21,7 @@ Lookup: TypeAlias = Callable[[str], Awaitable[tuple[str, ...]]]
 log = logging.getLogger(__name__)
 
 
-async def addresses(host: str) -> tuple[str, ...]:
+async def resolve_addresses(host: str) -> tuple[str, ...]:
     """Return the addresses of a name, as this machine resolves names."""
     found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
@@ -31,7 +31,7 @@ class DnsNames:
     """The configuration's entries, and the pool members that each name among them had at its last lookup."""
 
     def __init__(
-        self, backends: BackendPool, entries: tuple[BackendEntry, ...], lookup: Lookup = addresses
+        self, backends: BackendPool, entries: tuple[BackendEntry, ...], lookup: Lookup = resolve_addresses
     ) -> None:
         self._backends = backends
         self._entries = entries

@@ -70,7 +70,7 @@ class HealthProbe:
     async def _log_in(self, address: Address) -> None:
         settings = self._settings
         if not settings.user:
-            _, writer = await self._dialer.streams(address)
+            _, writer = await self._dialer.open_streams(address)
             writer.close()
             return
         link = link_to(address, self._dialer, settings.timeout_s)
@@ -105,7 +105,7 @@ class HealthCheckRounds:
 
     async def probe_all(self) -> None:
         """Probe every backend once."""
-        await asyncio.gather(*map(self._probe_one, self._backends.all))
+        await asyncio.gather(*map(self._probe_one, self._backends.configured))
 
     async def _probe_one(self, backend: Backend) -> None:
         lease = self._backends.lease_for_proxy(backend)

@@ -111,16 +111,16 @@ class BackendPool:
         self.configure(members)
 
     @property
-    def all(self) -> tuple[Backend, ...]:
+    def configured(self) -> tuple[Backend, ...]:
         """The backends that are configured."""
         return tuple(backend for backend in self._backends.values() if not backend.is_removed)
 
     @property
     def display_name(self) -> str:
         """The backends' names in messages to users."""
-        if not self.all:
+        if not self.configured:
             return "that is configured"
-        names = [backend.member.name for backend in self.all]
+        names = [backend.member.name for backend in self.configured]
         more = len(names) - NAMED_MAX
         return ", ".join(names[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
@@ -147,7 +147,7 @@ class BackendPool:
 
     def drain(self, name: str, *, on: bool) -> bool:
         """Stop or resume giving new sessions to a backend. False if there is no backend of that name."""
-        for backend in self.all:
+        for backend in self.configured:
             if backend.member.name == name:
                 backend.is_drained = on
                 log.info("the backend %s takes %s", name, "no more sessions" if on else "sessions again")
@@ -180,7 +180,7 @@ class BackendPool:
             return None
         return Lease(backend, login, is_trial=backend.breaker.begin_connection(), connections_max=limit)
 
-    def lease_named(self, name: str, login: str | None) -> Lease | None:
+    def lease_on_backend_named(self, name: str, login: str | None) -> Lease | None:
         """Return a lease for a client's connection to the backend of its session, None if that is impossible."""
         backend = self.backend_named(name)
         return None if backend is None or not backend.breaker.admits else self.lease_for_client(backend, login)
@@ -194,7 +194,7 @@ class BackendPool:
 
     def why_no_room(self) -> str:
         """Return why no backend has room."""
-        if not self.all:
+        if not self.configured:
             return "its name has no address that is known"
         if not self._taking_sessions(frozenset()):
             return "it is being drained and takes no new sessions"

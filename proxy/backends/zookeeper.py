@@ -25,7 +25,7 @@ LOOK_S: Final = 0.5
 # The longest time between two tries to connect or register: clients should not miss the proxy for longer.
 RETRY_S_MAX: Final = 5.0
 # The time to end the session. On a host that does not answer the session ends by itself.
-_LEAVE_S: Final = 3.0
+_END_SESSION_S: Final = 3.0
 # Short failures are normal. An absence of this time is logged.
 _ABSENT_S: Final = 10.0
 
@@ -68,7 +68,7 @@ class Registration:
     def start(self) -> None:
         """Begin to connect, without a limit of time."""
         self._client.start_async()
-        self._task = asyncio.get_running_loop().create_task(self._keep())
+        self._task = asyncio.get_running_loop().create_task(self._keep_registered())
 
     async def close(self) -> None:
         """End the session, so that no further client is sent here."""
@@ -76,10 +76,10 @@ class Registration:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LEAVE_S):
-                await asyncio.to_thread(self._leave)
+            async with asyncio.timeout(_END_SESSION_S):
+                await asyncio.to_thread(self._end_session)
 
-    async def _keep(self) -> None:
+    async def _keep_registered(self) -> None:
         wait = LOOK_S
         while True:
             await asyncio.sleep(wait)
@@ -101,7 +101,7 @@ class Registration:
         session = self._client.client_id
         for node in self._nodes:
             if self._made.get(node) != session:
-                path = await asyncio.to_thread(self._make, node)
+                path = await asyncio.to_thread(self._create_node, node)
                 self._made[node] = session
                 log.info("registered in ZooKeeper as %s", path)
 
@@ -112,7 +112,7 @@ class Registration:
                 "ZooKeeper cannot be reached at %s: its clients do not find the proxy", self._ensemble.hosts
             )
 
-    def _make(self, node: Node) -> str:
+    def _create_node(self, node: Node) -> str:
         namespace, acl = f"/{self._ensemble.namespace}", _acl(self._ensemble)
         self._client.ensure_path(namespace)
         # If the answer is lost the node may exist, and a second one is created: both end with the session.
@@ -121,7 +121,7 @@ class Registration:
         )
         return made
 
-    def _leave(self) -> None:
+    def _end_session(self) -> None:
         self._client.stop()
         self._client.close()
 

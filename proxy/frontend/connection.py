@@ -272,7 +272,7 @@ class Connection:
     async def _move(self, name: str) -> None:
         """Go on with another backend. Where it cannot be had, this one will say what it does not know."""
         credentials = self._relay.credentials or b""
-        lease = self._context.backends.lease_named(name, plain_user(credentials))
+        lease = self._context.backends.lease_on_backend_named(name, plain_user(credentials))
         if lease is None:
             log.warning(
                 "%s: stays although its call is about the backend %s, which is not to be had", self._name, name

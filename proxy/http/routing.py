@@ -49,7 +49,7 @@ class Routes:
     def _marked(self, marks: frozenset[str]) -> Backend | None:
         if not marks:
             return None
-        return next((one for one in self._backends.all if mark_of_backend(one.member.name) in marks), None)
+        return next((one for one in self._backends.configured if mark_of_backend(one.member.name) in marks), None)
 
 
 class Route:

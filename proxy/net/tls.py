@@ -77,10 +77,10 @@ class Certificates:
         if now - self._checked_at >= CHECK_EVERY_S:
             self._checked_at = now
             if self._file_versions() != self._versions:
-                self.renew()
+                self.reload()
         return self._context
 
-    def renew(self) -> None:
+    def reload(self) -> None:
         """Read the files again. If they cannot be used, the context made before stays in use."""
         self._versions = self._file_versions()
         try:

@@ -279,7 +279,7 @@ class Relay:
             message = admitted
         elif message.header.name == hs2_calls.EXECUTE_STATEMENT:
             self._commands += statements_passed(message)
-        self._commands.append(SendBackend(self._framing.written(message.raw)))
+        self._commands.append(SendBackend(self._framing.to_wire(message.raw)))
 
     def _open_session(self, message: Message) -> None:
         admitted = self._admission.check_open_session(message, self._negotiation.login)
@@ -291,7 +291,7 @@ class Relay:
             self._close(f"client: {admitted.sentence}")
         else:
             answer = encode_open_session_refusal(message.header.seqid, admitted.sentence)
-            self._commands += [SendClient(self._framing.written(answer)), SessionRefused(admitted.sentence)]
+            self._commands += [SendClient(self._framing.to_wire(answer)), SessionRefused(admitted.sentence)]
 
     def _hold(self, message: Message) -> None:
         held = hold(message)
@@ -371,7 +371,7 @@ class Relay:
             return
         if self._held is not None:
             self._commands += statements_passed(self._held.message)
-            self._commands.append(SendBackend(self._framing.written(self._held.message.raw)))
+            self._commands.append(SendBackend(self._framing.to_wire(self._held.message.raw)))
             self._held = None
         self._turn_transparent(b"", reason)
         self._handle_messages(self._take_moving())
@@ -401,7 +401,7 @@ class Relay:
         if run.answer is None:
             self._commands.append(self._calls.ask_about(run.call))
         else:
-            answer = self._framing.written(run.answer)
+            answer = self._framing.to_wire(run.answer)
             self._commands += [SendClient(answer), *run.told(self._clock())]
             self._tracked_statements.drop(run.tracked)
         self._commands += self._client_buffer.resume()

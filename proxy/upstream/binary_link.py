@@ -34,23 +34,23 @@ class BinaryLink:
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
 
-    async def open(self, credentials: bytes, whose: str) -> None:
+    async def open(self, credentials: bytes, login_owner: str) -> None:
         """Connect, and log in with this PLAIN response if the backend asks for a login.
 
-        Raises BackendError; `whose` names the user of a refused login in its sentence.
+        Raises BackendError; `login_owner` names the user of a refused login in its sentence.
         """
         await self._dial()
         if not self._asks_for_a_login:
             return
         try:
-            await self._log_in(plain_start_with(credentials), whose)
+            await self._log_in(plain_start_with(credentials), login_owner)
         except BaseException:
             self.close()
             raise
 
     async def ask(self, call: Call) -> Reply:
         """Send a call and wait for its reply. Raises BackendError."""
-        self._writer.write(self._framing.written(call.message))
+        self._writer.write(self._framing.to_wire(call.message))
         self._replies.expect(PendingCall(Handling.OURS, call.name, call.seqid, call.reply_bytes_max))
         try:
             async with asyncio.timeout(self._reply_s):
@@ -73,7 +73,7 @@ class BinaryLink:
     async def send(self, name: str, seqid: int, message: bytes) -> None:
         """Send a call whose reply is then read with `next_chunk`. Raises BackendError."""
         self._replies.expect(PendingCall(Handling.RELAY, name, seqid))
-        self._writer.write(self._framing.written(message))
+        self._writer.write(self._framing.to_wire(message))
         try:
             await self._writer.drain()
         except OSError:
@@ -117,11 +117,11 @@ class BinaryLink:
 
     async def _dial(self) -> None:
         try:
-            self._reader, self._writer = await self._dialer.streams(self._address)
+            self._reader, self._writer = await self._dialer.open_streams(self._address)
         except UnreachableError as error:
             raise BackendError(f"cannot reach the backend {self._address}: {error}") from error
 
-    async def _log_in(self, login: bytes, whose: str) -> None:
+    async def _log_in(self, login: bytes, login_owner: str) -> None:
         self._writer.write(login)
         sasl = SaslReader()
         try:
@@ -134,7 +134,7 @@ class BinaryLink:
             self.not_hiveserver2(str(error))
         if message.status is not SaslStatus.COMPLETE:
             words = message.body.decode("utf-8", "replace") or "no reason given"
-            raise LoginError(f"the backend {self._address} refused the login of {whose}: {words}")
+            raise LoginError(f"the backend {self._address} refused the login of {login_owner}: {words}")
 
     async def _read_some(self, when: str) -> bytes:
         try:

@@ -31,21 +31,21 @@ class Dialer:
 
     async def connect(self, protocol: Callable[[], asyncio.Protocol], address: Address) -> None:
         """Connect a protocol. Raises UnreachableError."""
-        async with self._unreachable_errors():
+        async with self._mapped_errors():
             loop = asyncio.get_running_loop()
-            await loop.create_connection(protocol, address.host, address.port, **self.tls(address))
+            await loop.create_connection(protocol, address.host, address.port, **self.tls_arguments(address))
 
-    async def streams(self, address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def open_streams(self, address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect a pair of streams. Raises UnreachableError."""
-        async with self._unreachable_errors():
-            return await asyncio.open_connection(address.host, address.port, **self.tls(address))
+        async with self._mapped_errors():
+            return await asyncio.open_connection(address.host, address.port, **self.tls_arguments(address))
 
-    def renew_certificates(self) -> None:
+    def reload_certificates(self) -> None:
         """Read the TLS files again."""
         if self._certificates is not None:
-            self._certificates.renew()
+            self._certificates.reload()
 
-    def tls(self, address: Address) -> dict[str, Any]:
+    def tls_arguments(self, address: Address) -> dict[str, Any]:
         """Return asyncio's TLS arguments for a connection; none if the backend speaks no TLS."""
         if self.upstream.tls is None or self._certificates is None:
             return {}
@@ -57,7 +57,7 @@ class Dialer:
         }
 
     @asynccontextmanager
-    async def _unreachable_errors(self) -> AsyncIterator[None]:
+    async def _mapped_errors(self) -> AsyncIterator[None]:
         """Map timeouts and errors of a connection attempt to UnreachableError."""
         try:
             async with asyncio.timeout(self.timeout_s):

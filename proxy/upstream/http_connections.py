@@ -75,8 +75,8 @@ class HttpConnections:
         upstream = self._dialer.upstream
         url = f"{'http' if upstream.tls is None else 'https'}://{address}{upstream.path}"
         # Computed for each call, since certificates may change.
-        tls = self._dialer.tls(address)
-        with _failures(address):
+        tls = self._dialer.tls_arguments(address)
+        with _mapped_errors(address):
             response = await self._session.post(
                 URL(f"{url}?{query}" if query else url, encoded=True),
                 data=message if len(message) < _IN_PIECES_BYTES else BytesIO(message),
@@ -118,7 +118,7 @@ class HttpReply:
         if not self.is_reply or bytes_max < (self.length or 1):
             return None
         count = 0
-        with _failures(self._address):
+        with _mapped_errors(self._address):
             async for piece in self._response.content.iter_any():
                 self._read.append(piece)
                 count += len(piece)
@@ -131,7 +131,7 @@ class HttpReply:
         """See UpstreamReply."""
         for piece in self._read:
             yield piece
-        with _failures(self._address):
+        with _mapped_errors(self._address):
             async for piece in self._response.content.iter_any():
                 yield piece
         self._on_end()
@@ -143,7 +143,7 @@ class HttpReply:
 
 
 @contextmanager
-def _failures(address: Address) -> Generator[None]:
+def _mapped_errors(address: Address) -> Generator[None]:
     """Map aiohttp's errors to BackendError, with a sentence that names no header and no statement."""
     try:
         yield

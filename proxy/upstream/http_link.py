@@ -26,16 +26,16 @@ class HttpLink:
         self._address = address
         self._dialer = dialer
         self._reply_s = reply_timeout_s
-        self._whose = ""
+        self._login_owner = ""
         self._connections: HttpConnections | None = None
         self._upstream: _InternalUpstream | None = None
 
-    async def open(self, credentials: bytes, whose: str) -> None:
+    async def open(self, credentials: bytes, login_owner: str) -> None:
         """Use this PLAIN response for the calls that follow; the backend checks it at the first of them."""
         authorization = basic_authorization(credentials)
         if authorization is None:
-            raise LoginError(f"the backend {self._address} takes a name and a password, of {whose} there are none")
-        self._whose = whose
+            raise LoginError(f"the backend {self._address} needs a name and a password: {login_owner} gave none")
+        self._login_owner = login_owner
         self._connections = await HttpConnections(self._dialer).__aenter__()
         self._upstream = _InternalUpstream(self._connections, self._address, authorization)
 
@@ -56,7 +56,7 @@ class HttpLink:
             ) from None
         except BackendError:
             if self._upstream.was_refused:
-                raise LoginError(f"the backend {self._address} refused the login of {self._whose}") from None
+                raise LoginError(f"the backend {self._address} refused the login of {self._login_owner}") from None
             raise
 
     async def close_after(self, closing_calls: tuple[Call, ...]) -> None:

@@ -17,7 +17,7 @@ class Framing:
 
     has_frames: bool
 
-    def written(self, message: bytes) -> bytes:
+    def to_wire(self, message: bytes) -> bytes:
         """Return a message as both sides read it."""
         return frame(message) if self.has_frames else message
 

@@ -57,7 +57,7 @@ class Ledger:
         )
         self._flag = _mapped(directory / _FLAG)
         self._counts = _mapped(directory / _COUNTS)
-        self.count_connections(0)
+        self.set_connection_count(0)
         # Without this, LMDB keeps forever the pages that a killed worker was reading.
         self.environment.reader_check()
 
@@ -72,7 +72,7 @@ class Ledger:
             log.error("no statement is rewritten any more, since the workers cannot write their ledger: %s", error)
         self._flag[0] = 1
 
-    def count_connections(self, count: int) -> None:
+    def set_connection_count(self, count: int) -> None:
         """Set the number of clients connected to this worker."""
         _COUNT.pack_into(self._counts, self.slot * _COUNT.size, count)
 

@@ -88,7 +88,7 @@ class Worker:
             shares_ports=True,
             is_first=worker_slot.number == 0,
             connections_elsewhere=lambda: ledger.connections_elsewhere,
-            count_connections=ledger.count_connections,
+            count_connections=ledger.set_connection_count,
         )
         self._shared_writes = SharedWriteLog(ledger, digests)
         self.writes: WriteLog = self._shared_writes

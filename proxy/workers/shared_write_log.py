@@ -53,7 +53,7 @@ class SharedWriteLog:
         self._lost_here = LostWrites(self.end, clock, LOST_S)
         self._closing_here = LostWrites(self.end, clock, CLOSING_S)
         # Writes of a killed worker. The server cancels most of them as their connections end, but not all.
-        self._lost = self._of_predecessor()
+        self._lost = self._writes_of_predecessor()
 
     def open(self) -> Fence:
         """Open a fence around the reads that follow."""
@@ -127,7 +127,7 @@ class SharedWriteLog:
         lost, self._lost = self._lost, []
         self._end(lost)
 
-    def _of_predecessor(self) -> list[bytes]:
+    def _writes_of_predecessor(self) -> list[bytes]:
         """Return the running writes of the worker that had this slot before."""
         with self._environment.begin() as transaction, transaction.cursor(self._running) as cursor:
             return [place for place, _ in cursor if place.startswith(self._slot)]

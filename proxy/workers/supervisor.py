@@ -92,7 +92,7 @@ class Supervisor:
                     self._stop()
                     return
                 if number == signal.SIGHUP:
-                    self._send(signal.SIGHUP)
+                    self._send_signal(signal.SIGHUP)
                 self._reap()
         finally:
             for end in (self._worker_end, self._supervisor_end, self._ready_read_end, self._ready_write_end):
@@ -164,7 +164,7 @@ class Supervisor:
                 self._worker_ended(worker, status)
 
     def _worker_ended(self, worker: _Worker, status: int) -> None:
-        how = _described(status)
+        how = _exit_text(status)
         if not self._were_ready:
             worker.due_at = _NEVER
             self._stop()
@@ -178,7 +178,7 @@ class Supervisor:
             *(worker.slot, worker.pid, how, wait_s),
         )
 
-    def _send(self, number: int) -> None:
+    def _send_signal(self, number: int) -> None:
         for worker in self._workers:
             # A process that was not waited for keeps its pid, so no other process gets the signal.
             if worker.is_running:
@@ -186,7 +186,7 @@ class Supervisor:
 
     def _stop(self) -> None:
         """Ask all workers to end, and kill those that take too long."""
-        self._send(signal.SIGTERM)
+        self._send_signal(signal.SIGTERM)
         deadline = time.monotonic() + self._stop_within_s
         while running := [worker for worker in self._workers if worker.is_running]:
             for worker in running:
@@ -199,7 +199,7 @@ class Supervisor:
                     len(running),
                     self._stop_within_s,
                 )
-                self._send(signal.SIGKILL)
+                self._send_signal(signal.SIGKILL)
                 deadline = _NEVER
             signal.sigtimedwait({signal.SIGCHLD}, max(0.0, min(left_s, _STOPPING_LOOK_S)))
 
@@ -210,6 +210,6 @@ def _status(pid: int) -> int | None:
     return status if found else None
 
 
-def _described(status: int) -> str:
+def _exit_text(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
     return f"exit code {code}" if code >= 0 else signal.Signals(-code).name

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from proxy.backends.assembly import backend_maintenance, registration, resolved_backends
+from proxy.backends.assembly import backend_maintenance, resolved_backends, zookeeper_registration
 from proxy.config.config import load
 from proxy.config.errors import ConfigError
 
@@ -41,11 +41,11 @@ async def test_limits_and_weights_are_those_of_the_configuration() -> None:
 
 
 def test_without_an_ensemble_nothing_is_registered() -> None:
-    assert registration(load(None), (10_001,)) is None
+    assert zookeeper_registration(load(None), (10_001,)) is None
 
 
 def test_an_ensemble_without_its_client_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "proxy.backends.zookeeper", raising=False)
     monkeypatch.setitem(sys.modules, "kazoo.client", None)
     with pytest.raises(ConfigError, match=r"pip install 'starpruner\[zookeeper\]'"):
-        registration(load(None, ("zookeeper.ensemble=127.0.0.1:2181",)), (10_001,))
+        zookeeper_registration(load(None, ("zookeeper.ensemble=127.0.0.1:2181",)), (10_001,))

@@ -32,7 +32,7 @@ def backends_of(*members: PoolMember, clock: Clock | None = None, **limits: int)
 
 
 def found(backends: BackendPool, member: PoolMember) -> Backend:
-    return next(backend for backend in backends.all if backend.member == member)
+    return next(backend for backend in backends.configured if backend.member == member)
 
 
 def lease(backends: BackendPool, login: str | None = None) -> Lease:
@@ -134,7 +134,7 @@ def test_a_client_is_sent_to_the_next_backend_and_not_twice_to_one() -> None:
     assert set(tried) == {A, B, C}
     assert len(tried) == 3
     assert sorted(search.reason.split("; ")) == [f"spark:{n}: Connection refused" for n in (1, 2, 3)]
-    assert all(backend.connections == 0 for backend in backends.all)
+    assert all(backend.connections == 0 for backend in backends.configured)
 
 
 def test_a_client_waits_for_no_more_than_a_few() -> None:
@@ -182,7 +182,7 @@ def test_where_all_are_down_the_least_bad_is_tried() -> None:
     for member in (A, B):
         break_down(backends, member)
     for _ in range(3):
-        found(backends, A).logins_work.record_probe(answered=False)
+        found(backends, A).login_health.record_probe(answered=False)
     assert not backends.is_any_healthy
     assert lease(backends).member == B
 
@@ -191,15 +191,15 @@ def test_one_backend_alone_is_always_tried() -> None:
     backends = backends_of(A)
     break_down(backends, A)
     for _ in range(5):
-        found(backends, A).logins_work.record_probe(answered=False)
+        found(backends, A).login_health.record_probe(answered=False)
     assert lease(backends).member == A
 
 
 def test_queries_that_fail_take_a_backend_out_though_its_logins_work() -> None:
     backends = backends_of(A, B)
     for _ in range(2):
-        found(backends, A).queries_work.record_probe(answered=False)
-        found(backends, A).logins_work.record_probe(answered=True)
+        found(backends, A).query_health.record_probe(answered=False)
+        found(backends, A).login_health.record_probe(answered=True)
     assert {lease(backends).member for _ in range(3)} == {B}
 
 
@@ -207,7 +207,7 @@ def test_a_backends_failures_are_shown_the_last_first_and_only_a_few() -> None:
     clock = Clock()
     backends = backends_of(A, clock=clock)
     for number in range(10):
-        backends.all[0].record_failure(f"failure {number}")
+        backends.configured[0].record_failure(f"failure {number}")
         clock.now += 1
     (view,) = backends.views()
     assert view.failures == 10
@@ -339,8 +339,8 @@ class Operations(RuleBasedStateMachine):
 
     @rule(login=st.sampled_from(["ann", "bob", None]))
     def a_client_connects(self, login: str | None) -> None:
-        healthy = {one.member for one in self.backends.all if one.is_healthy and self._has_room(one)}
-        any_room = any(self._has_room(one) for one in self.backends.all)
+        healthy = {one.member for one in self.backends.configured if one.is_healthy and self._has_room(one)}
+        any_room = any(self._has_room(one) for one in self.backends.configured)
         leased = self.backends.lease(login)
         assert (leased is not None) is any_room, "the least bad is tried"
         if leased is not None:
@@ -366,9 +366,9 @@ class Operations(RuleBasedStateMachine):
 
     @rule(data=st.data(), answered=st.booleans(), times=st.integers(1, 3))
     def a_probe_ends(self, data: st.DataObject, *, answered: bool, times: int) -> None:
-        backend = data.draw(st.sampled_from(self.backends.all))
+        backend = data.draw(st.sampled_from(self.backends.configured))
         for _ in range(times):
-            backend.logins_work.record_probe(answered=answered)
+            backend.login_health.record_probe(answered=answered)
 
     @rule(member=st.sampled_from([A, B, C]), on=st.booleans())
     def somebody_drains(self, member: PoolMember, *, on: bool) -> None:
@@ -393,10 +393,10 @@ class Operations(RuleBasedStateMachine):
         for one in self.leases:
             one.release()
         self.backends.configure([A, B, C])
-        for backend in self.backends.all:
+        for backend in self.backends.configured:
             self.backends.drain(backend.member.name, on=False)
             for _ in range(Thresholds().successes_to_up):
-                backend.logins_work.record_probe(answered=True)
+                backend.login_health.record_probe(answered=True)
             assert not backend.logins
         self.clock.now += OPEN_S_MAX
         leases = [lease(self.backends) for _ in range(3)]

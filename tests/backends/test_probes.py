@@ -23,7 +23,7 @@ NAMED = BackendEntry(Address("spark.internal", 10_000), is_looked_up=True)
 
 
 def asked(backends: BackendPool, settings: ProbeSettings = HEALTH_USER) -> HealthCheckRounds:
-    return HealthCheckRounds(backends, HealthProbe(settings).check_login, lambda backend: backend.logins_work)
+    return HealthCheckRounds(backends, HealthProbe(settings).check_login, lambda backend: backend.login_health)
 
 
 async def server_in(mood: Mood) -> StandIn:
@@ -145,7 +145,7 @@ class NameService:
 
 
 def named(backends: BackendPool) -> set[str]:
-    return {backend.member.name for backend in backends.all}
+    return {backend.member.name for backend in backends.configured}
 
 
 async def test_a_name_stands_for_all_its_addresses_and_is_asked_again() -> None:
@@ -154,7 +154,7 @@ async def test_a_name_stands_for_all_its_addresses_and_is_asked_again() -> None:
     service.answers["spark.internal"] = ("10.0.0.1", "10.0.0.2", "::3")
     await names.refresh()
     assert named(backends) == {"10.0.0.1:10000", "10.0.0.2:10000", "[::3]:10000", "fixed:1"}
-    assert {backend.member.address.name for backend in backends.all} == {"spark.internal", "fixed"}
+    assert {backend.member.address.name for backend in backends.configured} == {"spark.internal", "fixed"}
     service.answers["spark.internal"] = ("10.0.0.2", "10.0.0.4")
     await names.refresh_if_looked_up()
     assert named(backends) == {"10.0.0.2:10000", "10.0.0.4:10000", "fixed:1"}

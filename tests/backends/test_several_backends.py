@@ -243,7 +243,7 @@ async def test_a_thousand_connections_of_all_kinds_leave_no_lease_and_no_socket_
         await eventually(lambda: on.proxy.connection_count == 0)
         on.clients.clear()
         assert on.loads == [0, 0, 0]
-        assert all(not backend.logins for backend in on.backends.all)
+        assert all(not backend.logins for backend in on.backends.configured)
         await eventually(lambda: open_files() <= before)
 
 
@@ -259,6 +259,6 @@ async def test_whoever_sends_the_login_in_pieces_is_connected_when_it_is_whole(p
             await other[1].drain()
             await asyncio.sleep(0.01)
         assert await other[0].readexactly(len(ACCEPTED)) == ACCEPTED
-        assert on.backends.all[0].logins == {"user": 1, "slow": 1}
+        assert on.backends.configured[0].logins == {"user": 1, "slow": 1}
         other[1].close()
         await other[1].wait_closed()

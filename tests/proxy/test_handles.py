@@ -134,8 +134,8 @@ def test_a_ledger_that_is_full_forgets_handles_and_says_so(caplog: pytest.LogCap
 def test_workers_know_how_many_clients_the_others_have() -> None:
     with ledger(0) as opened:
         beside = Beside(opened, 3)
-        opened.count_connections(5)
-        beside.count_connections(7)
+        opened.set_connection_count(5)
+        beside.set_connection_count(7)
         assert (opened.connections_elsewhere, beside.connections_elsewhere) == (7, 5)
 
 

@@ -291,7 +291,7 @@ async def test_a_renewed_certificate_is_shown_to_who_comes_and_ends_no_session(
         backend = await on.backend()
         await backend.expect(LOGIN)
         issued(authority, tmp_path)
-        on.proxy.renew_certificates()
+        on.proxy.reload_certificates()
         after = await connect(on.proxy.port, client_tls)
         assert serial_shown(after) != serial_shown(before)
         backend.send(ACCEPTED)

@@ -73,7 +73,7 @@ class StatementCall:
     run_async: bool = False
 
 
-def _field(raw: bytes, start: int, field_id: int, kind: Kind) -> tuple[int, int] | None:
+def _field_span(raw: bytes, start: int, field_id: int, kind: Kind) -> tuple[int, int] | None:
     """Return the span of a field's value in the struct that begins at `start`.
 
     If the field occurs twice, its last value counts: all readers that Thrift generates do so, and the proxy has to
@@ -89,21 +89,21 @@ def _field(raw: bytes, start: int, field_id: int, kind: Kind) -> tuple[int, int]
     return found
 
 
-def _argument(message: Message) -> int | None:
+def _argument_start(message: Message) -> int | None:
     """Return the start of the struct that every TCLIService call has as its field 1."""
-    span = _field(message.raw, message.header.body_offset, 1, Kind.STRUCT)
+    span = _field_span(message.raw, message.header.body_offset, 1, Kind.STRUCT)
     return None if span is None else span[0]
 
 
-def _of_argument(message: Message, field_id: int, kind: Kind) -> tuple[int, int] | None:
+def _argument_field_span(message: Message, field_id: int, kind: Kind) -> tuple[int, int] | None:
     """Return the span of a field of the struct that every TCLIService call has as its field 1."""
-    start = _argument(message)
-    return None if start is None else _field(message.raw, start, field_id, kind)
+    start = _argument_start(message)
+    return None if start is None else _field_span(message.raw, start, field_id, kind)
 
 
 def decode_statement_call(message: Message) -> StatementCall | None:
     """Decode an ExecuteStatement call. None if it has not exactly one session and one statement."""
-    start = _argument(message)
+    start = _argument_start(message)
     if start is None:
         return None
     reader = Reader(message.raw, start)
@@ -146,7 +146,7 @@ def replace_statement(raw: bytes, span: tuple[int, int], statement: str) -> byte
 
 def decode_session_of_call(message: Message) -> SessionHandle | None:
     """Return the session that a CloseSession call names."""
-    span = _of_argument(message, 1, Kind.STRUCT)
+    span = _argument_field_span(message, 1, Kind.STRUCT)
     return None if span is None else SessionHandle(message.raw[slice(*span)])
 
 
@@ -156,22 +156,22 @@ def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, 
     A session's handle looks the same and is found too. That does no harm: identifiers are random, so no operation
     has the identifier of a session.
     """
-    handle = _of_argument(message, 1, Kind.STRUCT)
-    span = None if handle is None else _field(message.raw, handle[0], 1, Kind.STRUCT)
+    handle = _argument_field_span(message, 1, Kind.STRUCT)
+    span = None if handle is None else _field_span(message.raw, handle[0], 1, Kind.STRUCT)
     return None if span is None else (OperationId(message.raw[slice(*span)]), span)
 
 
 def asks_for_rows(message: Message) -> bool:
     """Whether a FetchResults call asks for the operation's rows, and not for its log."""
-    if _argument(message) is None:
+    if _argument_start(message) is None:
         return False
-    kind_of_rows = _of_argument(message, 4, Kind.I16)
+    kind_of_rows = _argument_field_span(message, 4, Kind.I16)
     return kind_of_rows is None or not any(message.raw[slice(*kind_of_rows)])
 
 
 def operation_id_of(operation: OperationHandle) -> OperationId | None:
     """Return the identifier in an operation's handle."""
-    span = _field(operation, 0, 1, Kind.STRUCT)
+    span = _field_span(operation, 0, 1, Kind.STRUCT)
     return None if span is None else OperationId(operation[slice(*span)])
 
 
@@ -182,9 +182,9 @@ def replace_operation(message: Message, span: tuple[int, int], operation: Operat
 
 def decode_configuration(message: Message) -> dict[str, str] | None:
     """Return the settings that an OpenSession call asks for, or None if they are too many or too long."""
-    if _argument(message) is None:
+    if _argument_start(message) is None:
         return None
-    span = _of_argument(message, 4, Kind.MAP)
+    span = _argument_field_span(message, 4, Kind.MAP)
     if span is None:
         return {}
     start, stop = span

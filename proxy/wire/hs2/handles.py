@@ -66,8 +66,8 @@ def handle_named_by(message: Message) -> NamedHandle | None:
         if _NUMBERS.fullmatch(raw, usual.end()) is None:
             _expect_no_second(Reader(raw, usual.end()))
         return NamedHandle(HandleId(usual[1] + usual[2]), (usual.span(1), usual.span(2)))
-    request = _first_struct(raw, body)
-    handle = None if request is None else _first_struct(raw, request)
+    request = _first_struct_start(raw, body)
+    handle = None if request is None else _first_struct_start(raw, request)
     return None if handle is None else _handle(raw, handle)
 
 
@@ -87,8 +87,8 @@ def _expect_no_second(reader: Reader) -> None:
 
 
 def _handle(raw: bytes, position: int) -> NamedHandle | None:
-    identifier = _first_struct(raw, position)
-    spans = {} if identifier is None else _strings(raw, identifier)
+    identifier = _first_struct_start(raw, position)
+    spans = {} if identifier is None else _string_spans(raw, identifier)
     if spans.keys() != {1, 2}:
         # The server rejects it too.
         return None
@@ -97,7 +97,7 @@ def _handle(raw: bytes, position: int) -> NamedHandle | None:
     return NamedHandle(HandleId(compared), ordered)
 
 
-def _first_struct(raw: bytes, position: int) -> int | None:
+def _first_struct_start(raw: bytes, position: int) -> int | None:
     """Return the start of the struct in field 1. Two are an error here; the server would take the last one."""
     reader = Reader(raw, position)
     found = None
@@ -110,7 +110,7 @@ def _first_struct(raw: bytes, position: int) -> int | None:
     return found
 
 
-def _strings(raw: bytes, position: int) -> dict[int, tuple[int, int]]:
+def _string_spans(raw: bytes, position: int) -> dict[int, tuple[int, int]]:
     """Return the spans of a struct's strings, by field number."""
     reader = Reader(raw, position)
     spans: dict[int, tuple[int, int]] = {}

@@ -31,15 +31,15 @@ _SQL_STATE: Final = b"08S01"
 
 def user_of(message: Message) -> str | None:
     """Return the user that the call names. A server without authentication takes the client to be that user."""
-    found = _only(_REQUEST, Reader(message.raw, message.header.body_offset))
-    found = None if found is None else _only(_USERNAME, Reader(message.raw, found[0]))
+    found = _only_span(_REQUEST, Reader(message.raw, message.header.body_offset))
+    found = None if found is None else _only_span(_USERNAME, Reader(message.raw, found[0]))
     return None if found is None else Reader(message.raw, found[0]).text()
 
 
 def proxy_user_of(message: Message) -> str | None:
     """Return the user that the session is to act for, if that is not the user who logs in."""
-    found = _only(_REQUEST, Reader(message.raw, message.header.body_offset))
-    found = None if found is None else _only(_CONFIGURATION, Reader(message.raw, found[0]))
+    found = _only_span(_REQUEST, Reader(message.raw, message.header.body_offset))
+    found = None if found is None else _only_span(_CONFIGURATION, Reader(message.raw, found[0]))
     if found is None:
         return None
     wanted: str | None = None
@@ -54,11 +54,11 @@ def proxy_user_of(message: Message) -> str | None:
 def with_user(message: Message, user: str) -> Message:
     """Return the call with another user name; every other byte stays."""
     raw = message.raw
-    request = _only(_REQUEST, Reader(raw, message.header.body_offset))
+    request = _only_span(_REQUEST, Reader(raw, message.header.body_offset))
     if request is None:
         return message
     encoded = Writer().binary(_USERNAME[0], user.encode()).to_bytes()
-    found = _only(_USERNAME, Reader(raw, request[0]))
+    found = _only_span(_USERNAME, Reader(raw, request[0]))
     start, stop = (request[0], request[0]) if found is None else (found[0] - _FIELD_HEADER_BYTES, found[1])
     return Message(message.header, raw[:start] + encoded + raw[stop:])
 
@@ -70,7 +70,7 @@ def encode_open_session_refusal(seqid: int, sentence: str) -> bytes:
     return reply.raw(1, Kind.STRUCT, status).i32(2, PROTOCOL_V10).stop().stop().to_bytes()
 
 
-def _only(wanted: tuple[int, Kind], struct: Reader) -> tuple[int, int] | None:
+def _only_span(wanted: tuple[int, Kind], struct: Reader) -> tuple[int, int] | None:
     """Return the span of a field's value, if there is one. Raises RemoteProtocolError for two."""
     spans: list[tuple[int, int]] = []
     for field in struct.fields():

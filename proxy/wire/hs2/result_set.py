@@ -173,7 +173,7 @@ def _row_set(reader: Reader) -> tuple[tuple[Cell, ...], ...]:
     for field_id, kind in reader.fields():
         match (field_id, kind):
             case (2, Kind.LIST):
-                _no_rows_by_row(reader)
+                _expect_no_row_list(reader)
             case (3, Kind.LIST):
                 columns = tuple(_values(reader, item) for item in reader.items())
             case (4, Kind.STRING):
@@ -183,7 +183,7 @@ def _row_set(reader: Reader) -> tuple[tuple[Cell, ...], ...]:
     return columns
 
 
-def _no_rows_by_row(reader: Reader) -> None:
+def _expect_no_row_list(reader: Reader) -> None:
     """Raise UnreadableError for rows in the row list, a required field that columnar batches leave empty."""
     _, count = reader.list_header()
     if count:
@@ -215,11 +215,11 @@ def _typed_column(reader: Reader, decode: Callable[[Reader, Kind, int], list[Cel
                 nulls = bytes(reader.binary())
             case _:
                 reader.skip(kind)
-    _blank_out(values, nulls)
+    _set_nulls(values, nulls)
     return tuple(values)
 
 
-def _blank_out(values: list[Cell], nulls: bytes) -> None:
+def _set_nulls(values: list[Cell], nulls: bytes) -> None:
     """Set nulls: bit i of the bitmap, lowest first, marks value i as null. Missing bytes are zeros."""
     for byte_index, byte in enumerate(nulls[: (len(values) + 7) // 8]):
         if byte:
