@@ -6,6 +6,7 @@ Every value is computed from its row's number: all machines get the same data.
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -47,6 +48,11 @@ class Sample:
         """The sample ends with 2024, however short it is, so that the same queries find rows."""
         return LAST_DAY - timedelta(days=self.days - 1)
 
+    @property
+    def partitions(self) -> int:
+        """The number of partitions of `sales`."""
+        return self.days * len(REGIONS)
+
 
 def is_loaded(directory: Path, sample: Sample) -> bool:
     """Whether the directory holds the finished sample."""
@@ -69,16 +75,32 @@ def clear_unfinished(directory: Path, sample: Sample) -> None:
 
 def load(connection: hive.Connection, directory: Path, sample: Sample, progress: Progress) -> None:
     """Makes the tables, and marks the directory once they are complete."""
+    for _ in load_by_parts(connection, directory, sample, progress):
+        pass
+
+
+def load_by_parts(
+    connection: hive.Connection, directory: Path, sample: Sample, progress: Progress
+) -> Iterator[int]:
+    """Makes the tables, one INSERT of sales each time it is asked to go on; yields the partitions loaded so far.
+
+    The newest days come first, and the small tables before them: a part of the sample answers the sample queries,
+    with the same rows as the whole wherever a query asks for the last quarter alone.
+    """
     _write_state(directory, sample, finished=False)
     for table, sql in _dimensions(sample).items():
         progress(f"Loading {table}")
         run(connection, sql)
     run(connection, SALES_TABLE)
-    for first in range(0, sample.days, DAYS_PER_INSERT):
-        days = min(DAYS_PER_INSERT, sample.days - first)
-        progress(f"Loading sales, partition {first * len(REGIONS):,} of {sample.days * len(REGIONS):,}")
-        run(connection, _insert_sales(sample, first, days))
+    for end in range(sample.days, 0, -DAYS_PER_INSERT):
+        first = max(0, end - DAYS_PER_INSERT)
+        loaded = (sample.days - end) * len(REGIONS)
+        progress(f"Loading sales, {loaded:,} of {sample.partitions:,} partitions done")
+        run(connection, _insert_sales(sample, first, end - first))
+        if first > 0:
+            yield (sample.days - first) * len(REGIONS)
     _write_state(directory, sample, finished=True)
+    yield sample.partitions
 
 
 SALES_TABLE = """

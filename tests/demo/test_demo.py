@@ -60,6 +60,27 @@ def test_demo_once_json_prints_one_object_with_every_query_measured_and_equal(tm
     assert left_alone["rewritten"] is left_alone["key_query_s"] is left_alone["partitions_kept"] is None
 
 
+def test_the_demo_shows_how_to_connect_after_the_first_line_and_ctrl_c_ends_it_with_0(tmp_path: Path) -> None:
+    command = [*starpruner_command(), "demo", "--days", str(DAYS), "--dir", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        shown: list[str] = []
+        while not (shown and shown[-1].startswith("  Metrics")):
+            shown.append(process.stdout.readline())
+            assert shown[-1], shown
+        assert shown[1].startswith(SAMPLE_QUERIES[0].name)
+        assert shown[1].endswith(" yes\n")
+        # The other queries are being measured now.
+        endpoints = [Endpoint.parse(line.split("//")[1].split("/")[0]) for line in shown if "  JDBC " in line]
+        for endpoint in endpoints:
+            with closing(connect(endpoint)) as connection:
+                assert run(connection, "SELECT 1") == [(1,)]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    assert len(endpoints) == 2
+    assert not any(endpoint.listens() for endpoint in endpoints)
+
+
 def test_sts_prints_one_line_when_it_answers_and_ends_with_0_on_sigterm(tmp_path: Path) -> None:
     command = [*starpruner_command(), "sts", "--dir", str(tmp_path), "--conf", "spark.sql.ansi.enabled=false"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
