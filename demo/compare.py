@@ -59,13 +59,13 @@ class Comparison:
     query: SampleQuery
     direct: Measured
     proxied: Measured
-    # Whether all runs gave the same multiset of rows.
+    # True if all runs returned the same multiset of rows.
     equal: bool
     explained: Explained
 
     @property
     def cold_speedup(self) -> float:
-        """How many times as fast the proxied query is with a cold file listing."""
+        """The seconds of the direct query by those of the proxied one, with a cold file listing."""
         return self.direct.cold_s / self.proxied.cold_s
 
 

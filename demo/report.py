@@ -17,7 +17,7 @@ from demo.java import Java, beeline_command, spark_home
 
 GIGABYTE = 1024**3
 
-# Of the columns behind the query's name; with its 21 characters they make 80.
+# Widths of the columns after the query's name; with its 21 characters they make 80.
 LINE_WIDTHS = (9, 10, 7, 14, 13, 6)
 
 # Without quotes, so that it can be copied into any shell.

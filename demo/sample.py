@@ -16,13 +16,14 @@ from pyhive import hive
 from demo.hive import run
 from demo.progress import Progress
 
-# Raise it when the tables change; a sample of another version on disk is then made anew.
+# To be raised when the tables change; a sample of another version on disk is then loaded anew.
 SAMPLE_VERSION = 1
 
 REGIONS = ("north", "south", "east", "west")
 LAST_DAY = date(2024, 12, 31)
-# Two years of days in four regions are 2,924 partitions: they load in about a minute on two cores, three
-# quarters of it writing files, and listing them takes Spark long enough to be felt.
+# Two years of days in four regions are 2,924 partitions: they load in about a minute on two cores, three quarters
+# of it writing files, and listing them takes Spark seconds. Most of the writing goes into the processes by which
+# Hadoop, without its native library, sets the permissions of each file.
 DAYS_DEFAULT = 731
 ROWS_PER_PARTITION = 40
 # One INSERT writes a quarter of a year: few enough statements to lose no time, enough to show progress.
@@ -38,7 +39,7 @@ class SampleError(Exception):
 
 @dataclass(frozen=True)
 class Sample:
-    """Which sample; two of the same fields are the same to the last row."""
+    """The size of a sample; two samples with the same fields are the same to the last row."""
 
     days: int = DAYS_DEFAULT
     version: int = SAMPLE_VERSION
@@ -55,7 +56,7 @@ class Sample:
 
 
 def is_loaded(directory: Path, sample: Sample) -> bool:
-    """Whether the directory holds the finished sample."""
+    """Tells whether the directory holds the finished sample."""
     return _state(directory) == {"finished": True, **asdict(sample)}
 
 
@@ -71,6 +72,8 @@ def clear_unfinished(directory: Path, sample: Sample) -> None:
         )
     for path in left_over:
         shutil.rmtree(path)
+    # Last: until then it says that the rest of the tables is the demo's.
+    (directory / STATE_FILE).unlink()
 
 
 def load(connection: hive.Connection, directory: Path, sample: Sample, progress: Progress) -> None:
@@ -174,7 +177,7 @@ def _array(words: tuple[str, ...]) -> str:
 
 
 def _state(directory: Path) -> object:
-    """What was last written about the sample; None when the demo never loaded anything here."""
+    """The sample's state file; None if the demo never loaded anything into the directory."""
     try:
         return json.loads((directory / STATE_FILE).read_text())
     except FileNotFoundError:
