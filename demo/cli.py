@@ -49,10 +49,10 @@ FIRST_LOOK_PARTITIONS = 736
     type=click.IntRange(min=1),
     default=RUNS_DEFAULT,
     show_default=True,
-    help="Of each query; of several, the medians are shown.",
+    help="Runs of each query; with several, the medians are shown.",
 )
 @click.option(
-    "--days", type=click.IntRange(1, DAYS_DEFAULT), default=DAYS_DEFAULT, show_default=True, help="Of sales."
+    "--days", type=click.IntRange(1, DAYS_DEFAULT), default=DAYS_DEFAULT, show_default=True, help="Days of sales."
 )
 def demo(  # noqa: PLR0913 - one parameter per option
     directory: Path, port: int, runs: int, days: int, *, once: bool, print_json: bool
@@ -74,6 +74,7 @@ def demo(  # noqa: PLR0913 - one parameter per option
         proxy = running.enter_context(proxy_process(server.endpoint, directory / "logs", port=port))
         bench = running.enter_context(_bench(server, proxy))
         warm_up(bench, progress)
+        running.callback(progress, "Stopping")
         tour = Tour(lambda query: compare(bench, query, runs, progress), progress, loading)
         if print_json:
             whole = json.dumps(as_json(tour.whole(), java), indent=2, ensure_ascii=False)

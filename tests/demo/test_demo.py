@@ -6,6 +6,8 @@ import subprocess
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from demo.hive import Endpoint, connect, run
 from demo.proxy_process import starpruner_command
 from demo.queries import SAMPLE_QUERIES
@@ -30,8 +32,14 @@ QUERY_KEYS = {
 }
 
 
-def test_demo_once_json_prints_one_object_with_every_query_measured_and_equal(tmp_path: Path) -> None:
-    options = ("--once", "--json", "--days", str(DAYS), "--runs", "1", "--dir", str(tmp_path))
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory for one demo after another: the second finds the sample loaded."""
+    return tmp_path_factory.mktemp("demo")
+
+
+def test_demo_once_json_prints_one_object_with_every_query_measured_and_equal(directory: Path) -> None:
+    options = ("--once", "--json", "--days", str(DAYS), "--runs", "1", "--dir", str(directory))
     done = subprocess.run(
         [*starpruner_command(), "demo", *options],
         check=False,
@@ -60,8 +68,8 @@ def test_demo_once_json_prints_one_object_with_every_query_measured_and_equal(tm
     assert left_alone["rewritten"] is left_alone["key_query_s"] is left_alone["partitions_kept"] is None
 
 
-def test_the_demo_shows_how_to_connect_after_the_first_line_and_ctrl_c_ends_it_with_0(tmp_path: Path) -> None:
-    command = [*starpruner_command(), "demo", "--days", str(DAYS), "--dir", str(tmp_path)]
+def test_the_demo_shows_how_to_connect_after_the_first_line_and_ctrl_c_ends_it_with_0(directory: Path) -> None:
+    command = [*starpruner_command(), "demo", "--days", str(DAYS), "--dir", str(directory)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         shown: list[str] = []
