@@ -17,24 +17,24 @@ from proxy.access.impersonation import ProxyUsers
 from proxy.admin.app import application
 from proxy.admin.explain_endpoint import ExplainRequest, ask
 from proxy.backends.assembly import known_backends, registration, upkeep
-from proxy.backends.maintenance import Upkeep
+from proxy.backends.maintenance import Maintenance
 from proxy.config.address import Address, address
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
 from proxy.frontend.settings import ServerSettings
 from proxy.net.fd_limit import make_room
 from proxy.net.timeouts import Keepalive, Limits
-from proxy.operations.session_port import Opened
+from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.session.explain.statement import ExplainingSession
 from proxy.session.explain.view import ExplainView
 from proxy.session.layout.partition_store import open_store
 from proxy.session.session import Session
-from proxy.session.shared_state import Shared
+from proxy.session.shared_state import SharedState
 from proxy.upstream.errors import BackendError
-from proxy.workers.launch import Placement, worker_count
+from proxy.workers.launch import ReservedPorts, worker_count
 from proxy.workers.process_role import Role, role
-from proxy.workers.worker_slot import Place
+from proxy.workers.worker_slot import WorkerSlot
 
 T = TypeVar("T")
 
@@ -47,10 +47,10 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 async def explain_once(config: Config, request: ExplainRequest, user: str, password: str) -> ExplainView:
     """Ask about one statement in a backend session of its own, and end."""
     backends, _ = await known_backends(config)
-    return await ask(config, request, user, password, Shared.of(config), backends=backends)
+    return await ask(config, request, user, password, SharedState.of(config), backends=backends)
 
 
-def work(config: Config, read: Callable[[], Config], placement: Placement, place: Place) -> int:
+def work(config: Config, read: Callable[[], Config], placement: ReservedPorts, place: WorkerSlot) -> int:
     """Serve as one of several. Returns the exit code."""
     log_to_stderr(config, f" worker {place.slot}")
     try:
@@ -61,18 +61,18 @@ def work(config: Config, read: Callable[[], Config], placement: Placement, place
     return 0
 
 
-async def serve_until_stopped(config: Config, read: Callable[[], Config], place: Place | None = None) -> None:
+async def serve_until_stopped(config: Config, read: Callable[[], Config], place: WorkerSlot | None = None) -> None:
     """Serve until a signal says to stop, alone or in the place of one of several workers."""
     with role(place) as chosen, open_store(config.catalog) as store:
-        await _serve_with(config, Shared.of(config, store=store, writes=chosen.writes), read, chosen)
+        await _serve_with(config, SharedState.of(config, store=store, writes=chosen.writes), read, chosen)
 
 
-async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config], chosen: Role) -> None:
+async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Config], chosen: Role) -> None:
     workers = worker_count(config.proxy.workers)
     make_room(config.proxy.connections_max)
     backends, names = await known_backends(config, workers)
     care = upkeep(config, backends, names)
-    proxy = Proxy(_server_settings(config), partial(_session, shared), backends, ground=chosen.ground)
+    proxy = Proxy(_server_settings(config), partial(_session, shared), backends, process=chosen.process)
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -89,7 +89,7 @@ async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config]
         registered = registration(config, proxy.ports) if chosen.is_first else None
         shared.metrics.watch_connections(lambda: proxy.connection_count)
         shared.metrics.watch_backends(backends.views)
-        site = _admin_site(runner, config, shares_port=chosen.ground.shares_ports)
+        site = _admin_site(runner, config, shares_port=chosen.process.shares_ports)
         await site.start()
         if registered is not None:
             registered.start()
@@ -106,7 +106,7 @@ async def _serve_with(config: Config, shared: Shared, read: Callable[[], Config]
         await chosen.end()
 
 
-def _reload(proxy: Proxy, shared: Shared, care: Upkeep, read: Callable[[], Config]) -> None:
+def _reload(proxy: Proxy, shared: SharedState, care: Maintenance, read: Callable[[], Config]) -> None:
     """SIGHUP: read certificates and the configuration anew. What cannot be used changes nothing."""
     proxy.renew_certificates()
     try:
@@ -121,7 +121,7 @@ def _reload(proxy: Proxy, shared: Shared, care: Upkeep, read: Callable[[], Confi
         _log.warning("what changed in %s counts after a restart only", ", ".join(at_start))
 
 
-def _session(shared: Shared, opened: Opened) -> ExplainingSession:
+def _session(shared: SharedState, opened: SessionOpening) -> ExplainingSession:
     return ExplainingSession(Session(shared, opened))
 
 

@@ -10,22 +10,22 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
-from proxy.backends.pool import Backends
+from proxy.backends.pool import BackendPool
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
 from proxy.config.endpoints import Listener, Transport
 from proxy.frontend.connection import Connection
-from proxy.frontend.context import Common
-from proxy.frontend.process_scope import Ground
-from proxy.frontend.rewrite_service import Desk, tell
-from proxy.frontend.session_registry import Sessions
+from proxy.frontend.context import ServerContext
+from proxy.frontend.process_scope import ProcessScope
+from proxy.frontend.rewrite_service import RewriteService, tell_outcome
+from proxy.frontend.session_registry import SessionRegistry
 from proxy.frontend.settings import ServerSettings
-from proxy.frontend.shadow_runner import Beside, BesideSettings
-from proxy.http.listeners import HttpSide
+from proxy.frontend.shadow_runner import ShadowRunner, ShadowRunnerSettings
+from proxy.http.listeners import Listeners
 from proxy.net.tls import Certificates
 from proxy.net.tls_listener import Accepted, TlsServer
-from proxy.operations.session_port import Opened, SessionPort
-from proxy.operations.tracked_statements import Executions
+from proxy.operations.session_port import SessionOpening, SessionPort
+from proxy.operations.tracked_statements import TrackedStatements
 from proxy.upstream.dialer import Dialer
 
 log = logging.getLogger(__name__)
@@ -50,17 +50,17 @@ class Proxy:
     def __init__(
         self,
         settings: ServerSettings,
-        open_session: Callable[[Opened], SessionPort],
-        backends: Backends | None = None,
+        open_session: Callable[[SessionOpening], SessionPort],
+        backends: BackendPool | None = None,
         *,
-        ground: Ground | None = None,
+        process: ProcessScope | None = None,
     ) -> None:
         """`open_session` is told how the client opened its session. Without `backends`, the settings name one.
 
-        `ground` is what workers have in common.
+        `process` is what workers have in common.
         """
         self._settings = settings
-        self._ground = ground = ground or Ground()
+        self._process = process = process or ProcessScope()
         # Raises ConfigError where a file of theirs cannot be used.
         self._certificates = {
             listener: Certificates.of_listener(f"listener {listener.address}", listener.tls, time.monotonic)
@@ -70,20 +70,20 @@ class Proxy:
         # Held by the queries of ours that need one, whoever asks: see Query.needs_slot.
         self.slots = asyncio.Semaphore(settings.key_queries_at_once_max)
         dialer = Dialer(settings.upstream, settings.connect_timeout_s)
-        sessions = Sessions(open_session, ground.handles)
+        sessions = SessionRegistry(open_session, process.handles)
         pool = ThreadPoolExecutor(settings.rewrite_threads, thread_name_prefix="rewrite")
-        self._common = Common(
+        self._context = ServerContext(
             settings,
             sessions,
-            Executions(successors=ground.successors),
+            TrackedStatements(aliases=process.aliases),
             pool,
-            ground.handles,
-            Desk(sessions, pool, self.slots),
-            Beside(BesideSettings(dialer, at_once_max=settings.shadows_at_once_max), pool),
+            process.handles,
+            RewriteService(sessions, pool, self.slots),
+            ShadowRunner(ShadowRunnerSettings(dialer, at_once_max=settings.shadows_at_once_max), pool),
             dialer,
-            backends or Backends([Member(settings.backend)], time.monotonic),
+            backends or BackendPool([Member(settings.backend)], time.monotonic),
         )
-        self._http = HttpSide(self._common)
+        self._http = Listeners(self._context)
         self._connections: set[Connection] = set()
         self._accepted = 0
         self._servers: list[asyncio.Server | TlsServer] = []
@@ -111,7 +111,7 @@ class Proxy:
     @property
     def farewell_count(self) -> int:
         """How many backend connections are kept for a moment because a query of ours is being ended on them."""
-        return len(self._common.farewells)
+        return len(self._context.graceful_closes)
 
     async def start(self) -> None:
         """Listen. Raises OSError where the address cannot be had."""
@@ -120,14 +120,14 @@ class Proxy:
             if listener.transport is Transport.HTTP:
                 self._kept_until_the_end.add(self._servers[-1])
             log.info("listening on %s for %s", Address(listener.address.host, self.ports[-1]), listener.spoken)
-        log.info("the backend is %s. %s", self._common.backends.name, _WHO_IS_READ)
+        log.info("the backend is %s. %s", self._context.backends.name, _WHO_IS_READ)
         self._sweep_timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep_again)
 
     def sweep(self) -> None:
         """End what is kept of sessions that other processes opened and that have ended there."""
-        ended = self._common.sessions.ended_elsewhere()
-        for told in self._common.executions.sessions_ended(ended, asyncio.get_running_loop().time()):
-            tell(told.ruling, told.ending, "a session of another process")
+        ended = self._context.sessions.ended_elsewhere()
+        for told in self._context.tracked_statements.sessions_ended(ended, asyncio.get_running_loop().time()):
+            tell_outcome(told.dispatch, told.outcome, "a session of another process")
 
     async def drain(self, seconds: float) -> None:
         """Accept no more clients, and wait for statements in flight, up to `seconds`."""
@@ -155,45 +155,45 @@ class Proxy:
         for connection in list(self._connections):
             connection.close("the proxy is shutting down")
         await self._http.close()
-        await self._common.beside.close()
-        self._common.pool.shutdown(wait=False, cancel_futures=True)
+        await self._context.shadow_runner.close()
+        self._context.pool.shutdown(wait=False, cancel_futures=True)
         # One turn of the loop, so that the ends of streams are on their way before it stops.
         await asyncio.sleep(0)
         # Each of them ends by itself after `farewell_s`.
-        while self._common.farewells:  # noqa: ASYNC110 - it happens once, at the very end
+        while self._context.graceful_closes:  # noqa: ASYNC110 - it happens once, at the very end
             await asyncio.sleep(DRAIN_LOOK_S)
 
     def _serves(self, listener: Listener) -> bool:
         """Over HTTP the calls of a session come on many connections, and only who sees them all can rewrite."""
-        return self._ground.is_first or listener.transport is not Transport.HTTP
+        return self._process.is_first or listener.transport is not Transport.HTTP
 
     async def _listen(self, listener: Listener) -> asyncio.Server | TlsServer:
         address, certificates = listener.address, self._certificates.get(listener)
-        over_http = self._http.serves(listener)
+        over_http = listener.transport is Transport.HTTP
         accept = await self._http.accepting(listener) if over_http else partial(self._accept, listener)
         if certificates is not None:
-            return TlsServer(address, certificates, accept, shares_port=self._ground.shares_ports)
+            return TlsServer(address, certificates, accept, shares_port=self._process.shares_ports)
         loop = asyncio.get_running_loop()
-        shares_port = self._ground.shares_ports or None
+        shares_port = self._process.shares_ports or None
         return await loop.create_server(lambda: accept()[0], address.host, address.port, reuse_port=shares_port)
 
     def _accept(self, listener: Listener) -> Accepted:
         self._accepted += 1
-        full = len(self._connections) + self._ground.connections_elsewhere() >= self._settings.connections_max
-        connection = Connection(self._accepted, listener, self._common, self._ended)
+        full = len(self._connections) + self._process.connections_elsewhere() >= self._settings.connections_max
+        connection = Connection(self._accepted, listener, self._context, self._ended)
         self._connections.add(connection)
-        self._ground.count_connections(len(self._connections))
+        self._process.count_connections(len(self._connections))
         return connection.client_side(full=full), connection.close
 
     def renew_certificates(self) -> None:
         """Read the files of TLS again, for the connections that come."""
         for certificates in self._certificates.values():
             certificates.renew()
-        self._common.dialer.renew_certificates()
+        self._context.dialer.renew_certificates()
 
     def _ended(self, connection: Connection) -> None:
         self._connections.discard(connection)
-        self._ground.count_connections(len(self._connections))
+        self._process.count_connections(len(self._connections))
 
     def _sweep_again(self) -> None:
         self.sweep()

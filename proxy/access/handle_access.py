@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from proxy.access.handle_owners import HandleKind, Handles, Holding, Owner
+from proxy.access.handle_owners import HandleKind, HandleOwner, HandleOwners, Owner
 from proxy.wire.hs2.calls import OPEN_SESSION
 from proxy.wire.hs2.handles import HandleId, identifier_in, named_by
 from proxy.wire.thrift.messages import Message
@@ -23,10 +23,10 @@ CATALOG_CALLS: Final = frozenset(
 )
 
 
-class Guard:
+class HandleAccess:
     """Stands before one client connection. Until somebody has logged in, nothing is let through or kept."""
 
-    def __init__(self, handles: Handles, backend_name: str, *, passes_unknown: bool = True) -> None:
+    def __init__(self, handles: HandleOwners, backend_name: str, *, passes_unknown: bool = True) -> None:
         self._handles = handles
         # The backend that gives out what is opened from now on.
         self.backend_name = backend_name
@@ -58,16 +58,16 @@ class Guard:
     def elsewhere(self, message: Message) -> str | None:
         """The backend that has what the client's call names, where that is another one than this."""
         named = None if message.header.name == OPEN_SESSION else named_by(message)
-        holding = None if named is None else self._handles.find(named.identifier)
-        if holding is None or holding.owner != self._owner or holding.backend == self.backend_name:
+        handle_owner = None if named is None else self._handles.find(named.identifier)
+        if handle_owner is None or handle_owner.owner != self._owner or handle_owner.backend == self.backend_name:
             return None
-        return holding.backend
+        return handle_owner.backend
 
     def opened(self, kind: HandleKind, handle: bytes) -> None:
         """The backend has given this client a handle."""
         identifier = identifier_in(handle)
         if identifier is not None and self._owner is not None:
-            self._handles.opened(kind, identifier, Holding(self._owner, self.backend_name))
+            self._handles.opened(kind, identifier, HandleOwner(self._owner, self.backend_name))
 
     def closed(self, message: Message) -> None:
         """The client closes what its call names."""
@@ -76,5 +76,5 @@ class Guard:
             self._handles.closed([named.identifier])
 
     def _may_use(self, identifier: HandleId) -> bool:
-        holding = self._handles.find(identifier)
-        return self._passes_unknown if holding is None else holding.owner == self._owner
+        handle_owner = self._handles.find(identifier)
+        return self._passes_unknown if handle_owner is None else handle_owner.owner == self._owner

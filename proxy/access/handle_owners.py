@@ -39,7 +39,7 @@ class HandleKind(Enum):
 
 
 @dataclass(frozen=True)
-class Holding:
+class HandleOwner:
     """A handle that was given out: to whom, and by which backend."""
 
     owner: Owner = field(repr=False)
@@ -75,7 +75,7 @@ class Digests:
         return blake2b(identifier, key=self._key, digest_size=length, person=b"mask").digest()
 
 
-class Handles(Protocol):
+class HandleOwners(Protocol):
     """The handles that were given out, as far back as the bounds reach.
 
     Past a bound the oldest one that is closed is forgotten, and where none is, the oldest one. A handle that is
@@ -87,11 +87,11 @@ class Handles(Protocol):
         """How handles and owners are told apart."""
         ...
 
-    def opened(self, kind: HandleKind, identifier: HandleId, holding: Holding) -> None:
+    def opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
         """The backend has given out a handle."""
         ...
 
-    def find(self, identifier: HandleId) -> Holding | None:
+    def find(self, identifier: HandleId) -> HandleOwner | None:
         """Whose it is; None where that was never seen, or is forgotten."""
         ...
 
@@ -103,16 +103,16 @@ class Handles(Protocol):
         """Whether the handle is known to have ended."""
         ...
 
-    def roam(self, identifier: HandleId) -> bool:
+    def used_elsewhere(self, identifier: HandleId) -> bool:
         """A statement of this session has come to a process that did not open it. Whether another one did."""
         ...
 
-    def stays(self, identifier: HandleId) -> bool:
+    def is_local(self, identifier: HandleId) -> bool:
         """Whether this process has opened the session, and all of its statements came here so far."""
         ...
 
 
-class OwnHandles:
+class LocalHandleOwners:
     """The handles of one process."""
 
     def __init__(
@@ -125,24 +125,24 @@ class OwnHandles:
         self.digests = digests or Digests.new()
         self._maxima = {HandleKind.SESSION: sessions_max, HandleKind.OPERATION: operations_max}
         # Each in the order in which they were opened, and closed.
-        self._open: dict[HandleKind, dict[Digest, Holding]] = {kind: {} for kind in HandleKind}
-        self._closed: dict[HandleKind, dict[Digest, Holding]] = {kind: {} for kind in HandleKind}
+        self._open: dict[HandleKind, dict[Digest, HandleOwner]] = {kind: {} for kind in HandleKind}
+        self._closed: dict[HandleKind, dict[Digest, HandleOwner]] = {kind: {} for kind in HandleKind}
 
     @property
     def count(self) -> int:
         """How many are known."""
         return sum(len(found) for tables in (self._open, self._closed) for found in tables.values())
 
-    def opened(self, kind: HandleKind, identifier: HandleId, holding: Holding) -> None:
-        """See Handles."""
+    def opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
+        """See HandleOwners."""
         opened, closed = self._open[kind], self._closed[kind]
         if len(opened) + len(closed) >= self._maxima[kind]:
             oldest = closed or opened
             del oldest[next(iter(oldest))]
-        opened[self.digests.of(identifier)] = holding
+        opened[self.digests.of(identifier)] = handle_owner
 
-    def find(self, identifier: HandleId) -> Holding | None:
-        """See Handles."""
+    def find(self, identifier: HandleId) -> HandleOwner | None:
+        """See HandleOwners."""
         digest = self.digests.of(identifier)
         for tables in (self._open, self._closed):
             for found in tables.values():
@@ -151,22 +151,22 @@ class OwnHandles:
         return None
 
     def closed(self, identifiers: Iterable[HandleId]) -> None:
-        """See Handles."""
+        """See HandleOwners."""
         for digest in map(self.digests.of, identifiers):
             for kind, opened in self._open.items():
-                holding = opened.pop(digest, None)
-                if holding is not None:
-                    self._closed[kind][digest] = holding
+                handle_owner = opened.pop(digest, None)
+                if handle_owner is not None:
+                    self._closed[kind][digest] = handle_owner
 
     def is_closed(self, identifier: HandleId) -> bool:
-        """See Handles."""
+        """See HandleOwners."""
         digest = self.digests.of(identifier)
         return any(digest in found for found in self._closed.values())
 
-    def roam(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nobody else
-        """See Handles."""
+    def used_elsewhere(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nobody else
+        """See HandleOwners."""
         return False
 
-    def stays(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nowhere else
-        """See Handles."""
+    def is_local(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nowhere else
+        """See HandleOwners."""
         return True

@@ -27,7 +27,7 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Admission:
+class Impersonation:
     """What one connection's calls are held to."""
 
     proxy_users: ProxyUsers

@@ -12,10 +12,10 @@ from aiohttp import BasicAuth, web
 
 from proxy.admin import backends_endpoint as backend_routes
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest, ask
-from proxy.backends.pool import Backends
+from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
 from proxy.session.metrics import CONTENT_TYPE
-from proxy.session.shared_state import Shared
+from proxy.session.shared_state import SharedState
 from proxy.upstream.errors import BackendError
 
 log = logging.getLogger(__name__)
@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 
 def application(  # noqa: PLR0913 - what the routes tell of
     config: Config,
-    shared: Shared,
-    backends: Backends,
+    shared: SharedState,
+    backends: BackendPool,
     exposition: Callable[[], Awaitable[bytes]],
     *,
     slots: asyncio.Semaphore | None = None,

@@ -12,10 +12,10 @@ from http import HTTPStatus
 import msgspec
 from aiohttp import web
 
-from proxy.backends.pool import Backends
+from proxy.backends.pool import BackendPool
 
 
-def routes(backends: Backends, *, is_alone: bool = True) -> list[web.RouteDef]:
+def routes(backends: BackendPool, *, is_alone: bool = True) -> list[web.RouteDef]:
     """What the admin port serves of the backends. Of several workers none drains: the others would not hear."""
 
     async def show(_: web.Request) -> web.Response:

@@ -6,11 +6,11 @@ import asyncio
 
 import msgspec
 
-from proxy.backends.pool import Backends
+from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
 from proxy.session.explain.view import ExplainView, view
 from proxy.session.session import Session
-from proxy.session.shared_state import Shared
+from proxy.session.shared_state import SharedState
 from proxy.upstream.client import BackendClient, Login
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError
@@ -33,9 +33,9 @@ async def ask(  # noqa: PLR0913 - what is asked, by whom, and of whom
     request: ExplainRequest,
     user: str,
     password: str,
-    shared: Shared,
+    shared: SharedState,
     *,
-    backends: Backends,
+    backends: BackendPool,
     slots: asyncio.Semaphore | None = None,
 ) -> ExplainView:
     """Explain a statement as the user would get it. Raises BackendError.

@@ -9,11 +9,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.backend import Backend
-from proxy.backends.dns import Names
+from proxy.backends.dns import DnsNames
 from proxy.backends.health import Health
-from proxy.backends.health_checks import Asking, ProbeSettings, Rounds
-from proxy.backends.maintenance import Chore, Upkeep
-from proxy.backends.pool import Backends, PoolSettings
+from proxy.backends.health_checks import HealthCheckRounds, HealthProbe, ProbeSettings
+from proxy.backends.maintenance import Chore, Maintenance
+from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.backends.zookeeper_nodes import connection_settings, node_prefix, reached_at
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
@@ -27,19 +27,21 @@ _VERSION: Final = version("starpruner")
 _HTTP_PATH: Final = "cliservice"
 
 
-async def known_backends(config: Config, workers: int = 1) -> tuple[Backends, Names]:
+async def known_backends(config: Config, workers: int = 1) -> tuple[BackendPool, DnsNames]:
     """The backends, their names looked up once. Several workers share what each of them may take."""
     proxy = config.proxy
     connections_max = max(1, proxy.backend_connections_max // workers)
-    backends = Backends((), time.monotonic, PoolSettings(connections_max, proxy.login_together_max))
-    names = Names(backends, config.sources())
+    backends = BackendPool((), time.monotonic, PoolSettings(connections_max, proxy.login_together_max))
+    names = DnsNames(backends, config.sources())
     await names.refresh()
     return backends, names
 
 
-def upkeep(config: Config, backends: Backends, names: Names) -> Upkeep:
+def upkeep(config: Config, backends: BackendPool, names: DnsNames) -> Maintenance:
     """What is to be done for as long as the proxy serves."""
-    return Upkeep(names, ((names.refresh_looked_up, config.proxy.lookup_interval_s), *_probes(config, backends)))
+    return Maintenance(
+        names, ((names.refresh_looked_up, config.proxy.lookup_interval_s), *_probes(config, backends))
+    )
 
 
 def registration(config: Config, ports: Sequence[int]) -> Registration | None:
@@ -62,15 +64,15 @@ def registration(config: Config, ports: Sequence[int]) -> Registration | None:
     return Registration(ensemble, nodes)
 
 
-def _probes(config: Config, backends: Backends) -> tuple[Chore, ...]:
+def _probes(config: Config, backends: BackendPool) -> tuple[Chore, ...]:
     """None for a backend that is alone, where nobody may log in: there is no other that could be chosen."""
     health = config.health
     if not health.user and not config.proxy.backends:
         return ()
     settings = ProbeSettings(health.user, health.password, health.timeout_s, health.query_timeout_s)
-    asking = Asking(settings, config.backend.to_upstream())
-    logins = Rounds(backends, asking.quickly, _logins)
-    queries = Rounds(backends, asking.thoroughly, _queries)
+    asking = HealthProbe(settings, config.backend.to_upstream())
+    logins = HealthCheckRounds(backends, asking.quickly, _logins)
+    queries = HealthCheckRounds(backends, asking.thoroughly, _queries)
     asks_queries = health.user and health.query_interval_s
     more: tuple[Chore, ...] = ((queries.ask_all, health.query_interval_s),) if asks_queries else ()
     return ((logins.ask_all, health.interval_s), *more)

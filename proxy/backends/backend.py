@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.backends.circuit_breaker import Breaker, BreakerState
+from proxy.backends.circuit_breaker import BreakerState, CircuitBreaker
 from proxy.backends.health import Health, Thresholds
 from proxy.config.backend_list import Member
 
@@ -54,7 +54,7 @@ class Backend:
         # What logins tell, and what queries do. A server may answer the one and not the other.
         self.logins_work = Health(thresholds)
         self.queries_work = Health(QUERY_THRESHOLDS)
-        self.breaker = Breaker(clock)
+        self.breaker = CircuitBreaker(clock)
         # Connections of clients and of ours: each has one of the server's threads.
         self.connections = 0
         # Sessions of clients that have no connection of their own: over HTTP a call has one while it runs.

@@ -22,7 +22,7 @@ class BreakerState(Enum):
     OPEN = "open"  # Nothing, unless there is no other backend.
 
 
-class Breaker:
+class CircuitBreaker:
     """Opens after failures in a row, for longer each time that the trial which follows fails too."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

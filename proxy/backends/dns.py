@@ -8,7 +8,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
-from proxy.backends.pool import Backends
+from proxy.backends.pool import BackendPool
 from proxy.config.address import why_unreachable
 from proxy.config.backend_list import Member, Source, distinct
 
@@ -27,10 +27,10 @@ async def addresses(host: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-class Names:
+class DnsNames:
     """The entries of the configuration, and what the names among them stood for when they last were asked."""
 
-    def __init__(self, backends: Backends, sources: tuple[Source, ...], lookup: Lookup = addresses) -> None:
+    def __init__(self, backends: BackendPool, sources: tuple[Source, ...], lookup: Lookup = addresses) -> None:
         self._backends = backends
         self._sources = sources
         self._lookup = lookup

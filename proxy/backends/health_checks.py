@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from proxy.backends.backend import Backend
 from proxy.backends.health import Health
-from proxy.backends.pool import Backends
+from proxy.backends.pool import BackendPool
 from proxy.config.address import Address
 from proxy.config.endpoints import UPSTREAM, Upstream
 from proxy.operations.query import Query, QueryFailed, QueryResult
@@ -42,7 +42,7 @@ class ProbeSettings:
 Probe: TypeAlias = Callable[[Address], Awaitable[str | None]]
 
 
-class Asking:
+class HealthProbe:
     """The two probes as the settings have them."""
 
     def __init__(self, settings: ProbeSettings, upstream: Upstream = UPSTREAM) -> None:
@@ -94,10 +94,10 @@ def _select_one(seconds: float) -> Generator[Query, QueryResult, QueryResult]:
     return (yield Query("SELECT 1", rows_max=1, bytes_max=_QUERY_BYTES_MAX, deadline_s=seconds))
 
 
-class Rounds:
+class HealthCheckRounds:
     """One kind of probe: a round of it asks all backends at once, each within its time."""
 
-    def __init__(self, backends: Backends, probe: Probe, health_of: Callable[[Backend], Health]) -> None:
+    def __init__(self, backends: BackendPool, probe: Probe, health_of: Callable[[Backend], Health]) -> None:
         """`health_of` says which of a backend's states the probe is about."""
         self._backends = backends
         self._probe = probe

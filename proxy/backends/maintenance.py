@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Final, TypeAlias
 
-from proxy.backends.dns import Names
+from proxy.backends.dns import DnsNames
 from proxy.config.backend_list import Source
 
 # Proxies that were started together do not ask together for ever.
@@ -20,10 +20,12 @@ log = logging.getLogger(__name__)
 Chore: TypeAlias = tuple[Callable[[], Awaitable[None]], float]
 
 
-class Upkeep:
+class Maintenance:
     """Runs from `start` to `close`."""
 
-    def __init__(self, names: Names, chores: Sequence[Chore], chance: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self, names: DnsNames, chores: Sequence[Chore], chance: Callable[[], float] = random.random
+    ) -> None:
         self._names = names
         self.chores = chores
         self._chance = chance

@@ -92,7 +92,7 @@ class Lease:
             self._backend.breaker.trial_ended()
 
 
-class Backends:
+class BackendPool:
     """All of them. Those that are configured no longer stay for as long as they have connections."""
 
     def __init__(
@@ -154,9 +154,9 @@ class Backends:
                 return True
         return False
 
-    def search(self, login: str | None = None) -> Search:
+    def search(self, login: str | None = None) -> BackendSearch:
         """A place for a new connection: best first, until one can be had."""
-        return Search(self, login)
+        return BackendSearch(self, login)
 
     def named(self, name: str) -> Backend | None:
         """The backend of that name, be it drained or removed, for what is on it already."""
@@ -220,10 +220,10 @@ class Backends:
             del self._backends[address]
 
 
-class Search:
+class BackendSearch:
     """The backends that one client's connection tries, best first."""
 
-    def __init__(self, backends: Backends, login: str | None) -> None:
+    def __init__(self, backends: BackendPool, login: str | None) -> None:
         self._backends = backends
         self._login = login
         self._failures: dict[Address, str] = {}

@@ -9,19 +9,19 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import blake2b
 
-from proxy.access.handle_access import Guard
+from proxy.access.handle_access import HandleAccess
 from proxy.backends.pool import Lease
 from proxy.config.endpoints import Listener
 from proxy.frontend.backend_switch import arrive
-from proxy.frontend.context import OWNER_BYTES, Common
-from proxy.frontend.graceful_close import Farewell
-from proxy.frontend.rewrite_service import tell
+from proxy.frontend.context import OWNER_BYTES, ServerContext
+from proxy.frontend.graceful_close import GracefulClose
+from proxy.frontend.rewrite_service import tell_outcome
 from proxy.net.sockets import Side, linger, peer_host, peer_name, prepare
-from proxy.net.timeouts import Patience, Seen
-from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.net.timeouts import Activity, IdleTimeouts
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.events import SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.operations.internal_call import Call, Reply
-from proxy.operations.session_port import Opened
+from proxy.operations.session_port import SessionOpening
 from proxy.relay.commands import (
     BackendReply,
     CallRefused,
@@ -37,9 +37,10 @@ from proxy.relay.commands import (
     StatementHeld,
     TurnedTransparent,
 )
-from proxy.relay.connection_profile import Sides, refused
+from proxy.relay.connection_profile import ConnectionProfile, refused
 from proxy.relay.phases import Phase
 from proxy.relay.relay import Relay
+from proxy.statements.statement_class import StatementClass
 from proxy.upstream.dialer import UnreachableError
 from proxy.upstream.errors import BackendError
 from proxy.wire.hs2.calls import SessionHandle
@@ -53,22 +54,22 @@ class Connection:
     """One client, its backend, and the relay between them. Ends exactly once, through `_end`."""
 
     def __init__(
-        self, number: int, listener: Listener, common: Common, on_end: Callable[[Connection], None]
+        self, number: int, listener: Listener, context: ServerContext, on_end: Callable[[Connection], None]
     ) -> None:
         self._name = f"connection {number}"
         self._listener = listener
-        self._common = common
-        self._settings = settings = common.settings
-        self._sessions = common.sessions
+        self._context = context
+        self._settings = settings = context.settings
+        self._sessions = context.sessions
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         passes_unknown = settings.passes_unknown_handles
-        self._guard = Guard(common.handles, str(settings.backend), passes_unknown=passes_unknown)
+        self._handle_access = HandleAccess(context.handles, str(settings.backend), passes_unknown=passes_unknown)
         self._relay = Relay(
-            Sides(common.backends.name, listener.transport, settings.upstream, settings.proxy_users),
-            common.executions,
+            ConnectionProfile(context.backends.name, listener.transport, settings.proxy_users),
+            context.tracked_statements,
             self._loop.time,
-            guard=self._guard,
+            handle_access=self._handle_access,
             request_bytes_max=settings.request_bytes_max,
             rerun_within_s=settings.rerun_within_s,
         )
@@ -81,7 +82,7 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._reply: asyncio.Future[Reply] | None = None
         self._handshake_timer: asyncio.TimerHandle | None = None
-        self._patience = Patience(settings.patience)
+        self._patience = IdleTimeouts(settings.patience)
         self._patience_timer: asyncio.TimerHandle | None = None
         self._client_pauses: set[str] = set()
         self._started = self.last_activity = self._loop.time()
@@ -197,7 +198,7 @@ class Connection:
             case StatementHeld(session, statement):
                 return self._offer(session, statement)
             case StatementPassed(session, statement):
-                self._common.desk.note_passed(session, statement, self._name)
+                self._context.rewrite_service.note_forwarded(session, statement, self._name)
             case Close(reason):
                 self._end(reason)
             case _:
@@ -214,7 +215,7 @@ class Connection:
                 self._sessions.opened(session, version, self._opened(configuration, user))
             case SessionClosed(session):
                 self._own_sessions.discard(session)
-                self._common.beside.sessions_closed([session])
+                self._context.shadow_runner.sessions_closed([session])
                 self._sessions.closed([session])
             case SessionRefused() | CallRefused():
                 log.warning("%s: %s", self._name, command)
@@ -223,14 +224,14 @@ class Connection:
                 self._task = self._loop.create_task(reaching)
             case PauseClient() | ResumeClient():
                 self._pause_client("relay", on=isinstance(command, PauseClient))
-            case StatementEnded(ruling, ending):
-                tell(ruling, ending, self._name)
+            case StatementEnded(dispatch, outcome):
+                tell_outcome(dispatch, outcome, self._name)
             case TurnedTransparent(reason, by_login):
                 self._turned_transparent(reason, by_login=by_login)
 
     def _turned_transparent(self, reason: str, *, by_login: bool) -> None:
         host = "" if self._client is None else peer_host(self._client)
-        is_news = not by_login or self._common.blind_clients.is_news(host)
+        is_news = not by_login or self._context.blind_clients.is_news(host)
         level = logging.WARNING if is_news else logging.DEBUG
         log.log(level, "%s, from %s: nothing is rewritten any more: %s", self._name, host, reason)
         if not by_login:
@@ -255,11 +256,11 @@ class Connection:
 
     async def _connect(self) -> None:
         credentials = self._relay.credentials
-        search = self._common.backends.search(None if credentials is None else plain_user(credentials))
+        search = self._context.backends.search(None if credentials is None else plain_user(credentials))
         while (lease := search.next()) is not None:
-            self._lease, self._guard.backend_name = lease, str(lease.address)
+            self._lease, self._handle_access.backend_name = lease, str(lease.address)
             try:
-                await self._common.dialer.connect(self._backend_side, lease.address)
+                await self._context.dialer.connect(self._backend_side, lease.address)
             except UnreachableError as error:
                 search.failed(str(error))
             else:
@@ -269,7 +270,7 @@ class Connection:
     async def _move(self, name: str) -> None:
         """Go on with another backend. Where it cannot be had, this one will say what it does not know."""
         credentials = self._relay.credentials or b""
-        lease = self._common.backends.lease_named(name, plain_user(credentials))
+        lease = self._context.backends.lease_named(name, plain_user(credentials))
         if lease is None:
             log.warning(
                 "%s: stays although its call is about the backend %s, which is not to be had", self._name, name
@@ -277,7 +278,7 @@ class Connection:
         else:
             try:
                 transport = await arrive(
-                    self._common.dialer, lease, credentials, self._settings.handshake_timeout_s
+                    self._context.dialer, lease, credentials, self._settings.handshake_timeout_s
                 )
             except BackendError as error:
                 log.warning("%s: stays although its call is about another backend: %s", self._name, error)
@@ -297,39 +298,40 @@ class Connection:
         if "client" in self._client_pauses:
             transport.pause_reading()
         self._release()
-        self._lease, self._guard.backend_name = lease, str(lease.address)
+        self._lease, self._handle_access.backend_name = lease, str(lease.address)
         log.info("%s: goes on with the backend %s", self._name, lease.address)
 
-    def _offer(self, handle: SessionHandle, statement: str) -> list[Command]:
+    def _offer(self, handle: SessionHandle, text: str) -> list[Command]:
         self._statements_held += 1
-        ruling = self._common.desk.at_once(handle, statement, self._name)
-        if ruling is not None:
-            return self._relay.release(ruling)
+        statement = StatementClass(text)
+        dispatch = self._context.rewrite_service.decide_now(handle, statement, self._name)
+        if dispatch is not None:
+            return self._relay.release(dispatch)
         self._task = self._loop.create_task(self._decide(handle, statement))
         return []
 
-    async def _decide(self, handle: SessionHandle, statement: str) -> None:
-        ruling = await self._common.desk.in_time(handle, statement, self._ask, self._name)
-        self._statements_rewritten += ruling.text != statement
+    async def _decide(self, handle: SessionHandle, statement: StatementClass) -> None:
+        dispatch = await self._context.rewrite_service.decide(handle, statement, self._ask, self._name)
+        self._statements_rewritten += dispatch.text != statement.text
         if self._relay.phase is Phase.HELD:
-            self._execute(self._relay.release(ruling))
-            self._run_beside(ruling, handle)
+            self._execute(self._relay.release(dispatch))
+            self._run_shadow(dispatch, handle)
         else:
-            tell(ruling, Ending(End.UNSENT, 0.0), self._name)
+            tell_outcome(dispatch, Outcome(OutcomeKind.NOT_SENT, 0.0), self._name)
 
-    def _run_beside(self, ruling: Ruling, handle: SessionHandle) -> None:
+    def _run_shadow(self, dispatch: Dispatch, handle: SessionHandle) -> None:
         credentials = self._relay.credentials
-        if ruling.beside is not None and credentials is not None and self._lease is not None:
-            _ = self._common.beside.start(handle, credentials, ruling.beside, self._lease)
+        if dispatch.shadow is not None and credentials is not None and self._lease is not None:
+            _ = self._context.shadow_runner.start(handle, credentials, dispatch.shadow, self._lease)
 
-    def _opened(self, configuration: Mapping[str, str] | None, user: str | None) -> Opened | None:
+    def _opened(self, configuration: Mapping[str, str] | None, user: str | None) -> SessionOpening | None:
         credentials = self._relay.credentials
         if configuration is None or credentials is None or self._lease is None:
             return None
         # A server that asks for no login goes by the name in the call. What is learned on one backend holds there.
         who = b"\0".join((str(self._lease.address).encode(), credentials, (user or "").encode()))
-        owner = blake2b(who, key=self._common.owner_key, digest_size=OWNER_BYTES).hexdigest()
-        return Opened(configuration, owner)
+        owner = blake2b(who, key=self._context.owner_key, digest_size=OWNER_BYTES).hexdigest()
+        return SessionOpening(configuration, owner)
 
     async def _ask(self, call: Call) -> Reply:
         self._reply = self._loop.create_future()
@@ -354,8 +356,8 @@ class Connection:
         else:
             self._look_again()
 
-    def _seen(self) -> Seen:
-        return Seen(
+    def _seen(self) -> Activity:
+        return Activity(
             last_activity=self.last_activity,
             awaits_replies=self._relay.may_await_replies,
             from_client_bytes=self._from_client_bytes,
@@ -375,15 +377,15 @@ class Connection:
             return
         self._ended = True
         self._execute(self._relay.close(reason))
-        self._execute([*self._common.executions.sessions_ended(self._own_sessions, self._loop.time())])
+        self._execute([*self._context.tracked_statements.sessions_ended(self._own_sessions, self._loop.time())])
         self._cancel_task()
         for timer in (self._handshake_timer, self._patience_timer):
             if timer is not None:
                 timer.cancel()
         self._leave_backend()
-        self._common.beside.sessions_closed(self._own_sessions)
+        self._context.shadow_runner.sessions_closed(self._own_sessions)
         self._sessions.closed(self._own_sessions)
-        self._common.handles.closed(filter(None, map(identifier_in, self._own_sessions)))
+        self._context.handles.closed(filter(None, map(identifier_in, self._own_sessions)))
         if self._client is not None and not self._client.is_closing():
             for reason_to_pause in tuple(self._client_pauses):
                 self._pause_client(reason_to_pause, on=False)
@@ -398,19 +400,21 @@ class Connection:
         self._on_end(self)
 
     def _leave_backend(self) -> None:
-        backend, farewells = self._backend, self._common.farewells
+        backend, graceful_closes = self._backend, self._context.graceful_closes
         if backend is None or backend.is_closing():
             self._release()
             return
         own = self._relay.own_operation
         if own.is_awaited or own.is_being_ended:
-            farewells.add(Farewell(backend, self._relay, self._settings.farewell_s, self._said_farewell))
+            graceful_closes.add(
+                GracefulClose(backend, self._relay, self._settings.farewell_s, self._closed_gracefully)
+            )
         else:
             backend.close()
             self._release()
 
-    def _said_farewell(self, farewell: Farewell) -> None:
-        self._common.farewells.discard(farewell)
+    def _closed_gracefully(self, graceful_close: GracefulClose) -> None:
+        self._context.graceful_closes.discard(graceful_close)
         self._release()
 
     def _release(self) -> None:

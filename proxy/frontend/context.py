@@ -6,15 +6,15 @@ import secrets
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
-from proxy.access.handle_owners import Handles
-from proxy.backends.pool import Backends
-from proxy.frontend.graceful_close import Farewell
-from proxy.frontend.rewrite_service import Desk
-from proxy.frontend.session_registry import Sessions
+from proxy.access.handle_owners import HandleOwners
+from proxy.backends.pool import BackendPool
+from proxy.frontend.graceful_close import GracefulClose
+from proxy.frontend.rewrite_service import RewriteService
+from proxy.frontend.session_registry import SessionRegistry
 from proxy.frontend.settings import ServerSettings
-from proxy.frontend.shadow_runner import Beside
-from proxy.net.log_once import Notices
-from proxy.operations.tracked_statements import Executions
+from proxy.frontend.shadow_runner import ShadowRunner
+from proxy.net.log_once import LogOnce
+from proxy.operations.tracked_statements import TrackedStatements
 from proxy.upstream.dialer import Dialer
 
 # Enough that two owners never have one digest.
@@ -22,23 +22,23 @@ OWNER_BYTES = 16
 
 
 @dataclass(frozen=True)
-class Common:
+class ServerContext:
     """What the connections of a process have in common."""
 
     settings: ServerSettings
-    sessions: Sessions
-    executions: Executions
+    sessions: SessionRegistry
+    tracked_statements: TrackedStatements
     pool: Executor
     # Whose the handles are that the backend has given out.
-    handles: Handles
-    desk: Desk
+    handles: HandleOwners
+    rewrite_service: RewriteService
     # What runs in the sessions of clients on connections of ours.
-    beside: Beside
+    shadow_runner: ShadowRunner
     dialer: Dialer
-    backends: Backends
+    backends: BackendPool
     # Makes digests of credentials of no use to anybody else.
     owner_key: bytes = field(default_factory=lambda: secrets.token_bytes(OWNER_BYTES), repr=False)
     # Backend connections that outlive their clients', for a moment.
-    farewells: set[Farewell] = field(default_factory=set)
+    graceful_closes: set[GracefulClose] = field(default_factory=set)
     # Hosts from which somebody has logged in by a mechanism that we do not read.
-    blind_clients: Notices = field(default_factory=Notices)
+    blind_clients: LogOnce = field(default_factory=LogOnce)

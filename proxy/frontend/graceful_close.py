@@ -10,11 +10,11 @@ from proxy.relay.commands import SendBackend
 from proxy.relay.relay import Relay
 
 
-class Farewell:
+class GracefulClose:
     """Sees to it that an operation of ours ends on the backend, after its connection has ended."""
 
     def __init__(
-        self, backend: asyncio.Transport, relay: Relay, seconds_max: float, on_end: Callable[[Farewell], None]
+        self, backend: asyncio.Transport, relay: Relay, seconds_max: float, on_end: Callable[[GracefulClose], None]
     ) -> None:
         self._backend = backend
         self._relay = relay

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from proxy.access.handle_owners import Handles, OwnHandles
-from proxy.operations.operation_aliases import OwnSuccessors, Successors
+from proxy.access.handle_owners import HandleOwners, LocalHandleOwners
+from proxy.operations.operation_aliases import LocalOperationAliases, OperationAliases
 
 
 def _nobody() -> int:
@@ -18,11 +18,11 @@ def _untold(_: int) -> None:
 
 
 @dataclass(frozen=True)
-class Ground:
+class ProcessScope:
     """By default that of a process that serves alone. `proxy.workers` has the one of several."""
 
-    handles: Handles = field(default_factory=OwnHandles)
-    successors: Successors = field(default_factory=OwnSuccessors)
+    handles: HandleOwners = field(default_factory=LocalHandleOwners)
+    aliases: OperationAliases = field(default_factory=LocalOperationAliases)
     # Whether others listen on the same ports.
     shares_ports: bool = False
     # Whether this one serves the listeners that only one of them can.

@@ -11,10 +11,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from proxy.operations.dispatch import Ruling, WriteUnderWay
+from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.fallback import WAITING
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.operations.session_port import SessionPort
+from proxy.statements.statement_class import StatementClass
 from proxy.upstream.query_driver import Ask
 from proxy.wire.hs2.calls import GET_OPERATION_STATUS, OperationHandle, encode_operation_call
 from proxy.wire.hs2.replies import decode_state_reply, expect_reply, open_reply
@@ -32,7 +33,7 @@ _STILL_WRITING: Final = (
 _SEQID: Final = 1
 
 
-async def until_writes_end(port: SessionPort, statement: str, ask: Ask | None) -> Ruling | None:
+async def until_writes_end(port: SessionPort, statement: StatementClass, ask: Ask | None) -> Dispatch | None:
     """Wait as long as the statement must not be released. Returns a ruling that refuses it where that is too long.
 
     Without `ask`, the ends are awaited that clients hear of.
@@ -41,7 +42,7 @@ async def until_writes_end(port: SessionPort, statement: str, ask: Ask | None) -
     deadline = loop.time() + WAIT_S
     while writes := port.writes_before(statement):
         if loop.time() > deadline:
-            return Ruling(f"SELECT raise_error({literal('string', _STILL_WRITING.format(WAIT_S))})")
+            return Dispatch(f"SELECT raise_error({literal('string', _STILL_WRITING.format(WAIT_S))})")
         await _look(writes, ask)
     return None
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.access.handle_owners import Handles
-from proxy.operations.session_port import Opened, SessionPort
+from proxy.access.handle_owners import HandleOwners
+from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.wire.hs2.calls import PROTOCOL_V6, SessionHandle
 from proxy.wire.hs2.handles import identifier_in
 
@@ -36,23 +36,23 @@ class OpenSession:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class Sessions:
+class SessionRegistry:
     """Sessions by handle. Each lives until CloseSession, or until the connection that opened it ends."""
 
-    def __init__(self, open_port: Callable[[Opened], SessionPort], handles: Handles) -> None:
+    def __init__(self, open_port: Callable[[SessionOpening], SessionPort], handles: HandleOwners) -> None:
         self._open_port = open_port
         self._handles = handles
         self._sessions: dict[SessionHandle, OpenSession] = {}
         # Those of which the opening was not seen, and maybe the end will not be.
         self._strangers: deque[SessionHandle] = deque()
 
-    def opened(self, handle: SessionHandle, protocol_version: int, opened: Opened | None) -> None:
+    def opened(self, handle: SessionHandle, protocol_version: int, opened: SessionOpening | None) -> None:
         """A session has been opened; None says that its settings were too long to be read.
 
         Before V6 results come row by row, which we do not read; and settings that were not read may say anything.
         """
         is_offered = protocol_version >= PROTOCOL_V6 and opened is not None
-        self._sessions[handle] = OpenSession(self._open_port(opened or Opened()), is_offered=is_offered)
+        self._sessions[handle] = OpenSession(self._open_port(opened or SessionOpening()), is_offered=is_offered)
 
     def of(self, handle: SessionHandle) -> OpenSession:
         """The session. One that was opened elsewhere, or before a restart, is not offered rewriting."""
@@ -62,9 +62,9 @@ class Sessions:
                 self.closed([self._strangers.popleft()])
             self._strangers.append(handle)
             identifier = identifier_in(handle)
-            roams = identifier is not None and self._handles.roam(identifier)
+            roams = identifier is not None and self._handles.used_elsewhere(identifier)
             settled_at = asyncio.get_running_loop().time() + SETTLING_S if roams else 0.0
-            port = self._open_port(Opened())
+            port = self._open_port(SessionOpening())
             found = self._sessions[handle] = OpenSession(port, is_offered=False, settled_at=settled_at)
         return found
 
@@ -72,7 +72,7 @@ class Sessions:
         """Whether the session's statements may be rewritten, as of now. Looked at again once that is decided."""
         session, identifier = self._sessions.get(handle), identifier_in(handle)
         is_offered = session is not None and session.is_offered
-        return is_offered and identifier is not None and self._handles.stays(identifier)
+        return is_offered and identifier is not None and self._handles.is_local(identifier)
 
     def ended_elsewhere(self) -> list[SessionHandle]:
         """End the sessions that were opened elsewhere and have ended there. Returns them."""

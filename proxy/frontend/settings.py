@@ -8,7 +8,7 @@ from proxy.access.impersonation import NOBODY, ProxyUsers
 from proxy.config.address import Address
 from proxy.config.endpoints import UPSTREAM, Listener, Upstream
 from proxy.net.timeouts import Keepalive, Limits
-from proxy.relay.relay import REQUEST_BYTES_MAX, RERUN_WITHIN_S
+from proxy.relay.relay import FALLBACK_WITHIN_S, REQUEST_BYTES_MAX
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ServerSettings:
     rewrite_threads: int = 2
 
     # A rewritten statement that fails later than this after it was sent is not run again as it came.
-    rerun_within_s: float = RERUN_WITHIN_S
+    rerun_within_s: float = FALLBACK_WITHIN_S
     # Each takes one of the backend's threads, and as many cores as the client's own statement.
     shadows_at_once_max: int = 2
     # Key queries take a tenth of a second each, so these serve a hundred statements a second. More at once would

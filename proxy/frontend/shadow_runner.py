@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from proxy.backends.pool import Lease
-from proxy.operations.internal_call import Call, OwnOperation, Reply
+from proxy.operations.internal_call import Call, InternalOperation, Reply
 from proxy.operations.query import Query, QueryResult
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class BesideSettings:
+class ShadowRunnerSettings:
     """What running beside may take of the backends."""
 
     dialer: Dialer = field(default_factory=Dialer)
@@ -43,10 +43,10 @@ class BesideSettings:
     at_once_max: int = 2
 
 
-class Beside:
+class ShadowRunner:
     """What runs beside the clients of this process."""
 
-    def __init__(self, settings: BesideSettings, pool: Executor) -> None:
+    def __init__(self, settings: ShadowRunnerSettings, pool: Executor) -> None:
         self._settings = settings
         self._pool = pool
         self._running: dict[asyncio.Task[None], SessionHandle] = {}
@@ -90,17 +90,17 @@ class Beside:
             await link.open(credentials, "a client")
             await _drive(link, session, work, self._pool)
         except BackendError as error:
-            log.warning("what ran beside a client's statement has ended early: %s", error)
+            log.warning("a shadow run ended early: %s", error)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._running[task]
         if not task.cancelled() and (error := task.exception()) is not None:
             # Not its own words: they may quote the statement.
-            log.error("what ran beside a client's statement failed with %s", type(error).__name__)
+            log.error("a shadow run failed with %s", type(error).__name__)
 
 
 async def _drive(link: Link, session: SessionHandle, work: Work, pool: Executor) -> None:
-    calls = _Calls(link)
+    calls = _ShadowCalls(link)
 
     async def answer(query: Query) -> QueryResult:
         return await answer_query(query, session, calls.ask, pool)
@@ -112,12 +112,12 @@ async def _drive(link: Link, session: SessionHandle, work: Work, pool: Executor)
         link.hang_up()
 
 
-class _Calls:
+class _ShadowCalls:
     """Calls over the link, and the operation that they have open."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._operation = OwnOperation()
+        self._operation = InternalOperation()
         self._exchange: asyncio.Task[Reply] | None = None
 
     async def ask(self, call: Call) -> Reply:
@@ -131,8 +131,8 @@ class _Calls:
             async with asyncio.timeout(_FAREWELL_S):
                 if self._exchange is not None:
                     await self._exchange
-                if last_words := self._operation.last_words():
-                    await self._link.leave(last_words)
+                if closing_calls := self._operation.closing_calls():
+                    await self._link.leave(closing_calls)
 
     async def _ask(self, call: Call) -> Reply:
         self._operation.asked(call)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from proxy.backends.backend import Backend
-from proxy.backends.pool import Backends, Lease
+from proxy.backends.pool import BackendPool, Lease
 from proxy.config.endpoints import Transport
 from proxy.upstream.binary_link import BackendLink
 from proxy.upstream.dialer import Dialer
@@ -29,7 +29,7 @@ UNUSED_S: Final = 15.0
 
 
 @dataclass(frozen=True)
-class LinkSettings:
+class BinaryPoolSettings:
     """How the backends are reached, and how many connections to them there may be."""
 
     dialer: Dialer
@@ -39,7 +39,7 @@ class LinkSettings:
     session_idle_s: float
 
 
-class Whose(NamedTuple):
+class PoolKey(NamedTuple):
     """Where a connection goes, and who may use it."""
 
     backend: str
@@ -47,30 +47,33 @@ class Whose(NamedTuple):
 
 
 @dataclass(eq=False)
-class Link:
+class PooledConnection:
     """One connection, and the sessions that end with it."""
 
     wire: BackendLink
-    owner: Whose
+    owner: PoolKey
     lease: Lease
     sessions: set[SessionHandle] = field(default_factory=set, repr=False)
     is_busy: bool = True
     idle_since: float = 0.0
 
 
-class Links:
+class BinaryPool:
     """The connections of a process. `on_lost` is told of sessions that have ended with theirs."""
 
     def __init__(
-        self, settings: LinkSettings, backends: Backends, on_lost: Callable[[Iterable[SessionHandle]], None]
+        self,
+        settings: BinaryPoolSettings,
+        backends: BackendPool,
+        on_lost: Callable[[Iterable[SessionHandle]], None],
     ) -> None:
         self._settings = settings
         self._backends = backends
         self._on_lost = on_lost
-        self._links: dict[Whose, list[Link]] = {}
+        self._links: dict[PoolKey, list[PooledConnection]] = {}
         self._count = 0
         # When each user was last heard of who has connections.
-        self._heard: dict[Whose, float] = {}
+        self._heard: dict[PoolKey, float] = {}
         self._tails: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -79,11 +82,11 @@ class Links:
         """How many connections there are."""
         return self._count
 
-    async def take(self, backend: Backend, user: str, credentials: bytes | None) -> Link:
+    async def take(self, backend: Backend, user: str, credentials: bytes | None) -> PooledConnection:
         """A connection to that backend for one call, logged in with these. Raises BackendError."""
         if credentials is None and self._settings.dialer.upstream.transport is not Transport.NOSASL:
             raise RefusedError("the backend takes a name and a password, and the request has none (basic)")
-        owner = Whose(backend.member.name, user)
+        owner = PoolKey(backend.member.name, user)
         for link in self._links.get(owner, ()):
             if not link.is_busy and not link.wire.is_closed:
                 link.is_busy = True
@@ -91,20 +94,20 @@ class Links:
                 return link
         return await self._open(owner, backend, credentials or b"")
 
-    def give_back(self, link: Link) -> None:
+    def give_back(self, link: PooledConnection) -> None:
         """The reply has been read to its end."""
         link.is_busy = False
         link.idle_since = _now()
         if link.owner in self._links:
             self._heard[link.owner] = link.idle_since
 
-    def read_past(self, link: Link) -> None:
+    def read_past(self, link: PooledConnection) -> None:
         """Nobody wants the rest of the reply, and the sessions are to live on."""
         task = asyncio.get_running_loop().create_task(self._read_past(link))
         self._tails.add(task)
         task.add_done_callback(self._tails.discard)
 
-    def end(self, link: Link) -> None:
+    def end(self, link: PooledConnection) -> None:
         """The connection is of no more use, and what was opened on it has ended."""
         mine = self._links.get(link.owner, [])
         if link not in mine:
@@ -120,7 +123,7 @@ class Links:
 
     def closed(self, session: SessionHandle, backend: Backend, user: str) -> None:
         """A client closes its session: its connection may go too."""
-        for link in self._links.get(Whose(backend.member.name, user), ()):
+        for link in self._links.get(PoolKey(backend.member.name, user), ()):
             link.sessions.discard(session)
 
     def close(self) -> None:
@@ -132,7 +135,7 @@ class Links:
         for link in [link for links in self._links.values() for link in links]:
             self.end(link)
 
-    async def _open(self, owner: Whose, backend: Backend, credentials: bytes) -> Link:
+    async def _open(self, owner: PoolKey, backend: Backend, credentials: bytes) -> PooledConnection:
         settings = self._settings
         if self._count >= settings.links_max:
             raise UnsentError(
@@ -155,14 +158,14 @@ class Links:
             if isinstance(error, BackendError):
                 raise UnsentError(str(error)) from None
             raise
-        link = Link(wire, owner, lease)
+        link = PooledConnection(wire, owner, lease)
         self._links.setdefault(owner, []).append(link)
         self._heard[owner] = _now()
         if self._sweeper is None:
             self._sweep()
         return link
 
-    async def _read_past(self, link: Link) -> None:
+    async def _read_past(self, link: PooledConnection) -> None:
         try:
             while link.wire.awaits_reply:
                 _ = await link.wire.piece()
@@ -178,7 +181,7 @@ class Links:
                 self.end(link)
         self._sweeper = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
 
-    def _is_unused(self, link: Link, now: float) -> bool:
+    def _is_unused(self, link: PooledConnection, now: float) -> bool:
         if link.sessions:
             return now - self._heard[link.owner] > self._settings.session_idle_s
         return now - link.idle_since > UNUSED_S

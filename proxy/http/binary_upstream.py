@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final
 
 from proxy.backends.backend import Backend
-from proxy.http.binary_pool import Link, Links
+from proxy.backends.pool import BackendPool
+from proxy.config.endpoints import Transport
+from proxy.http.binary_pool import BinaryPool, BinaryPoolSettings, PooledConnection
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.errors import BackendError
 from proxy.upstream.http_headers import Caller, Headers
@@ -14,26 +16,60 @@ from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.sasl import plain_user
 
 
-class LinkClient:
+class BinaryUpstreams:
+    """The backends of a process, and the pool of its connections to them."""
+
+    takes_do_as: Final = False
+    # The connection that opened it counts.
+    has_lasting_sessions: Final = False
+
+    def __init__(
+        self,
+        settings: BinaryPoolSettings,
+        backends: BackendPool,
+        key: bytes,
+        on_lost: Callable[[Iterable[SessionHandle]], None],
+    ) -> None:
+        """`key` makes digests of credentials of no use to anybody else.
+
+        `on_lost` is told of sessions that have ended with their connection.
+        """
+        self.names_user = settings.dialer.upstream.transport is Transport.NOSASL
+        self._links = BinaryPool(settings, backends, on_lost)
+        self._key = key
+
+    def client(self, query: str, headers: list[tuple[str, str]]) -> PooledClient:
+        """The client that has sent a request with this query and these headers."""
+        return PooledClient(self._links, Caller.of(query, headers), self._key)
+
+    async def start(self) -> None:
+        """Nothing is connected before there is a call to make."""
+
+    async def close(self) -> None:
+        """End all connections."""
+        self._links.close()
+
+
+class PooledClient:
     """Whoever sent a request."""
 
     # These backends give no cookies.
     marks: Final[frozenset[str]] = frozenset()
 
-    def __init__(self, links: Links, caller: Caller, key: bytes) -> None:
+    def __init__(self, links: BinaryPool, caller: Caller, key: bytes) -> None:
         self._links = links
         self._caller = caller
         self._key = key
 
-    def at(self, backend: Backend) -> LinkUpstream:
+    def at(self, backend: Backend) -> BinaryUpstream:
         """An upstream to that backend, which is asked as this client."""
-        return LinkUpstream(self._links, backend, self._caller, self._key)
+        return BinaryUpstream(self._links, backend, self._caller, self._key)
 
 
-class LinkUpstream:
+class BinaryUpstream:
     """One backend, asked in the name of one client."""
 
-    def __init__(self, links: Links, backend: Backend, caller: Caller, key: bytes) -> None:
+    def __init__(self, links: BinaryPool, backend: Backend, caller: Caller, key: bytes) -> None:
         self._links = links
         self.backend = backend
         self.credentials = caller.credentials
@@ -42,12 +78,12 @@ class LinkUpstream:
         self.owner = None if self.credentials is None else self.name
         self.login = None if self.credentials is None else plain_user(self.credentials)
         self.names = frozenset(() if self.login is None else (self.login,))
-        self._last: Link | None = None
+        self._last: PooledConnection | None = None
 
-    async def send(self, call: Call) -> LinkIncoming:
+    async def send(self, call: Call) -> PooledReply:
         """Make a call. Raises BackendError."""
         link = self._last = await self._links.take(self.backend, self.name, self.credentials)
-        incoming = LinkIncoming(self._links, link)
+        incoming = PooledReply(self._links, link)
         try:
             await incoming.begin(call)
         except BackendError:
@@ -69,7 +105,7 @@ class LinkUpstream:
         self._links.closed(session, self.backend, self.name)
 
 
-class LinkIncoming:
+class PooledReply:
     """The reply to one call. How long it is nobody says before its end."""
 
     status: Final = 200
@@ -77,7 +113,7 @@ class LinkIncoming:
     length: Final = None
     is_reply: Final = True
 
-    def __init__(self, links: Links, link: Link) -> None:
+    def __init__(self, links: BinaryPool, link: PooledConnection) -> None:
         self._links = links
         self._link = link
         # What has come and not been handed out, and how much has come in all.

@@ -1,4 +1,4 @@
-"""One call of a client and its reply, where one of the sides speaks HTTP. No I/O: calls out, replies in.
+"""One call of a client that speaks HTTP, and its reply. No I/O: calls out, replies in.
 
 Over HTTP a reply belongs to its call, so there is no stream to follow as `proxy.relay.relay` does. Each call is a
 generator of the calls to make in its place, which is sent their replies; calls of one session run side by side.
@@ -10,18 +10,23 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from proxy.access.handle_access import CATALOG_CALLS, Guard
+from proxy.access.handle_access import CATALOG_CALLS, HandleAccess
 from proxy.operations.events import Event
-from proxy.operations.fallback import Rerun, rerun
-from proxy.operations.fallback_policy import Answer as Judged
-from proxy.operations.fallback_policy import Fallback, FallbackPolicy, close_orphan, refusal
-from proxy.operations.fallback_policy import Reply as JudgedReply
-from proxy.operations.held_statement import passing
+from proxy.operations.fallback import FallbackRun, run_original
+from proxy.operations.fallback_policy import (
+    FallbackNeeded,
+    FallbackPolicy,
+    JudgedReply,
+    SubstituteReply,
+    close_orphan,
+    refusal,
+)
+from proxy.operations.held_statement import statements_passed
 from proxy.operations.internal_call import Call, Reply
-from proxy.operations.reply_tracker import Observer, Watched
-from proxy.operations.tracked_statements import Execution, Executions
+from proxy.operations.reply_tracker import ReplyTracker, TrackedCall
+from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.relay.pending_calls import ASKING_CALLS, WATCHED_REPLY_BYTES_MAX, tells_of_answer
-from proxy.wire.framing import Framing
+from proxy.wire.framing import UNFRAMED
 from proxy.wire.hs2.calls import EXECUTE_STATEMENT, OPEN_SESSION
 from proxy.wire.hs2.replies import expect_reply
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
@@ -31,11 +36,10 @@ from proxy.wire.thrift.skip import Walk
 from proxy.wire.thrift.types import Kind, MessageType
 
 # The reply for the client, or None where the reply to the last call goes to it unread, as it comes.
-Answer: TypeAlias = bytes | None
-Steps: TypeAlias = Generator[Call, Reply, Answer]
+ClientReply: TypeAlias = bytes | None
+Steps: TypeAlias = Generator[Call, Reply, ClientReply]
 
 _NOT_READ: Final = 0
-_UNFRAMED: Final = Framing(client=False, backend=False)
 
 
 def message_of(body: bytes) -> Message:
@@ -52,49 +56,55 @@ def message_of(body: bytes) -> Message:
 
 
 @dataclass(frozen=True)
-class Terms:
+class FallbackTerms:
     """When a statement may be run again."""
 
     clock: Callable[[], float]
     rerun_within_s: float
 
 
-class Memory:
+class CallerRecords:
     """What is known of the calls of whoever presents the same credentials."""
 
-    def __init__(self, executions: Executions, guard: Guard, clock: Callable[[], float]) -> None:
-        self.guard = guard
-        self.observer = Observer(executions, guard, clock, _UNFRAMED)
+    def __init__(
+        self, tracked_statements: TrackedStatements, handle_access: HandleAccess, clock: Callable[[], float]
+    ) -> None:
+        self.handle_access = handle_access
+        self.reply_tracker = ReplyTracker(tracked_statements, handle_access, clock, UNFRAMED)
         # Calls so far that may have ended an operation while a status of it was on its way.
         self.changes = 0
 
     @property
     def has_open_operations(self) -> bool:
         """Whether statements have been executed that are not closed yet."""
-        return self.observer.open_operations > 0
+        return self.reply_tracker.open_operations > 0
 
     def reply_to(self, body: bytes) -> bytes | None:
         """The reply to a status call that can be answered here."""
-        return self.observer.finished.answer(body)
+        return self.reply_tracker.finished.answer(body)
 
 
 class Exchange:
     """One call of a client. `note` is given what others need to know."""
 
     def __init__(
-        self, memory: Memory, executions: Executions, terms: Terms, note: Callable[[list[Event]], None]
+        self,
+        memory: CallerRecords,
+        tracked_statements: TrackedStatements,
+        terms: FallbackTerms,
+        note: Callable[[list[Event]], None],
     ) -> None:
         self._memory = memory
-        self._observer = memory.observer
-        self._executions = executions
+        self._reply_tracker = memory.reply_tracker
+        self._tracked_statements = tracked_statements
         self._clock = terms.clock
-        self._policy = FallbackPolicy(executions, terms.clock, terms.rerun_within_s)
+        self._policy = FallbackPolicy(tracked_statements, terms.clock, terms.rerun_within_s)
         self._note = note
 
-    def execute(self, sent: Message, execution: Execution | None) -> Steps:
+    def execute(self, sent: Message, tracked: TrackedStatement | None) -> Steps:
         """Execute a statement that has been ruled on."""
         self._noted(sent, None)
-        return (yield from self._execute(sent, execution))
+        return (yield from self._execute(sent, tracked))
 
     def pass_on(self, message: Message) -> Steps:
         """Make any other call, or execute a statement that cannot be read."""
@@ -103,106 +113,108 @@ class Exchange:
         if name in ASKING_CALLS:
             return (yield from self._ask_about(message))
         if name == OPEN_SESSION or name in CATALOG_CALLS:
-            return (yield from self._watch(message, Watched(message)))
+            return (yield from self._watch(message, TrackedCall(message)))
         if name == EXECUTE_STATEMENT:
-            self._note([*passing(message)])
+            self._note([*statements_passed(message)])
             return (yield from self.execute(message, None))
-        actual, execution = self._executions.resolve(message)
-        self._noted(message, execution)
+        actual, tracked = self._tracked_statements.resolve(message)
+        self._noted(message, tracked)
         return (yield from _unread(actual))
 
     def pass_unread(self, message: Message) -> Steps:
         """Make a call of which nothing is to be known but what it is answered."""
         return (yield from _unread(message))
 
-    def _noted(self, message: Message, execution: Execution | None) -> None:
+    def _noted(self, message: Message, tracked: TrackedStatement | None) -> None:
         self._memory.changes += 1
-        self._note(self._observer.note_call(message, execution))
+        self._note(self._reply_tracker.note_call(message, tracked))
 
-    def _execute(self, sent: Message, execution: Execution | None) -> Steps:
+    def _execute(self, sent: Message, tracked: TrackedStatement | None) -> Steps:
         try:
-            return (yield from self._watch(sent, Watched(None, execution)))
+            return (yield from self._watch(sent, TrackedCall(None, tracked)))
         finally:
             # Nobody saw the reply: the client has left, or the backend has.
-            if execution is not None and execution.operation is None:
-                self._note([*execution.gone(self._clock())])
+            if tracked is not None and tracked.operation is None:
+                self._note([*tracked.gone(self._clock())])
 
     def _ask_about(self, message: Message) -> Steps:
-        actual, execution = self._executions.resolve(message)
-        if not tells_of_answer(message, execution):
+        actual, tracked = self._tracked_statements.resolve(message)
+        if not tells_of_answer(message, tracked):
             return (yield from _unread(actual))
-        operation = None if execution is None else execution.operation
-        return (yield from self._watch(actual, Watched(message, execution, operation)))
+        operation = None if tracked is None else tracked.operation
+        return (yield from self._watch(actual, TrackedCall(message, tracked, operation)))
 
-    def _watch(self, sent: Message, watched: Watched) -> Steps:
+    def _watch(self, sent: Message, tracked_call: TrackedCall) -> Steps:
         name, changes = sent.header.name, self._memory.changes
         raw = yield Call(name, sent.header.seqid, sent.raw, WATCHED_REPLY_BYTES_MAX)
         if raw is None:
-            return self._overlong(sent.header, watched)
+            return self._overlong(sent.header, tracked_call)
         try:
             header = expect_reply(raw, name, sent.header.seqid)
             if header.type is MessageType.REPLY:
-                return (yield from self._read(raw, header, watched, self._memory.changes - changes))
+                return (yield from self._read(raw, header, tracked_call, self._memory.changes - changes))
         except (RemoteProtocolError, IncompleteError):
             # The client is to judge for itself what that is.
             pass
-        self._note(self._observer.note_unread(watched, name))
+        self._note(self._reply_tracker.note_unread(tracked_call, name))
         return raw
 
-    def _read(self, raw: bytes, header: Header, watched: Watched, changes_since: int) -> Steps:
-        execution = watched.execution
+    def _read(self, raw: bytes, header: Header, tracked_call: TrackedCall, changes_since: int) -> Steps:
+        tracked = tracked_call.tracked
         # Of the first run nothing is let out once there is a second: calls of one session run side by side.
-        if execution is not None and (execution.is_judged or watched.is_superseded):
-            reply = JudgedReply(raw, header, watched.message, is_superseded=watched.is_superseded, is_last=True)
-            judgement = self._policy.judge(execution, reply)
-            if isinstance(judgement, Judged):
-                return (yield from self._answer(execution, judgement))
+        if tracked is not None and (tracked.is_judged or tracked_call.is_superseded):
+            reply = JudgedReply(
+                raw, header, tracked_call.message, is_superseded=tracked_call.is_superseded, is_last=True
+            )
+            judgement = self._policy.judge(tracked, reply)
+            if isinstance(judgement, SubstituteReply):
+                return (yield from self._answer(tracked, judgement))
             if judgement is not None:
-                return (yield from self._run_again(judgement))
-        self._note(self._observer.note_reply(watched, raw, header, changes_since))
+                return (yield from self._fall_back(judgement))
+        self._note(self._reply_tracker.note_reply(tracked_call, raw, header, changes_since))
         return raw
 
-    def _answer(self, execution: Execution, judged: Judged) -> Steps:
-        if execution.is_withheld:
-            self._note(self._observer.note_refused(execution))
+    def _answer(self, tracked: TrackedStatement, judged: SubstituteReply) -> Steps:
+        if tracked.is_withheld:
+            self._note(self._reply_tracker.note_refused(tracked))
         yield from _close(judged)
         return judged.reply
 
-    def _overlong(self, header: Header, watched: Watched) -> Answer:
+    def _overlong(self, header: Header, tracked_call: TrackedCall) -> ClientReply:
         """A reply is too long to be read: only rows are."""
-        execution = watched.execution
-        if execution is not None and (watched.is_superseded or execution.is_overtaken()):
+        tracked = tracked_call.tracked
+        if tracked is not None and (tracked_call.is_superseded or tracked.is_overtaken()):
             return refusal(header)
-        self._note(self._observer.note_unread(watched, header.name))
+        self._note(self._reply_tracker.note_unread(tracked_call, header.name))
         return None
 
-    def _run_again(self, found: Fallback) -> Steps:
+    def _fall_back(self, found: FallbackNeeded) -> Steps:
         """A rewritten statement has failed or was overtaken: see `proxy.operations.fallback`."""
-        execution, call = found.execution, found.call
-        own_call = execution.rerun(self._clock(), found.failure)
+        tracked, call = found.tracked, found.call
+        original_call = tracked.rerun(self._clock(), found.failure)
         if call is None:
-            execution.succeeded_by(None)
+            tracked.succeeded_by(None)
             yield from _close(found)
-            return (yield from self._watch(own_call, Watched(None, execution)))
-        steps = rerun(self._executions, execution, own_call, call, found.refusal)
-        run = Rerun(execution, call, found.refusal, steps)
+            return (yield from self._watch(original_call, TrackedCall(None, tracked)))
+        steps = run_original(self._tracked_statements, tracked, original_call, call, found.refusal)
+        run = FallbackRun(tracked, call, found.refusal, steps)
         reply: Reply = None
         try:
             while (step := run.advance(reply)) is not None:
                 reply = yield step
         finally:
-            if execution.is_rerunning:
-                self._abandon(execution)
+            if tracked.is_falling_back:
+                self._abandon(tracked)
         if run.answer is None:
             return (yield from self._ask_about(call))
         self._note([*run.told(self._clock())])
-        self._executions.drop(execution)
+        self._tracked_statements.drop(tracked)
         return run.answer
 
-    def _abandon(self, execution: Execution) -> None:
-        execution.is_rerunning = False
-        self._executions.drop(execution)
-        self._note([*execution.gone(self._clock())])
+    def _abandon(self, tracked: TrackedStatement) -> None:
+        tracked.is_falling_back = False
+        self._tracked_statements.drop(tracked)
+        self._note([*tracked.gone(self._clock())])
 
 
 def _unread(message: Message) -> Steps:
@@ -210,7 +222,7 @@ def _unread(message: Message) -> Steps:
     return None
 
 
-def _close(found: Judged | Fallback) -> Generator[Call, Reply, None]:
+def _close(found: SubstituteReply | FallbackNeeded) -> Generator[Call, Reply, None]:
     """Close the operation that a judgement leaves behind."""
     if found.orphan is not None:
         yield close_orphan(found.orphan)

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from proxy.http.exchange import Steps
 from proxy.http.upstream_protocol import Upstream
 from proxy.operations.internal_call import Call, Reply
-from proxy.upstream.reply import Incoming
+from proxy.upstream.reply import UpstreamReply
 
 
 @dataclass(frozen=True)
-class Answered:
+class ExchangeReply:
     """What the client gets: `body`, or where that is None whatever comes in."""
 
     body: bytes | None = field(repr=False)
     # None where nothing was asked of the backend.
-    incoming: Incoming | None
+    incoming: UpstreamReply | None
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body, as it comes. Raises BackendError where it is cut off."""
@@ -33,20 +33,20 @@ class Answered:
             self.incoming.drop()
 
 
-class Driving:
+class ExchangeDriver:
     """The calls that are made in the place of one of a client's, one after the other."""
 
     def __init__(self, steps: Steps, upstream: Upstream) -> None:
         self._steps = steps
         self._upstream = upstream
-        self._incoming: Incoming | None = None
+        self._incoming: UpstreamReply | None = None
         self._reply: Reply = None
         self._body: bytes | None = None
 
     @property
-    def answered(self) -> Answered:
+    def answered(self) -> ExchangeReply:
         """The client's reply: the last one that was read stands for it."""
-        return Answered(self._body, self._incoming)
+        return ExchangeReply(self._body, self._incoming)
 
     def next_call(self) -> Call | None:
         """The call to make; None once it is known what the client gets."""
@@ -70,7 +70,7 @@ class Driving:
             self._give_up()
             raise
 
-    async def rest(self, call: Call | None) -> Answered:
+    async def rest(self, call: Call | None) -> ExchangeReply:
         """Make this call and all that follow. Raises BackendError."""
         while call is not None:
             await self.make(call)

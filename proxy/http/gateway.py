@@ -1,4 +1,4 @@
-"""Carries calls between clients and backends, where one of them speaks HTTP: rules on statements on the way."""
+"""Carries calls between clients and backends, where clients speak HTTP, and decides about statements."""
 
 from __future__ import annotations
 
@@ -6,28 +6,26 @@ import asyncio
 import logging
 import math
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from proxy.access.handle_access import Guard
-from proxy.access.impersonation import Admission, Refusal
+from proxy.access.handle_access import HandleAccess
+from proxy.access.impersonation import Impersonation, Refusal
 from proxy.backends.backend import Backend
-from proxy.config.endpoints import Transport
-from proxy.frontend.context import Common
-from proxy.frontend.rewrite_service import tell
-from proxy.http.exchange import Exchange, Memory, Steps, Terms
-from proxy.http.exchange_driver import Answered, Driving
-from proxy.http.routing import Route, Routes
-from proxy.http.upstream_protocol import Client, Upstream
-from proxy.operations.dispatch import Ruling
+from proxy.frontend.context import ServerContext
+from proxy.frontend.rewrite_service import tell_outcome
+from proxy.http.exchange import CallerRecords, Exchange, FallbackTerms, Steps
+from proxy.http.exchange_driver import ExchangeDriver, ExchangeReply
+from proxy.http.routing import Routes
+from proxy.http.upstream_protocol import Client, Upstream, Upstreams
+from proxy.operations.dispatch import Dispatch
 from proxy.operations.events import Event, SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.operations.held_statement import hold
-from proxy.operations.internal_call import Call
-from proxy.operations.session_port import Opened
+from proxy.operations.session_port import SessionOpening
+from proxy.statements.statement_class import StatementClass
 from proxy.upstream.errors import UnsentError
-from proxy.upstream.own_calls import OwnCalls
-from proxy.upstream.reply import Incoming
+from proxy.upstream.own_calls import InternalCalls
 from proxy.wire.hs2.calls import OPEN_SESSION, SessionHandle
 from proxy.wire.hs2.open_session import encode_open_session_refusal
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
@@ -43,52 +41,48 @@ MEMORIES_MAX: Final = 500
 
 _NAME: Final = "a call over HTTP"
 
-Made = TypeVar("Made")
 
+class Gateway:
+    """What the calls of a process have in common whose clients speak HTTP."""
 
-class Courier:
-    """What the calls of a process have in common that go over HTTP on either side."""
-
-    def __init__(self, common: Common) -> None:
-        self._common = common
-        self._terms = Terms(_now, common.settings.rerun_within_s)
-        upstream = common.settings.upstream
-        names_user = upstream.transport is Transport.NOSASL
-        self._admission = Admission(common.settings.proxy_users, names_user=names_user)
-        self._routes = Routes(common.backends, common.handles)
+    def __init__(self, context: ServerContext, upstreams: Upstreams) -> None:
+        self._context = context
+        self._terms = FallbackTerms(_now, context.settings.rerun_within_s)
+        self._admission = Impersonation(context.settings.proxy_users, names_user=upstreams.names_user)
+        self._routes = Routes(context.backends, context.handles)
         # By the backend, and by what is known of the client there.
-        self._memories: OrderedDict[tuple[str, str, frozenset[str]], Memory] = OrderedDict()
+        self._memories: OrderedDict[tuple[str, str, frozenset[str]], CallerRecords] = OrderedDict()
         self._sessions: OrderedDict[SessionHandle, Backend] = OrderedDict()
-        # Elsewhere a session has a connection, which is what counts.
-        self._counts_sessions = upstream.transport is Transport.HTTP
+        self._counts_sessions = upstreams.has_lasting_sessions
         self.last_activity = -math.inf
         # Operations of ours that are being ended although nobody waits for them any more.
         self._farewells: set[asyncio.Task[None]] = set()
         # Statements that are being run again, of which the clients may have left.
-        self._reruns: set[asyncio.Task[Answered]] = set()
+        self._reruns: set[asyncio.Task[ExchangeReply]] = set()
 
     @property
     def has_open_operations(self) -> bool:
         """Whether statements have been executed that are not closed yet."""
         return any(memory.has_open_operations for memory in self._memories.values())
 
-    async def reach(self, client: Client, call: Call) -> Incoming:
-        """Make a call that any backend can answer. Raises BackendError."""
-        return await _first_reached(self._routes.anywhere(), client, lambda upstream: upstream.send(call))
-
-    async def carry(self, message: Message, client: Client) -> Answered:
-        """Make a client's call. Raises BackendError."""
+    async def carry(self, message: Message, client: Client) -> ExchangeReply:
+        """Make a client's call, on the first backend that can be reached. Raises BackendError."""
         route = self._routes.of(message, client.marks)
-        return await _first_reached(route, client, partial(self._carry, message))
+        while (backend := route.next()) is not None:
+            try:
+                return await self._carry(message, client.at(backend))
+            except UnsentError as error:
+                route.failed(backend, str(error))
+        raise UnsentError(route.reason)
 
-    async def _carry(self, message: Message, upstream: Upstream) -> Answered:
+    async def _carry(self, message: Message, upstream: Upstream) -> ExchangeReply:
         memory = self._memory(upstream)
         remembered = memory.reply_to(message.raw)
         if remembered is not None:
-            return Answered(remembered, None)
+            return ExchangeReply(remembered, None)
         self.last_activity = _now()
         note = partial(self._note, upstream)
-        exchange = Exchange(memory, self._common.executions, self._terms, note)
+        exchange = Exchange(memory, self._context.tracked_statements, self._terms, note)
         spoiled = _admitted(memory, message)
         if spoiled is not None:
             log.warning("%s: %s names what belongs to another user", _NAME, message.header.name)
@@ -97,35 +91,35 @@ class Courier:
         if held is None:
             return await self._pass_on(message, exchange, upstream)
         session, statement = held.call.session, held.statement
-        ruling = await self._rule(session, statement, upstream)
-        sent = held.sent(ruling, self._common.settings.request_bytes_max, self._common.executions)
-        execution = held.execution(ruling, sent, _now())
-        self._run_beside(ruling, session, upstream)
-        return await self._drive(exchange.execute(sent, execution), upstream)
+        dispatch = await self._decide(session, statement, upstream)
+        sent = held.sent(dispatch, self._context.settings.request_bytes_max, self._context.tracked_statements)
+        tracked = held.tracked(dispatch, sent, _now())
+        self._run_shadow(dispatch, session, upstream)
+        return await self._drive(exchange.execute(sent, tracked), upstream)
 
-    async def _pass_on(self, message: Message, exchange: Exchange, upstream: Upstream) -> Answered:
+    async def _pass_on(self, message: Message, exchange: Exchange, upstream: Upstream) -> ExchangeReply:
         if message.header.name == OPEN_SESSION:
             admitted = self._admission.decide(message, upstream.login)
             if isinstance(admitted, Refusal):
                 log.warning("%s: no session is opened: %s", _NAME, admitted.sentence)
-                return Answered(encode_open_session_refusal(message.header.seqid, admitted.sentence), None)
+                return ExchangeReply(encode_open_session_refusal(message.header.seqid, admitted.sentence), None)
             message = admitted
         return await self._drive(exchange.pass_on(message), upstream)
 
-    async def _drive(self, steps: Steps, upstream: Upstream) -> Answered:
+    async def _drive(self, steps: Steps, upstream: Upstream) -> ExchangeReply:
         """Make the calls. A statement that is run again is so to the end, also where its client has left.
 
         The session goes on without the connection: what the second run opens would be nobody's, and who asks again
         would hear of the first one.
         """
-        driving = Driving(steps, upstream)
+        driving = ExchangeDriver(steps, upstream)
         first = driving.next_call()
         assert first is not None  # noqa: S101 - every call of a client comes to one of ours at least
         await driving.make(first)
         again = driving.next_call()
         return driving.answered if again is None else await self._to_the_end(driving.rest(again))
 
-    async def _to_the_end(self, calls: Coroutine[Any, Any, Answered]) -> Answered:
+    async def _to_the_end(self, calls: Coroutine[Any, Any, ExchangeReply]) -> ExchangeReply:
         running = asyncio.get_running_loop().create_task(calls)
         self._reruns.add(running)
         running.add_done_callback(self._reruns.discard)
@@ -142,46 +136,47 @@ class Courier:
             backend = self._sessions.pop(session, None)
             if backend is not None and self._counts_sessions:
                 backend.sessions -= 1
-        self._tell(self._common.executions.sessions_ended(gone, _now()))
-        self._common.beside.sessions_closed(gone)
-        self._common.sessions.closed(gone)
+        self._tell(self._context.tracked_statements.sessions_ended(gone, _now()))
+        self._context.shadow_runner.sessions_closed(gone)
+        self._context.sessions.closed(gone)
 
     async def close(self) -> None:
         """Let the backend know that queries of ours have nobody left to wait for them."""
         last = {*self._farewells, *self._reruns}
         if last:
-            await asyncio.wait(last, timeout=self._common.settings.farewell_s)
+            await asyncio.wait(last, timeout=self._context.settings.farewell_s)
         for running in self._reruns:
             running.cancel()
 
     # --- statements
 
-    async def _rule(self, handle: SessionHandle, statement: str, upstream: Upstream) -> Ruling:
-        desk = self._common.desk
+    async def _decide(self, handle: SessionHandle, text: str, upstream: Upstream) -> Dispatch:
+        statement = StatementClass(text)
+        rewrite_service = self._context.rewrite_service
         if handle in self._sessions:
             self._sessions.move_to_end(handle)
         if upstream.owner is None:
-            return await desk.passed(handle, statement)
-        ruling = desk.at_once(handle, statement, _NAME)
-        if ruling is not None:
-            return ruling
-        own = OwnCalls(upstream)
+            return await rewrite_service.forward_unchanged(handle, statement)
+        dispatch = rewrite_service.decide_now(handle, statement, _NAME)
+        if dispatch is not None:
+            return dispatch
+        own = InternalCalls(upstream)
         try:
-            return await desk.in_time(handle, statement, own.ask, _NAME)
+            return await rewrite_service.decide(handle, statement, own.ask, _NAME)
         finally:
             if own.has_unfinished:
-                self._say_farewell(own)
+                self._close_gracefully(own)
 
-    def _run_beside(self, ruling: Ruling, handle: SessionHandle, upstream: Upstream) -> None:
-        if ruling.beside is None or upstream.credentials is None:
+    def _run_shadow(self, dispatch: Dispatch, handle: SessionHandle, upstream: Upstream) -> None:
+        if dispatch.shadow is None or upstream.credentials is None:
             return
-        lease = self._common.backends.lease_on(upstream.backend)
+        lease = self._context.backends.lease_on(upstream.backend)
         if lease is not None:
-            _ = self._common.beside.start(handle, upstream.credentials, ruling.beside, lease)
+            _ = self._context.shadow_runner.start(handle, upstream.credentials, dispatch.shadow, lease)
             lease.release()
 
-    def _say_farewell(self, own: OwnCalls) -> None:
-        task = asyncio.get_running_loop().create_task(own.end(self._common.settings.farewell_s))
+    def _close_gracefully(self, own: InternalCalls) -> None:
+        task = asyncio.get_running_loop().create_task(own.end(self._context.settings.farewell_s))
         self._farewells.add(task)
         task.add_done_callback(self._farewells.discard)
 
@@ -192,14 +187,14 @@ class Courier:
             match event:
                 case SessionOpened(session, version, configuration, user):
                     self._opened(session, upstream)
-                    self._common.sessions.opened(session, version, _opened(configuration, user, upstream))
+                    self._context.sessions.opened(session, version, _opened(configuration, user, upstream))
                 case SessionClosed(session):
                     upstream.closed(session)
                     self.forget([session])
                 case StatementEnded():
                     self._tell([event])
                 case StatementPassed(session, statement):
-                    self._common.desk.note_passed(session, statement, _NAME)
+                    self._context.rewrite_service.note_forwarded(session, statement, _NAME)
 
     def _opened(self, session: SessionHandle, upstream: Upstream) -> None:
         upstream.opened(session)
@@ -211,33 +206,35 @@ class Courier:
 
     def _tell(self, ended: list[StatementEnded]) -> None:
         for one in ended:
-            tell(one.ruling, one.ending, _NAME)
+            tell_outcome(one.dispatch, one.outcome, _NAME)
 
-    def _memory(self, upstream: Upstream) -> Memory:
+    def _memory(self, upstream: Upstream) -> CallerRecords:
         # The digest alone would not do: beside a cookie, credentials may say another user than the server goes by.
         name = (upstream.backend.member.name, upstream.name, upstream.names)
         memory = self._memories.get(name)
         if memory is None:
             if len(self._memories) >= MEMORIES_MAX:
                 self._memories.popitem(last=False)
-            memory = self._memories[name] = Memory(self._common.executions, self._guard(upstream), _now)
+            memory = self._memories[name] = CallerRecords(
+                self._context.tracked_statements, self._handle_access(upstream), _now
+            )
         self._memories.move_to_end(name)
         return memory
 
-    def _guard(self, upstream: Upstream) -> Guard:
+    def _handle_access(self, upstream: Upstream) -> HandleAccess:
         """Two names are nobody's own. Who gives none, as with Kerberos, is kept from nothing."""
-        common = self._common
-        passes_unknown = common.settings.passes_unknown_handles
-        guard = Guard(common.handles, upstream.backend.member.name, passes_unknown=passes_unknown)
+        context = self._context
+        passes_unknown = context.settings.passes_unknown_handles
+        handle_access = HandleAccess(context.handles, upstream.backend.member.name, passes_unknown=passes_unknown)
         if upstream.names:
-            guard.logged_in("\0".join(sorted(upstream.names)).encode())
-        return guard
+            handle_access.logged_in("\0".join(sorted(upstream.names)).encode())
+        return handle_access
 
 
-def _admitted(memory: Memory, message: Message) -> Message | None:
-    """See Guard.admitted. Raises RemoteProtocolError."""
+def _admitted(memory: CallerRecords, message: Message) -> Message | None:
+    """See HandleAccess.admitted. Raises RemoteProtocolError."""
     try:
-        return memory.guard.admitted(message) if memory.guard.is_on else None
+        return memory.handle_access.admitted(message) if memory.handle_access.is_on else None
     except IncompleteError:
         raise RemoteProtocolError("a message ends inside one of its fields") from None
 
@@ -247,24 +244,16 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _opened(configuration: Mapping[str, str] | None, user: str | None, upstream: Upstream) -> Opened | None:
+def _opened(
+    configuration: Mapping[str, str] | None, user: str | None, upstream: Upstream
+) -> SessionOpening | None:
     if configuration is None or upstream.owner is None:
         return None
     # A server that asks for no login goes by the name in the call. What is learned on one backend holds there.
-    return Opened(configuration, "\0".join((upstream.backend.member.name, upstream.owner, user or "")))
+    return SessionOpening(configuration, "\0".join((upstream.backend.member.name, upstream.owner, user or "")))
 
 
-async def _first_reached(route: Route, client: Client, act: Callable[[Upstream], Awaitable[Made]]) -> Made:
-    """What comes of it on the first backend that can be reached. Raises BackendError."""
-    while (backend := route.next()) is not None:
-        try:
-            return await act(client.at(backend))
-        except UnsentError as error:
-            route.failed(backend, str(error))
-    raise UnsentError(route.reason)
-
-
-def _drop_answer(running: asyncio.Task[Answered]) -> None:
+def _drop_answer(running: asyncio.Task[ExchangeReply]) -> None:
     """Nobody waits for it any more."""
     if not running.cancelled() and running.exception() is None:
         running.result().drop()

@@ -14,8 +14,8 @@ from aiohttp.http import SERVER_SOFTWARE
 from multidict import CIMultiDict
 
 from proxy.http.exchange import message_of
-from proxy.http.exchange_driver import Answered
-from proxy.http.gateway import Courier
+from proxy.http.exchange_driver import ExchangeReply
+from proxy.http.gateway import Gateway
 from proxy.http.upstream_protocol import Client
 from proxy.upstream.errors import BackendError, RefusedError, UnsentError
 from proxy.upstream.http_connections import HEADER_BYTES_MAX
@@ -45,7 +45,7 @@ _STATUSES: Final = {
 
 
 @dataclass(frozen=True)
-class FrontSettings:
+class HttpListenerSettings:
     """What a listener takes, and how long it waits."""
 
     path: str
@@ -55,12 +55,14 @@ class FrontSettings:
     body_s: float
 
 
-class HttpFront:
+class HttpListener:
     """The requests of one listener. `factory` makes the protocol for each of its connections."""
 
-    def __init__(self, settings: FrontSettings, courier: Courier, clients: Clients, refusal: Refusal) -> None:
+    def __init__(
+        self, settings: HttpListenerSettings, gateway: Gateway, clients: Clients, refusal: Refusal
+    ) -> None:
         self._settings = settings
-        self._courier = courier
+        self._gateway = gateway
         self._clients = clients
         self._refusal = refusal
         self._under_way = 0
@@ -159,10 +161,10 @@ class HttpFront:
         message = message_of(body)
         if self.is_draining and message.header.name == OPEN_SESSION:
             return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, "Starpruner is shutting down.")
-        return await _forward(request, await self._courier.carry(message, self._clients(query, headers)))
+        return await _forward(request, await self._gateway.carry(message, self._clients(query, headers)))
 
 
-async def _forward(request: web.Request, answered: Answered) -> web.StreamResponse:
+async def _forward(request: web.Request, answered: ExchangeReply) -> web.StreamResponse:
     incoming = answered.incoming
     if answered.body is not None or incoming is None:
         answered.drop()

@@ -1,4 +1,4 @@
-"""Which backend a call goes to, where either side speaks HTTP. Pure.
+"""Which backend a call goes to, where clients speak HTTP. Pure.
 
 Over HTTP each call may go to another backend. One about a session or an operation goes where that is; a session is
 opened where there is least to do, or with the backend whose cookies the client has.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from proxy.access.handle_owners import Handles
+from proxy.access.handle_owners import HandleOwners
 from proxy.backends.backend import Backend
-from proxy.backends.pool import TRIES_MAX, Backends
+from proxy.backends.pool import TRIES_MAX, BackendPool
 from proxy.config.address import Address
 from proxy.upstream.http_cookies import mark_of
 from proxy.wire.hs2.calls import OPEN_SESSION
@@ -22,7 +22,7 @@ from proxy.wire.thrift.messages import Message
 class Routes:
     """The ways to the backends."""
 
-    def __init__(self, backends: Backends, handles: Handles) -> None:
+    def __init__(self, backends: BackendPool, handles: HandleOwners) -> None:
         self._backends = backends
         self._handles = handles
 
@@ -43,8 +43,8 @@ class Routes:
 
     def _home(self, named: NamedHandle) -> Backend | None:
         """Where that is. What is on a backend that is there no longer is for any other to deny."""
-        holding = self._handles.find(named.identifier)
-        return None if holding is None else self._backends.named(holding.backend)
+        handle_owner = self._handles.find(named.identifier)
+        return None if handle_owner is None else self._backends.named(handle_owner.backend)
 
     def _marked(self, marks: frozenset[str]) -> Backend | None:
         if not marks:
@@ -55,7 +55,7 @@ class Routes:
 class Route:
     """The backends that one call may go to, best first."""
 
-    def __init__(self, backends: Backends, first: Backend | None, *, tries_max: int = TRIES_MAX) -> None:
+    def __init__(self, backends: BackendPool, first: Backend | None, *, tries_max: int = TRIES_MAX) -> None:
         self._backends = backends
         self._first = first
         self._tries_max = tries_max

@@ -8,7 +8,7 @@ from typing import Final
 SUBJECTS_MAX: Final = 1_000
 
 
-class Notices:
+class LogOnce:
     """Whom something has been said about."""
 
     def __init__(self) -> None:

@@ -45,7 +45,7 @@ class Keepalive:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Activity:
     """A connection at one moment."""
 
     # When a byte last came from either side.
@@ -59,7 +59,7 @@ class Seen:
     unread_bytes: int
 
 
-class Patience:
+class IdleTimeouts:
     """What was seen of one connection at the last looks."""
 
     def __init__(self, limits: Limits) -> None:
@@ -71,17 +71,17 @@ class Patience:
         self._unread_since: float | None = None
         self._unread_bytes = 0
 
-    def exhausted(self, now: float, seen: Seen) -> str | None:
+    def exhausted(self, now: float, seen: Activity) -> str | None:
         """Why the connection is to be ended; None while it is not."""
         return self._idle(now, seen) or self._within_request(now, seen) or self._unread(now, seen)
 
-    def _idle(self, now: float, seen: Seen) -> str | None:
+    def _idle(self, now: float, seen: Activity) -> str | None:
         limit = self._limits.idle_s
         if not limit or seen.awaits_replies or now - seen.last_activity < limit:
             return None
         return f"idle for {limit:g} s (proxy.idle_timeout_s)"
 
-    def _within_request(self, now: float, seen: Seen) -> str | None:
+    def _within_request(self, now: float, seen: Activity) -> str | None:
         limit = self._limits.request_s
         if not limit or not seen.is_within_request:
             self._request_since = None
@@ -94,7 +94,7 @@ class Patience:
             f"a request does not go on for {limit:g} s (proxy.request_timeout_s)" if now - since >= limit else None
         )
 
-    def _unread(self, now: float, seen: Seen) -> str | None:
+    def _unread(self, now: float, seen: Activity) -> str | None:
         limit = self._limits.unread_s
         if not limit or not seen.unread_bytes:
             self._unread_since = None

@@ -1,4 +1,4 @@
-"""What a session rules about a statement, and how it ended: what passes between a session and a connection."""
+"""The dispatch of a statement, which a session decides on and a connection carries out, and its outcome."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from proxy.operations.query import Query, QueryResult
 from proxy.wire.hs2.calls import OperationHandle
 
 
-class End(Enum):
+class OutcomeKind(Enum):
     """How a statement ended, as far as its connection could see."""
 
     FINISHED = "finished"
     FAILED = "failed"  # and was not run again: the client has this error
-    RESCUED = "failed as it was sent, and finished as it came"
-    OVERTAKEN = "was overtaken by a change of its session or its tables as it was sent, and finished as it came"
-    FAILED_TWICE = "failed as it was sent, and as it came: the client has its own error"
-    UNSENT = "its client left before it was sent"
-    UNKNOWN = "cancelled or closed before its end, or its connection was"
-    LOST = "its connection was while the server ran it within the call: there it goes on, and nobody is told"
+    RECOVERED = "failed rewritten, and finished as the original"
+    OVERTAKEN = "was overtaken by a change of its session or its tables, and finished as the original"
+    FAILED_TWICE = "failed rewritten and as the original: the client has the original's error"
+    NOT_SENT = "its client left before it was sent"
+    UNKNOWN = "cancelled or closed before its end, or its connection was closed"
+    LOST = "its connection was closed while the server ran it within the call: it goes on there unseen"
 
 
 @dataclass(frozen=True)
-class Ending:
+class Outcome:
     """The end of a statement."""
 
-    end: End
-    # From when it went to the backend until its end was seen there; of one that was run again, the first run.
+    kind: OutcomeKind
+    # From its release to the backend until its end was seen there; of one that fell back, the first run alone.
     seconds: float
     # What the server said of the first failure. It may quote the statement.
     message: str = field(default="", repr=False)
 
 
-def nobody(_: Ending) -> None:
-    """Who is told where nobody wants to know."""
+def ignore_outcome(_: Outcome) -> None:
+    """An outcome listener that does nothing."""
 
 
 def always() -> bool:
-    """What holds whatever happens."""
+    """A premise that always holds."""
     return True
 
 
@@ -70,20 +70,20 @@ class WriteUnderWay:
 
 
 @dataclass(frozen=True)
-class Ruling:
-    """The text to send in a statement's place, which may be its own."""
+class Dispatch:
+    """The text to send for a statement, which may be the original, and the rules for its answer."""
 
     text: str = field(repr=False)
-    # Whether the statement as it came may be run where `text` fails: it only reads.
-    may_rerun: bool = False
-    # A failure whose message holds these words says that `text` was out of date, not that anything is wrong:
-    # then the statement is run as it came, however long the first run took.
-    rerun_on: str = ""
-    # Where they no longer hold, the answer to `text` reaches nobody and the statement is run as it came.
+    # Whether the original may be run where `text` fails: it only reads.
+    may_fall_back: bool = False
+    # A failure whose message holds these words means that `text` was out of date, and not that anything is wrong:
+    # the statement falls back, however long the first run took.
+    fall_back_on: str = ""
+    # Where they no longer hold, the answer to `text` is dropped and the statement falls back.
     premises: Premises = Premises()
-    # Where `text` writes and is not the statement's own.
+    # Where `text` writes and is not the original.
     write: WriteUnderWay | None = None
-    # Told once how it ended, from the event loop: to be quick, and not to raise.
-    ended: Callable[[Ending], None] = nobody
-    # What is asked in the same session meanwhile, on a connection of our own and only where there is room for it.
-    beside: Generator[Query, QueryResult, object] | None = None
+    # Called once with the outcome, on the event loop: it has to be quick, and must not raise.
+    on_outcome: Callable[[Outcome], None] = ignore_outcome
+    # Queries of a shadow run, asked meanwhile in the same session on a connection of our own, if there is room.
+    shadow: Generator[Query, QueryResult, object] | None = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from proxy.operations.dispatch import Ending, Ruling
+from proxy.operations.dispatch import Dispatch, Outcome
 from proxy.wire.hs2.calls import SessionHandle
 
 
@@ -41,8 +41,8 @@ class StatementPassed:
 class StatementEnded:
     """A statement that was ruled on has ended: tell whoever ruled."""
 
-    ruling: Ruling
-    ending: Ending
+    dispatch: Dispatch
+    outcome: Outcome
 
 
 Event: TypeAlias = SessionOpened | SessionClosed | StatementPassed | StatementEnded

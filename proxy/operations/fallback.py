@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from proxy.operations.events import StatementEnded
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call, Reply, read_operation
-from proxy.operations.tracked_statements import Execution, Executions
+from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.wire.hs2.calls import (
     CANCEL_OPERATION,
     CLOSE_OPERATION,
@@ -41,18 +41,18 @@ _NEED_THE_END: Final = frozenset({FETCH_RESULTS, GET_RESULT_SET_METADATA})
 Answer: TypeAlias = bytes | None
 
 
-class Rerun:
+class FallbackRun:
     """A rerun on its way, while the client waits for the reply to `call`."""
 
     def __init__(
-        self, execution: Execution, call: Message, failure: bytes, steps: Generator[Call, Reply, Answer]
+        self, tracked: TrackedStatement, call: Message, failure: bytes, steps: Generator[Call, Reply, Answer]
     ) -> None:
-        self.execution = execution
+        self.tracked = tracked
         self.call = call
         self.answer: Answer = None
         self._failure = failure
         self._steps = steps
-        execution.is_rerunning = True
+        tracked.is_falling_back = True
 
     def advance(self, reply: Reply) -> Call | None:
         """The next call to make; None once `answer` says what the client gets."""
@@ -61,40 +61,44 @@ class Rerun:
             return self._steps.send(reply)
         except StopIteration as end:
             self.answer = end.value
-            self.execution.is_rerunning = False
+            self.tracked.is_falling_back = False
             return None
 
     def told(self, now: float) -> list[StatementEnded]:
         """How the statement ended, where the client is given an answer that says it failed."""
         if self.answer is self._failure:
-            return self.execution.rerun_gave_up()
-        return self.execution.failed(now, "")
+            return self.tracked.fallback_failed()
+        return self.tracked.failed(now, "")
 
 
-def rerun(
-    executions: Executions, execution: Execution, own_call: Message, failed: Message, failure: bytes
+def run_original(
+    tracked_statements: TrackedStatements,
+    tracked: TrackedStatement,
+    original_call: Message,
+    failed: Message,
+    failure: bytes,
 ) -> Generator[Call, Reply, Answer]:
     """Run it again. `failed` is the call whose reply showed the first run's end.
 
     `failure` is what it is answered where the statement cannot be run again.
     """
-    first = execution.operation
-    raw = yield Call(EXECUTE_STATEMENT, own_call.header.seqid, own_call.raw, CONTROL_REPLY_BYTES_MAX)
-    reply = read_operation(raw, own_call.header.seqid)
+    first = tracked.operation
+    raw = yield Call(EXECUTE_STATEMENT, original_call.header.seqid, original_call.raw, CONTROL_REPLY_BYTES_MAX)
+    reply = read_operation(raw, original_call.header.seqid)
     needs_end = failed.header.name in _NEED_THE_END
     if needs_end and reply is not None and not reply.status.ok:
         return _failure(failed, reply.status)
     if first is None or reply is None or reply.operation is None:
         return failure
-    if execution.is_closed:
+    if tracked.is_closed:
         yield _call(CLOSE_OPERATION, reply.operation)
         return None
-    if not executions.succeed(execution, reply.operation):
+    if not tracked_statements.succeed(tracked, reply.operation):
         yield _call(CLOSE_OPERATION, reply.operation)
         return failure
     # Only now: somebody who cancels it from another connection meanwhile finds an operation that exists.
     yield _call(CLOSE_OPERATION, first)
-    if execution.is_stopped:
+    if tracked.is_stopped:
         yield _call(CANCEL_OPERATION, reply.operation)
     if not needs_end:
         return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
-from proxy.operations.tracked_statements import Execution, Executions
+from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.wire.hs2.calls import (
     CLOSE_OPERATION,
     EXECUTE_STATEMENT,
@@ -44,7 +44,7 @@ _PLACEHOLDER: Final = (ColumnType("Result", "string"),)
 
 
 @dataclass(frozen=True)
-class Answer:
+class SubstituteReply:
     """The client gets this reply instead of the backend's."""
 
     reply: bytes = field(repr=False)
@@ -53,26 +53,26 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Fallback:
+class FallbackNeeded:
     """A statement is to be run as it came. Its client knows nothing of the first run's end yet."""
 
-    execution: Execution
+    tracked: TrackedStatement
     # The failure's message; None where the first run was overtaken.
     failure: str | None = field(repr=False)
     # The client's call whose reply shows the end; None where that is the statement's own.
     call: Message | None
     # The reply for the client where the statement cannot be run again after all.
     refusal: bytes = field(repr=False)
-    # See Answer.
+    # See SubstituteReply.
     orphan: OperationHandle | None = field(default=None, repr=False)
 
 
 # None lets the backend's reply pass to the client.
-Judgement: TypeAlias = Answer | Fallback | None
+Judgement: TypeAlias = SubstituteReply | FallbackNeeded | None
 
 
 @dataclass(frozen=True)
-class Reply:
+class JudgedReply:
     """A reply about a statement."""
 
     raw: bytes = field(repr=False)
@@ -89,42 +89,44 @@ class Reply:
 class FallbackPolicy:
     """When a rewritten statement is run as it came."""
 
-    executions: Executions
+    tracked_statements: TrackedStatements
     clock: Callable[[], float]
-    # A failure that shows later than this is left to the client: see `proxy.relay.relay.RERUN_WITHIN_S`.
+    # A failure that shows later than this is left to the client: see `proxy.relay.relay.FALLBACK_WITHIN_S`.
     within_s: float
 
-    def judge(self, execution: Execution, reply: Reply) -> Judgement:
+    def judge(self, tracked: TrackedStatement, reply: JudgedReply) -> Judgement:
         """Judge a reply about the statement. Raises RemoteProtocolError or IncompleteError if it is unreadable."""
-        shown = _shown(reply, execution)
+        shown = _shown(reply, tracked)
         if shown is None:
             return None
         if reply.is_superseded:
-            return Answer(_of_superseded(reply.header))
+            return SubstituteReply(_of_superseded(reply.header))
         if shown.failure is not None:
-            return self._failed(execution, reply, shown.failure)
-        if execution.is_overtaken():
-            return self._overtaken(execution, reply, shown.orphan)
-        execution.has_shown_columns |= shown.has_columns
+            return self._failed(tracked, reply, shown.failure)
+        if tracked.is_overtaken():
+            return self._overtaken(tracked, reply, shown.orphan)
+        tracked.has_shown_columns |= shown.has_columns
         return None
 
-    def _failed(self, execution: Execution, reply: Reply, message: str) -> Judgement:
-        may_fall_back = execution.may_fall_back(self.clock(), message, self.within_s)
-        if may_fall_back and self._may_repeat(execution, reply):
-            return Fallback(execution, message, reply.call, reply.raw)
-        if execution.is_withheld or execution.is_out_of_date(message):
-            return Answer(refusal(reply.header))
+    def _failed(self, tracked: TrackedStatement, reply: JudgedReply, message: str) -> Judgement:
+        may_fall_back = tracked.may_fall_back(self.clock(), message, self.within_s)
+        if may_fall_back and self._may_run_original(tracked, reply):
+            return FallbackNeeded(tracked, message, reply.call, reply.raw)
+        if tracked.is_withheld or tracked.is_out_of_date(message):
+            return SubstituteReply(refusal(reply.header))
         return None
 
-    def _overtaken(self, execution: Execution, reply: Reply, orphan: OperationHandle | None) -> Judgement:
-        execution.is_withheld = True
+    def _overtaken(
+        self, tracked: TrackedStatement, reply: JudgedReply, orphan: OperationHandle | None
+    ) -> Judgement:
+        tracked.is_withheld = True
         refused = refusal(reply.header)
-        if self._may_repeat(execution, reply):
-            return Fallback(execution, None, reply.call, refused, orphan)
-        return Answer(refused, orphan)
+        if self._may_run_original(tracked, reply):
+            return FallbackNeeded(tracked, None, reply.call, refused, orphan)
+        return SubstituteReply(refused, orphan)
 
-    def _may_repeat(self, execution: Execution, reply: Reply) -> bool:
-        return reply.is_last and execution.may_be_repeated() and self.executions.has_room_for_a_rerun()
+    def _may_run_original(self, tracked: TrackedStatement, reply: JudgedReply) -> bool:
+        return reply.is_last and tracked.may_run_original() and self.tracked_statements.has_room_for_fallback()
 
 
 def close_orphan(orphan: OperationHandle) -> Call:
@@ -141,12 +143,12 @@ class _Shown:
     orphan: OperationHandle | None = None
 
 
-def _shown(reply: Reply, execution: Execution) -> _Shown | None:
+def _shown(reply: JudgedReply, tracked: TrackedStatement) -> _Shown | None:
     """The news that a reply has of a statement's answer; None without any."""
     reader = open_reply(reply.raw, reply.header)
     match reply.header.name:
         case name if name == EXECUTE_STATEMENT:
-            return _shown_by_execute(reader, execution)
+            return _shown_by_execute(reader, tracked)
         case name if name == GET_OPERATION_STATUS:
             return _shown_by_status(reader)
         case name if name == GET_RESULT_SET_METADATA:
@@ -155,14 +157,14 @@ def _shown(reply: Reply, execution: Execution) -> _Shown | None:
     if status.ok:
         return _Shown()
     # Rows that are asked for too early are refused, and the statement goes on.
-    return _Shown(status.all_words) if execution.ends_with_rows or execution.is_withheld else None
+    return _Shown(status.all_words) if tracked.ends_with_rows or tracked.is_withheld else None
 
 
-def _shown_by_execute(reader: Reader, execution: Execution) -> _Shown | None:
+def _shown_by_execute(reader: Reader, tracked: TrackedStatement) -> _Shown | None:
     executed = decode_operation_reply(reader)
     if not executed.status.ok:
         return _Shown(executed.status.all_words)
-    return None if execution.run_async else _Shown(orphan=executed.operation)
+    return None if tracked.run_async else _Shown(orphan=executed.operation)
 
 
 def _shown_by_status(reader: Reader) -> _Shown | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from proxy.operations.dispatch import Ruling
+from proxy.operations.dispatch import Dispatch
 from proxy.operations.events import StatementPassed
-from proxy.operations.tracked_statements import RERUN_CALL_BYTES_MAX, Execution, Executions
+from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX, TrackedStatement, TrackedStatements
 from proxy.wire.hs2.calls import (
     EXECUTE_STATEMENT,
     StatementCall,
@@ -18,7 +18,7 @@ from proxy.wire.thrift.messages import Message
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldStatement:
     """The call as it came, and what it says."""
 
     message: Message
@@ -29,36 +29,38 @@ class Held:
         """Its text."""
         return self.call.statement or ""
 
-    def sent(self, ruling: Ruling, message_bytes_max: int, executions: Executions) -> Message:
+    def sent(self, dispatch: Dispatch, message_bytes_max: int, tracked_statements: TrackedStatements) -> Message:
         """The call to make: with the ruling's text, or as it came.
 
         It goes as it came where the other text would be too long to be sent, and where the statement could not be
         run again although its ruling rests on that.
         """
-        if ruling.text == self.call.statement:
+        if dispatch.text == self.call.statement:
             return self.message
-        is_kept = len(self.message.raw) <= RERUN_CALL_BYTES_MAX and executions.has_room_for_a_rewrite
-        if ruling.may_rerun and not is_kept:
+        is_kept = len(self.message.raw) <= KEPT_CALL_BYTES_MAX and tracked_statements.has_room_for_a_rewrite
+        if dispatch.may_fall_back and not is_kept:
             return self.message
-        raw = replace_statement(self.message.raw, self.call.span, ruling.text)
+        raw = replace_statement(self.message.raw, self.call.span, dispatch.text)
         return Message(self.message.header, raw) if len(raw) <= message_bytes_max else self.message
 
-    def execution(self, ruling: Ruling, sent: Message, now: float) -> Execution:
+    def tracked(self, dispatch: Dispatch, sent: Message, now: float) -> TrackedStatement:
         """The record of the statement that goes to the backend now."""
-        may_rerun = ruling.may_rerun and sent is not self.message
-        own_call = self.message if may_rerun else None
-        return Execution(ruling, self.call.session, now, self.call.run_async, own_call, is_unsettled=may_rerun)
+        may_fall_back = dispatch.may_fall_back and sent is not self.message
+        original_call = self.message if may_fall_back else None
+        return TrackedStatement(
+            dispatch, self.call.session, now, self.call.run_async, original_call, is_unsettled=may_fall_back
+        )
 
 
-def hold(message: Message) -> Held | None:
+def hold(message: Message) -> HeldStatement | None:
     """The statement of a call that is to be ruled on first, or None where the call is of another kind."""
     if message.header.name != EXECUTE_STATEMENT:
         return None
     call = decode_statement_call(message)
-    return None if call is None or call.statement is None else Held(message, call)
+    return None if call is None or call.statement is None else HeldStatement(message, call)
 
 
-def passing(message: Message) -> list[StatementPassed]:
+def statements_passed(message: Message) -> list[StatementPassed]:
     """What is to be known of a statement before it goes on that nobody is asked about."""
     call = decode_statement_call(message)
     return [] if call is None else [StatementPassed(call.session, words_of_statement(message, call))]

@@ -32,7 +32,7 @@ class Call:
 Reply: TypeAlias = bytes | None
 
 
-class OwnOperation:
+class InternalOperation:
     """There is at most one on a connection. Told of each call of ours and of each reply to one."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class OwnOperation:
             reply = read_operation(raw, seqid)
             self._handle = None if reply is None else reply.operation
 
-    def last_words(self) -> tuple[Call, ...]:
+    def closing_calls(self) -> tuple[Call, ...]:
         """What ends it, where it is known. To close it cancels it too, but not on every server."""
         if self._handle is None:
             return ()

@@ -9,10 +9,10 @@ from typing import Final, Protocol
 from proxy.wire.hs2.calls import OperationId, SessionHandle
 
 # Operations that stand for another since a rerun, until the client closes them. Past this nothing is run again.
-SUCCESSORS_MAX: Final = 2_000
+ALIASES_MAX: Final = 2_000
 
 
-class Successors(Protocol):
+class OperationAliases(Protocol):
     """Operations by the one that they stand for, until the client closes that or its session ends."""
 
     @property
@@ -43,47 +43,47 @@ class Successors(Protocol):
 
 
 @dataclass(frozen=True)
-class _Successor:
+class _Alias:
     operation: OperationId = field(repr=False)
     session: SessionHandle = field(repr=False)
 
 
-class OwnSuccessors:
+class LocalOperationAliases:
     """The successors of one process."""
 
-    def __init__(self, successors_max: int = SUCCESSORS_MAX) -> None:
+    def __init__(self, successors_max: int = ALIASES_MAX) -> None:
         self._successors_max = successors_max
-        self._found: dict[OperationId, _Successor] = {}
+        self._found: dict[OperationId, _Alias] = {}
 
     @property
     def is_empty(self) -> bool:
-        """See Successors."""
+        """See OperationAliases."""
         return not self._found
 
     @property
     def has_room(self) -> bool:
-        """See Successors."""
+        """See OperationAliases."""
         return len(self._found) < self._successors_max
 
     def add(self, old: OperationId, new: OperationId, session: SessionHandle) -> bool:
-        """See Successors."""
+        """See OperationAliases."""
         if not self.has_room:
             return False
-        self._found[old] = _Successor(new, session)
+        self._found[old] = _Alias(new, session)
         return True
 
     def of(self, old: OperationId) -> OperationId | None:
-        """See Successors."""
+        """See OperationAliases."""
         found = self._found.get(old)
         return None if found is None else found.operation
 
     def drop(self, old: OperationId) -> OperationId | None:
-        """See Successors."""
+        """See OperationAliases."""
         found = self._found.pop(old, None)
         return None if found is None else found.operation
 
     def sessions_ended(self, sessions: Iterable[SessionHandle]) -> None:
-        """See Successors."""
+        """See OperationAliases."""
         ended = frozenset(sessions)
         for old in [old for old, found in self._found.items() if found.session in ended]:
             del self._found[old]

@@ -28,12 +28,12 @@ def key_of(message: Message) -> bytes:
     return message.raw[: header.seqid_offset] + message.raw[header.body_offset :]
 
 
-class FinishedStatuses:
+class StatusCache:
     """Replies by call, at most STATUSES_MAX of them. Each is kept as it is sent, cut where the seqid goes."""
 
     def __init__(self, framing: Framing = FRAMED) -> None:
         self._framing = framing
-        self._header_bytes = HEADER_BYTES if framing.client else 0
+        self._header_bytes = HEADER_BYTES if framing.has_frames else 0
         self._seqid_start = self._header_bytes + _SEQID_OFFSET
         self._seqid_stop = self._seqid_start + 4
         self._replies: dict[bytes, tuple[bytes, bytes]] = {}
@@ -44,7 +44,7 @@ class FinishedStatuses:
             return
         if len(self._replies) >= STATUSES_MAX:
             self._replies.pop(next(iter(self._replies)))
-        sent, seqid_at = self._framing.to_client(raw), self._header_bytes + header.seqid_offset
+        sent, seqid_at = self._framing.written(raw), self._header_bytes + header.seqid_offset
         self._replies[key] = (sent[:seqid_at], sent[seqid_at + 4 :])
 
     def answer(self, data: bytes) -> bytes | None:

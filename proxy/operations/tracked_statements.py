@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.events import StatementEnded
-from proxy.operations.operation_aliases import OwnSuccessors, Successors
+from proxy.operations.operation_aliases import LocalOperationAliases, OperationAliases
 from proxy.wire.hs2.calls import (
     OperationHandle,
     OperationId,
@@ -23,10 +23,10 @@ from proxy.wire.hs2.calls import (
 from proxy.wire.thrift.messages import Message
 
 # Spark Thrift Server takes 500 connections. Four open statements on each of them is more than clients have.
-EXECUTIONS_MAX: Final = 2_000
+TRACKED_STATEMENTS_MAX: Final = 2_000
 # A call is kept until the rewritten statement has ended, so that it can be made again. No larger one is: with
 # EXECUTIONS_MAX of them this is half a gigabyte, and one that was not written by a program takes a few KB.
-RERUN_CALL_BYTES_MAX: Final = 256 * 1024
+KEPT_CALL_BYTES_MAX: Final = 256 * 1024
 # The first line or two of an error say what it is; the plan and the stack trace that follow may be of any length.
 MESSAGE_CHARS_MAX: Final = 2_000
 
@@ -41,22 +41,22 @@ class _FirstRun:
 
 
 @dataclass(eq=False)
-class Execution:
+class TrackedStatement:
     """One statement on its way. Methods that learn of its end return the commands that tell it, once."""
 
-    ruling: Ruling
+    dispatch: Dispatch
     session: SessionHandle = field(repr=False)
     sent_at: float
     run_async: bool
     # The client's call as it came, while what was sent in its place may fail and be run again.
-    own_call: Message | None
+    original_call: Message | None
     # The operation on the backend: of a statement that was run again, the second one.
     operation: OperationHandle | None = field(default=None, repr=False)
     # The end of the first run, once there is a second.
     _first: _FirstRun | None = None
     # When it finished, where its first rows may still bring an error.
     _finished_s: float | None = None
-    is_rerunning: bool = False
+    is_falling_back: bool = False
     # Whether its premises are still to be looked at: it is rewritten, and the client knows of no answer yet.
     is_unsettled: bool = False
     # The client knows its columns: it was analysed in the session state for which it was rewritten.
@@ -72,12 +72,12 @@ class Execution:
     @property
     def may_fail_yet(self) -> bool:
         """Whether a failure that shows now could still be kept from the client."""
-        return self.own_call is not None
+        return self.original_call is not None
 
     @property
     def is_judged(self) -> bool:
         """Whether replies about it are kept back until `proxy.operations.fallback_policy` has judged them."""
-        return self.may_fail_yet or self.is_rerunning or self.is_unsettled or self.is_withheld
+        return self.may_fail_yet or self.is_falling_back or self.is_unsettled or self.is_withheld
 
     @property
     def ends_with_rows(self) -> bool:
@@ -86,9 +86,9 @@ class Execution:
 
     def may_fall_back(self, now: float, message: str, within_s: float) -> bool:
         """Whether a failure with this message, seen now, is kept from the client, and the statement run again."""
-        return self.may_be_repeated() and (now - self.sent_at <= within_s or self.is_out_of_date(message))
+        return self.may_run_original() and (now - self.sent_at <= within_s or self.is_out_of_date(message))
 
-    def may_be_repeated(self) -> bool:
+    def may_run_original(self) -> bool:
         """Whether the statement as it came may be run now in the place of this run.
 
         As long as the client knows nothing of the answer, the statement may as well have been analysed only now.
@@ -97,18 +97,18 @@ class Execution:
         if not self.may_fail_yet:
             return False
         may_start_late = self._finished_s is None and not self.has_shown_columns
-        return may_start_late or self.ruling.premises.is_session_unchanged()
+        return may_start_late or self.dispatch.premises.is_session_unchanged()
 
     def is_out_of_date(self, message: str) -> bool:
         """Whether a failure's message is that of the check in the statement: its keys had changed."""
-        rerun_on = self.ruling.rerun_on
-        return self._first is None and rerun_on != "" and rerun_on in message
+        fall_back_on = self.dispatch.fall_back_on
+        return self._first is None and fall_back_on != "" and fall_back_on in message
 
     def is_overtaken(self) -> bool:
         """Whether the answer that is there now may be one that Spark could never have given."""
         if self.is_withheld or not self.is_unsettled:
             return self.is_withheld
-        premises = self.ruling.premises
+        premises = self.dispatch.premises
         is_same_session = self.has_shown_columns or premises.is_session_unchanged()
         return not (is_same_session and premises.are_tables_unchanged())
 
@@ -129,23 +129,25 @@ class Execution:
     def failed(self, now: float, message: str) -> list[StatementEnded]:
         """It failed, and the client is told so."""
         self.is_unsettled = False
-        return self._over(End.FAILED if self._first is None else End.FAILED_TWICE, now - self.sent_at, message)
+        return self._over(
+            OutcomeKind.FAILED if self._first is None else OutcomeKind.FAILED_TWICE, now - self.sent_at, message
+        )
 
     def gone(self, now: float) -> list[StatementEnded]:
         """Nothing more will be heard of it."""
         self.is_stopped = True
         if self._finished_s is not None and self._first is None:
-            return self._over(End.FINISHED, self._finished_s)
+            return self._over(OutcomeKind.FINISHED, self._finished_s)
         is_within_call = self.operation is None and not self.run_async
-        return self._over(End.LOST if is_within_call else End.UNKNOWN, now - self.sent_at)
+        return self._over(OutcomeKind.LOST if is_within_call else OutcomeKind.UNKNOWN, now - self.sent_at)
 
     def rerun(self, now: float, failure: str | None) -> Message:
         """It failed with that message, or was overtaken, and is run again. Returns the call to make."""
-        assert self.own_call is not None  # noqa: S101 - `may_be_repeated` has just said so
-        call, self.own_call = self.own_call, None
+        assert self.original_call is not None  # noqa: S101 - `may_run_original` has just said so
+        call, self.original_call = self.original_call, None
         if failure is not None and self.is_out_of_date(failure):
             # It may stand far behind in what the server says.
-            failure = self.ruling.rerun_on
+            failure = self.dispatch.fall_back_on
         self._first = _FirstRun(now - self.sent_at, failure and failure[:MESSAGE_CHARS_MAX])
         self._finished_s = None
         self.is_unsettled = False
@@ -153,53 +155,55 @@ class Execution:
 
     def succeeded_by(self, operation: OperationHandle | None) -> None:
         """The second run has this operation; None where it runs within its call."""
-        self.operation, self.is_rerunning, self.is_withheld = operation, False, False
+        self.operation, self.is_falling_back, self.is_withheld = operation, False, False
 
     @property
-    def _good_end(self) -> End:
+    def _good_end(self) -> OutcomeKind:
         if self._first is None:
-            return End.FINISHED
-        return End.OVERTAKEN if self._first.message is None else End.RESCUED
+            return OutcomeKind.FINISHED
+        return OutcomeKind.OVERTAKEN if self._first.message is None else OutcomeKind.RECOVERED
 
-    def rerun_gave_up(self) -> list[StatementEnded]:
+    def fallback_failed(self) -> list[StatementEnded]:
         """It could not be run again: the client is told of the first failure."""
-        return self._over(End.FAILED, 0.0)
+        return self._over(OutcomeKind.FAILED, 0.0)
 
-    def _over(self, end: End, seconds: float, message: str = "") -> list[StatementEnded]:
+    def _over(self, end: OutcomeKind, seconds: float, message: str = "") -> list[StatementEnded]:
         if self.is_over:
             return []
         self.is_over = True
-        self.own_call = None
+        self.original_call = None
         told = self._first or _FirstRun(seconds, message[:MESSAGE_CHARS_MAX])
-        return [StatementEnded(self.ruling, Ending(end, told.seconds, told.message or ""))]
+        return [StatementEnded(self.dispatch, Outcome(end, told.seconds, told.message or ""))]
 
 
-class Executions:
+class TrackedStatements:
     """The executions of a process that have an operation on the backend, and what stands for what."""
 
-    def __init__(self, executions_max: int = EXECUTIONS_MAX, successors: Successors | None = None) -> None:
-        self._executions_max = executions_max
-        self._open: dict[OperationId, Execution] = {}
-        self._successors = OwnSuccessors() if successors is None else successors
+    def __init__(
+        self, tracked_statements_max: int = TRACKED_STATEMENTS_MAX, aliases: OperationAliases | None = None
+    ) -> None:
+        self._executions_max = tracked_statements_max
+        self._open: dict[OperationId, TrackedStatement] = {}
+        self._aliases = LocalOperationAliases() if aliases is None else aliases
 
-    def opened(self, execution: Execution, operation: OperationHandle, now: float) -> list[StatementEnded]:
+    def opened(self, tracked: TrackedStatement, operation: OperationHandle, now: float) -> list[StatementEnded]:
         """The backend has made an operation of it. Where there are too many, the oldest one is given up."""
         identifier = identifier_of(operation)
         if identifier is None:
-            return execution.gone(now)
+            return tracked.gone(now)
         given_up = self._give_up_oldest(now) if len(self._open) >= self._executions_max else []
-        execution.operation = operation
-        if execution.ruling.write is not None:
-            execution.ruling.write.operation = operation
-        self._open[identifier] = execution
+        tracked.operation = operation
+        if tracked.dispatch.write is not None:
+            tracked.dispatch.write.operation = operation
+        self._open[identifier] = tracked
         return given_up
 
     def _give_up_oldest(self, now: float) -> list[StatementEnded]:
         """Forget one that is not rewritten, or of which the client knows the answer."""
-        for identifier, execution in self._open.items():
-            if not (execution.is_unsettled or execution.is_withheld):
+        for identifier, tracked in self._open.items():
+            if not (tracked.is_unsettled or tracked.is_withheld):
                 del self._open[identifier]
-                return execution.gone(now)
+                return tracked.gone(now)
         return []
 
     @property
@@ -217,54 +221,54 @@ class Executions:
 
     @property
     def _unsettled_count(self) -> int:
-        return sum(execution.is_unsettled or execution.is_withheld for execution in self._open.values())
+        return sum(tracked.is_unsettled or tracked.is_withheld for tracked in self._open.values())
 
-    def resolve(self, message: Message) -> tuple[Message, Execution | None]:
+    def resolve(self, message: Message) -> tuple[Message, TrackedStatement | None]:
         """The call to make in a call's place, and the execution that it is about if there is one."""
-        if not self._open and self._successors.is_empty:
+        if not self._open and self._aliases.is_empty:
             return message, None
         found = decode_operation_of_call(message)
         if found is None:
             return message, None
         identifier, span = found
-        successor = self._successors.of(identifier)
+        successor = self._aliases.of(identifier)
         if successor is None:
             return message, self._open.get(identifier)
         return replace_operation(message, span, successor), self._open.get(successor)
 
-    def has_room_for_a_rerun(self) -> bool:
+    def has_room_for_fallback(self) -> bool:
         """Whether one more operation may be given a successor."""
-        return self._successors.has_room
+        return self._aliases.has_room
 
-    def succeed(self, execution: Execution, operation: OperationHandle) -> bool:
+    def succeed(self, tracked: TrackedStatement, operation: OperationHandle) -> bool:
         """The statement has been run again: the new operation stands for the old one wherever that is named."""
-        old = None if execution.operation is None else identifier_of(execution.operation)
+        old = None if tracked.operation is None else identifier_of(tracked.operation)
         new = identifier_of(operation)
-        if old is None or new is None or not self._successors.add(old, new, execution.session):
+        if old is None or new is None or not self._aliases.add(old, new, tracked.session):
             return False
-        execution.succeeded_by(operation)
+        tracked.succeeded_by(operation)
         if self._open.pop(old, None) is not None:
-            self._open[new] = execution
+            self._open[new] = tracked
         return True
 
     def closed(self, message: Message) -> None:
         """A client closes the operation that its call names: its records end here."""
         found = decode_operation_of_call(message)
         if found is not None:
-            successor = self._successors.drop(found[0])
-            execution = self._open.pop(found[0] if successor is None else successor, None)
-            if execution is not None:
-                execution.is_closed = True
+            successor = self._aliases.drop(found[0])
+            tracked = self._open.pop(found[0] if successor is None else successor, None)
+            if tracked is not None:
+                tracked.is_closed = True
 
-    def drop(self, execution: Execution) -> None:
+    def drop(self, tracked: TrackedStatement) -> None:
         """Its end has been told. A successor stays: the client still names the operation that it knows.
 
         So does one that is withheld, until it is closed: its operation has an answer.
         """
-        if execution.is_withheld:
+        if tracked.is_withheld:
             return
-        identifier = None if execution.operation is None else identifier_of(execution.operation)
-        if identifier is not None and self._open.get(identifier) is execution:
+        identifier = None if tracked.operation is None else identifier_of(tracked.operation)
+        if identifier is not None and self._open.get(identifier) is tracked:
             del self._open[identifier]
 
     def sessions_ended(self, sessions: Iterable[SessionHandle], now: float) -> list[StatementEnded]:
@@ -273,9 +277,9 @@ class Executions:
         if not ended:
             return []
         told = []
-        for identifier in [i for i, execution in self._open.items() if execution.session in ended]:
-            execution = self._open.pop(identifier)
-            execution.is_closed = True
-            told += execution.gone(now)
-        self._successors.sessions_ended(ended)
+        for identifier in [i for i, tracked in self._open.items() if tracked.session in ended]:
+            tracked = self._open.pop(identifier)
+            tracked.is_closed = True
+            told += tracked.gone(now)
+        self._aliases.sessions_ended(ended)
         return told

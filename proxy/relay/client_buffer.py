@@ -12,7 +12,7 @@ from proxy.wire.thrift.messages import Message, MessageReader, PlainReader
 WAITING_BYTES_MAX: Final = 64 * 1024
 
 
-class Intake:
+class ClientBuffer:
     """Bytes in, messages out. Says when the client is to be read no further, and when again."""
 
     def __init__(self, messages: MessageReader | PlainReader) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 from proxy.relay.commands import Command
 
 
-class Turn(Enum):
+class HandshakeStep(Enum):
     """What the negotiation waits for."""
 
     GREETING = "the client's START"
@@ -21,10 +21,10 @@ class Turn(Enum):
     REFUSED = "nothing: the client has been told why"
 
 
-class Opening(Protocol):
+class Handshake(Protocol):
     """Bytes of either side in, commands out, until `turn` is one of the last three."""
 
-    turn: Turn
+    turn: HandshakeStep
     # What another connection in the client's name logs in with. A secret.
     credentials: bytes | None
 

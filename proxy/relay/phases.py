@@ -13,7 +13,7 @@ class Phase(Enum):
     NEGOTIATING = "negotiating"
     OPEN = "open"
     HELD = "held"
-    RERUNNING = "rerunning"
+    FALLING_BACK = "rerunning"
     MOVING = "moving"
     TRANSPARENT = "transparent"
     CLOSED = "closed"
@@ -21,9 +21,9 @@ class Phase(Enum):
 
 FOLLOWING: Final[Mapping[Phase, frozenset[Phase]]] = {
     Phase.NEGOTIATING: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
-    Phase.OPEN: frozenset({Phase.HELD, Phase.RERUNNING, Phase.MOVING, Phase.TRANSPARENT, Phase.CLOSED}),
+    Phase.OPEN: frozenset({Phase.HELD, Phase.FALLING_BACK, Phase.MOVING, Phase.TRANSPARENT, Phase.CLOSED}),
     Phase.HELD: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
-    Phase.RERUNNING: frozenset({Phase.OPEN, Phase.CLOSED}),
+    Phase.FALLING_BACK: frozenset({Phase.OPEN, Phase.CLOSED}),
     Phase.MOVING: frozenset({Phase.OPEN, Phase.TRANSPARENT, Phase.CLOSED}),
     Phase.TRANSPARENT: frozenset({Phase.CLOSED}),
     Phase.CLOSED: frozenset(),

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from proxy.access.handle_access import CATALOG_CALLS, Guard
+from proxy.access.handle_access import CATALOG_CALLS, HandleAccess
 from proxy.access.impersonation import Refusal
-from proxy.operations.dispatch import Ruling
-from proxy.operations.fallback import Rerun, rerun
-from proxy.operations.fallback_policy import Fallback
-from proxy.operations.held_statement import Held, hold, passing
-from proxy.operations.internal_call import Call, OwnOperation, Reply
-from proxy.operations.tracked_statements import Execution, Executions
-from proxy.relay.client_buffer import Intake
+from proxy.operations.dispatch import Dispatch
+from proxy.operations.fallback import FallbackRun, run_original
+from proxy.operations.fallback_policy import FallbackNeeded
+from proxy.operations.held_statement import HeldStatement, hold, statements_passed
+from proxy.operations.internal_call import Call, InternalOperation, Reply
+from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
+from proxy.relay.client_buffer import ClientBuffer
 from proxy.relay.commands import (
     BackendReply,
     CallRefused,
@@ -31,9 +31,9 @@ from proxy.relay.commands import (
     StatementHeld,
     TurnedTransparent,
 )
-from proxy.relay.connection_profile import Sides
-from proxy.relay.handshake import Turn
-from proxy.relay.pending_calls import ASKING_CALLS, Calls
+from proxy.relay.connection_profile import ConnectionProfile
+from proxy.relay.handshake import HandshakeStep
+from proxy.relay.pending_calls import ASKING_CALLS, PendingCalls
 from proxy.relay.phases import FOLLOWING, Phase
 from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.hs2.open_session import encode_open_session_refusal
@@ -47,7 +47,7 @@ from proxy.wire.thrift.messages import Message
 REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
 # A failure of ours shows while Spark plans or begins to read. One that comes later has cost the user a while
 # already, is hardly ours, and to do all of that again would double the wait for the error.
-RERUN_WITHIN_S: Final = 60.0
+FALLBACK_WITHIN_S: Final = 60.0
 # Where the client's messages are handled as they come.
 _TAKING: Final = frozenset({Phase.OPEN, Phase.TRANSPARENT})
 
@@ -57,29 +57,29 @@ class Relay:
 
     def __init__(  # noqa: PLR0913 - whom a connection has to do with, and its limits
         self,
-        sides: Sides,
-        executions: Executions,
+        sides: ConnectionProfile,
+        tracked_statements: TrackedStatements,
         clock: Callable[[], float],
         *,
-        guard: Guard,
+        handle_access: HandleAccess,
         request_bytes_max: int = REQUEST_BYTES_MAX,
-        rerun_within_s: float = RERUN_WITHIN_S,
+        rerun_within_s: float = FALLBACK_WITHIN_S,
     ) -> None:
         self.phase = Phase.NEGOTIATING
         self._request_bytes_max = request_bytes_max
-        self._executions = executions
+        self._tracked_statements = tracked_statements
         self._clock = clock
         self._framing = sides.framing
         self._negotiation = sides.opening()
         self._admission = sides.admission
-        self._intake = Intake(self._framing.reader(request_bytes_max))
-        self._guard = guard
-        self._calls = Calls(executions, guard, clock, rerun_within_s, self._framing)
-        self._held: Held | None = None
+        self._client_buffer = ClientBuffer(self._framing.reader(request_bytes_max))
+        self._handle_access = handle_access
+        self._calls = PendingCalls(tracked_statements, handle_access, clock, rerun_within_s, self._framing)
+        self._held: HeldStatement | None = None
         # The call that waits for another backend; and whether this one may have a session that ends with us.
         self._moving: Message | None = None
         self._has_opened = False
-        self._rerun: Rerun | None = None
+        self._fallback_run: FallbackRun | None = None
         self._commands: list[Command] = []
 
     @property
@@ -90,7 +90,7 @@ class Relay:
     @property
     def has_open_operations(self) -> bool:
         """Whether the client has executed statements that it has not closed yet."""
-        return self._calls.observer.open_operations > 0
+        return self._calls.reply_tracker.open_operations > 0
 
     @property
     def awaits_replies(self) -> bool:
@@ -100,7 +100,7 @@ class Relay:
     @property
     def awaits_login(self) -> bool:
         """Whether the backend has been sent a login and has not answered it."""
-        return self.phase is Phase.NEGOTIATING and self._negotiation.turn is Turn.SERVER
+        return self.phase is Phase.NEGOTIATING and self._negotiation.turn is HandshakeStep.SERVER
 
     @property
     def may_await_replies(self) -> bool:
@@ -110,10 +110,10 @@ class Relay:
     @property
     def is_within_request(self) -> bool:
         """Whether the client has begun a message that could be handled if it were whole."""
-        return self.phase is Phase.OPEN and not self._intake.is_between_messages
+        return self.phase is Phase.OPEN and not self._client_buffer.is_between_messages
 
     @property
-    def own_operation(self) -> OwnOperation:
+    def own_operation(self) -> InternalOperation:
         """What a query of ours has on the backend."""
         return self._calls.own
 
@@ -121,9 +121,13 @@ class Relay:
         """The fast path: the reply to a status call that can be answered here, where nothing is on its way."""
         # With a call outstanding, an answer of ours would overtake its reply.
         calls = self._calls
-        if self.phase is not Phase.OPEN or calls.replies.pending_count or not self._intake.is_between_messages:
+        if (
+            self.phase is not Phase.OPEN
+            or calls.replies.pending_count
+            or not self._client_buffer.is_between_messages
+        ):
             return None
-        return calls.observer.finished.answer(data)
+        return calls.reply_tracker.finished.answer(data)
 
     def client_data(self, data: bytes) -> list[Command]:
         """The client sent bytes."""
@@ -131,14 +135,14 @@ class Relay:
             self._pass_on(data)
         elif self.phase is Phase.NEGOTIATING:
             self._negotiated(self._negotiation.client_data(data))
-            self._commands += self._intake.pause_past(self._negotiation.waiting_bytes)
-        elif self.phase in (Phase.HELD, Phase.RERUNNING, Phase.MOVING):
-            self._commands += self._intake.keep(data)
+            self._commands += self._client_buffer.pause_past(self._negotiation.waiting_bytes)
+        elif self.phase in (Phase.HELD, Phase.FALLING_BACK, Phase.MOVING):
+            self._commands += self._client_buffer.keep(data)
         elif self.phase is Phase.OPEN:
             answer = self.remembered(data)
             if answer is not None:
                 return [SendClient(answer)]
-            self._intake.feed(data)
+            self._client_buffer.feed(data)
             self._handle_messages()
         return self._take_commands()
 
@@ -160,7 +164,7 @@ class Relay:
         """The other backend has let the client in, or this one has been stayed with: the call goes on."""
         if self.phase is Phase.MOVING:
             self._enter(Phase.OPEN)
-            self._commands += self._intake.resume()
+            self._commands += self._client_buffer.resume()
             self._handle_messages(self._take_moving())
         return self._take_commands()
 
@@ -182,19 +186,19 @@ class Relay:
             raise LocalProtocolError(f"{call.name} of our own in phase {self.phase.value}, expected held")
         return [self._calls.ask(call)]
 
-    def release(self, ruling: Ruling | None = None) -> list[Command]:
+    def release(self, dispatch: Dispatch | None = None) -> list[Command]:
         """Let the held statement go on as was ruled, or as it came. Its end comes as StatementEnded."""
         held = self._held
         if held is None:
             raise LocalProtocolError(f"nothing is held in phase {self.phase.value}")
         self._held = None
         self._enter(Phase.OPEN)
-        sent, execution = held.message, None
-        if ruling is not None:
-            sent = held.sent(ruling, self._request_bytes_max, self._executions)
-            execution = held.execution(ruling, sent, self._clock())
-        self._commands.append(self._calls.execute(sent, execution))
-        self._commands += self._intake.resume()
+        sent, tracked = held.message, None
+        if dispatch is not None:
+            sent = held.sent(dispatch, self._request_bytes_max, self._tracked_statements)
+            tracked = held.tracked(dispatch, sent, self._clock())
+        self._commands.append(self._calls.execute(sent, tracked))
+        self._commands += self._client_buffer.resume()
         self._handle_messages()
         return self._take_commands()
 
@@ -207,17 +211,17 @@ class Relay:
 
     def _pass_on(self, data: bytes) -> None:
         """Replies are followed no longer, but other users' handles stay out of reach."""
-        if not self._guard.is_on:
+        if not self._handle_access.is_on:
             self._commands.append(SendBackend(data))
             return
-        self._intake.feed(data)
+        self._client_buffer.feed(data)
         self._handle_messages()
 
     def _handle_messages(self, first: Message | None = None) -> None:
         try:
             if first is not None:
                 self._make(first)
-            while self.phase in _TAKING and (message := self._intake.next_message()) is not None:
+            while self.phase in _TAKING and (message := self._client_buffer.next_message()) is not None:
                 self._handle(message)
         except RemoteProtocolError as error:
             self._close(f"client: {error}")
@@ -226,7 +230,7 @@ class Relay:
 
     def _handle(self, message: Message) -> None:
         name = message.header.name
-        spoiled = self._guard.admitted(message)
+        spoiled = self._handle_access.admitted(message)
         if spoiled is not None:
             self._commands.append(CallRefused(name))
         if self.phase is Phase.TRANSPARENT:
@@ -244,7 +248,7 @@ class Relay:
         """The backend to move to for a call: with a session of its own, or a reply to come, the client stays."""
         if self._has_opened or self._calls.replies.pending_count:
             return None
-        return self._guard.elsewhere(message)
+        return self._handle_access.elsewhere(message)
 
     def _make(self, message: Message) -> None:
         """Make a call that the client may make, on the backend as it is."""
@@ -252,7 +256,7 @@ class Relay:
         if self.phase is Phase.TRANSPARENT:
             self._forward(message)
         elif name == hs2_calls.EXECUTE_STATEMENT:
-            self._commands += self._calls.observer.note_call(message, None)
+            self._commands += self._calls.reply_tracker.note_call(message, None)
             self._hold(message)
         elif name == hs2_calls.OPEN_SESSION:
             self._open_session(message)
@@ -261,8 +265,8 @@ class Relay:
         elif name in ASKING_CALLS:
             self._commands.append(self._calls.ask_about(message))
         else:
-            actual, execution = self._executions.resolve(message)
-            self._commands += self._calls.observer.note_call(message, execution)
+            actual, tracked = self._tracked_statements.resolve(message)
+            self._commands += self._calls.reply_tracker.note_call(message, tracked)
             self._commands.append(self._calls.relay(actual))
 
     def _forward(self, message: Message) -> None:
@@ -274,8 +278,8 @@ class Relay:
                 return
             message = admitted
         elif message.header.name == hs2_calls.EXECUTE_STATEMENT:
-            self._commands += passing(message)
-        self._commands.append(SendBackend(self._framing.to_backend(message.raw)))
+            self._commands += statements_passed(message)
+        self._commands.append(SendBackend(self._framing.written(message.raw)))
 
     def _open_session(self, message: Message) -> None:
         admitted = self._admission.decide(message, self._negotiation.login)
@@ -287,12 +291,12 @@ class Relay:
             self._close(f"client: {admitted.sentence}")
         else:
             answer = encode_open_session_refusal(message.header.seqid, admitted.sentence)
-            self._commands += [SendClient(self._framing.to_client(answer)), SessionRefused(admitted.sentence)]
+            self._commands += [SendClient(self._framing.written(answer)), SessionRefused(admitted.sentence)]
 
     def _hold(self, message: Message) -> None:
         held = hold(message)
         if held is None:
-            self._commands += passing(message)
+            self._commands += statements_passed(message)
             self._commands.append(self._calls.execute(message, None))
             return
         # Looked at now: a ruling comes when nobody is there to take the error, and the client would wait for ever.
@@ -306,8 +310,8 @@ class Relay:
     def _follow(self, data: bytes) -> None:
         for event in self._calls.replies.feed(data):
             match event:
-                case Forward(passing):
-                    self._send_client(passing)
+                case Forward(data=forwarded):
+                    self._send_client(forwarded)
                 case ReplyEnd():
                     self._read_reply(event)
                 case Overlong():
@@ -328,7 +332,7 @@ class Relay:
             elif self.phase is not Phase.CLOSED:
                 self._read_clients(end)
         except (RemoteProtocolError, IncompleteError) as error:
-            if not self._executions.has_unsettled:
+            if not self._tracked_statements.has_unsettled:
                 self._send_client(self._calls.unforwarded(end))
             self._lose(str(error) or f"the reply to {end.call.name} ends too early", ours=ours)
 
@@ -339,8 +343,8 @@ class Relay:
         self._calls.own.answered(call.name, call.seqid, end.raw)
         if self.phase is Phase.CLOSED:
             self._end_own_operation()
-        elif self._rerun is not None:
-            self._step(self._rerun, end.raw)
+        elif self._fallback_run is not None:
+            self._step(self._fallback_run, end.raw)
         else:
             self._commands.append(BackendReply(end.raw))
 
@@ -348,8 +352,8 @@ class Relay:
         # What the client has sent behind the call, it has sent in the belief that the call would be answered next.
         is_last = self.phase is Phase.OPEN and not end.calls_since
         found = self._calls.read(end, is_last=is_last)
-        if isinstance(found, Fallback):
-            self._run_again(found)
+        if isinstance(found, FallbackNeeded):
+            self._fall_back(found)
         else:
             self._commands += found
 
@@ -361,47 +365,46 @@ class Relay:
             return
         if self.phase in (Phase.TRANSPARENT, Phase.CLOSED):
             return
-        if not self._framing.is_same or self._executions.has_unsettled:
-            # Its bytes mean nothing to the client, and the other way round; or they may hold an answer that is
-            # still to be judged.
+        if self._tracked_statements.has_unsettled:
+            # Its bytes may hold an answer that is still to be judged.
             self._close(f"backend: {reason}")
             return
         if self._held is not None:
-            self._commands += passing(self._held.message)
-            self._commands.append(SendBackend(self._framing.to_backend(self._held.message.raw)))
+            self._commands += statements_passed(self._held.message)
+            self._commands.append(SendBackend(self._framing.written(self._held.message.raw)))
             self._held = None
         self._turn_transparent(b"", reason)
         self._handle_messages(self._take_moving())
 
     # --- a rewritten statement that has failed or was overtaken
 
-    def _run_again(self, found: Fallback) -> None:
-        execution = found.execution
-        own_call = execution.rerun(self._clock(), found.failure)
+    def _fall_back(self, found: FallbackNeeded) -> None:
+        tracked = found.tracked
+        original_call = tracked.rerun(self._clock(), found.failure)
         if found.call is None:
-            execution.succeeded_by(None)
+            tracked.succeeded_by(None)
             self._commands += self._calls.close_orphan(found)
-            self._commands.append(self._calls.execute(own_call, execution))
+            self._commands.append(self._calls.execute(original_call, tracked))
             return
-        steps = rerun(self._executions, execution, own_call, found.call, found.refusal)
-        self._rerun = Rerun(execution, found.call, found.refusal, steps)
-        self._enter(Phase.RERUNNING)
-        self._step(self._rerun, None)
+        steps = run_original(self._tracked_statements, tracked, original_call, found.call, found.refusal)
+        self._fallback_run = FallbackRun(tracked, found.call, found.refusal, steps)
+        self._enter(Phase.FALLING_BACK)
+        self._step(self._fallback_run, None)
 
-    def _step(self, run: Rerun, reply: Reply) -> None:
+    def _step(self, run: FallbackRun, reply: Reply) -> None:
         call = run.advance(reply)
         if call is not None:
             self._commands.append(self._calls.ask(call))
             return
-        self._rerun = None
+        self._fallback_run = None
         self._enter(Phase.OPEN)
         if run.answer is None:
             self._commands.append(self._calls.ask_about(run.call))
         else:
-            answer = self._framing.to_client(run.answer)
+            answer = self._framing.written(run.answer)
             self._commands += [SendClient(answer), *run.told(self._clock())]
-            self._executions.drop(run.execution)
-        self._commands += self._intake.resume()
+            self._tracked_statements.drop(run.tracked)
+        self._commands += self._client_buffer.resume()
         self._handle_messages()
 
     def _send_client(self, data: bytes | memoryview) -> None:
@@ -413,17 +416,17 @@ class Relay:
     def _negotiated(self, commands: list[Command]) -> None:
         self._commands += commands
         match self._negotiation.turn:
-            case Turn.REFUSED:
+            case HandshakeStep.REFUSED:
                 self._enter(Phase.CLOSED)
-            case Turn.BLIND:
+            case HandshakeStep.BLIND:
                 reason = self._negotiation.blind_reason
                 self._turn_transparent(self._negotiation.client_leftover(), reason, by_login=True)
                 self._send_client(self._negotiation.backend_leftover())
-            case Turn.FRAMES:
+            case HandshakeStep.FRAMES:
                 self._enter(Phase.OPEN)
-                self._guard.logged_in(plain_name(self._negotiation.credentials or b"") or b"")
-                self._commands += self._intake.resume()
-                self._intake.feed(self._negotiation.client_leftover())
+                self._handle_access.logged_in(plain_name(self._negotiation.credentials or b"") or b"")
+                self._commands += self._client_buffer.resume()
+                self._client_buffer.feed(self._negotiation.client_leftover())
                 self._handle_messages()
                 self._follow(self._negotiation.backend_leftover())
 
@@ -433,25 +436,25 @@ class Relay:
         self._commands.append(TurnedTransparent(reason, by_login))
         if client_leftover:
             self._commands.append(SendBackend(client_leftover))
-        self._commands += self._intake.resume()
+        self._commands += self._client_buffer.resume()
 
     def _close(self, reason: str) -> None:
         if self.phase is not Phase.CLOSED:
             self._held = self._moving = None
             self._enter(Phase.CLOSED)
             self._commands += self._calls.forget()
-            if self._rerun is not None:
-                self._abandon(self._rerun.execution)
+            if self._fallback_run is not None:
+                self._abandon(self._fallback_run.tracked)
             self._end_own_operation()
             self._commands.append(Close(reason))
 
-    def _abandon(self, execution: Execution) -> None:
-        execution.is_rerunning = False
-        self._executions.drop(execution)
-        self._commands += execution.gone(self._clock())
+    def _abandon(self, tracked: TrackedStatement) -> None:
+        tracked.is_falling_back = False
+        self._tracked_statements.drop(tracked)
+        self._commands += tracked.gone(self._clock())
 
     def _end_own_operation(self) -> None:
-        self._commands += self._calls.last_words()
+        self._commands += self._calls.closing_calls()
 
     def _enter(self, phase: Phase) -> None:
         if phase not in FOLLOWING[self.phase]:

@@ -8,7 +8,7 @@ they are relayed blindly.
 from __future__ import annotations
 
 from proxy.relay.commands import Close, Command, ConnectBackend, SendBackend, SendClient
-from proxy.relay.handshake import Turn
+from proxy.relay.handshake import HandshakeStep
 from proxy.wire.sasl import (
     PLAIN,
     SaslMessage,
@@ -22,11 +22,11 @@ from proxy.wire.sasl import (
 from proxy.wire.thrift.errors import RemoteProtocolError
 
 
-class Negotiation:
+class SaslPassthrough:
     """The opening where both sides speak SASL."""
 
     def __init__(self, backend_name: str) -> None:
-        self.turn = Turn.GREETING
+        self.turn = HandshakeStep.GREETING
         self._backend_name = backend_name
         self._client = SaslReader()
         self._server = SaslReader()
@@ -55,9 +55,9 @@ class Negotiation:
         """The client sent bytes."""
         self._client.feed(data)
         try:
-            if self.turn is Turn.GREETING:
+            if self.turn is HandshakeStep.GREETING:
                 return self._greet()
-            if self.turn is Turn.CREDENTIALS:
+            if self.turn is HandshakeStep.CREDENTIALS:
                 return self._identify()
             return self._respond()
         except RemoteProtocolError as error:
@@ -67,9 +67,9 @@ class Negotiation:
         """The backend connection is open."""
         start: Command = SendBackend(encode_sasl(self._start.status, self._start.body))
         if self._response is None:
-            self.turn = Turn.BLIND
+            self.turn = HandshakeStep.BLIND
             return [start]
-        self.turn = Turn.SERVER
+        self.turn = HandshakeStep.SERVER
         return [start, SendBackend(encode_sasl(self._response.status, self._response.body))]
 
     def backend_failed(self, reason: str) -> list[Command]:
@@ -81,11 +81,11 @@ class Negotiation:
         self._server.feed(data)
         commands: list[Command] = []
         try:
-            while self.turn is not Turn.FRAMES and (message := self._server.next_message()) is not None:
+            while self.turn is not HandshakeStep.FRAMES and (message := self._server.next_message()) is not None:
                 commands.append(SendClient(encode_sasl(message.status, message.body)))
                 commands += self._answered(message.status)
         except RemoteProtocolError:
-            self.turn = Turn.BLIND
+            self.turn = HandshakeStep.BLIND
         return commands
 
     def client_leftover(self) -> bytes:
@@ -104,9 +104,9 @@ class Negotiation:
             raise RemoteProtocolError(f"expected a SASL START message, got {message.status.name}")
         self._start = message
         if message.body == PLAIN:
-            self.turn = Turn.CREDENTIALS
+            self.turn = HandshakeStep.CREDENTIALS
             return self._identify()
-        self.turn = Turn.CONNECTING
+        self.turn = HandshakeStep.CONNECTING
         return [ConnectBackend()]
 
     def _identify(self) -> list[Command]:
@@ -115,25 +115,25 @@ class Negotiation:
             return []
         self._response = message
         self.credentials = message.body
-        self.turn = Turn.CONNECTING
+        self.turn = HandshakeStep.CONNECTING
         return [ConnectBackend()]
 
     def _respond(self) -> list[Command]:
-        if self.turn is not Turn.CLIENT or (message := self._client.next_message()) is None:
+        if self.turn is not HandshakeStep.CLIENT or (message := self._client.next_message()) is None:
             return []
-        self.turn = Turn.SERVER
+        self.turn = HandshakeStep.SERVER
         self.credentials = message.body
         return [SendBackend(encode_sasl(message.status, message.body))]
 
     def _answered(self, status: SaslStatus) -> list[Command]:
         if status is SaslStatus.COMPLETE:
-            self.turn = Turn.FRAMES
+            self.turn = HandshakeStep.FRAMES
         elif status is SaslStatus.OK:
-            self.turn = Turn.CLIENT
+            self.turn = HandshakeStep.CLIENT
             return self._respond()
         # After BAD or ERROR the server closes, and the client sees its sentence first.
         return []
 
     def _refuse(self, sentence: str) -> list[Command]:
-        self.turn = Turn.REFUSED
+        self.turn = HandshakeStep.REFUSED
         return [SendClient(refusal(sentence)), Close(sentence)]

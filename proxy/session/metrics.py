@@ -1,4 +1,4 @@
-"""What the proxy counts, for Prometheus to read.
+"""Counters and gauges of the proxy in Prometheus format.
 
 A registry of its own: two proxies in one process, as in tests, do not add up. Labels are codes of enums and the
 configured backends, never users or text, so the number of series is bounded.
@@ -25,11 +25,11 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from proxy.backends.backend import BackendView
-from proxy.operations.dispatch import End
+from proxy.operations.dispatch import OutcomeKind
 from proxy.operations.query import QueryFailed, QueryResult
-from proxy.session.feedback.metastore_limits import Metastore
+from proxy.session.feedback.metastore_limits import MetastoreLimits
 from proxy.session.feedback.quarantine import Quarantine
-from proxy.session.feedback.quarantine_list import Kind
+from proxy.session.feedback.quarantine_list import QuarantineKind
 from rewriter import Rewrite, SkipReason
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
@@ -51,7 +51,7 @@ class Metrics:
         _ = ProcessCollector(registry=registry)
         self._statements = Counter(
             "starpruner_statements",
-            "Statements that rewriting was offered to, by whether a scan was narrowed.",
+            "Statements that rewriting was offered to, by the text that was sent: rewritten or original.",
             ["outcome"],
             registry=registry,
         )
@@ -63,20 +63,20 @@ class Metrics:
         )
         self._scans = Counter(
             "starpruner_scans",
-            "Table references seen, by whether they were narrowed.",
+            "Table references seen, by whether they were narrowed or left unchanged.",
             ["outcome"],
             registry=registry,
         )
         self._skips = Counter(
             "starpruner_skips",
-            "Statements and scans that were left alone, by the code that explain gives.",
+            "Statements and scans that were not rewritten, by the code that explain gives.",
             ["reason"],
             registry=registry,
         )
         self._ends = Histogram(
             "starpruner_statement_seconds",
-            "Time from when a statement went to the backend until its end was seen, by how it ended.",
-            ["sent", "end"],
+            "Time from when a statement went to the backend until its end was seen, by its outcome.",
+            ["sent", "outcome"],
             registry=registry,
             buckets=_STATEMENT_S,
         )
@@ -92,7 +92,7 @@ class Metrics:
             "starpruner_skipped_bytes", "The size of the files that Spark was told to skip.", registry=registry
         )
         self._gate = Counter(
-            "starpruner_gate_decisions", "What the cost gate said of statements.", ["opinion"], registry=registry
+            "starpruner_gate_decisions", "Verdicts of the cost gate on statements.", ["verdict"], registry=registry
         )
         self._overtaken_writes = Counter(
             "starpruner_overtaken_writes",
@@ -101,19 +101,19 @@ class Metrics:
         )
         self._shadows = Counter(
             "starpruner_shadow_comparisons",
-            "Statements whose answer was compared with that of the rewritten one, by what came of it.",
-            ["result"],
+            "Statements whose answer was compared with that of the rewritten one, by the verdict.",
+            ["verdict"],
             registry=registry,
         )
 
     def decided(self, rewrite: Rewrite | None, skip: SkipReason | None, seconds: float) -> None:
-        """A statement was decided about: narrowed, or left as it came."""
+        """A statement was decided about: it is rewritten, or stays original."""
         scans = rewrite.scans if rewrite is not None else ()
         narrowed = sum(scan.predicate is not None for scan in scans) if skip is None else 0
-        self._statements.labels("narrowed" if narrowed else "left").inc()
+        self._statements.labels("rewritten" if narrowed else "original").inc()
         self._decisions.observe(seconds)
         self._scans.labels("narrowed").inc(narrowed)
-        self._scans.labels("left").inc(len(scans) - narrowed)
+        self._scans.labels("unchanged").inc(len(scans) - narrowed)
         for files in (scan.files for scan in scans if skip is None and scan.files is not None):
             self._files.inc(files.total - files.kept)
             self._bytes.inc(files.total_bytes - files.kept_bytes)
@@ -125,22 +125,22 @@ class Metrics:
         """A rewritten statement wrote while a table was written that its keys came from."""
         self._overtaken_writes.inc()
 
-    def ended(self, end: End, seconds: float, *, rewritten: bool) -> None:
-        """A statement ended: one that was rewritten, or one that went as it came."""
-        self._ends.labels("rewritten" if rewritten else "original", _label(end)).observe(seconds)
+    def statement_ended(self, outcome: OutcomeKind, seconds: float, *, rewritten: bool) -> None:
+        """A statement ended, which was sent rewritten or as the original."""
+        self._ends.labels("rewritten" if rewritten else "original", _label(outcome)).observe(seconds)
 
     def key_query_answered(self, result: QueryResult) -> None:
         """A key query was answered, or was not."""
         outcome = _label(result.kind) if isinstance(result, QueryFailed) else "answered"
         self._key_queries.labels(outcome).observe(result.seconds)
 
-    def gate_decided(self, opinion: Enum) -> None:
+    def gate_decided(self, verdict: Enum) -> None:
         """The cost gate said whether a statement is worth its key queries."""
-        self._gate.labels(_label(opinion)).inc()
+        self._gate.labels(_label(verdict)).inc()
 
-    def shadow_compared(self, result: Enum) -> None:
+    def shadow_compared(self, verdict: Enum) -> None:
         """A rewritten statement ran beside the original."""
-        self._shadows.labels(_label(result)).inc()
+        self._shadows.labels(_label(verdict)).inc()
 
     def watch_connections(self, count: Callable[[], float]) -> None:
         """From now on, `count` tells how many clients are connected."""
@@ -150,16 +150,16 @@ class Metrics:
         """From now on, `views` tells of the backends; there may be others the next time."""
         self._registry.register(_BackendSeries(views))
 
-    def watch_metastore(self, metastore: Callable[[], Metastore]) -> None:
+    def watch_metastore(self, metastore: Callable[[], MetastoreLimits]) -> None:
         """From now on, the metastore tells of how many tables it is sent less; a reload may replace it."""
         text = "Tables of which the metastore is sent less now, because it refused a filter."
         self._watch("starpruner_metastore_tables_lowered", text, lambda: len(metastore().lowered))
 
     def watch_quarantine(self, quarantine: Quarantine) -> None:
-        """From now on, the quarantine tells how much of each kind is put aside."""
-        text = "What is put aside for a while because it did harm."
+        """From now on, the quarantine tells how many entries of each kind it has."""
+        text = "Rules and statement fingerprints that are quarantined because they did harm."
         gauge = Gauge("starpruner_quarantined", text, ["kind"], registry=self._registry)
-        for kind in Kind:
+        for kind in QuarantineKind:
             gauge.labels(kind.value).set_function(partial(quarantine.count, kind))
 
     def _watch(self, name: str, text: str, value: Callable[[], float]) -> None:

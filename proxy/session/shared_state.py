@@ -1,4 +1,4 @@
-"""What the sessions of a process have in common."""
+"""State that all sessions of a process share."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from proxy.config.config import Config
 from proxy.session.catalog.iceberg_snapshots import Snapshots
-from proxy.session.catalog.metadata_cache import Knowledge
-from proxy.session.consistency.write_fence import WriteLog, Writes
+from proxy.session.catalog.metadata_cache import MetadataCache
+from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
 from proxy.session.feedback.cost_gate import CostGate
-from proxy.session.feedback.metastore_limits import Metastore
+from proxy.session.feedback.metastore_limits import MetastoreLimits
 from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.key_cache import KeyCache
 from proxy.session.layout.file_lists import FileLists
@@ -23,7 +23,7 @@ from proxy.session.layout.iceberg_files import IcebergFiles
 from proxy.session.layout.partition_lists import SharedLists
 from proxy.session.layout.partition_store import PartitionStore
 from proxy.session.metrics import Metrics
-from proxy.session.shadow.mismatches import Differences
+from proxy.session.shadow.mismatches import MismatchLog
 
 # Sections that are read as the proxy starts. [rewrite], [files] and [shadow] count from the next statement of any
 # session on, [catalog] from the next session on, but for where the store is.
@@ -39,8 +39,8 @@ _KEYS_AT_START = (
 
 
 @dataclass
-class Shared:
-    """The configuration, which may be read anew while sessions go on, and what they learn for one another."""
+class SharedState:
+    """The configuration, which may be read anew while sessions go on, and the caches that they share."""
 
     config: Config
     clock: Callable[[], float]
@@ -48,15 +48,15 @@ class Shared:
     files: FileLists
     iceberg_files: IcebergFiles
     snapshots: Snapshots
-    metastore: Metastore
+    metastore: MetastoreLimits
     gate: CostGate
     quarantine: Quarantine
     keys: KeyCache
-    knowledge: Knowledge
-    differences: Differences
-    writes: WriteLog = field(default_factory=Writes)
+    metadata: MetadataCache
+    mismatches: MismatchLog
+    writes: WriteLog = field(default_factory=LocalWriteLog)
     metrics: Metrics = field(default_factory=Metrics)
-    # Which statements are sampled for shadow mode: a number from 0 to 1 for each.
+    # Samples statements for shadow mode: a number from 0 to 1 for each.
     chance: Callable[[], float] = random.random
 
     @classmethod
@@ -66,10 +66,10 @@ class Shared:
         clock: Callable[[], float] = time.monotonic,
         store: PartitionStore | None = None,
         writes: WriteLog | None = None,
-    ) -> Shared:
-        """As the configuration has it, with a store of partition lists or without."""
+    ) -> SharedState:
+        """The state for a configuration, with a store of partition lists or without."""
         rewrite, shadow = config.rewrite, config.shadow
-        writes = Writes(clock) if writes is None else writes
+        writes = LocalWriteLog(clock) if writes is None else writes
         path = Path(shadow.differences_path) if shadow.differences_path else None
         shared = cls(
             config=config,
@@ -78,12 +78,12 @@ class Shared:
             files=FileLists(config.files, clock),
             iceberg_files=IcebergFiles(config.files, clock),
             snapshots=Snapshots(clock),
-            metastore=Metastore(rewrite.metastore, rewrite.quarantine_s, clock),
+            metastore=MetastoreLimits(rewrite.metastore, rewrite.quarantine_s, clock),
             gate=CostGate(clock, rewrite.gate_retry_s),
             quarantine=Quarantine(rewrite.quarantine_s, clock),
             keys=KeyCache(bytes_max=rewrite.key_cache_bytes_max),
-            knowledge=Knowledge(config.catalog, clock, writes),
-            differences=Differences(path, shadow.differences_bytes_max),
+            metadata=MetadataCache(config.catalog, clock, writes),
+            mismatches=MismatchLog(path, shadow.differences_bytes_max),
             writes=writes,
         )
         shared.metrics.watch_metastore(lambda: shared.metastore)
@@ -91,20 +91,20 @@ class Shared:
         return shared
 
     def reload(self, config: Config) -> tuple[str, ...]:
-        """Go on with another configuration. Returns what differs in it and counts only after a restart."""
+        """Go on with another configuration. Returns its changed keys that count only after a restart."""
         before, self.config = self.config, config
         rewrite = config.rewrite
         if rewrite.metastore != before.rewrite.metastore:
-            self.metastore = Metastore(rewrite.metastore, rewrite.quarantine_s, self.clock)
+            self.metastore = MetastoreLimits(rewrite.metastore, rewrite.quarantine_s, self.clock)
         self.metastore.period_s = self.quarantine.period_s = rewrite.quarantine_s
         self.gate.retry_s = rewrite.gate_retry_s
         if config.files != before.files:
             self.files = FileLists(config.files, self.clock)
             self.iceberg_files = IcebergFiles(config.files, self.clock)
         if (config.catalog, config.files) != (before.catalog, before.files):
-            # A description of a table says which of its columns are indexed.
-            self.knowledge = Knowledge(config.catalog, self.clock, self.writes)
-        # Where the backends are counts at once.
+            # Table facts hold the indexed columns.
+            self.metadata = MetadataCache(config.catalog, self.clock, self.writes)
+        # The addresses of the backends count at once.
         proxy = replace(before.proxy, backend=config.proxy.backend, backends=config.proxy.backends)
         was = replace(before, proxy=proxy)
         sections = [f"[{name}]" for name in _AT_START if getattr(config, name) != getattr(was, name)]

@@ -1,4 +1,4 @@
-"""What a session is told of a name: a table, a view with its text, or a version of a table.
+"""Descriptions of names in a session: of a table, a view with its text, or a version of a table.
 
 Each description is a generator: it yields queries for the client's own session, and is sent their results.
 """
@@ -21,9 +21,9 @@ from proxy.session.catalog.describe import (
     view_text_query,
 )
 from proxy.session.catalog.describe_iceberg import as_named, at_version
-from proxy.session.catalog.facts_cache import Described
+from proxy.session.catalog.facts_cache import DescribedTable
 from proxy.session.catalog.late_answers import is_late
-from proxy.session.catalog.metadata_cache import Known
+from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.layout.file_lists import FileLists
 from rewriter import TableFacts, TableKind, TableName
 
@@ -31,41 +31,45 @@ T = TypeVar("T")
 _Asking: TypeAlias = Generator[Query, QueryResult, T]
 
 
-def describe(name: TableName, known: Known, files: FileLists, settings: CatalogSection) -> _Asking[Described]:
-    """What the session is told of a name, which may be one with a version."""
+def describe(
+    name: TableName, known: SessionMetadata, files: FileLists, settings: CatalogSection
+) -> _Asking[DescribedTable]:
+    """Describe a name, which may be one with a version."""
     if name.version:
         return (yield from _version(name, known, files, settings))
     answer = yield describe_query(name, settings)
     facts = read_description(answer)
     if facts is None:
-        return Described(name, None, is_late=is_late(answer))
+        return DescribedTable(name, None, is_late=is_late(answer))
     if facts.kind is TableKind.TABLE:
         facts = yield from with_indexed(as_named(facts, name), known, files)
     if facts.kind is TableKind.TABLE or facts.view is not None:
-        return Described(name, facts, read_identity(answer))
+        return DescribedTable(name, facts, read_identity(answer))
     answer = yield view_text_query(name, settings)
     if is_late(answer):
-        return Described(name, None, is_late=True)
-    return Described(name, replace(facts, view=read_view_text(answer)))
+        return DescribedTable(name, None, is_late=True)
+    return DescribedTable(name, replace(facts, view=read_view_text(answer)))
 
 
-def with_indexed(facts: TableFacts, known: Known, files: FileLists) -> _Asking[TableFacts]:
-    """The facts with the columns that the file index tells of; Iceberg has bounds of its own instead."""
+def with_indexed(facts: TableFacts, known: SessionMetadata, files: FileLists) -> _Asking[TableFacts]:
+    """The facts with the columns of the file index; Iceberg has bounds of its own instead."""
     if facts.iceberg is not None:
         return facts
     columns = yield from files.columns(facts, known)
     return replace(facts, indexed_columns=columns)
 
 
-def _version(name: TableName, known: Known, files: FileLists, settings: CatalogSection) -> _Asking[Described]:
+def _version(
+    name: TableName, known: SessionMetadata, files: FileLists, settings: CatalogSection
+) -> _Asking[DescribedTable]:
     """A table as of the version that a statement names, which has columns of its own."""
     described = known.facts.described(name.unversioned)
     if described.facts is None:
         described = yield from describe(name.unversioned, known, files, settings)
     facts = described.facts
     if facts is None or facts.kind is not TableKind.TABLE:
-        return Described(name, None, is_late=described.is_late)
+        return DescribedTable(name, None, is_late=described.is_late)
     answer = yield columns_query(name, settings)
     columns = read_columns(answer)
     at = at_version(facts, columns, name.snapshot_id) if columns else None
-    return Described(name, at, is_late=is_late(answer))
+    return DescribedTable(name, at, is_late=is_late(answer))

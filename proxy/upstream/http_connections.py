@@ -70,7 +70,7 @@ class HttpConnections:
 
     async def post(
         self, address: Address, message: bytes, query: str, headers: list[tuple[str, str]]
-    ) -> HttpIncoming:
+    ) -> HttpReply:
         """Make a call. Raises BackendError."""
         upstream = self._dialer.upstream
         url = f"{'http' if upstream.tls is None else 'https'}://{address}{upstream.path}"
@@ -85,10 +85,10 @@ class HttpConnections:
                 ssl=tls.get("ssl", True),
                 server_hostname=tls.get("server_hostname"),
             )
-        return HttpIncoming(response, address)
+        return HttpReply(response, address)
 
 
-class HttpIncoming:
+class HttpReply:
     """The answer to one POST."""
 
     def __init__(self, response: aiohttp.ClientResponse, address: Address) -> None:

@@ -125,8 +125,8 @@ def _names_in(cookies: list[str]) -> set[str]:
 
 def passing(headers: Iterable[tuple[str, str]], *, to_backend: bool) -> list[tuple[str, str]]:
     """The headers that go on to the other side."""
-    stays = _OF_A_CONNECTION | _NOT_ASKED_FOR if to_backend else _OF_A_CONNECTION
-    return [(name, value) for name, value in headers if name.lower() not in stays]
+    is_local = _OF_A_CONNECTION | _NOT_ASKED_FOR if to_backend else _OF_A_CONNECTION
+    return [(name, value) for name, value in headers if name.lower() not in is_local]
 
 
 def plain_response(authorization: str) -> bytes | None:

@@ -13,7 +13,7 @@ from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call, Reply
 from proxy.upstream.binary_link import BackendLink
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, LoginError
-from proxy.upstream.http_connections import HttpConnections, HttpIncoming
+from proxy.upstream.http_connections import HttpConnections, HttpReply
 from proxy.upstream.http_headers import THRIFT_HEADERS, basic_authorization
 from proxy.upstream.reply import ask
 from proxy.wire.hs2.calls import encode_unknown_call
@@ -28,7 +28,7 @@ class HttpLink:
         self._reply_s = reply_timeout_s
         self._whose = ""
         self._connections: HttpConnections | None = None
-        self._upstream: _OwnUpstream | None = None
+        self._upstream: _InternalUpstream | None = None
 
     async def open(self, credentials: bytes, whose: str) -> None:
         """Take this PLAIN response for the calls to come; the backend judges it with the first of them."""
@@ -37,7 +37,7 @@ class HttpLink:
             raise LoginError(f"the backend {self._address} takes a name and a password, of {whose} there are none")
         self._whose = whose
         self._connections = await HttpConnections(self._dialer).__aenter__()
-        self._upstream = _OwnUpstream(self._connections, self._address, authorization)
+        self._upstream = _InternalUpstream(self._connections, self._address, authorization)
 
     async def check_login(self) -> None:
         """Let the backend judge it at once. Raises BackendError."""
@@ -59,10 +59,10 @@ class HttpLink:
                 raise LoginError(f"the backend {self._address} refused the login of {self._whose}") from None
             raise
 
-    async def leave(self, last_words: tuple[Call, ...]) -> None:
+    async def leave(self, closing_calls: tuple[Call, ...]) -> None:
         """Make these calls and wait for their replies."""
         with suppress(BackendError):
-            for call in last_words:
+            for call in closing_calls:
                 await self.ask(call)
 
     def hang_up(self) -> None:
@@ -75,7 +75,7 @@ class HttpLink:
         raise BackendError(f"the backend {self._address} does not speak HiveServer2's protocol over HTTP: {what}")
 
 
-class _OwnUpstream:
+class _InternalUpstream:
     """Remembers whether the backend took the login."""
 
     def __init__(self, connections: HttpConnections, address: Address, authorization: str) -> None:
@@ -84,7 +84,7 @@ class _OwnUpstream:
         self._headers = [("Authorization", authorization), *THRIFT_HEADERS, ("Accept-Encoding", "identity")]
         self.was_refused = False
 
-    async def send(self, call: Call) -> HttpIncoming:
+    async def send(self, call: Call) -> HttpReply:
         """Make a call. Raises BackendError."""
         incoming = await self._connections.post(self._address, call.message, "", self._headers)
         self.was_refused = incoming.status == HTTPStatus.UNAUTHORIZED

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from proxy.operations.internal_call import Call, OwnOperation, Reply
+from proxy.operations.internal_call import Call, InternalOperation, Reply
 from proxy.upstream.errors import BackendError
 from proxy.upstream.reply import Sender, ask
 
 
-class OwnCalls:
+class InternalCalls:
     """Calls of ours while a statement waits, and the operation that they have open."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
-        self._operation = OwnOperation()
+        self._operation = InternalOperation()
         self._exchange: asyncio.Task[Reply] | None = None
 
     @property
@@ -35,7 +35,7 @@ class OwnCalls:
             async with asyncio.timeout(seconds_max):
                 if self._exchange is not None:
                     await self._exchange
-                for call in self._operation.last_words():
+                for call in self._operation.closing_calls():
                     _ = await ask(self._sender, call)
 
     async def _ask(self, call: Call) -> Reply:

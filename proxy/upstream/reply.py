@@ -10,7 +10,7 @@ from proxy.upstream.errors import BackendError
 from proxy.upstream.http_headers import Headers
 
 
-class Incoming(Protocol):
+class UpstreamReply(Protocol):
     """A reply, of which the head has come. To be read to its end, or dropped."""
 
     @property
@@ -49,7 +49,7 @@ class Incoming(Protocol):
 class Sender(Protocol):
     """Whoever makes calls."""
 
-    async def send(self, call: Call) -> Incoming:
+    async def send(self, call: Call) -> UpstreamReply:
         """Make a call. Raises BackendError."""
         ...
 

@@ -19,7 +19,7 @@ from proxy.config.errors import ConfigError
 from proxy.workers.ledger import WORKERS_MAX, ledger_directory
 from proxy.workers.listening_ports import Ports
 from proxy.workers.supervisor import Supervisor
-from proxy.workers.worker_slot import Place
+from proxy.workers.worker_slot import WorkerSlot
 
 # What a worker may take to end after it has drained: it says goodbye to the backend for up to eight seconds.
 _GOODBYE_S: Final = 15.0
@@ -33,7 +33,7 @@ def worker_count(configured: int) -> int:
     return count
 
 
-class Placement:
+class ReservedPorts:
     """A configuration with the ports that were taken in the place of those that were asked for."""
 
     def __init__(self, config: Config, ports: Ports, store_path: Path) -> None:
@@ -59,13 +59,15 @@ class Placement:
         )
 
 
-def host(config: Config, run: Callable[[Placement, Place], int], on_ready: Callable[[Config], None]) -> None:
+def host(
+    config: Config, run: Callable[[ReservedPorts, WorkerSlot], int], on_ready: Callable[[Config], None]
+) -> None:
     """Run workers until SIGTERM or SIGINT. Raises OSError where a port cannot be had, and WorkersError."""
     with ExitStack() as stack:
         directory = stack.enter_context(ledger_directory())
         # A store of its own: on a disk, and not in memory.
         store_path = Path(stack.enter_context(TemporaryDirectory(prefix="starpruner-")))
-        placement = Placement(config, stack.enter_context(Ports()), store_path)
+        placement = ReservedPorts(config, stack.enter_context(Ports()), store_path)
         Supervisor(
             directory,
             worker_count(config.proxy.workers),

@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from proxy.workers.worker_slot import Place
+from proxy.workers.worker_slot import WorkerSlot
 
 # A worker answers this within milliseconds unless it is overwhelmed; its counters are then left out for once.
 _ANSWER_WITHIN_S: Final = 2.0
@@ -28,10 +28,10 @@ _LEAST_OF: Final = ("_created", "process_start_time_seconds", "process_max_fds")
 log = logging.getLogger(__name__)
 
 
-class Siblings:
+class MetricsExchange:
     """The other workers, on sockets in the directory that they share."""
 
-    def __init__(self, place: Place, own: Callable[[], bytes]) -> None:
+    def __init__(self, place: WorkerSlot, own: Callable[[], bytes]) -> None:
         self._place = place
         self._own = own
         self._runner: web.AppRunner | None = None

@@ -11,14 +11,14 @@ from typing import Final, Protocol
 import click
 
 from proxy.access.handle_owners import Digests
-from proxy.frontend.process_scope import Ground
-from proxy.session.consistency.write_fence import LOST_S, WriteLog, Writes
+from proxy.frontend.process_scope import ProcessScope
+from proxy.session.consistency.write_fence import LOST_S, LocalWriteLog, WriteLog
 from proxy.workers.ledger import Ledger
-from proxy.workers.metrics_exchange import Siblings
-from proxy.workers.shared_aliases import SharedSuccessors
-from proxy.workers.shared_handle_owners import SharedHandles
-from proxy.workers.shared_write_log import SharedWrites
-from proxy.workers.worker_slot import SIGNALS, Place
+from proxy.workers.metrics_exchange import MetricsExchange
+from proxy.workers.shared_aliases import SharedOperationAliases
+from proxy.workers.shared_handle_owners import SharedHandleOwners
+from proxy.workers.shared_write_log import SharedWriteLog
+from proxy.workers.worker_slot import SIGNALS, WorkerSlot
 
 # How often a worker looks which writes that it lost have ended: the others take them for running until then.
 _LOOK_S: Final = 10.0
@@ -27,7 +27,7 @@ _LOOK_S: Final = 10.0
 class Role(Protocol):
     """What a process has in common with others, and whom it tells what."""
 
-    ground: Ground
+    process: ProcessScope
     writes: WriteLog
     # Whether what has to be done once is done here.
     is_first: bool
@@ -51,12 +51,12 @@ class Role(Protocol):
         ...
 
 
-class Alone:
+class SingleProcess:
     """The only process."""
 
     def __init__(self) -> None:
-        self.ground = Ground()
-        self.writes: WriteLog = Writes()
+        self.process = ProcessScope()
+        self.writes: WriteLog = LocalWriteLog()
         self.is_first = True
         self.is_late = False
         self._own_metrics: Callable[[], bytes] = bytes
@@ -80,22 +80,22 @@ class Alone:
 class Worker:
     """One of several processes, under a supervisor that prints where they listen."""
 
-    def __init__(self, place: Place, ledger: Ledger) -> None:
+    def __init__(self, place: WorkerSlot, ledger: Ledger) -> None:
         digests = Digests(place.key)
-        self.ground = Ground(
-            SharedHandles(ledger, digests),
-            SharedSuccessors(ledger, digests),
+        self.process = ProcessScope(
+            SharedHandleOwners(ledger, digests),
+            SharedOperationAliases(ledger, digests),
             shares_ports=True,
             is_first=place.slot == 0,
             connections_elsewhere=lambda: ledger.connections_elsewhere,
             count_connections=ledger.count_connections,
         )
-        self._shared_writes = SharedWrites(ledger, digests)
+        self._shared_writes = SharedWriteLog(ledger, digests)
         self.writes: WriteLog = self._shared_writes
         self.is_first = place.slot == 0
         self.is_late = place.is_taken_over
         self._place = place
-        self._siblings: Siblings | None = None
+        self._siblings: MetricsExchange | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     async def start(self, stop: Callable[[], None], own_metrics: Callable[[], bytes]) -> None:
@@ -106,7 +106,7 @@ class Worker:
         loop.call_later(LOST_S, self._shared_writes.end_lost)
         self._end_old_writes()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        self._siblings = Siblings(self._place, own_metrics)
+        self._siblings = MetricsExchange(self._place, own_metrics)
         await self._siblings.start()
 
     async def exposition(self) -> bytes:
@@ -131,10 +131,10 @@ class Worker:
 
 
 @contextmanager
-def role(place: Place | None) -> Generator[Role]:
+def role(place: WorkerSlot | None) -> Generator[Role]:
     """The role of the process in that place, or of the only one. Raises lmdb.Error."""
     if place is None:
-        yield Alone()
+        yield SingleProcess()
         return
     ledger = Ledger(place.directory, place.slot)
     try:

@@ -13,7 +13,7 @@ from typing import Final
 import lmdb
 
 from proxy.access.handle_owners import DIGEST_BYTES, Digests
-from proxy.operations.operation_aliases import SUCCESSORS_MAX
+from proxy.operations.operation_aliases import ALIASES_MAX
 from proxy.wire.hs2.calls import OperationId, SessionHandle
 from proxy.workers.ledger import Ledger
 
@@ -23,10 +23,10 @@ _OPERATION_BYTES_MAX: Final = 64
 log = logging.getLogger(__name__)
 
 
-class SharedSuccessors:
-    """Successors in a ledger."""
+class SharedOperationAliases:
+    """Operation aliases in a ledger."""
 
-    def __init__(self, ledger: Ledger, digests: Digests, successors_max: int = SUCCESSORS_MAX) -> None:
+    def __init__(self, ledger: Ledger, digests: Digests, successors_max: int = ALIASES_MAX) -> None:
         self._environment = ledger.environment
         self._digests = digests
         self._successors_max = successors_max
@@ -34,16 +34,16 @@ class SharedSuccessors:
 
     @property
     def is_empty(self) -> bool:
-        """See Successors."""
+        """See OperationAliases."""
         return self._count() == 0
 
     @property
     def has_room(self) -> bool:
-        """See Successors."""
+        """See OperationAliases."""
         return self._count() < self._successors_max
 
     def add(self, old: OperationId, new: OperationId, session: SessionHandle) -> bool:
-        """See Successors."""
+        """See OperationAliases."""
         if not self.has_room or len(new) > _OPERATION_BYTES_MAX:
             return False
         record = self._digests.of(session) + self._masked(old, new)
@@ -55,7 +55,7 @@ class SharedSuccessors:
             return False
 
     def of(self, old: OperationId) -> OperationId | None:
-        """See Successors."""
+        """See OperationAliases."""
         try:
             with self._environment.begin() as transaction:
                 record = transaction.get(self._digests.of(old), db=self._found)
@@ -65,14 +65,14 @@ class SharedSuccessors:
         return self._unmasked(old, record)
 
     def drop(self, old: OperationId) -> OperationId | None:
-        """See Successors."""
+        """See OperationAliases."""
         found = self.of(old)
         if found is not None:
             self._delete([self._digests.of(old)])
         return found
 
     def sessions_ended(self, sessions: Iterable[SessionHandle]) -> None:
-        """See Successors."""
+        """See OperationAliases."""
         ended = {self._digests.of(session) for session in sessions}
         try:
             with self._environment.begin() as transaction, transaction.cursor(self._found) as cursor:

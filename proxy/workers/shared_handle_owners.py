@@ -16,7 +16,7 @@ from proxy.access.handle_owners import (
     Digest,
     Digests,
     HandleKind,
-    Holding,
+    HandleOwner,
     Owner,
 )
 from proxy.wire.hs2.handles import HandleId
@@ -41,22 +41,22 @@ class _Record:
     roams: bool
     slot: int
     place: bytes
-    holding: Holding
+    handle_owner: HandleOwner
 
     def encoded(self) -> bytes:
         head = self.kind.value + bytes((self.roams, self.slot)) + self.place
-        return head + self.holding.owner + self.holding.backend.encode()
+        return head + self.handle_owner.owner + self.handle_owner.backend.encode()
 
     @classmethod
     def decoded(cls, encoded: bytes) -> _Record:
         owner_at = 3 + _PLACE_BYTES
         backend_at = owner_at + DIGEST_BYTES
-        holding = Holding(Owner(encoded[owner_at:backend_at]), encoded[backend_at:].decode())
+        handle_owner = HandleOwner(Owner(encoded[owner_at:backend_at]), encoded[backend_at:].decode())
         place = encoded[3:owner_at]
-        return cls(HandleKind(encoded[:1]), encoded[1] != 0, encoded[2], place, holding)
+        return cls(HandleKind(encoded[:1]), encoded[1] != 0, encoded[2], place, handle_owner)
 
 
-class SharedHandles:
+class SharedHandleOwners:
     """Handles in a ledger. Its calls take microseconds, so they are made on the event loop."""
 
     def __init__(
@@ -80,27 +80,27 @@ class SharedHandles:
         with self._environment.begin() as transaction:
             return int(transaction.stat(self._records)["entries"])
 
-    def opened(self, kind: HandleKind, identifier: HandleId, holding: Holding) -> None:
-        """See Handles. One that cannot be kept is like one that was never seen."""
+    def opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
+        """See HandleOwners. One that cannot be kept is like one that was never seen."""
         digest, order = self.digests.of(identifier), self._orders[kind]
         try:
             with self._environment.begin(write=True) as transaction:
                 if transaction.stat(order)["entries"] >= self._maxima[kind]:
                     self._forget_first(transaction, order)
                 place = _place(_OPEN, transaction)
-                record = _Record(kind, False, self._ledger.slot, place, holding)  # noqa: FBT003 - it stays so far
+                record = _Record(kind, False, self._ledger.slot, place, handle_owner)  # noqa: FBT003 - it stays so far
                 transaction.put(digest, record.encoded(), db=self._records)
                 transaction.put(place, digest, db=order)
         except lmdb.Error as error:
             log.warning("a handle is not kept: %s", error)
 
-    def find(self, identifier: HandleId) -> Holding | None:
-        """See Handles."""
+    def find(self, identifier: HandleId) -> HandleOwner | None:
+        """See HandleOwners."""
         record = self._find(identifier)
-        return None if record is None else record.holding
+        return None if record is None else record.handle_owner
 
     def closed(self, identifiers: Iterable[HandleId]) -> None:
-        """See Handles."""
+        """See HandleOwners."""
         digests = [self.digests.of(identifier) for identifier in identifiers]
         if not digests:
             return
@@ -112,12 +112,12 @@ class SharedHandles:
             log.warning("handles count as open for longer than they are: %s", error)
 
     def is_closed(self, identifier: HandleId) -> bool:
-        """See Handles."""
+        """See HandleOwners."""
         record = self._find(identifier)
         return record is not None and record.place.startswith(_CLOSED)
 
-    def roam(self, identifier: HandleId) -> bool:
-        """See Handles."""
+    def used_elsewhere(self, identifier: HandleId) -> bool:
+        """See HandleOwners."""
         record = self._find(identifier)
         if record is None or record.slot == self._ledger.slot:
             return False
@@ -132,8 +132,8 @@ class SharedHandles:
             self._ledger.fail(error)
         return True
 
-    def stays(self, identifier: HandleId) -> bool:
-        """See Handles. Of one that is forgotten nobody could tell."""
+    def is_local(self, identifier: HandleId) -> bool:
+        """See HandleOwners. Of one that is forgotten nobody could tell."""
         record = self._find(identifier)
         if record is None or record.roams or record.slot != self._ledger.slot:
             return False
@@ -158,7 +158,7 @@ class SharedHandles:
             order, place = self._orders[record.kind], _place(_CLOSED, transaction, index)
             transaction.delete(record.place, db=order)
             transaction.put(place, digest, db=order)
-            closed = _Record(record.kind, record.roams, record.slot, place, record.holding)
+            closed = _Record(record.kind, record.roams, record.slot, place, record.handle_owner)
             transaction.put(digest, closed.encoded(), db=self._records)
 
     def _forget_first(self, transaction: lmdb.Transaction[bytes], order: lmdb._Database) -> None:

@@ -27,7 +27,7 @@ from proxy.session.consistency.write_fence import (
     Write,
     Written,
 )
-from proxy.session.consistency.written_tables import COLUMN_WORDS, AnyTable, Tables, words_of
+from proxy.statements.written_tables import COLUMN_WORDS, AnyTable, WrittenTables, words_of
 from proxy.workers.ledger import Ledger
 from rewriter import TableName
 
@@ -38,7 +38,7 @@ _NUMBER_BYTES: Final = 8
 _BEFORE_ALL: Final = -1
 
 
-class SharedWrites:
+class SharedWriteLog:
     """The writes of all workers, in a ledger. Used by several threads at once."""
 
     def __init__(self, ledger: Ledger, digests: Digests, clock: Callable[[], float] = time.monotonic) -> None:
@@ -64,7 +64,7 @@ class SharedWrites:
         except lmdb.Error:
             return Fence(self, _BEFORE_ALL)
 
-    def begin(self, tables: Tables) -> Write:
+    def begin(self, tables: WrittenTables) -> Write:
         """A write is about to go to the backend."""
         write = Write(tables)
         try:
@@ -154,7 +154,7 @@ class SharedWrites:
         with transaction.cursor(self._ended) as cursor:
             return int.from_bytes(cursor.key()) if cursor.last() else 0
 
-    def _encoded(self, tables: Tables) -> bytes:
+    def _encoded(self, tables: WrittenTables) -> bytes:
         return _ANY if tables.words is None else b"".join(map(self._digests.word, tables.words))
 
 

@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 
 from proxy.workers.backoff import Backoff
 from proxy.workers.ledger import forget_connections
-from proxy.workers.worker_slot import SIGNALS, Place
+from proxy.workers.worker_slot import SIGNALS, WorkerSlot
 
 # How often to look for those that listen by now, while they start.
 _STARTING_LOOK_S: Final = 0.02
@@ -62,7 +62,7 @@ class Supervisor:
         self,
         directory: Path,
         count: int,
-        run: Callable[[Place], int],
+        run: Callable[[WorkerSlot], int],
         on_ready: Callable[[], None],
         *,
         stop_within_s: float,
@@ -107,7 +107,7 @@ class Supervisor:
                 self._start(worker)
 
     def _start(self, worker: _Worker) -> None:
-        place = Place(
+        place = WorkerSlot(
             slot=worker.slot,
             is_taken_over=worker.starts > 0,
             count=len(self._workers),
@@ -124,7 +124,7 @@ class Supervisor:
         if not worker.pid:
             self._be(place)
 
-    def _be(self, place: Place) -> NoReturn:
+    def _be(self, place: WorkerSlot) -> NoReturn:
         """What the forked process does from here on."""
         code = 1
         try:

@@ -13,7 +13,7 @@ SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkerSlot:
     """What a worker is told."""
 
     slot: int

@@ -12,13 +12,13 @@ from relay_dialogue import ACCEPTED, close_session, executed, open_session, repl
 from several import Clock, Mood, StandIn
 from stand_in import HOST, Peer, Rewriter
 
-from proxy.backends.pool import Backends, PoolSettings
+from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
 from proxy.config.endpoints import Listener, Transport, Upstream
 from proxy.frontend.settings import ServerSettings
 from proxy.http.exchange import message_of
-from proxy.operations.session_port import Opened
+from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.wire.hs2.calls import OperationHandle, SessionHandle
 from proxy.wire.hs2.handles import HandleId, identifier_in, named_by
@@ -160,12 +160,12 @@ Server = HttpServer | BinaryServer
 class Servers(Stage):
     """A proxy and the servers behind it. Clients speak what the listener does."""
 
-    def __init__(self, proxy: Proxy, servers: Sequence[Server], backends: Backends) -> None:
+    def __init__(self, proxy: Proxy, servers: Sequence[Server], backends: BackendPool) -> None:
         super().__init__(proxy, HttpBackend(), asyncio.Queue(), None)
         self.servers = servers
         self.backends = backends
         # How sessions were opened.
-        self.opened: list[Opened] = []
+        self.opened: list[SessionOpening] = []
         self.rewriter = Rewriter()
 
     @property
@@ -214,11 +214,11 @@ async def servers(
         for server in all_servers:
             await server.listen()
             stack.push_async_callback(server.die)
-        backends = Backends([server.member for server in all_servers], Clock(), limits)
+        backends = BackendPool([server.member for server in all_servers], Clock(), limits)
         listener = Listener(Address(HOST, 0), to)
         chosen = ServerSettings((listener,), HOST, 1, Upstream(speaking, secured.upstream), **settings)  # type: ignore[arg-type]
 
-        def open_port(opened: Opened) -> Rewriter:
+        def open_port(opened: SessionOpening) -> Rewriter:
             on.opened.append(opened)
             return on.rewriter
 

@@ -9,12 +9,12 @@ from enum import Enum
 from relay_dialogue import ACCEPTED, close_session, open_session, reply, session_opened
 from stand_in import HOST, PATIENCE_S, Peer, Rewriter, eventually
 
-from proxy.backends.pool import Backends, PoolSettings
+from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
 from proxy.config.endpoints import Listener
 from proxy.frontend.settings import ServerSettings
-from proxy.operations.session_port import Opened
+from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.wire.sasl import SaslReader, SaslStatus, encode_sasl, plain_start
 from proxy.wire.thrift.reader import read_header
@@ -121,13 +121,13 @@ class Client:
 class Several:
     """A proxy and the backends behind it."""
 
-    def __init__(self, proxy: Proxy, backends: Backends, servers: Sequence[StandIn]) -> None:
+    def __init__(self, proxy: Proxy, backends: BackendPool, servers: Sequence[StandIn]) -> None:
         self.proxy = proxy
         self.backends = backends
         self.servers = servers
         self.clients: list[Client] = []
         # How sessions were opened.
-        self.opened: list[Opened] = []
+        self.opened: list[SessionOpening] = []
         self.rewriter = Rewriter()
 
     @property
@@ -173,11 +173,11 @@ async def several(
         for server in servers:
             await server.listen()
             stack.push_async_callback(server.die)
-        backends = Backends([server.member for server in servers], clock or Clock(), limits)
+        backends = BackendPool([server.member for server in servers], clock or Clock(), limits)
         listener = Listener(Address(HOST, 0))
         chosen = ServerSettings((listener,), HOST, 1, **settings)  # type: ignore[arg-type]
 
-        def open_port(opened: Opened) -> Rewriter:
+        def open_port(opened: SessionOpening) -> Rewriter:
             on.opened.append(opened)
             return on.rewriter
 

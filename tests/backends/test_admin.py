@@ -12,13 +12,13 @@ from aiohttp.test_utils import TestClient, TestServer
 from proxy.admin.app import application
 from proxy.admin.explain_endpoint import ExplainRequest
 from proxy.backends.circuit_breaker import FAILURES_MAX
-from proxy.backends.pool import Backends
+from proxy.backends.pool import BackendPool
 from proxy.config.address import Address
 from proxy.config.backend_list import Member
 from proxy.config.config import Config
 from proxy.config.serving import ProxySection
 from proxy.session.metrics import Metrics
-from proxy.session.shared_state import Shared
+from proxy.session.shared_state import SharedState
 from proxy.upstream.errors import BackendError
 
 A, B = Member(Address("127.0.0.1", 10_000)), Member(Address("::1", 10_000), weight=2)
@@ -33,8 +33,8 @@ class Stop:
 
 
 @pytest.fixture
-def backends() -> Backends:
-    return Backends([A, B], time.monotonic)
+def backends() -> BackendPool:
+    return BackendPool([A, B], time.monotonic)
 
 
 @pytest.fixture
@@ -43,26 +43,26 @@ def stopping() -> Stop:
 
 
 @pytest.fixture
-async def admin(backends: Backends, stopping: Stop) -> AsyncIterator[TestClient[Any, Any]]:
+async def admin(backends: BackendPool, stopping: Stop) -> AsyncIterator[TestClient[Any, Any]]:
     config, metrics = Config(), Metrics()
     metrics.watch_backends(backends.views)
 
     async def exposition() -> bytes:
         return metrics.exposition()
 
-    app = application(config, Shared.of(config), backends, exposition, is_stopping=stopping)
+    app = application(config, SharedState.of(config), backends, exposition, is_stopping=stopping)
     async with TestClient(TestServer(app)) as client:
         yield client
 
 
-def take_down(backends: Backends) -> None:
+def take_down(backends: BackendPool) -> None:
     for backend in backends.all:
         for _ in range(FAILURES_MAX):
             backend.breaker.failed()
 
 
 async def test_the_backends_are_shown_with_load_state_and_last_failures(
-    admin: TestClient[Any, Any], backends: Backends
+    admin: TestClient[Any, Any], backends: BackendPool
 ) -> None:
     lease = backends.lease("ann")
     assert lease is not None
@@ -84,7 +84,7 @@ async def test_the_backends_are_shown_with_load_state_and_last_failures(
 
 @pytest.mark.parametrize("name", ["127.0.0.1:10000", "[::1]:10000"])
 async def test_a_backend_is_drained_and_undrained(
-    admin: TestClient[Any, Any], backends: Backends, name: str
+    admin: TestClient[Any, Any], backends: BackendPool, name: str
 ) -> None:
     answer = await admin.post(f"/backends/{name}/drain")
     assert {one["name"]: one["draining"] for one in (await answer.json())["backends"]}[name] is True
@@ -97,7 +97,7 @@ async def test_a_backend_is_drained_and_undrained(
 
 
 async def test_what_is_not_there_and_what_may_not_be_are_refused_with_a_sentence(
-    admin: TestClient[Any, Any], backends: Backends
+    admin: TestClient[Any, Any], backends: BackendPool
 ) -> None:
     answer = await admin.post("/backends/nobody:1/drain")
     assert answer.status == HTTPStatus.NOT_FOUND
@@ -115,7 +115,7 @@ async def test_a_page_of_our_own_may_drain(admin: TestClient[Any, Any]) -> None:
 
 
 async def test_health_is_bad_only_where_no_backend_is_healthy_or_the_proxy_stops(
-    admin: TestClient[Any, Any], backends: Backends, stopping: Stop
+    admin: TestClient[Any, Any], backends: BackendPool, stopping: Stop
 ) -> None:
     assert (await admin.get("/healthz")).status == HTTPStatus.OK
     backends.drain(A.name, on=True)
@@ -133,7 +133,7 @@ async def test_health_is_bad_only_where_no_backend_is_healthy_or_the_proxy_stops
 
 
 async def test_metrics_tell_of_the_backends_that_there_are_now(
-    admin: TestClient[Any, Any], backends: Backends
+    admin: TestClient[Any, Any], backends: BackendPool
 ) -> None:
     lease = backends.lease(None)
     assert lease is not None
@@ -150,13 +150,13 @@ async def test_metrics_tell_of_the_backends_that_there_are_now(
     assert "[::1]" not in text
 
 
-async def test_one_of_several_workers_drains_no_backend(backends: Backends) -> None:
+async def test_one_of_several_workers_drains_no_backend(backends: BackendPool) -> None:
     config = Config(proxy=ProxySection(workers=2))
 
     async def exposition() -> bytes:
         return b""
 
-    app = application(config, Shared.of(config), backends, exposition)
+    app = application(config, SharedState.of(config), backends, exposition)
     async with TestClient(TestServer(app)) as client:
         answer = await client.post("/backends/127.0.0.1:10000/drain")
         assert answer.status == HTTPStatus.CONFLICT
@@ -166,7 +166,7 @@ async def test_one_of_several_workers_drains_no_backend(backends: Backends) -> N
 
 @pytest.mark.filterwarnings("ignore:BasicAuth is deprecated")
 async def test_an_explanation_takes_its_turn_among_the_key_queries_of_the_process(
-    backends: Backends, monkeypatch: pytest.MonkeyPatch
+    backends: BackendPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[object] = []
 
@@ -179,7 +179,7 @@ async def test_an_explanation_takes_its_turn_among_the_key_queries_of_the_proces
 
     monkeypatch.setattr("proxy.admin.app.ask", ask)
     slots = asyncio.Semaphore(1)
-    app = application(Config(), Shared.of(Config()), backends, exposition, slots=slots)
+    app = application(Config(), SharedState.of(Config()), backends, exposition, slots=slots)
     async with TestClient(TestServer(app)) as client:
         answer = await client.post("/explain", json={"sql": "SELECT 1"})
         assert answer.status == HTTPStatus.BAD_GATEWAY

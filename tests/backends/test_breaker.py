@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.backends.circuit_breaker import FAILURES_MAX, OPEN_S, OPEN_S_MAX, Breaker, BreakerState
+from proxy.backends.circuit_breaker import FAILURES_MAX, OPEN_S, OPEN_S_MAX, BreakerState, CircuitBreaker
 from proxy.backends.health import Health, Thresholds
 
 
@@ -14,20 +14,20 @@ class Clock:
         return self.now
 
 
-def state_of(breaker: Breaker) -> BreakerState:
+def state_of(breaker: CircuitBreaker) -> BreakerState:
     """Asked anew: a type checker holds a property to stay what it was."""
     return breaker.state
 
 
-def opened(clock: Clock) -> Breaker:
-    breaker = Breaker(clock)
+def opened(clock: Clock) -> CircuitBreaker:
+    breaker = CircuitBreaker(clock)
     for _ in range(FAILURES_MAX):
         breaker.failed()
     return breaker
 
 
 def test_failures_with_a_success_between_them_open_nothing() -> None:
-    breaker = Breaker(Clock())
+    breaker = CircuitBreaker(Clock())
     for _ in range(10 * FAILURES_MAX):
         for _ in range(FAILURES_MAX - 1):
             breaker.failed()

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from proxy.backends.backend import Backend
 from proxy.backends.circuit_breaker import FAILURES_MAX, OPEN_S, OPEN_S_MAX
 from proxy.backends.health import Thresholds
-from proxy.backends.pool import TRIES_MAX, Backends, Lease, PoolSettings
+from proxy.backends.pool import TRIES_MAX, BackendPool, Lease, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import MEMBERS_MAX, Member, Source, distinct, split
 
@@ -26,22 +26,22 @@ class Clock:
         return self.now
 
 
-def backends_of(*members: Member, clock: Clock | None = None, **limits: int) -> Backends:
+def backends_of(*members: Member, clock: Clock | None = None, **limits: int) -> BackendPool:
     chances = cycle([0.3, 0.7, 0.1, 0.9, 0.5])
-    return Backends(members, clock or Clock(), PoolSettings(**limits), lambda: next(chances))  # type: ignore[arg-type]
+    return BackendPool(members, clock or Clock(), PoolSettings(**limits), lambda: next(chances))  # type: ignore[arg-type]
 
 
-def found(backends: Backends, member: Member) -> Backend:
+def found(backends: BackendPool, member: Member) -> Backend:
     return next(backend for backend in backends.all if backend.member == member)
 
 
-def lease(backends: Backends, login: str | None = None) -> Lease:
+def lease(backends: BackendPool, login: str | None = None) -> Lease:
     leased = backends.lease(login)
     assert leased is not None
     return leased
 
 
-def break_down(backends: Backends, member: Member) -> None:
+def break_down(backends: BackendPool, member: Member) -> None:
     for _ in range(FAILURES_MAX):
         attempt = backends.lease_on(found(backends, member))
         assert attempt is not None

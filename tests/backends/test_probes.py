@@ -9,10 +9,10 @@ from knowing_servers import HttpServer
 from several import Clock, Mood, StandIn, several
 from stand_in import HOST, PATIENCE_S, eventually
 
-from proxy.backends.dns import Names
-from proxy.backends.health_checks import Asking, ProbeSettings, Rounds
-from proxy.backends.maintenance import Upkeep
-from proxy.backends.pool import Backends, PoolSettings
+from proxy.backends.dns import DnsNames
+from proxy.backends.health_checks import HealthCheckRounds, HealthProbe, ProbeSettings
+from proxy.backends.maintenance import Maintenance
+from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import Member, Source
 from proxy.config.endpoints import Transport, Upstream
@@ -22,8 +22,8 @@ HURRIED = ProbeSettings("health", "secret word", timeout_s=1.0)
 NAMED = Source(Address("spark.internal", 10_000), is_looked_up=True)
 
 
-def asked(backends: Backends, settings: ProbeSettings = HEALTH_USER) -> Rounds:
-    return Rounds(backends, Asking(settings).quickly, lambda backend: backend.logins_work)
+def asked(backends: BackendPool, settings: ProbeSettings = HEALTH_USER) -> HealthCheckRounds:
+    return HealthCheckRounds(backends, HealthProbe(settings).quickly, lambda backend: backend.logins_work)
 
 
 async def server_in(mood: Mood) -> StandIn:
@@ -48,11 +48,11 @@ async def test_a_login_tells_whether_a_backend_works(
     mood: Mood, settings: ProbeSettings, answer: str | None
 ) -> None:
     server = await server_in(mood)
-    said = await Asking(settings).quickly(server.member.address)
+    said = await HealthProbe(settings).quickly(server.member.address)
     assert (said is None) if answer is None else (said is not None and answer in said)
     assert "secret" not in repr(settings)
     await server.die()
-    said = await Asking(settings).quickly(server.member.address)
+    said = await HealthProbe(settings).quickly(server.member.address)
     assert said is not None
     assert "Connection refused" in said
 
@@ -60,7 +60,7 @@ async def test_a_login_tells_whether_a_backend_works(
 async def test_a_query_that_is_not_answered_is_found_by_the_thorough_probe() -> None:
     # The stand-in answers ExecuteStatement without an operation, as no server that works does.
     server = await server_in(Mood.WORKS)
-    said = await Asking(HEALTH_USER).thoroughly(server.member.address)
+    said = await HealthProbe(HEALTH_USER).thoroughly(server.member.address)
     assert said == "select 1: the server gave the query no operation handle"
     assert server.calls == ["OpenSession", "ExecuteStatement", "CloseSession"]
     await server.die()
@@ -68,7 +68,7 @@ async def test_a_query_that_is_not_answered_is_found_by_the_thorough_probe() -> 
 
 async def test_a_login_opens_no_session() -> None:
     server = await server_in(Mood.WORKS)
-    assert await Asking(HEALTH_USER).quickly(server.member.address) is None
+    assert await HealthProbe(HEALTH_USER).quickly(server.member.address) is None
     await eventually(lambda: not server.peers)
     assert server.calls == []
     await server.die()
@@ -103,8 +103,8 @@ async def test_over_http_probes_log_in_too() -> None:
     server = HttpServer()
     await server.listen()
     name, upstream = server.member.name, Upstream(Transport.HTTP)
-    assert await Asking(ProbeSettings("health", "secret"), upstream).quickly(server.member.address) is None
-    asking = Asking(ProbeSettings("health", "wrong"), upstream)
+    assert await HealthProbe(ProbeSettings("health", "secret"), upstream).quickly(server.member.address) is None
+    asking = HealthProbe(ProbeSettings("health", "wrong"), upstream)
     refused = f"the backend {name} refused the login of"
     assert await asking.quickly(server.member.address) == f"{refused} the health user"
     assert await asking.thoroughly(server.member.address) == f"{refused} user 'health'"
@@ -113,7 +113,7 @@ async def test_over_http_probes_log_in_too() -> None:
 
 async def test_a_probe_counts_as_a_connection_and_is_left_out_where_there_is_no_room() -> None:
     server = await server_in(Mood.HANGS)
-    backends = Backends([server.member], Clock(), PoolSettings(connections_max=1))
+    backends = BackendPool([server.member], Clock(), PoolSettings(connections_max=1))
     first = asyncio.create_task(asked(backends, HURRIED).ask_all())
     await eventually(lambda: backends.views()[0].connections == 1)
     assert backends.lease("user") is None
@@ -142,13 +142,13 @@ class NameService:
         return answer
 
 
-def named(backends: Backends) -> set[str]:
+def named(backends: BackendPool) -> set[str]:
     return {backend.member.name for backend in backends.all}
 
 
 async def test_a_name_stands_for_all_its_addresses_and_is_asked_again() -> None:
-    service, backends = NameService(), Backends((), time.monotonic)
-    names = Names(backends, (NAMED, Source(Address("fixed", 1))), service)
+    service, backends = NameService(), BackendPool((), time.monotonic)
+    names = DnsNames(backends, (NAMED, Source(Address("fixed", 1))), service)
     service.answers["spark.internal"] = ("10.0.0.1", "10.0.0.2", "::3")
     await names.refresh()
     assert named(backends) == {"10.0.0.1:10000", "10.0.0.2:10000", "[::3]:10000", "fixed:1"}
@@ -162,8 +162,8 @@ async def test_a_name_stands_for_all_its_addresses_and_is_asked_again() -> None:
 async def test_a_name_service_that_fails_takes_no_backend_away(
     failure: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    service, backends = NameService(), Backends((), time.monotonic)
-    names = Names(backends, (NAMED,), service)
+    service, backends = NameService(), BackendPool((), time.monotonic)
+    names = DnsNames(backends, (NAMED,), service)
     service.answers["spark.internal"] = failure
     await names.refresh()
     assert named(backends) == set()
@@ -177,8 +177,8 @@ async def test_a_name_service_that_fails_takes_no_backend_away(
 
 
 async def test_nobody_is_asked_where_there_are_no_names() -> None:
-    service, backends = NameService(), Backends((), time.monotonic)
-    names = Names(backends, (Source(Address("fixed", 1)),), service)
+    service, backends = NameService(), BackendPool((), time.monotonic)
+    names = DnsNames(backends, (Source(Address("fixed", 1)),), service)
     await names.refresh()
     await names.refresh_looked_up()
     assert (service.asked, named(backends)) == (0, {"fixed:1"})
@@ -191,8 +191,8 @@ async def test_a_lookup_that_a_new_configuration_overtakes_changes_nothing() -> 
         await goes_on.wait()
         return ("10.0.0.1",)
 
-    backends = Backends((), time.monotonic)
-    names = Names(backends, (NAMED,), slow)
+    backends = BackendPool((), time.monotonic)
+    names = DnsNames(backends, (NAMED,), slow)
     asked_first = asyncio.create_task(names.refresh())
     await asyncio.sleep(0)
     await names.configure((Source(Address("new", 1)),))
@@ -202,8 +202,8 @@ async def test_a_lookup_that_a_new_configuration_overtakes_changes_nothing() -> 
 
 
 async def test_localhost_is_looked_up_as_this_machine_does() -> None:
-    backends = Backends((), time.monotonic)
-    await Names(backends, (Source(Address("localhost", 1), is_looked_up=True),)).refresh()
+    backends = BackendPool((), time.monotonic)
+    await DnsNames(backends, (Source(Address("localhost", 1), is_looked_up=True),)).refresh()
     assert named(backends) & {"127.0.0.1:1", "[::1]:1"}
 
 
@@ -213,8 +213,8 @@ async def test_upkeep_does_its_chores_until_it_is_closed_and_takes_a_new_configu
     async def chore() -> None:
         done.append(1)
 
-    backends = Backends([Member(Address(HOST, 1))], time.monotonic)
-    care = Upkeep(Names(backends, ()), ((chore, 0.01),))
+    backends = BackendPool([Member(Address(HOST, 1))], time.monotonic)
+    care = Maintenance(DnsNames(backends, ()), ((chore, 0.01),))
     care.start()
     await eventually(lambda: len(done) >= 3)
     care.reload((Source(Address(HOST, 2)),))

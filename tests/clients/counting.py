@@ -5,21 +5,21 @@ from urllib.request import urlopen
 
 from demo.proxy_process import ProxyProcess
 
-_NARROWED = re.compile(r'^starpruner_statements_total\{outcome="narrowed"\} (\S+)$', re.MULTILINE)
-_RESCUED = re.compile(
-    r'^starpruner_statement_seconds_count\{end="rescued",sent="rewritten"\} (\S+)$', re.MULTILINE
+_REWRITTEN = re.compile(r'^starpruner_statements_total\{outcome="rewritten"\} (\S+)$', re.MULTILINE)
+_RECOVERED = re.compile(
+    r'^starpruner_statement_seconds_count\{outcome="recovered",sent="rewritten"\} (\S+)$', re.MULTILINE
 )
 ANSWER_SECONDS_MAX = 60
 
 
-def narrowed_count(proxy: ProxyProcess) -> float:
+def rewritten_count(proxy: ProxyProcess) -> float:
     """How many statements it has rewritten so far."""
-    return _counted(proxy, _NARROWED)
+    return _counted(proxy, _REWRITTEN)
 
 
-def rescued_count(proxy: ProxyProcess) -> float:
-    """How many rewritten statements have failed so far, and were run again as they came."""
-    return _counted(proxy, _RESCUED)
+def recovered_count(proxy: ProxyProcess) -> float:
+    """How many rewritten statements have failed so far, and fell back to the original."""
+    return _counted(proxy, _RECOVERED)
 
 
 def _counted(proxy: ProxyProcess, series: re.Pattern[str]) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from clients import comparable_message
-from counting import narrowed_count
+from counting import rewritten_count
 from drivers import Driver, hive_4_driver, spark_driver
 from maven import ClientMissingError, is_required
 
@@ -65,7 +65,7 @@ def runs(
         pytest.skip("this Java has no compiler, so it cannot run a program from its source")
     found, missing = _drivers()
     endpoints = (spark.endpoint, proxy.endpoint)
-    before = narrowed_count(proxy)
+    before = rewritten_count(proxy)
     home = tmp_path_factory.mktemp("jdbc")
     with ExitStack() as stack:
         started = {
@@ -73,7 +73,7 @@ def runs(
             for number, (name, driver) in enumerate(found.items())
         }
         sides = {name: _sides(process) for name, process in started.items()}
-    return Runs(sides, missing, narrowed_count(proxy) - before)
+    return Runs(sides, missing, rewritten_count(proxy) - before)
 
 
 def _drivers() -> tuple[dict[str, Driver], dict[str, str]]:

@@ -4,7 +4,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from counting import narrowed_count
+from counting import rewritten_count
 from impala import dbapi
 from steps import Step, outcomes
 
@@ -81,9 +81,9 @@ def _taken(endpoint: Endpoint) -> dict[str, object]:
 @pytest.mark.usefixtures("small_star")
 def test_every_step_of_impyla_is_as_by_the_server(spark: ThriftServer, proxy: ProxyProcess) -> None:
     direct = _taken(spark.endpoint)
-    before = narrowed_count(proxy)
+    before = rewritten_count(proxy)
     proxied = _taken(proxy.endpoint)
     assert proxied == direct
     failed = [name for name, outcome in direct.items() if "failed" in repr(outcome)]
     assert failed == ["Impala's profile", "Impala's summary", "an error"]
-    assert narrowed_count(proxy) == before + 1
+    assert rewritten_count(proxy) == before + 1

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from counting import narrowed_count
+from counting import rewritten_count
 from dialogue import Dialogue, Struct, dialogue
 from TCLIService.ttypes import TFetchOrientation, TGetInfoType, TProtocolVersion
 from thrift.transport.TTransport import TTransportException
@@ -234,7 +234,7 @@ def test_what_the_server_ends_the_connection_for_ends_it_through_the_proxy(
 
 
 def test_the_statements_of_a_driver_are_narrowed(proxy: ProxyProcess) -> None:
-    before = narrowed_count(proxy)
+    before = rewritten_count(proxy)
     with dialogue(proxy.endpoint) as talk:
         finds_the_columns_before_it_runs_a_statement(talk)
-    assert narrowed_count(proxy) >= before + 2
+    assert rewritten_count(proxy) >= before + 2

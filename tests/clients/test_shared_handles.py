@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from counting import narrowed_count
+from counting import rewritten_count
 from dialogue import POLL_SECONDS, Dialogue, dialogue
 from TCLIService.ttypes import TProtocolVersion
 
@@ -78,6 +78,6 @@ def test_a_session_ends_with_the_connection_that_opened_it(spark: ThriftServer, 
 def test_a_statement_from_the_other_connection_is_narrowed_too(proxy: ProxyProcess) -> None:
     with dialogue(proxy.endpoint) as one, dialogue(proxy.endpoint) as other:
         session = one.open_session(V10)
-        before = narrowed_count(proxy)
+        before = rewritten_count(proxy)
         other.read(other.execute(session, STAR_JOIN, run_async=False))
-        assert narrowed_count(proxy) == before + 1
+        assert rewritten_count(proxy) == before + 1

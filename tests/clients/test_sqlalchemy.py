@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from counting import narrowed_count
+from counting import rewritten_count
 from sqlalchemy import (
     Column,
     Connection,
@@ -76,7 +76,7 @@ def _steps(connection: Connection) -> dict[str, Step]:
 def test_reflection_and_statements_are_as_by_the_server(spark: ThriftServer, proxy: ProxyProcess) -> None:
     with _connected(spark.endpoint) as connection:
         direct = outcomes(_steps(connection))
-    before = narrowed_count(proxy)
+    before = rewritten_count(proxy)
     with _connected(proxy.endpoint) as connection:
         proxied = outcomes(_steps(connection))
     assert proxied == direct
@@ -86,4 +86,4 @@ def test_reflection_and_statements_are_as_by_the_server(spark: ThriftServer, pro
         "an error",
     ]
     assert proxied["a star join"] == [("d1", 8), ("d3", 8)]
-    assert narrowed_count(proxy) == before + 1
+    assert rewritten_count(proxy) == before + 1

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
-from counting import rescued_count
+from counting import recovered_count
 from grammar import TARGET, Query, random_query
 from pyhive import hive
 from seeding import DEEP, how_to_run, seeded, seeds
@@ -97,7 +97,7 @@ def rewritten(proxy: ProxyProcess, database: str, sql: str) -> str:
 
 
 def test_a_proxied_session_answers_as_a_direct_one(sessions: Sessions, proxy: ProxyProcess, seed: int) -> None:
-    answered, rescued = 0, rescued_count(proxy)
+    answered, rescued = 0, recovered_count(proxy)
     for index, query in chosen_statements(sessions.star, seed):
         direct = answer(sessions.direct, sessions.direct, query)
         if isinstance(direct, hive.Error):
@@ -116,4 +116,4 @@ def test_a_proxied_session_answers_as_a_direct_one(sessions: Sessions, proxy: Pr
         rerun = how_to_run("test_differential_on_spark.py", seed)
         pytest.fail(f"seed {seed}, statement {index}: {rerun}\n{what}\n\n{sessions.star}")
     assert answered >= STATEMENTS_PER_SEED / 2
-    assert rescued_count(proxy) == rescued, "what was rewritten failed, and was run again as it came"
+    assert recovered_count(proxy) == rescued, "what was rewritten failed, and was run again as it came"

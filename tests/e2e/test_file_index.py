@@ -224,7 +224,9 @@ def test_a_statement_whose_hint_does_not_resolve_any_more_is_run_as_it_came(
     with open_session() as later:
         assert run(later, POINT) == [("in Hive format",)]
     with urlopen(f"{indexing.admin_url}/metrics", timeout=60) as reply:
-        assert 'starpruner_statement_seconds_count{end="rescued",sent="rewritten"} 1.0' in reply.read().decode()
+        assert (
+            'starpruner_statement_seconds_count{outcome="recovered",sent="rewritten"} 1.0' in reply.read().decode()
+        )
 
 
 def test_explain_counts_the_files_and_does_not_list_them_for_a_person(

@@ -17,7 +17,7 @@ from thrift.Thrift import TException
 from demo.hive import Endpoint, connect, run
 from demo.java import Java
 from demo.thrift_server import ThriftServer
-from proxy.operations.dispatch import End
+from proxy.operations.dispatch import OutcomeKind
 from proxy.operations.query import FailureKind, Query, QueryFailed
 
 # What the client writes, and what is sent in its place and fails: as it runs, as it is analysed, planned, parsed.
@@ -95,8 +95,8 @@ def test_a_failure_of_the_rewritten_text_is_never_seen(
     with closing(connect(scripted)) as proxied:
         for sql in FAILING:
             assert ask(proxied, sql) == ask(direct, sql)
-    ends = [ending.end for sql, ending in script.endings if sql in FAILING]
-    assert ends == [End.RESCUED] * len(FAILING)
+    ends = [outcome.kind for sql, outcome in script.outcomes if sql in FAILING]
+    assert ends == [OutcomeKind.RECOVERED] * len(FAILING)
 
 
 @BOTH_WAYS
@@ -108,8 +108,8 @@ def test_a_statement_that_fails_by_itself_shows_its_own_error(
             seen = ask(proxied, sql)
             assert seen[0] == "error"
             assert seen == ask(direct, sql)
-    ends = [ending.end for sql, ending in script.endings if sql in FAILING_TWICE]
-    assert ends == [End.FAILED_TWICE] * len(FAILING_TWICE)
+    ends = [outcome.kind for sql, outcome in script.outcomes if sql in FAILING_TWICE]
+    assert ends == [OutcomeKind.FAILED_TWICE] * len(FAILING_TWICE)
 
 
 @BOTH_WAYS
@@ -125,9 +125,9 @@ def test_a_failure_at_the_first_fetch_is_never_seen(
         assert ask(proxied, sql) == ask(direct, sql)
         seen, wanted = ask(proxied, mine), ask(direct, mine)
     assert (seen[0], wanted[0]) == ("error", "error")
-    assert [ending.end for text, ending in script.endings if text in script.texts] == [
-        End.RESCUED,
-        End.FAILED_TWICE,
+    assert [outcome.kind for text, outcome in script.outcomes if text in script.texts] == [
+        OutcomeKind.RECOVERED,
+        OutcomeKind.FAILED_TWICE,
     ]
 
 
@@ -167,7 +167,7 @@ def test_a_cancel_reaches_the_statement_that_runs_in_the_failed_ones_place(
         assert cursor.poll().operationState == TOperationState.CANCELED_STATE
         cursor.close()
         assert page.become("to_cancel", ["CLOSED", "CLOSED"])
-    assert [ending.end for sql, ending in script.endings if sql == mine] == [End.UNKNOWN]
+    assert [outcome.kind for sql, outcome in script.outcomes if sql == mine] == [OutcomeKind.UNKNOWN]
 
 
 def test_a_query_of_ours_is_ended_when_the_client_goes_though_its_session_lives_on(

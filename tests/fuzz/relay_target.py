@@ -29,11 +29,11 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.access.handle_access import Guard
-from proxy.access.handle_owners import HandleKind, Holding, OwnHandles
-from proxy.operations.dispatch import Premises, Ruling
+from proxy.access.handle_access import HandleAccess
+from proxy.access.handle_owners import HandleKind, HandleOwner, LocalHandleOwners
+from proxy.operations.dispatch import Dispatch, Premises
 from proxy.operations.events import StatementEnded
-from proxy.operations.tracked_statements import Executions
+from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.commands import (
     Close,
     Command,
@@ -106,7 +106,7 @@ class Stage:
 
     piece_bytes: int
     relay: Relay = field(init=False)
-    executions: Executions = field(default_factory=Executions)
+    tracked_statements: TrackedStatements = field(default_factory=TrackedStatements)
     now: float = 0.0
     # Whether all that came is as clients and servers send it; and whether what the backend sent is in frames. A
     # length that is none may say that a reply of ours is a part of the client's.
@@ -121,7 +121,7 @@ class Stage:
     seqid: int = 0
     operations: int = 0
     ruled: int = 0
-    endings: list[Ruling] = field(default_factory=list)
+    outcomes: list[Dispatch] = field(default_factory=list)
     # How often a table has changed: so far, as each rewritten statement was released, and as the client was told
     # that its operation had finished.
     changes: int = 0
@@ -136,14 +136,18 @@ class Stage:
     _sent: MessageReader = field(default_factory=lambda: MessageReader(1 << 20))
 
     def __post_init__(self) -> None:
-        handles = OwnHandles()
+        handles = LocalHandleOwners()
         identifier = identifier_in(operation(ELSEWHERE))
         assert identifier is not None
-        holding = Holding(handles.digests.owner(b"user"), "another:10000")
-        handles.opened(HandleKind.OPERATION, identifier, holding)
-        guard = Guard(handles, "backend:10000")
+        handle_owner = HandleOwner(handles.digests.owner(b"user"), "another:10000")
+        handles.opened(HandleKind.OPERATION, identifier, handle_owner)
+        handle_access = HandleAccess(handles, "backend:10000")
         self.relay = Relay(
-            SIDES, self.executions, lambda: self.now, guard=guard, request_bytes_max=REQUEST_BYTES_MAX
+            SIDES,
+            self.tracked_statements,
+            lambda: self.now,
+            handle_access=handle_access,
+            request_bytes_max=REQUEST_BYTES_MAX,
         )
 
     # --- what a script makes happen
@@ -175,7 +179,7 @@ class Stage:
             self.released_at[self.ruled] = self.changes
         as_of = self.changes
         premises = Premises(are_tables_unchanged=lambda: self.changes == as_of)
-        self.carry_out(self.relay.release(Ruling(text, may_rerun=kind % 2 == 0, premises=premises)))
+        self.carry_out(self.relay.release(Dispatch(text, may_fall_back=kind % 2 == 0, premises=premises)))
 
     def world_changes(self, _: Script) -> None:
         self.changes += 1
@@ -244,8 +248,8 @@ class Stage:
                     assert (name, self.relay.phase) == ("another:10000", Phase.MOVING)
                     assert not self.unanswered or not self.is_clean, "a reply is still to come from this backend"
                     self.is_moving = True
-                case StatementEnded(ruling, _):
-                    self.endings.append(ruling)
+                case StatementEnded(dispatch, _):
+                    self.outcomes.append(dispatch)
                 case StatementHeld():
                     assert self.relay.phase is Phase.HELD
 
@@ -394,11 +398,11 @@ def _played(data: bytes, piece_bytes: int, *, logs_in: bool) -> Stage:
 def _check_the_end(stage: Stage) -> None:
     stage.carry_out(stage.relay.close("the script is over"))
     assert stage.relay.phase is Phase.CLOSED
-    stage.carry_out([*stage.executions.sessions_ended([SESSION], stage.now)])
+    stage.carry_out([*stage.tracked_statements.sessions_ended([SESSION], stage.now)])
     assert OURS not in stage.to_client or not stage.is_framed
     assert len(stage.to_client) + len(stage.to_backend) <= (
         stage.came_bytes + (stage.events + stage.ruled + 1) * 2 * SAID_PER_EVENT_BYTES_MAX
     )
-    assert len(stage.endings) == len({id(ruling) for ruling in stage.endings}), "an end was told twice"
+    assert len(stage.outcomes) == len({id(dispatch) for dispatch in stage.outcomes}), "an end was told twice"
     if stage.is_clean:
-        assert len(stage.endings) == stage.ruled, "a statement's end was never told"
+        assert len(stage.outcomes) == stage.ruled, "a statement's end was never told"

@@ -17,12 +17,11 @@ from proxy.access.impersonation import ProxyUsers
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from proxy.frontend.settings import ServerSettings
-from proxy.operations.session_port import Opened, SessionPort
+from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.server import Proxy
 
 PATH = "/cliservice"
 # What the client speaks, and what the backend does.
-BINARY_TO_HTTP = (Transport.SASL, Transport.HTTP)
 HTTP_TO_BINARY = (Transport.HTTP, Transport.SASL)
 
 
@@ -187,7 +186,7 @@ async def body_of(post: Post) -> bytes:
 async def stage(
     rewriter: Rewriter | None = None,
     sides: tuple[Transport, Transport] = (Transport.HTTP, Transport.HTTP),
-    open_port: Callable[[Opened], SessionPort] | None = None,
+    open_port: Callable[[SessionOpening], SessionPort] | None = None,
     tls: Tls | None = None,
     **settings: float | ProxyUsers,
 ) -> AsyncIterator[Stage]:

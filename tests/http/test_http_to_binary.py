@@ -27,7 +27,7 @@ from stand_in import PATIENCE_S, Peer, Rewriter, eventually
 from proxy.access.impersonation import ProxyUsers
 from proxy.config.endpoints import Transport
 from proxy.http import binary_pool
-from proxy.operations.dispatch import End
+from proxy.operations.dispatch import OutcomeKind
 from proxy.operations.query import Query, QueryFailed
 from proxy.wire.hs2.calls import OperationState
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
@@ -134,7 +134,7 @@ async def test_a_backend_that_is_down_is_a_status_and_a_sentence() -> None:
 
 
 async def test_a_statement_is_rewritten_and_run_as_it_came_where_that_fails() -> None:
-    rewriter = Rewriter("SELECT 2", (QUERY,), may_rerun=True)
+    rewriter = Rewriter("SELECT 2", (QUERY,), may_fall_back=True)
     async with links_stage(rewriter) as on:
         link = await open_one(on)
         post = on.start(message(execute_and_wait("SELECT 1", 2)))
@@ -147,7 +147,7 @@ async def test_a_statement_is_rewritten_and_run_as_it_came_where_that_fails() ->
         link.send(executed(2))
         assert await body_of(post) == message(executed(2))
     assert isinstance(rewriter.results[0], QueryFailed)
-    assert [ending.end for ending in rewriter.endings] == [End.RESCUED]
+    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.RECOVERED]
 
 
 async def test_a_session_ends_with_its_connection() -> None:
@@ -175,10 +175,10 @@ async def test_a_reply_that_is_cut_off_is_cut_off_for_the_client() -> None:
 async def test_a_client_that_leaves_in_the_middle_of_a_reply_leaves_its_session_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given_back: list[binary_pool.Link] = []
-    give_back = binary_pool.Links.give_back
+    given_back: list[binary_pool.PooledConnection] = []
+    give_back = binary_pool.BinaryPool.give_back
 
-    def noted(self: binary_pool.Links, link: binary_pool.Link) -> None:
+    def noted(self: binary_pool.BinaryPool, link: binary_pool.PooledConnection) -> None:
         give_back(self, link)
         given_back.append(link)
 
@@ -188,7 +188,7 @@ async def test_a_client_that_leaves_in_the_middle_of_a_reply_leaves_its_session_
         await link.expect(fetch(2))
         post.cancel()
         await eventually(lambda: on.proxy.connection_count == 0)
-        monkeypatch.setattr(binary_pool.Links, "give_back", noted)
+        monkeypatch.setattr(binary_pool.BinaryPool, "give_back", noted)
         link.send(HEADER.pack(1_000_000) + bytes(1_000_000))
         # The rest is read past, and then the connection is good for the next call.
         await eventually(lambda: len(given_back) == 1)

@@ -41,10 +41,11 @@ from relay_dialogue import (
 from stand_in import PATIENCE_S, Rewriter, eventually
 
 from proxy.access.impersonation import ProxyUsers
-from proxy.operations.dispatch import End, Premises, Ruling
+from proxy.operations.dispatch import Dispatch, OutcomeKind, Premises
 from proxy.operations.query import Query, QueryFailed, QueryResult
-from proxy.operations.session_port import Opened
+from proxy.operations.session_port import SessionOpening
 from proxy.relay.pending_calls import WATCHED_REPLY_BYTES_MAX
+from proxy.statements.statement_class import StatementClass
 from proxy.wire.hs2.calls import OperationState, encode_open_session
 from proxy.wire.hs2.open_session import PROXY_USER
 from proxy.wire.thrift.reader import read_header
@@ -258,7 +259,7 @@ async def test_a_session_that_was_opened_elsewhere_is_not_rewritten() -> None:
 async def test_sessions_belong_to_whoever_sent_the_same_headers() -> None:
     owners: list[str] = []
 
-    def open_port(opened: Opened) -> Rewriter:
+    def open_port(opened: SessionOpening) -> Rewriter:
         owners.append(opened.owner)
         return Rewriter()
 
@@ -330,7 +331,7 @@ async def test_a_status_that_was_asked_before_a_close_is_not_remembered_behind_i
 
 
 async def test_a_statement_that_fails_at_once_is_run_as_it_came() -> None:
-    rewriter = Rewriter("SELECT 'private'", may_rerun=True)
+    rewriter = Rewriter("SELECT 'private'", may_fall_back=True)
     async with stage(rewriter) as on:
         await open_one(on)
         post = on.start(message(execute_and_wait("SELECT 1", 2)))
@@ -339,7 +340,7 @@ async def test_a_statement_that_fails_at_once_is_run_as_it_came() -> None:
         )
         await on.backend.answer(message(execute_and_wait("SELECT 1", 2)), message(executed(2)))
         assert await body_of(post) == message(executed(2))
-    assert [ending.end for ending in rewriter.endings] == [End.RESCUED]
+    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.RECOVERED]
 
 
 async def open_and_execute(on: Stage) -> None:
@@ -359,7 +360,7 @@ async def ask_of_a_failure(on: Stage) -> Post:
 
 
 async def test_a_failure_that_a_status_tells_is_kept_back_and_the_handle_of_the_rerun_put_in_its_place() -> None:
-    rewriter = Rewriter("SELECT 2", may_rerun=True)
+    rewriter = Rewriter("SELECT 2", may_fall_back=True)
     async with stage(rewriter) as on:
         status = await ask_of_a_failure(on)
         await on.backend.answer(message(execute("SELECT 1", 2)), message(executed(2, AGAIN)))
@@ -372,11 +373,11 @@ async def test_a_failure_that_a_status_tells_is_kept_back_and_the_handle_of_the_
         rows = on.start(message(fetch(4)))
         await on.backend.answer(message(fetch(4, AGAIN)), message(reply("FetchResults", 4)))
         assert await body_of(rows) == message(reply("FetchResults", 4))
-    assert [ending.end for ending in rewriter.endings] == [End.RESCUED]
+    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.RECOVERED]
 
 
 async def test_of_two_statuses_that_tell_a_failure_one_runs_it_again_and_the_other_says_that_it_runs() -> None:
-    async with stage(Rewriter("SELECT 2", may_rerun=True)) as on:
+    async with stage(Rewriter("SELECT 2", may_fall_back=True)) as on:
         await open_and_execute(on)
         first, second = on.start(message(get_status(3))), on.start(message(get_status(4)))
         asked = [await on.backend.next(), await on.backend.next()]
@@ -393,7 +394,7 @@ async def test_of_two_statuses_that_tell_a_failure_one_runs_it_again_and_the_oth
 
 
 async def test_a_statement_that_is_run_again_as_its_client_leaves_is_there_for_who_asks_again() -> None:
-    rewriter = Rewriter("SELECT 2", may_rerun=True)
+    rewriter = Rewriter("SELECT 2", may_fall_back=True)
     async with stage(rewriter) as on:
         status = await ask_of_a_failure(on)
         rerun = await on.backend.next()
@@ -410,7 +411,7 @@ async def test_a_statement_that_is_run_again_as_its_client_leaves_is_there_for_w
         rows = on.start(message(fetch(5)))
         await on.backend.answer(message(fetch(5, AGAIN)), message(reply("FetchResults", 5)))
         assert await body_of(rows) == message(reply("FetchResults", 5))
-    assert [ending.end for ending in rewriter.endings] == [End.RESCUED]
+    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.RECOVERED]
 
 
 # --- statements that are overtaken
@@ -420,7 +421,7 @@ OVERTAKEN = Premises(is_session_unchanged=lambda: False)
 
 
 async def test_an_overtaken_answer_is_replaced_by_that_of_a_second_run() -> None:
-    rewriter = Rewriter("SELECT 2", may_rerun=True, premises=OVERTAKEN)
+    rewriter = Rewriter("SELECT 2", may_fall_back=True, premises=OVERTAKEN)
     async with stage(rewriter) as on:
         await open_and_execute(on)
         status = on.start(message(get_status(3)))
@@ -429,11 +430,11 @@ async def test_an_overtaken_answer_is_replaced_by_that_of_a_second_run() -> None
         await on.backend.answer(message(operation_call("CloseOperation", 1)), message(reply("CloseOperation", 1)))
         await on.backend.answer(message(get_status(3, AGAIN)), message(status_is(FINISHED, 3)))
         assert await body_of(status) == message(status_is(FINISHED, 3))
-    assert [ending.end for ending in rewriter.endings] == [End.OVERTAKEN]
+    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.OVERTAKEN]
 
 
 async def test_an_overtaken_synchronous_statement_is_run_again_and_its_operation_closed() -> None:
-    rewriter = Rewriter("SELECT 2", may_rerun=True, premises=OVERTAKEN)
+    rewriter = Rewriter("SELECT 2", may_fall_back=True, premises=OVERTAKEN)
     async with stage(rewriter) as on:
         await open_one(on)
         post = on.start(message(execute_and_wait("SELECT 1", 2)))
@@ -441,12 +442,12 @@ async def test_an_overtaken_synchronous_statement_is_run_again_and_its_operation
         await on.backend.answer(message(operation_call("CloseOperation", 1)), message(reply("CloseOperation", 1)))
         await on.backend.answer(message(execute_and_wait("SELECT 1", 2)), message(executed(2, AGAIN)))
         assert await body_of(post) == message(executed(2, AGAIN))
-    assert [ending.end for ending in rewriter.endings] == [End.OVERTAKEN]
+    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.OVERTAKEN]
 
 
 @pytest.mark.parametrize("length", [10, WATCHED_REPLY_BYTES_MAX + 1], ids=["short", "too long to be kept"])
 async def test_rows_of_an_overtaken_statement_are_refused_where_the_second_run_is(length: int) -> None:
-    async with stage(Rewriter("SELECT 2", may_rerun=True, premises=OVERTAKEN)) as on:
+    async with stage(Rewriter("SELECT 2", may_fall_back=True, premises=OVERTAKEN)) as on:
         await open_and_execute(on)
         status = on.start(message(get_status(3)))
         await on.backend.answer(message(get_status(3)), message(status_is(FINISHED, 3)))
@@ -551,10 +552,10 @@ async def test_a_query_of_ours_is_ended_though_its_client_has_left() -> None:
 
 async def test_a_statement_that_is_ruled_on_as_its_client_leaves_has_ended_unsent() -> None:
     class Slow(Rewriter):
-        def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
+        def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
             begun.set()
             assert may_end.wait(PATIENCE_S)
-            return (yield from super().rewrite(sql))
+            return (yield from super().rewrite(statement))
 
     begun, may_end, rewriter = Event(), Event(), Slow("SELECT 2")
     async with stage(rewriter) as on:
@@ -565,9 +566,9 @@ async def test_a_statement_that_is_ruled_on_as_its_client_leaves_has_ended_unsen
         await eventually(lambda: on.proxy.connection_count == 0)
         may_end.set()
         # The session lives on, and is to know that nothing is under way in it.
-        await eventually(lambda: len(rewriter.endings) > 0)
+        await eventually(lambda: len(rewriter.outcomes) > 0)
         assert on.backend.asked.empty()
-    assert [ending.end for ending in rewriter.endings] == [End.UNSENT]
+    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.NOT_SENT]
 
 
 async def test_a_slow_reader_holds_the_backend_back() -> None:

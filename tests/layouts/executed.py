@@ -14,14 +14,14 @@ _HINT = "unix_millis(_metadata.file_modification_time) NOT IN"
 _KEYS = re.compile(r"`(?:k1|k2|m|x|y)` (?:IN|=|>=|<=|>|<|BETWEEN)")
 
 
-def texts_after(ui: SparkUi, execution: int) -> list[str]:
+def texts_after(ui: SparkUi, tracked: int) -> list[str]:
     """The statements that were run since that execution."""
     with urlopen(f"{ui.url}/api/v1/applications", timeout=_SECONDS_MAX) as answer:
         (application,) = json.load(answer)
     query = "details=false&planDescription=false&offset=0&length=2147483647"
     with urlopen(f"{ui.url}/api/v1/applications/{application['id']}/sql?{query}", timeout=_SECONDS_MAX) as answer:
-        executions: list[dict[str, Any]] = json.load(answer)
-    return [one["description"] for one in executions if one["id"] > execution]
+        tracked_statements: list[dict[str, Any]] = json.load(answer)
+    return [one["description"] for one in tracked_statements if one["id"] > tracked]
 
 
 def has_hint(text: str) -> bool:

@@ -153,14 +153,14 @@ def _fact(rng: Random, table: Table, layout: Layout) -> Fact:
 
 def some_rows(rng: Random, columns: Sequence[Column], count: int) -> tuple[Row, ...]:
     """Rows in which one value of k2 is skewed."""
-    common = {column.name: random_value(rng, column.type_name) for column in columns if column.name == "k2"}
-    return tuple(tuple(_values(rng, columns, common)) for _ in range(count))
+    context = {column.name: random_value(rng, column.type_name) for column in columns if column.name == "k2"}
+    return tuple(tuple(_values(rng, columns, context)) for _ in range(count))
 
 
-def _values(rng: Random, columns: Sequence[Column], common: dict[str, Value]) -> Iterator[Value]:
+def _values(rng: Random, columns: Sequence[Column], context: dict[str, Value]) -> Iterator[Value]:
     for column in columns:
-        if column.name in common and rng.random() < _SKEW:
-            yield common[column.name]
+        if column.name in context and rng.random() < _SKEW:
+            yield context[column.name]
         elif column.name[0] == "k" and rng.random() < _NULLS:
             yield None
         else:

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
-from counting import rescued_count
+from counting import recovered_count
 from pyhive import hive
 
 from demo.hive import Row, connect, run, same_answer
@@ -48,10 +48,10 @@ class Sessions:
         """The answer through the proxy with nothing cached, what was read, and how often it was run again."""
         direct = run(self.direct, sql)
         run(self.direct, f"REFRESH TABLE {table}")
-        rescued, before = rescued_count(self.proxy), self.spark_ui.last_execution()
+        rescued, before = recovered_count(self.proxy), self.spark_ui.last_execution()
         rows = run(self.proxied, sql)
         assert same_answer(rows, direct)
-        return rows, self.spark_ui.scans_of(table, after=before), rescued_count(self.proxy) - rescued
+        return rows, self.spark_ui.scans_of(table, after=before), recovered_count(self.proxy) - rescued
 
 
 @pytest.fixture(scope="module")

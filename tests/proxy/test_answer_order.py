@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.session.shadow.order_dependence import Doubts, doubts, unbounded
+from proxy.session.shadow.order_dependence import OrderDoubts, doubts, unbounded
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_what_chooses_rows_is_seen_in_the_text_and_in_the_plan(words: str) -> No
     ],
 )
 def test_what_answers_the_same_in_any_order_is_not_doubted(text: str) -> None:
-    assert doubts(text, "") == Doubts(chosen=False, floats=False, rounds=False)
+    assert doubts(text, "") == OrderDoubts(chosen=False, floats=False, rounds=False)
 
 
 def test_floating_point_numbers_and_roundings_are_seen() -> None:

@@ -17,14 +17,14 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.access.handle_access import Guard
-from proxy.access.handle_owners import OwnHandles
-from proxy.http.exchange import Exchange, Memory, Steps, Terms
-from proxy.operations.dispatch import End, Ending, Premises, Ruling
+from proxy.access.handle_access import HandleAccess
+from proxy.access.handle_owners import LocalHandleOwners
+from proxy.http.exchange import CallerRecords, Exchange, FallbackTerms, Steps
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises
 from proxy.operations.events import StatementEnded, StatementPassed
 from proxy.operations.fallback_policy import refusal
-from proxy.operations.operation_aliases import OwnSuccessors
-from proxy.operations.tracked_statements import Execution, Executions
+from proxy.operations.operation_aliases import LocalOperationAliases
+from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.relay.commands import Command
 from proxy.wire.hs2.calls import OperationState, encode_failure, encode_still_running
 from proxy.wire.thrift.frames import frame
@@ -62,25 +62,25 @@ class Talk:
 class Stage:
     """Whatever one client calls, about one rewritten statement."""
 
-    def __init__(self, executions: Executions) -> None:
+    def __init__(self, tracked_statements: TrackedStatements) -> None:
         self.told: list[Command] = []
-        self.executions = executions
+        self.tracked_statements = tracked_statements
         self.is_session_unchanged = True
-        guard = Guard(OwnHandles(), "backend:10000", passes_unknown=True)
-        memory = Memory(executions, guard, lambda: 11.0)
-        self.exchange = Exchange(memory, executions, Terms(lambda: 11.0, 5.0), self.told.extend)
+        handle_access = HandleAccess(LocalHandleOwners(), "backend:10000", passes_unknown=True)
+        memory = CallerRecords(tracked_statements, handle_access, lambda: 11.0)
+        self.exchange = Exchange(memory, tracked_statements, FallbackTerms(lambda: 11.0, 5.0), self.told.extend)
 
     @property
-    def endings(self) -> list[Ending]:
-        return [command.ending for command in self.told if isinstance(command, StatementEnded)]
+    def outcomes(self) -> list[Outcome]:
+        return [command.outcome for command in self.told if isinstance(command, StatementEnded)]
 
-    def execution(self, original: bytes, *, run_async: bool) -> Execution:
-        ruling = Ruling("SELECT 2", may_rerun=True, premises=Premises(lambda: self.is_session_unchanged))
-        return Execution(ruling, SESSION, 10.0, run_async, message(original), is_unsettled=True)
+    def tracked(self, original: bytes, *, run_async: bool) -> TrackedStatement:
+        dispatch = Dispatch("SELECT 2", may_fall_back=True, premises=Premises(lambda: self.is_session_unchanged))
+        return TrackedStatement(dispatch, SESSION, 10.0, run_async, message(original), is_unsettled=True)
 
     def executes(self) -> "Stage":
-        execution = self.execution(execute("SELECT 1", 5), run_async=True)
-        talk = Talk(self.exchange.execute(message(execute("SELECT 2", 5)), execution))
+        tracked = self.tracked(execute("SELECT 1", 5), run_async=True)
+        talk = Talk(self.exchange.execute(message(execute("SELECT 2", 5)), tracked))
         assert talk.hears(executed(5)).answer == executed(5)[4:]
         return self
 
@@ -99,7 +99,7 @@ class Stage:
 
 @pytest.fixture
 def stage() -> Stage:
-    return Stage(Executions())
+    return Stage(TrackedStatements())
 
 
 BESIDE = [
@@ -126,12 +126,12 @@ def test_what_a_call_beside_hears_of_the_first_run_reaches_nobody_once_there_is_
     stage.is_session_unchanged = False
     stage.runs_again(one, shown)
     assert beside.hears(first_run).answer == answer
-    assert stage.endings == []
+    assert stage.outcomes == []
     # What is asked from now on is about the second run.
     last = Talk(stage.exchange.pass_on(message(get_status(8))))
     assert last.sends == get_status(8, AGAIN)[4:]
     assert last.hears(status_is(FINISHED, 8)).answer == status_is(FINISHED, 8)[4:]
-    assert len(stage.endings) == 1
+    assert len(stage.outcomes) == 1
 
 
 def test_rows_of_the_first_run_too_long_to_be_read_are_refused_once_there_is_a_second(stage: Stage) -> None:
@@ -139,32 +139,33 @@ def test_rows_of_the_first_run_too_long_to_be_read_are_refused_once_there_is_a_s
     one, rows = stage.asks(get_status(6)), stage.asks(fetch(7))
     stage.runs_again(one, status_is(ERROR, 6, "ours"))
     assert rows.hears(None).answer == refusal(message(fetch(7)).header)
-    assert stage.endings == []
+    assert stage.outcomes == []
 
 
 def test_an_answer_that_is_refused_is_the_statements_end() -> None:
-    stage = Stage(Executions(successors=OwnSuccessors(0))).executes()
+    stage = Stage(TrackedStatements(aliases=LocalOperationAliases(0))).executes()
     asks = stage.asks(get_status(6))
     stage.is_session_unchanged = False
     assert asks.hears(status_is(FINISHED, 6)).answer == refusal(message(get_status(6)).header)
-    assert [ending.end for ending in stage.endings] == [End.FAILED]
+    assert [outcome.kind for outcome in stage.outcomes] == [OutcomeKind.FAILED]
 
 
 @pytest.mark.parametrize(
-    ("call", "run_async", "end"), [(execute, True, End.UNKNOWN), (execute_and_wait, False, End.LOST)]
+    ("call", "run_async", "end"),
+    [(execute, True, OutcomeKind.UNKNOWN), (execute_and_wait, False, OutcomeKind.LOST)],
 )
 def test_a_client_that_leaves_before_it_knows_of_an_operation_ends_its_statement(
-    stage: Stage, call: Callable[[str, int], bytes], end: End, *, run_async: bool
+    stage: Stage, call: Callable[[str, int], bytes], end: OutcomeKind, *, run_async: bool
 ) -> None:
-    execution = stage.execution(call("SELECT 1", 5), run_async=run_async)
-    talk = Talk(stage.exchange.execute(message(call("SELECT 2", 5)), execution))
+    tracked = stage.tracked(call("SELECT 1", 5), run_async=run_async)
+    talk = Talk(stage.exchange.execute(message(call("SELECT 2", 5)), tracked))
     talk.steps.close()
-    assert [ending.end for ending in stage.endings] == [end]
+    assert [outcome.kind for outcome in stage.outcomes] == [end]
 
 
 def known(stage: Stage) -> bool:
     """Whether anything is known of the statement's operation."""
-    return stage.executions.resolve(message(get_status(9)))[1] is not None
+    return stage.tracked_statements.resolve(message(get_status(9)))[1] is not None
 
 
 def test_a_client_that_leaves_during_a_second_run_ends_its_statement(stage: Stage) -> None:
@@ -172,7 +173,7 @@ def test_a_client_that_leaves_during_a_second_run_ends_its_statement(stage: Stag
     talk, beside = stage.asks(get_status(6)), stage.asks(get_status(7))
     talk.hears(status_is(ERROR, 6, "ours"))
     talk.steps.close()
-    assert [ending.end for ending in stage.endings] == [End.UNKNOWN]
+    assert [outcome.kind for outcome in stage.outcomes] == [OutcomeKind.UNKNOWN]
     assert not known(stage)
     # The first run is all that there is.
     assert beside.hears(status_is(ERROR, 7, "ours")).answer == status_is(ERROR, 7, "ours")[4:]
@@ -183,7 +184,7 @@ def test_a_second_run_that_does_not_begin_leaves_the_first_failure(stage: Stage)
     talk = stage.asks(get_status(6)).hears(status_is(ERROR, 6, "ours"))
     refused = reply("ExecuteStatement", 5, status=3, message="theirs")
     assert talk.hears(refused).answer == status_is(ERROR, 6, "ours")[4:]
-    assert stage.endings == [Ending(End.FAILED, 1.0, "ours")]
+    assert stage.outcomes == [Outcome(OutcomeKind.FAILED, 1.0, "ours")]
     assert not known(stage)
 
 
@@ -191,7 +192,7 @@ def test_an_exception_in_place_of_rows_ends_the_statement(stage: Stage) -> None:
     stage.executes()
     exception = frame(Writer().header("FetchResults", MessageType.EXCEPTION, 7).stop().to_bytes())
     assert stage.asks(fetch(7)).hears(exception).answer == exception[4:]
-    assert [ending.end for ending in stage.endings] == [End.FINISHED]
+    assert [outcome.kind for outcome in stage.outcomes] == [OutcomeKind.FINISHED]
     assert not known(stage)
 
 

@@ -7,9 +7,9 @@ import pytest
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Column, FailureKind, QueryFailed, QueryResult, Rows
 from proxy.session.catalog.describe import read_description, read_partitions, read_view_text
-from proxy.session.catalog.facts_cache import Described, FactsCache
-from proxy.session.consistency.write_fence import Writes
-from proxy.session.consistency.written_tables import tables_written
+from proxy.session.catalog.facts_cache import DescribedTable, FactsCache
+from proxy.session.consistency.write_fence import LocalWriteLog
+from proxy.statements.written_tables import tables_written
 from rewriter import Column as TableColumn
 from rewriter import TableFacts, TableKind, TableName, ViewText
 
@@ -181,8 +181,8 @@ def test_a_failed_description_says_nothing() -> None:
 
 def test_facts_are_believed_until_they_expire() -> None:
     now = [100.0]
-    cache = FactsCache(CatalogSection(facts_ttl_s=10), lambda: now[0], Writes())
-    cache.add(Described(TableName(("f",)), FACTS), cache.moment())
+    cache = FactsCache(CatalogSection(facts_ttl_s=10), lambda: now[0], LocalWriteLog())
+    cache.add(DescribedTable(TableName(("f",)), FACTS), cache.moment())
     now[0] = 109.9
     assert cache.current() == {TableName(("f",)): FACTS}
     now[0] = 110.0
@@ -190,9 +190,9 @@ def test_facts_are_believed_until_they_expire() -> None:
 
 
 def test_the_oldest_fact_goes_where_there_are_too_many() -> None:
-    cache = FactsCache(CatalogSection(tables_max=2), lambda: 0.0, Writes())
+    cache = FactsCache(CatalogSection(tables_max=2), lambda: 0.0, LocalWriteLog())
     for name in "abc":
-        cache.add(Described(TableName((name,)), None), cache.moment())
+        cache.add(DescribedTable(TableName((name,)), None), cache.moment())
     assert list(cache.current()) == [TableName(("b",)), TableName(("c",))]
 
 
@@ -216,10 +216,10 @@ def test_the_size_of_a_table_is_read_where_the_server_has_statistics(
 
 
 def test_a_fact_that_was_asked_for_before_all_were_forgotten_is_not_remembered() -> None:
-    cache = FactsCache(CatalogSection(), lambda: 0.0, Writes())
+    cache = FactsCache(CatalogSection(), lambda: 0.0, LocalWriteLog())
     before = cache.moment()
     cache.clear()
-    cache.add(Described(TableName(("t",)), None), before)
+    cache.add(DescribedTable(TableName(("t",)), None), before)
     assert not cache.current()
 
 
@@ -245,12 +245,12 @@ def test_a_table_that_gets_other_columns_in_any_session_is_asked_about_again(
     moment: str,
 ) -> None:
     """`EXISTS (SELECT 1 FROM d WHERE d.k = fk)` reads the outer fk until d gets a column of that name."""
-    writes, name, tables = Writes(), TableName(("t",)), tables_written(sql)
+    writes, name, tables = LocalWriteLog(), TableName(("t",)), tables_written(sql)
     cache = FactsCache(CatalogSection(), lambda: 0.0, writes)
     assert tables is not None
     before = cache.moment()
     if moment != "asked for while it ran":
-        cache.add(Described(name, FACTS), before)
+        cache.add(DescribedTable(name, FACTS), before)
         assert name in cache.current()
     running = writes.begin(tables)
     if moment == "asked for while it ran":
@@ -258,5 +258,5 @@ def test_a_table_that_gets_other_columns_in_any_session_is_asked_about_again(
     if moment != "while it runs":
         writes.end(running)
     if moment == "asked for while it ran":
-        cache.add(Described(name, FACTS), before)
+        cache.add(DescribedTable(name, FACTS), before)
     assert (name in cache.current()) == is_kept

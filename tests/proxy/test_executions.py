@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from relay_dialogue import AGAIN, OPERATION, SESSION, THIRD, execute, get_status, operation_call
 
-from proxy.operations.dispatch import End, Ending, Premises, Ruling
-from proxy.operations.tracked_statements import Execution, Executions
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises
+from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.wire.hs2.calls import OperationHandle, SessionHandle
 from proxy.wire.thrift.messages import Message
 from proxy.wire.thrift.reader import read_header
@@ -28,241 +28,251 @@ def world() -> World:
 
 
 @pytest.fixture
-def execution(world: World) -> Execution:
+def tracked(world: World) -> TrackedStatement:
     """A rewritten statement that runs in the background."""
     return of(world)
 
 
-def of(world: World, *, run_async: bool = True) -> Execution:
+def of(world: World, *, run_async: bool = True) -> TrackedStatement:
     raw = execute("SELECT 1", 5)[4:]
     premises = Premises(lambda: world.is_session_unchanged, lambda: world.are_tables_unchanged)
-    ruling = Ruling("SELECT 2", True, CHECK_FAILED, premises)  # noqa: FBT003 - whether it may be run again
-    return Execution(ruling, SESSION, SENT_AT, run_async, Message(read_header(raw), raw), is_unsettled=True)
+    dispatch = Dispatch("SELECT 2", True, CHECK_FAILED, premises)  # noqa: FBT003 - whether it may be run again
+    return TrackedStatement(
+        dispatch, SESSION, SENT_AT, run_async, Message(read_header(raw), raw), is_unsettled=True
+    )
 
 
-def run_again(execution: Execution, failure: str | None = "it failed") -> Execution:
-    _ = execution.rerun(12.0, failure)
-    execution.succeeded_by(AGAIN)
-    return execution
+def run_again(tracked: TrackedStatement, failure: str | None = "it failed") -> TrackedStatement:
+    _ = tracked.rerun(12.0, failure)
+    tracked.succeeded_by(AGAIN)
+    return tracked
 
 
 @pytest.mark.parametrize(("at", "falls_back"), [(SENT_AT + WITHIN_S, True), (SENT_AT + WITHIN_S + 0.1, False)])
 def test_a_failure_is_kept_from_the_client_for_so_long(
-    execution: Execution, at: float, *, falls_back: bool
+    tracked: TrackedStatement, at: float, *, falls_back: bool
 ) -> None:
-    assert execution.may_fall_back(at, "it failed", WITHIN_S) is falls_back
-    assert execution.may_fall_back(at, f"because {CHECK_FAILED}", WITHIN_S)
+    assert tracked.may_fall_back(at, "it failed", WITHIN_S) is falls_back
+    assert tracked.may_fall_back(at, f"because {CHECK_FAILED}", WITHIN_S)
 
 
-def test_a_second_run_is_neither_repeated_nor_out_of_date_whatever_it_says(execution: Execution) -> None:
-    run_again(execution)
-    assert not execution.may_be_repeated()
-    assert not execution.may_fall_back(12.0, CHECK_FAILED, WITHIN_S)
-    assert not execution.is_out_of_date(CHECK_FAILED)
+def test_a_second_run_is_neither_repeated_nor_out_of_date_whatever_it_says(tracked: TrackedStatement) -> None:
+    run_again(tracked)
+    assert not tracked.may_run_original()
+    assert not tracked.may_fall_back(12.0, CHECK_FAILED, WITHIN_S)
+    assert not tracked.is_out_of_date(CHECK_FAILED)
 
 
 def test_a_statement_is_repeated_while_the_client_knows_nothing_of_its_answer(
-    execution: Execution, world: World
+    tracked: TrackedStatement, world: World
 ) -> None:
     world.is_session_unchanged = False
-    assert execution.may_be_repeated()
-    execution.has_shown_columns = True
-    assert not execution.may_be_repeated()
+    assert tracked.may_run_original()
+    tracked.has_shown_columns = True
+    assert not tracked.may_run_original()
     world.is_session_unchanged = True
-    assert execution.may_be_repeated()
+    assert tracked.may_run_original()
 
 
 def test_a_statement_that_has_finished_is_repeated_in_the_same_session_alone(
-    execution: Execution, world: World
+    tracked: TrackedStatement, world: World
 ) -> None:
-    assert execution.finished(11.0) == []
-    assert execution.may_be_repeated()
+    assert tracked.finished(11.0) == []
+    assert tracked.may_run_original()
     world.is_session_unchanged = False
-    assert not execution.may_be_repeated()
+    assert not tracked.may_run_original()
 
 
-def test_an_answer_is_overtaken_until_the_client_knows_of_it(execution: Execution, world: World) -> None:
-    assert not execution.is_overtaken()
+def test_an_answer_is_overtaken_until_the_client_knows_of_it(tracked: TrackedStatement, world: World) -> None:
+    assert not tracked.is_overtaken()
     world.are_tables_unchanged = False
-    assert execution.is_overtaken()
-    execution.finished(11.0)
-    assert not execution.is_overtaken()
+    assert tracked.is_overtaken()
+    tracked.finished(11.0)
+    assert not tracked.is_overtaken()
 
 
-def test_what_is_withheld_stays_so_until_a_second_run(execution: Execution, world: World) -> None:
-    execution.is_withheld = True
-    assert execution.is_overtaken()
-    execution.failed(11.0, "")
-    assert execution.is_overtaken()
-    assert execution.is_judged
+def test_what_is_withheld_stays_so_until_a_second_run(tracked: TrackedStatement, world: World) -> None:
+    tracked.is_withheld = True
+    assert tracked.is_overtaken()
+    tracked.failed(11.0, "")
+    assert tracked.is_overtaken()
+    assert tracked.is_judged
     again = of(world)
     again.is_withheld = True
     assert not run_again(again, None).is_overtaken()
 
 
 @pytest.mark.parametrize("is_rerun", [False, True])
-def test_nothing_is_judged_any_more_once_rows_are_there(execution: Execution, *, is_rerun: bool) -> None:
+def test_nothing_is_judged_any_more_once_rows_are_there(tracked: TrackedStatement, *, is_rerun: bool) -> None:
     if is_rerun:
-        run_again(execution)
-        assert execution.ends_with_rows
+        run_again(tracked)
+        assert tracked.ends_with_rows
     else:
-        execution.finished(11.0)
-    [told] = execution.rows_came(20.0)
-    assert told.ending == (Ending(End.RESCUED, 2.0, "it failed") if is_rerun else Ending(End.FINISHED, 1.0))
-    assert not execution.is_judged
-    assert not execution.ends_with_rows
-    assert execution.rows_came(21.0) == execution.gone(21.0) == execution.failed(21.0, "") == []
+        tracked.finished(11.0)
+    [told] = tracked.rows_came(20.0)
+    assert told.outcome == (
+        Outcome(OutcomeKind.RECOVERED, 2.0, "it failed") if is_rerun else Outcome(OutcomeKind.FINISHED, 1.0)
+    )
+    assert not tracked.is_judged
+    assert not tracked.ends_with_rows
+    assert tracked.rows_came(21.0) == tracked.gone(21.0) == tracked.failed(21.0, "") == []
 
 
-def test_rows_without_a_look_at_the_status_end_it_too(execution: Execution) -> None:
-    assert not execution.ends_with_rows
-    assert [told.ending for told in execution.rows_came(13.0)] == [Ending(End.FINISHED, 3.0)]
-    assert not execution.is_judged
+def test_rows_without_a_look_at_the_status_end_it_too(tracked: TrackedStatement) -> None:
+    assert not tracked.ends_with_rows
+    assert [told.outcome for told in tracked.rows_came(13.0)] == [Outcome(OutcomeKind.FINISHED, 3.0)]
+    assert not tracked.is_judged
 
 
-def test_a_failure_that_the_client_is_told_is_the_end(execution: Execution) -> None:
-    assert [told.ending for told in execution.failed(11.0, "it failed")] == [Ending(End.FAILED, 1.0, "it failed")]
-    assert not execution.is_judged
+def test_a_failure_that_the_client_is_told_is_the_end(tracked: TrackedStatement) -> None:
+    assert [told.outcome for told in tracked.failed(11.0, "it failed")] == [
+        Outcome(OutcomeKind.FAILED, 1.0, "it failed")
+    ]
+    assert not tracked.is_judged
 
 
-def test_it_took_as_long_as_until_its_end_was_first_seen(execution: Execution) -> None:
-    execution.finished(11.0)
-    execution.finished(19.0)
-    assert [told.ending for told in execution.gone(20.0)] == [Ending(End.FINISHED, 1.0)]
+def test_it_took_as_long_as_until_its_end_was_first_seen(tracked: TrackedStatement) -> None:
+    tracked.finished(11.0)
+    tracked.finished(19.0)
+    assert [told.outcome for told in tracked.gone(20.0)] == [Outcome(OutcomeKind.FINISHED, 1.0)]
 
 
 @pytest.mark.parametrize(
     ("run_async", "operation", "end"),
     [
-        (True, None, End.UNKNOWN),
-        (True, OPERATION, End.UNKNOWN),
-        (False, None, End.LOST),
-        (False, OPERATION, End.UNKNOWN),
+        (True, None, OutcomeKind.UNKNOWN),
+        (True, OPERATION, OutcomeKind.UNKNOWN),
+        (False, None, OutcomeKind.LOST),
+        (False, OPERATION, OutcomeKind.UNKNOWN),
     ],
 )
 def test_a_statement_is_lost_where_the_server_runs_it_within_a_call_that_has_ended(
-    world: World, operation: OperationHandle | None, end: End, *, run_async: bool
+    world: World, operation: OperationHandle | None, end: OutcomeKind, *, run_async: bool
 ) -> None:
-    execution = of(world, run_async=run_async)
-    execution.operation = operation
-    assert [told.ending.end for told in execution.gone(11.0)] == [end]
-    assert execution.is_stopped
+    tracked = of(world, run_async=run_async)
+    tracked.operation = operation
+    assert [told.outcome.kind for told in tracked.gone(11.0)] == [end]
+    assert tracked.is_stopped
 
 
-def test_a_failed_first_run_that_had_finished_counts_as_such_no_longer(execution: Execution) -> None:
-    execution.finished(11.0)
-    run_again(execution)
-    assert [told.ending for told in execution.gone(20.0)] == [Ending(End.UNKNOWN, 2.0, "it failed")]
+def test_a_failed_first_run_that_had_finished_counts_as_such_no_longer(tracked: TrackedStatement) -> None:
+    tracked.finished(11.0)
+    run_again(tracked)
+    assert [told.outcome for told in tracked.gone(20.0)] == [Outcome(OutcomeKind.UNKNOWN, 2.0, "it failed")]
 
 
-def test_an_overtaken_run_has_no_message(execution: Execution) -> None:
-    assert [told.ending for told in run_again(execution, None).finished(20.0)] == [Ending(End.OVERTAKEN, 2.0)]
+def test_an_overtaken_run_has_no_message(tracked: TrackedStatement) -> None:
+    assert [told.outcome for told in run_again(tracked, None).finished(20.0)] == [
+        Outcome(OutcomeKind.OVERTAKEN, 2.0)
+    ]
 
 
-def test_a_failure_that_could_not_be_repeated_is_told_as_the_first(execution: Execution) -> None:
-    _ = execution.rerun(12.0, f"{'x' * 3_000} {CHECK_FAILED}")
-    assert [told.ending for told in execution.rerun_gave_up()] == [Ending(End.FAILED, 2.0, CHECK_FAILED)]
+def test_a_failure_that_could_not_be_repeated_is_told_as_the_first(tracked: TrackedStatement) -> None:
+    _ = tracked.rerun(12.0, f"{'x' * 3_000} {CHECK_FAILED}")
+    assert [told.outcome for told in tracked.fallback_failed()] == [Outcome(OutcomeKind.FAILED, 2.0, CHECK_FAILED)]
 
 
-def test_a_second_run_is_asked_about_as_soon_as_it_has_an_operation(execution: Execution) -> None:
-    execution.is_rerunning = True
-    run_again(execution)
-    assert execution.operation == AGAIN
-    assert not execution.is_judged
+def test_a_second_run_is_asked_about_as_soon_as_it_has_an_operation(tracked: TrackedStatement) -> None:
+    tracked.is_falling_back = True
+    run_again(tracked)
+    assert tracked.operation == AGAIN
+    assert not tracked.is_judged
 
 
 # --- the statements of a process
 
 
-def settled(world: World) -> Execution:
+def settled(world: World) -> TrackedStatement:
     """One whose answer the client knows of, or that went as it came."""
-    execution = of(world)
-    execution.is_unsettled = False
-    return execution
+    tracked = of(world)
+    tracked.is_unsettled = False
+    return tracked
 
 
-def withheld(world: World) -> Execution:
-    execution = settled(world)
-    execution.is_withheld = True
-    return execution
+def withheld(world: World) -> TrackedStatement:
+    tracked = settled(world)
+    tracked.is_withheld = True
+    return tracked
 
 
-def execution_of(executions: Executions, operation: OperationHandle) -> Execution | None:
+def execution_of(tracked_statements: TrackedStatements, operation: OperationHandle) -> TrackedStatement | None:
     """The one that a call for the operation's status is about."""
     raw = get_status(6, operation)[4:]
-    return executions.resolve(Message(read_header(raw), raw))[1]
+    return tracked_statements.resolve(Message(read_header(raw), raw))[1]
 
 
 def test_what_must_not_be_let_out_without_a_look_is_never_given_up(world: World) -> None:
-    executions = Executions(executions_max=2)
+    tracked_statements = TrackedStatements(tracked_statements_max=2)
     kept, given_up, last = withheld(world), settled(world), of(world)
-    assert executions.opened(kept, OPERATION, 11.0) == []
-    assert executions.opened(given_up, AGAIN, 11.0) == []
-    [told] = executions.opened(last, THIRD, 12.0)
-    assert (told.ruling, told.ending.end) == (given_up.ruling, End.UNKNOWN)
-    assert [execution_of(executions, handle) for handle in (OPERATION, AGAIN, THIRD)] == [kept, None, last]
+    assert tracked_statements.opened(kept, OPERATION, 11.0) == []
+    assert tracked_statements.opened(given_up, AGAIN, 11.0) == []
+    [told] = tracked_statements.opened(last, THIRD, 12.0)
+    assert (told.dispatch, told.outcome.kind) == (given_up.dispatch, OutcomeKind.UNKNOWN)
+    assert [execution_of(tracked_statements, handle) for handle in (OPERATION, AGAIN, THIRD)] == [kept, None, last]
 
 
 def test_statements_that_are_not_rewritten_leave_room_for_one_that_is(world: World) -> None:
-    executions = Executions(executions_max=4)
+    tracked_statements = TrackedStatements(tracked_statements_max=4)
     for operation in (OPERATION, AGAIN, THIRD):
-        executions.opened(settled(world), operation, 11.0)
-    assert executions.has_room_for_a_rewrite
-    assert not executions.has_unsettled
+        tracked_statements.opened(settled(world), operation, 11.0)
+    assert tracked_statements.has_room_for_a_rewrite
+    assert not tracked_statements.has_unsettled
 
 
 @pytest.mark.parametrize("make", [of, withheld])
 def test_half_of_the_records_may_be_of_statements_that_are_never_given_up(
-    world: World, make: Callable[[World], Execution]
+    world: World, make: Callable[[World], TrackedStatement]
 ) -> None:
-    executions = Executions(executions_max=4)
-    executions.opened(make(world), OPERATION, 11.0)
-    assert executions.has_unsettled
-    assert executions.has_room_for_a_rewrite
-    executions.opened(make(world), AGAIN, 11.0)
-    assert not executions.has_room_for_a_rewrite
+    tracked_statements = TrackedStatements(tracked_statements_max=4)
+    tracked_statements.opened(make(world), OPERATION, 11.0)
+    assert tracked_statements.has_unsettled
+    assert tracked_statements.has_room_for_a_rewrite
+    tracked_statements.opened(make(world), AGAIN, 11.0)
+    assert not tracked_statements.has_room_for_a_rewrite
 
 
 def test_what_is_withheld_is_known_until_it_is_closed(world: World) -> None:
-    executions, execution = Executions(), withheld(world)
-    executions.opened(execution, OPERATION, 11.0)
-    executions.drop(execution)
-    assert execution_of(executions, OPERATION) is execution
-    execution.is_withheld = False
-    executions.drop(execution)
-    assert execution_of(executions, OPERATION) is None
+    tracked_statements, tracked = TrackedStatements(), withheld(world)
+    tracked_statements.opened(tracked, OPERATION, 11.0)
+    tracked_statements.drop(tracked)
+    assert execution_of(tracked_statements, OPERATION) is tracked
+    tracked.is_withheld = False
+    tracked_statements.drop(tracked)
+    assert execution_of(tracked_statements, OPERATION) is None
 
 
 def test_a_sessions_statements_end_with_it_and_those_of_others_do_not(world: World) -> None:
-    executions, execution = Executions(), of(world)
-    executions.opened(execution, OPERATION, 11.0)
-    assert executions.sessions_ended([SessionHandle(b"another")], 12.0) == []
-    assert execution_of(executions, OPERATION) is execution
-    assert [told.ending.end for told in executions.sessions_ended([SESSION], 12.0)] == [End.UNKNOWN]
-    assert execution.is_closed
-    assert execution.is_stopped
-    assert execution_of(executions, OPERATION) is None
+    tracked_statements, tracked = TrackedStatements(), of(world)
+    tracked_statements.opened(tracked, OPERATION, 11.0)
+    assert tracked_statements.sessions_ended([SessionHandle(b"another")], 12.0) == []
+    assert execution_of(tracked_statements, OPERATION) is tracked
+    assert [told.outcome.kind for told in tracked_statements.sessions_ended([SESSION], 12.0)] == [
+        OutcomeKind.UNKNOWN
+    ]
+    assert tracked.is_closed
+    assert tracked.is_stopped
+    assert execution_of(tracked_statements, OPERATION) is None
 
 
 def test_a_new_operation_stands_for_the_old_one_until_its_session_ends(world: World) -> None:
-    executions, execution = Executions(), of(world)
-    executions.opened(execution, OPERATION, 11.0)
-    _ = execution.rerun(12.0, "it failed")
-    assert executions.succeed(execution, AGAIN)
-    assert execution_of(executions, OPERATION) is execution
-    assert execution_of(executions, AGAIN) is execution
+    tracked_statements, tracked = TrackedStatements(), of(world)
+    tracked_statements.opened(tracked, OPERATION, 11.0)
+    _ = tracked.rerun(12.0, "it failed")
+    assert tracked_statements.succeed(tracked, AGAIN)
+    assert execution_of(tracked_statements, OPERATION) is tracked
+    assert execution_of(tracked_statements, AGAIN) is tracked
     raw = get_status(6)[4:]
-    executions.sessions_ended([SESSION], 13.0)
-    assert executions.resolve(Message(read_header(raw), raw))[0].raw == raw
+    tracked_statements.sessions_ended([SESSION], 13.0)
+    assert tracked_statements.resolve(Message(read_header(raw), raw))[0].raw == raw
 
 
 def test_a_close_by_the_old_operation_ends_the_record_of_the_new_one(world: World) -> None:
-    executions, execution = Executions(), of(world)
-    executions.opened(execution, OPERATION, 11.0)
-    _ = execution.rerun(12.0, "it failed")
-    assert executions.succeed(execution, AGAIN)
+    tracked_statements, tracked = TrackedStatements(), of(world)
+    tracked_statements.opened(tracked, OPERATION, 11.0)
+    _ = tracked.rerun(12.0, "it failed")
+    assert tracked_statements.succeed(tracked, AGAIN)
     raw = operation_call("CloseOperation", 7)[4:]
-    executions.closed(Message(read_header(raw), raw))
-    assert execution.is_closed
-    assert execution_of(executions, OPERATION) is None
-    assert execution_of(executions, AGAIN) is None
+    tracked_statements.closed(Message(read_header(raw), raw))
+    assert tracked.is_closed
+    assert execution_of(tracked_statements, OPERATION) is None
+    assert execution_of(tracked_statements, AGAIN) is None

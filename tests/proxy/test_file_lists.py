@@ -8,7 +8,7 @@ from test_session import failed, played, rows
 
 from proxy.config.rewriting import CatalogSection, FilesSection
 from proxy.operations.query import FailureKind, QueryResult
-from proxy.session.catalog.metadata_cache import Knowledge, Known
+from proxy.session.catalog.metadata_cache import MetadataCache, SessionMetadata
 from proxy.session.layout.file_lists import FileLists
 from proxy.session.session_catalog import Queries, T
 from rewriter import Column, TableFacts, TableKind, TableName
@@ -54,26 +54,26 @@ def lists(clock: Clock) -> FileLists:
 
 
 @pytest.fixture
-def known(clock: Clock) -> Known:
+def known(clock: Clock) -> SessionMetadata:
     return a_state(clock)
 
 
-def a_state(clock: Clock) -> Known:
-    return Knowledge(CatalogSection(), clock).of_nobody_else()
+def a_state(clock: Clock) -> SessionMetadata:
+    return MetadataCache(CatalogSection(), clock).of_nobody_else()
 
 
-def paths(lists: FileLists, known: Known, script: Sequence[tuple[str, QueryResult]]) -> list[str] | None:
+def paths(lists: FileLists, known: SessionMetadata, script: Sequence[tuple[str, QueryResult]]) -> list[str] | None:
     """The files that a session is given once the script's queries have been answered; None where it has none."""
     index = played(lists.files(FACTS, known), script)
     return None if index is None else [facts.path for facts in index.files]
 
 
-def test_the_files_of_a_table_are_fetched_once(lists: FileLists, known: Known) -> None:
+def test_the_files_of_a_table_are_fetched_once(lists: FileLists, known: SessionMetadata) -> None:
     assert paths(lists, known, FIRST) == ["file:/t/a"]
     assert paths(lists, known, []) == ["file:/t/a"]
 
 
-def test_without_an_index_nothing_is_asked(known: Known, clock: Clock) -> None:
+def test_without_an_index_nothing_is_asked(known: SessionMetadata, clock: Clock) -> None:
     lists = FileLists(FilesSection(), clock)
     assert paths(lists, known, []) is None
     assert played(lists.columns(FACTS, known), []) == ()
@@ -89,20 +89,22 @@ def test_without_an_index_nothing_is_asked(known: Known, clock: Clock) -> None:
     ],
     ids=["not indexed", "nameless", "columns that differ by case", "a view"],
 )
-def test_of_any_other_table_nothing_is_fetched(lists: FileLists, known: Known, facts: TableFacts) -> None:
+def test_of_any_other_table_nothing_is_fetched(
+    lists: FileLists, known: SessionMetadata, facts: TableFacts
+) -> None:
     _ = played(lists.overview(known), [indexed()])
     assert played(lists.files(facts, known), []) is None
     assert played(lists.columns(facts, known), []) == ()
 
 
-def test_any_column_may_be_indexed_until_the_files_say_which_are(lists: FileLists, known: Known) -> None:
+def test_any_column_may_be_indexed_until_the_files_say_which_are(lists: FileLists, known: SessionMetadata) -> None:
     assert played(lists.columns(FACTS, known), FIRST[:2]) == ("X", "y")
     _ = paths(lists, known, FIRST[2:])
     assert played(lists.columns(FACTS, known), []) == ("X",)
 
 
 def test_rows_are_fetched_again_once_the_index_says_that_they_changed(
-    lists: FileLists, known: Known, clock: Clock
+    lists: FileLists, known: SessionMetadata, clock: Clock
 ) -> None:
     _ = paths(lists, known, FIRST)
     clock.now = 301.0
@@ -113,7 +115,7 @@ def test_rows_are_fetched_again_once_the_index_says_that_they_changed(
 
 
 def test_rows_that_another_session_fetched_since_are_not_fetched_again(
-    lists: FileLists, known: Known, clock: Clock
+    lists: FileLists, known: SessionMetadata, clock: Clock
 ) -> None:
     _ = paths(lists, known, FIRST)
     clock.now = 200.0
@@ -122,7 +124,9 @@ def test_rows_that_another_session_fetched_since_are_not_fetched_again(
     assert paths(lists, known, []) == ["file:/t/b"]
 
 
-def test_rows_are_fetched_again_for_a_table_whose_columns_changed(lists: FileLists, known: Known) -> None:
+def test_rows_are_fetched_again_for_a_table_whose_columns_changed(
+    lists: FileLists, known: SessionMetadata
+) -> None:
     _ = paths(lists, known, FIRST)
     changed = TableFacts((Column("x", "bigint"),), full_name=FACTS.full_name)
     index = played(lists.files(changed, known), [(FILES, A_FILE)])
@@ -130,19 +134,23 @@ def test_rows_are_fetched_again_for_a_table_whose_columns_changed(lists: FileLis
     assert index.files[0].bounds == {}
 
 
-def test_sessions_of_one_user_share_what_was_fetched(lists: FileLists, known: Known, clock: Clock) -> None:
+def test_sessions_of_one_user_share_what_was_fetched(
+    lists: FileLists, known: SessionMetadata, clock: Clock
+) -> None:
     _ = paths(lists, known, FIRST)
     assert paths(lists, a_state(clock), [indexed(), ANN]) == ["file:/t/a"]
 
 
-def test_what_one_user_may_read_another_one_may_not(lists: FileLists, known: Known, clock: Clock) -> None:
+def test_what_one_user_may_read_another_one_may_not(
+    lists: FileLists, known: SessionMetadata, clock: Clock
+) -> None:
     _ = paths(lists, known, FIRST)
     bob = (OWNER, rows(("bob",)))
     assert paths(lists, a_state(clock), [indexed(), bob, (FILES, failed(FailureKind.REJECTED))]) is None
 
 
 def test_who_may_not_read_the_index_is_not_asked_again_for_a_while(
-    lists: FileLists, known: Known, clock: Clock
+    lists: FileLists, known: SessionMetadata, clock: Clock
 ) -> None:
     assert paths(lists, known, [(TABLES, failed(FailureKind.REJECTED))]) is None
     assert paths(lists, known, []) is None
@@ -152,7 +160,7 @@ def test_who_may_not_read_the_index_is_not_asked_again_for_a_while(
 
 @pytest.mark.parametrize("kind", list(FailureKind))
 def test_rows_that_cannot_be_had_are_not_asked_for_again_for_a_while(
-    lists: FileLists, known: Known, clock: Clock, kind: FailureKind
+    lists: FileLists, known: SessionMetadata, clock: Clock, kind: FailureKind
 ) -> None:
     assert paths(lists, known, [*FIRST[:2], (FILES, failed(kind))]) is None
     assert paths(lists, known, []) is None
@@ -161,13 +169,13 @@ def test_rows_that_cannot_be_had_are_not_asked_for_again_for_a_while(
     assert paths(lists, known, [indexed(), (FILES, A_FILE)]) == ["file:/t/a"]
 
 
-def test_a_table_with_too_many_files_counts_as_not_indexed(known: Known, clock: Clock) -> None:
+def test_a_table_with_too_many_files_counts_as_not_indexed(known: SessionMetadata, clock: Clock) -> None:
     lists = FileLists(FilesSection(index="s.files", files_max=9), clock)
     assert paths(lists, known, [indexed(files=10)]) is None
     assert paths(lists, known, []) is None
 
 
-def test_of_many_tables_those_used_last_are_kept(known: Known, clock: Clock) -> None:
+def test_of_many_tables_those_used_last_are_kept(known: SessionMetadata, clock: Clock) -> None:
     lists = FileLists(FilesSection(index="s.files", files_kept_max=3), clock)
     other = TableFacts(FACTS.columns, full_name=TableName(("c", "d", "other")))
     of_other = (FILES.replace("d.t", "d.other"), A_FILE)
@@ -184,7 +192,9 @@ def begun(queries: Queries[T]) -> Queries[T]:
     return queries
 
 
-def test_while_one_session_fetches_rows_others_go_on_without(lists: FileLists, known: Known, clock: Clock) -> None:
+def test_while_one_session_fetches_rows_others_go_on_without(
+    lists: FileLists, known: SessionMetadata, clock: Clock
+) -> None:
     other = a_state(clock)
     for state in (known, other):
         _ = played(lists.columns(FACTS, state), [indexed(), ANN])
@@ -195,7 +205,7 @@ def test_while_one_session_fetches_rows_others_go_on_without(lists: FileLists, k
 
 
 def test_while_one_session_asks_again_what_is_indexed_others_go_on_with_what_was(
-    lists: FileLists, known: Known, clock: Clock
+    lists: FileLists, known: SessionMetadata, clock: Clock
 ) -> None:
     _ = paths(lists, known, FIRST)
     clock.now = 301.0
@@ -204,7 +214,7 @@ def test_while_one_session_asks_again_what_is_indexed_others_go_on_with_what_was
     asking.close()
 
 
-def test_the_bounds_of_the_configuration_reach_the_queries(known: Known, clock: Clock) -> None:
+def test_the_bounds_of_the_configuration_reach_the_queries(known: SessionMetadata, clock: Clock) -> None:
     settings = FilesSection(index="c.s.files", query_deadline_s=3.0, files_max=7, fetch_bytes_max=2048)
     queries = FileLists(settings, clock).files(FACTS, known)
     assert "FROM `c`.`s`.`files` GROUP" in next(queries).sql
@@ -213,7 +223,9 @@ def test_the_bounds_of_the_configuration_reach_the_queries(known: Known, clock: 
     assert (asked.rows_max, asked.bytes_max, asked.deadline_s, asked.needs_slot) == (7, 2048, 3.0, True)
 
 
-def test_a_statement_names_an_indexed_table_by_a_word_of_its_own_name(lists: FileLists, known: Known) -> None:
+def test_a_statement_names_an_indexed_table_by_a_word_of_its_own_name(
+    lists: FileLists, known: SessionMetadata
+) -> None:
     named = [("c.d.t", 1, 1, 1), ("c.d.odd-name", 1, 1, 1), ("c.d.-", 1, 1, 1), ("damaged", None, 1, 1)]
     overview = played(lists.overview(known), [(TABLES, rows(*named))])
     assert overview.is_named_in("SELECT * FROM D.T WHERE x = 1")

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shared_state import DIGESTS, Beside, ledger
 
-from proxy.access.handle_owners import Digests, HandleKind, Handles, Holding, OwnHandles
+from proxy.access.handle_owners import Digests, HandleKind, HandleOwner, HandleOwners, LocalHandleOwners
 from proxy.wire.hs2.handles import HandleId
-from proxy.workers.shared_handle_owners import SharedHandles
+from proxy.workers.shared_handle_owners import SharedHandleOwners
 
 SESSIONS_MAX, OPERATIONS_MAX = 3, 5
-ALICE = Holding(DIGESTS.owner(b"alice"), "spark:10000")
-BOB = Holding(DIGESTS.owner(b"bob"), "other:10000")
+ALICE = HandleOwner(DIGESTS.owner(b"alice"), "spark:10000")
+BOB = HandleOwner(DIGESTS.owner(b"bob"), "other:10000")
 
 
 def handle(number: int) -> HandleId:
@@ -22,19 +22,19 @@ def handle(number: int) -> HandleId:
 
 
 @pytest.fixture(params=["one process", "several"])
-def handles(request: pytest.FixtureRequest) -> Iterator[Handles]:
+def handles(request: pytest.FixtureRequest) -> Iterator[HandleOwners]:
     if request.param == "one process":
-        yield OwnHandles(DIGESTS, sessions_max=SESSIONS_MAX, operations_max=OPERATIONS_MAX)
+        yield LocalHandleOwners(DIGESTS, sessions_max=SESSIONS_MAX, operations_max=OPERATIONS_MAX)
         return
     with ledger() as opened:
-        yield SharedHandles(opened, DIGESTS, sessions_max=SESSIONS_MAX, operations_max=OPERATIONS_MAX)
+        yield SharedHandleOwners(opened, DIGESTS, sessions_max=SESSIONS_MAX, operations_max=OPERATIONS_MAX)
 
 
-def known(handles: Handles, *numbers: int) -> list[int]:
+def known(handles: HandleOwners, *numbers: int) -> list[int]:
     return [number for number in numbers if handles.find(handle(number)) is not None]
 
 
-def test_a_handle_belongs_to_whom_it_was_given_and_stays_so_once_closed(handles: Handles) -> None:
+def test_a_handle_belongs_to_whom_it_was_given_and_stays_so_once_closed(handles: HandleOwners) -> None:
     handles.opened(HandleKind.SESSION, handle(1), ALICE)
     handles.opened(HandleKind.OPERATION, handle(2), BOB)
     assert (handles.find(handle(1)), handles.find(handle(2)), handles.find(handle(3))) == (ALICE, BOB, None)
@@ -45,7 +45,7 @@ def test_a_handle_belongs_to_whom_it_was_given_and_stays_so_once_closed(handles:
     assert handles.find(handle(1)) == ALICE
 
 
-def test_the_oldest_closed_one_is_forgotten_first_and_then_the_oldest(handles: Handles) -> None:
+def test_the_oldest_closed_one_is_forgotten_first_and_then_the_oldest(handles: HandleOwners) -> None:
     for number in range(OPERATIONS_MAX):
         handles.opened(HandleKind.OPERATION, handle(number), ALICE)
     handles.closed([handle(3), handle(2)])
@@ -56,7 +56,7 @@ def test_the_oldest_closed_one_is_forgotten_first_and_then_the_oldest(handles: H
     assert known(handles, 0, 1, 2, 4, 10, 11, 12) == [1, 4, 10, 11, 12]
 
 
-def test_operations_push_out_no_session(handles: Handles) -> None:
+def test_operations_push_out_no_session(handles: HandleOwners) -> None:
     handles.opened(HandleKind.SESSION, handle(1), ALICE)
     for number in range(100, 200):
         handles.opened(HandleKind.OPERATION, handle(number), ALICE)
@@ -70,18 +70,18 @@ def test_operations_push_out_no_session(handles: Handles) -> None:
 def test_what_is_known_is_bounded_whatever_happens_and_the_same_for_one_process_and_for_several(
     events: list[tuple[str, bool]], data: st.DataObject
 ) -> None:
-    own = OwnHandles(DIGESTS, sessions_max=SESSIONS_MAX, operations_max=OPERATIONS_MAX)
+    own = LocalHandleOwners(DIGESTS, sessions_max=SESSIONS_MAX, operations_max=OPERATIONS_MAX)
     with ledger() as opened:
-        shared = SharedHandles(opened, DIGESTS, sessions_max=SESSIONS_MAX, operations_max=OPERATIONS_MAX)
+        shared = SharedHandleOwners(opened, DIGESTS, sessions_max=SESSIONS_MAX, operations_max=OPERATIONS_MAX)
         for number, (event, is_bobs) in enumerate(events):
             closed = handle(data.draw(st.integers(0, number)))
             for handles in (own, shared):
                 if event == "close":
                     handles.closed([closed])
                 else:
-                    holding = BOB if is_bobs else ALICE
-                    handles.opened(HandleKind[event.upper()], handle(number), holding)
-                    assert handles.find(handle(number)) == holding
+                    handle_owner = BOB if is_bobs else ALICE
+                    handles.opened(HandleKind[event.upper()], handle(number), handle_owner)
+                    assert handles.find(handle(number)) == handle_owner
             assert own.count == shared.count <= SESSIONS_MAX + OPERATIONS_MAX
         for number in range(len(events)):
             assert own.find(handle(number)) == shared.find(handle(number))
@@ -90,35 +90,35 @@ def test_what_is_known_is_bounded_whatever_happens_and_the_same_for_one_process_
 
 def test_a_session_stays_until_a_statement_of_it_comes_to_another_worker() -> None:
     with ledger(0) as opened:
-        here, there = SharedHandles(opened, DIGESTS), SharedHandles(Beside(opened, 1), DIGESTS)
+        here, there = SharedHandleOwners(opened, DIGESTS), SharedHandleOwners(Beside(opened, 1), DIGESTS)
         here.opened(HandleKind.SESSION, handle(1), ALICE)
         here.opened(HandleKind.SESSION, handle(2), ALICE)
-        assert here.stays(handle(1))
-        assert not there.stays(handle(1))
-        assert not here.roam(handle(1)), "it is its own"
-        assert there.roam(handle(1))
-        assert not here.stays(handle(1))
-        assert here.stays(handle(2))
+        assert here.is_local(handle(1))
+        assert not there.is_local(handle(1))
+        assert not here.used_elsewhere(handle(1)), "it is its own"
+        assert there.used_elsewhere(handle(1))
+        assert not here.is_local(handle(1))
+        assert here.is_local(handle(2))
         assert there.find(handle(1)) == ALICE
         here.closed([handle(1)])
-        assert not here.stays(handle(1))
+        assert not here.is_local(handle(1))
         assert there.is_closed(handle(1))
-        assert not there.roam(handle(3)), "nobody has opened it here"
-        assert not here.stays(handle(3)), "of one that is forgotten nobody could tell whether it roams"
+        assert not there.used_elsewhere(handle(3)), "nobody has opened it here"
+        assert not here.is_local(handle(3)), "of one that is forgotten nobody could tell whether it roams"
 
 
 def test_nothing_stays_where_the_workers_cannot_tell_one_another() -> None:
     with ledger(0) as opened:
-        here = SharedHandles(opened, DIGESTS)
+        here = SharedHandleOwners(opened, DIGESTS)
         here.opened(HandleKind.SESSION, handle(1), ALICE)
         Beside(opened, 1).fail(lmdb.Error("no space left"))
-        assert not here.stays(handle(1))
+        assert not here.is_local(handle(1))
         assert here.find(handle(1)) == ALICE
 
 
 def test_a_ledger_that_is_full_forgets_handles_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     with ledger() as opened:
-        handles = SharedHandles(opened, DIGESTS)
+        handles = SharedHandleOwners(opened, DIGESTS)
         opened.environment.set_mapsize(64 * 1024)
         for number in range(1_000):
             handles.opened(HandleKind.OPERATION, handle(number), ALICE)

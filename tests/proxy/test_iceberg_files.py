@@ -11,7 +11,7 @@ from proxy.config.rewriting import CatalogSection, FilesSection
 from proxy.operations.query import FailureKind
 from proxy.session.catalog.describe import read_description
 from proxy.session.catalog.late_answers import UNANSWERED_S
-from proxy.session.catalog.metadata_cache import Knowledge, Known
+from proxy.session.catalog.metadata_cache import MetadataCache, SessionMetadata
 from proxy.session.layout.iceberg_files import IcebergFiles
 
 FACTS = read_description(described("ice.db.f", ("k", "int"), ("u", "string")))
@@ -28,8 +28,8 @@ def clock() -> float:
     return 0.0
 
 
-def known() -> Known:
-    return Knowledge(CatalogSection(), clock).of_nobody_else()
+def known() -> SessionMetadata:
+    return MetadataCache(CatalogSection(), clock).of_nobody_else()
 
 
 def test_bounds_of_texts_are_left_out_where_they_cannot_be_told() -> None:

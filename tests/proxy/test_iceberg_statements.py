@@ -8,7 +8,7 @@ from test_session import OWNER, Script, begun, failed, played, sent
 from test_session_policies import Stage
 
 from proxy.config.rewriting import RewriteSection
-from proxy.operations.dispatch import End, Ending
+from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.query import FailureKind, QueryResult
 from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
 from proxy.session.explain.text import text
@@ -104,9 +104,9 @@ def test_a_small_fact_is_narrowed_once_it_was_seen_to_take_long() -> None:
     columns = described("ice.db.f", ("k", "int"), ("v", "string"), size_bytes=10_000_000)
     one = Stage().session()
     for seconds in (0.3, 16.0, 16.0):
-        ruling = played(one.rewrite(SQL), [DESCRIBE[0], (DESCRIBE[1][0], columns)] if seconds == 0.3 else [])
-        assert ruling.text == SQL
-        ruling.ended(Ending(End.FINISHED, seconds))
+        dispatch = played(one.rewrite(SQL), [DESCRIBE[0], (DESCRIBE[1][0], columns)] if seconds == 0.3 else [])
+        assert dispatch.text == SQL
+        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, seconds))
     assert sent(one.rewrite(SQL), [*PINNED, *LISTED]) == NARROWED
 
 
@@ -135,7 +135,9 @@ def test_columns_that_change_while_keys_are_read_leave_a_statement_alone(stage: 
     for _, answer in before:
         query = queries.send(answer)
     assert query.sql == last
-    played(stage.session("bob").rewrite("ALTER TABLE d ADD COLUMN v INT"), []).ended(Ending(End.FINISHED, 0.1))
+    played(stage.session("bob").rewrite("ALTER TABLE d ADD COLUMN v INT"), []).on_outcome(
+        Outcome(OutcomeKind.FINISHED, 0.1)
+    )
     with pytest.raises(StopIteration) as end:
         queries.send(listed)
     assert end.value.value.text == SQL
@@ -166,9 +168,9 @@ def test_a_statement_that_is_not_narrowed_goes_on_as_it_came(stage: Stage) -> No
 
 def test_a_snapshot_that_was_expired_in_the_meantime_puts_nothing_aside(stage: Stage) -> None:
     one = stage.session()
-    ruling = played(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
-    assert ruling.may_rerun
-    ruling.ended(Ending(End.RESCUED, 0.1, f"{SNAPSHOT_GONE} {DAYS_SNAPSHOT}"))
+    dispatch = played(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    assert dispatch.may_fall_back
+    dispatch.on_outcome(Outcome(OutcomeKind.RECOVERED, 0.1, f"{SNAPSHOT_GONE} {DAYS_SNAPSHOT}"))
     assert sent(one.rewrite(SQL), [NOW]) == NARROWED
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from threading import Thread
 
-from proxy.session.catalog.caches import Kept
+from proxy.session.catalog.caches import WeightedLru
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class Weight:
 
 
 def test_what_was_not_used_for_longest_goes_first() -> None:
-    kept = Kept[str, Weight](weight_max=3)
+    kept = WeightedLru[str, Weight](weight_max=3)
     for key in "ab":
         kept.put(key, Weight(1))
     assert kept.get("a") is not None
@@ -21,14 +21,14 @@ def test_what_was_not_used_for_longest_goes_first() -> None:
 
 
 def test_a_value_that_is_heavier_than_all_may_be_is_kept_alone() -> None:
-    kept = Kept[str, Weight](weight_max=3)
+    kept = WeightedLru[str, Weight](weight_max=3)
     kept.put("a", Weight(1))
     kept.put("b", Weight(9))
     assert [key for key in "ab" if kept.get(key) is not None] == ["b"]
 
 
 def test_only_one_fetches_at_a_time() -> None:
-    kept = Kept[str, Weight](weight_max=3)
+    kept = WeightedLru[str, Weight](weight_max=3)
     with kept.alone("a") as first, kept.alone("a") as second, kept.alone("b") as other:
         assert (first, second, other) == (True, False, True)
     with kept.alone("a") as again:
@@ -36,13 +36,13 @@ def test_only_one_fetches_at_a_time() -> None:
 
 
 def test_who_has_fetched_says_so_under_the_lock() -> None:
-    kept = Kept[str, Weight](weight_max=3)
+    kept = WeightedLru[str, Weight](weight_max=3)
     fetching = kept.alone("a")
     assert fetching.__enter__()
-    ending = Thread(target=fetching.__exit__, args=(None, None, None))
+    outcome = Thread(target=fetching.__exit__, args=(None, None, None))
     with kept._lock:  # noqa: SLF001 - nothing else shows it
-        ending.start()
-        ending.join(timeout=0.2)
-        assert ending.is_alive()
-    ending.join(timeout=10.0)
-    assert not ending.is_alive()
+        outcome.start()
+        outcome.join(timeout=0.2)
+        assert outcome.is_alive()
+    outcome.join(timeout=10.0)
+    assert not outcome.is_alive()

@@ -4,11 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from proxy.operations.dispatch import End, Ending
+from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.consistency.session_state import SessionState
 from proxy.session.consistency.session_writes import SessionWrites
-from proxy.session.consistency.write_fence import Fence, Writes
+from proxy.session.consistency.write_fence import Fence, LocalWriteLog
 from proxy.session.key_cache import KeyCache
+from proxy.statements.statement_class import StatementClass
 from rewriter import KeyQuery, KeyRanges, Keys, KeySet, TableName
 from rewriter.semijoins.key_query import KeyColumn
 
@@ -32,7 +33,7 @@ def put(
     asked_at: float = 100.0,
     fence: Fence | None = None,
 ) -> None:
-    cache.put(STATE, question(sql), found, tables=D, asked_at=asked_at, fence=fence or Writes().open())
+    cache.put(STATE, question(sql), found, tables=D, asked_at=asked_at, fence=fence or LocalWriteLog().open())
 
 
 def get(cache: KeyCache, *, state: bytes = STATE, sql: str = question().sql, since: float = 90.0) -> Keys | None:
@@ -66,23 +67,23 @@ def test_the_last_answer_is_the_one_that_counts() -> None:
 
 
 def test_a_write_to_a_table_of_the_question_makes_its_keys_worthless() -> None:
-    writes = Writes()
+    writes = LocalWriteLog()
     cache, session = KeyCache(), SessionWrites(writes)
     put(cache, keys("a"), fence=writes.open())
-    assert session.begin("INSERT INTO other VALUES (1)") is not None
+    assert session.begin(StatementClass("INSERT INTO other VALUES (1)")) is not None
     assert get(cache) == keys("a")
-    tell = session.begin("INSERT INTO d VALUES (1)")
+    tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
     assert tell is not None
-    tell(Ending(End.FINISHED, 1.0))
+    tell(Outcome(OutcomeKind.FINISHED, 1.0))
     assert get(cache) is None
 
 
 def test_keys_that_were_read_while_a_table_was_written_are_worthless_whenever_they_are_put() -> None:
-    writes = Writes()
+    writes = LocalWriteLog()
     cache, fence = KeyCache(), writes.open()
-    tell = SessionWrites(writes).begin("INSERT INTO d VALUES (1)")
+    tell = SessionWrites(writes).begin(StatementClass("INSERT INTO d VALUES (1)"))
     assert tell is not None
-    tell(Ending(End.FINISHED, 1.0))
+    tell(Outcome(OutcomeKind.FINISHED, 1.0))
     put(cache, keys("a"), fence=fence)
     assert get(cache) is None
 
@@ -126,13 +127,15 @@ def test_threads_may_use_it_at_once() -> None:
 OWNER = ("me",)
 
 
-def after(*statements: str, owner: tuple[str, ...] = OWNER, end: End = End.FINISHED) -> SessionState:
+def after(
+    *statements: str, owner: tuple[str, ...] = OWNER, end: OutcomeKind = OutcomeKind.FINISHED
+) -> SessionState:
     state = SessionState(owner, {"use:database": "sales"})
     for sql in statements:
-        tell = state.begin(sql)
+        tell = state.begin(StatementClass(sql))
         if tell is not None:
             assert state.digest is None, "while it runs nobody knows the state"
-            tell(Ending(end, 1.0))
+            tell(Outcome(end, 1.0))
     return state
 
 
@@ -203,18 +206,18 @@ def test_what_may_make_a_session_unlike_any_other_makes_it_so(sql: str) -> None:
     assert after(sql, "SET a=1").digest is None
 
 
-@pytest.mark.parametrize("end", [end for end in End if end is not End.FINISHED])
-def test_a_setting_that_may_have_failed_leaves_an_unknown_state(end: End) -> None:
+@pytest.mark.parametrize("end", [end for end in OutcomeKind if end is not OutcomeKind.FINISHED])
+def test_a_setting_that_may_have_failed_leaves_an_unknown_state(end: OutcomeKind) -> None:
     assert after("USE db", end=end).digest is None
 
 
 def test_two_settings_at_once_leave_an_unknown_state() -> None:
     state = after()
-    first = state.begin("SET a=1")
+    first = state.begin(StatementClass("SET a=1"))
     assert first is not None
-    second = state.begin("SET a=2")
+    second = state.begin(StatementClass("SET a=2"))
     assert second is not None
-    first(Ending(End.FINISHED, 1.0))
+    first(Outcome(OutcomeKind.FINISHED, 1.0))
     assert (state.is_changing, state.digest) == (True, None)
-    second(Ending(End.FINISHED, 1.0))
+    second(Outcome(OutcomeKind.FINISHED, 1.0))
     assert (state.is_changing, state.digest) == (False, None)

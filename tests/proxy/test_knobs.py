@@ -3,14 +3,14 @@
 import time
 
 import pytest
+from text_session import TextSession
 
 from proxy.config.config import Config
 from proxy.config.rewriting import RewriteSection
-from proxy.operations.dispatch import End, Ending, Ruling
-from proxy.operations.session_port import Opened
-from proxy.session.session import Session
-from proxy.session.session_settings import Knobs, of_session, turned
-from proxy.session.shared_state import Shared
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
+from proxy.operations.session_port import SessionOpening
+from proxy.session.session_settings import SessionSettings, setting_statement, settings_of_opening
+from proxy.session.shared_state import SharedState
 
 # Far above the microseconds that a look at a statement takes.
 PATIENCE_S = 5.0
@@ -18,17 +18,17 @@ PATIENCE_S = 5.0
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
 
 
-def ruled(session: Session, sql: str) -> Ruling:
+def ruled(session: TextSession, sql: str) -> Dispatch:
     """The ruling on a statement for which nothing has to be asked, once it has run."""
     with pytest.raises(StopIteration) as end:
         next(session.rewrite(sql))
-    ruling = end.value.value
-    assert isinstance(ruling, Ruling)
-    ruling.ended(Ending(End.FINISHED, 0.1))
-    return ruling
+    dispatch = end.value.value
+    assert isinstance(dispatch, Dispatch)
+    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
+    return dispatch
 
 
-def asks(session: Session, sql: str) -> bool:
+def asks(session: TextSession, sql: str) -> bool:
     """Whether a statement makes the session ask for anything."""
     queries = session.rewrite(sql)
     try:
@@ -38,8 +38,8 @@ def asks(session: Session, sql: str) -> bool:
     return True
 
 
-def opened(configuration: dict[str, str] | None = None) -> Session:
-    return Session(Shared.of(Config(), lambda: 0.0), Opened(configuration or {}))
+def opened(configuration: dict[str, str] | None = None) -> TextSession:
+    return TextSession(SharedState.of(Config(), lambda: 0.0), SessionOpening(configuration or {}))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_session_that_switches_itself_off_asks_nothing_until_it_switches_itsel
 )
 def test_a_long_statement_that_is_almost_about_a_setting_is_read_in_one_go(sql: str) -> None:
     started = time.process_time()
-    found = turned(sql, {"enabled": "false"})
+    found = setting_statement(sql, {"enabled": "false"})
     assert time.process_time() - started < PATIENCE_S
     assert found is None or found.error
 
@@ -96,8 +96,8 @@ def test_reset_brings_back_what_is_configured(sql: str) -> None:
 
 
 def test_what_a_session_sets_counts_for_it_alone() -> None:
-    shared = Shared.of(Config(), lambda: 0.0)
-    one, other = Session(shared), Session(shared)
+    shared = SharedState.of(Config(), lambda: 0.0)
+    one, other = TextSession(shared), TextSession(shared)
     _ = ruled(one, "SET starpruner.enabled=false")
     assert asks(other, SQL)
 
@@ -145,31 +145,35 @@ def test_what_is_not_understood_is_an_error_that_says_why_and_changes_nothing(sq
     ],
 )
 def test_what_is_about_something_else_is_not_looked_at(sql: str) -> None:
-    assert turned(sql, {}) is None
+    assert setting_statement(sql, {}) is None
 
 
 def test_what_is_wrong_in_the_url_is_said_and_the_rest_counts() -> None:
-    own, errors = of_session({"set:hiveconf:starpruner.mode": "x", "set:hiveconf:starpruner.enabled": "false"})
+    own, errors = settings_of_opening(
+        {"set:hiveconf:starpruner.mode": "x", "set:hiveconf:starpruner.enabled": "false"}
+    )
     assert own == {"enabled": "false"}
     assert len(errors) == 1
     assert "starpruner.mode" in errors[0]
 
 
 def test_what_is_wrong_in_the_url_is_said_in_one_line() -> None:
-    _, errors = of_session({"starpruner.x\n2026-01-01 ERROR proxy: not so\x1b[2J": "\n", "starpruner.mode": "\n"})
+    _, errors = settings_of_opening(
+        {"starpruner.x\n2026-01-01 ERROR proxy: not so\x1b[2J": "\n", "starpruner.mode": "\n"}
+    )
     assert len(errors) == 2
     assert all(error.isprintable() for error in errors)
 
 
 def test_a_configuration_that_is_read_anew_counts_for_sessions_that_are_open() -> None:
-    shared = Shared.of(Config(), lambda: 0.0)
-    session = Session(shared)
+    shared = SharedState.of(Config(), lambda: 0.0)
+    session = TextSession(shared)
     assert asks(session, SQL)
     assert shared.reload(Config(rewrite=RewriteSection(enabled=False))) == ()
     assert not asks(session, SQL)
 
 
 def test_every_knob_is_a_key_of_the_configuration() -> None:
-    assert Knobs.configured(Config(), {}) == Knobs(
+    assert SessionSettings.configured(Config(), {}) == SessionSettings(
         enabled=True, mode="rewrite", consistency="window", cost_gate=True, key_staleness_s=0.0
     )

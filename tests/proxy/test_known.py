@@ -1,13 +1,13 @@
 """What is kept of answers that sessions of one state share, and for how long."""
 
 from proxy.config.rewriting import CatalogSection
-from proxy.session.catalog.caches import InVain
-from proxy.session.catalog.metadata_cache import Knowledge
+from proxy.session.catalog.caches import NegativeCache
+from proxy.session.catalog.metadata_cache import MetadataCache
 
 
 def test_a_query_that_was_asked_in_vain_is_remembered_for_a_while() -> None:
     now = [0.0]
-    in_vain = InVain(lambda: now[0], believed_s=600.0)
+    in_vain = NegativeCache(lambda: now[0], believed_s=600.0)
     in_vain.add("SELECT k FROM d")
     assert in_vain.holds("SELECT k FROM d")
     assert not in_vain.holds("SELECT k FROM other")
@@ -16,14 +16,14 @@ def test_a_query_that_was_asked_in_vain_is_remembered_for_a_while() -> None:
 
 
 def test_of_many_queries_the_last_ones_are_remembered() -> None:
-    in_vain = InVain(lambda: 0.0, believed_s=600.0, queries_max=2)
+    in_vain = NegativeCache(lambda: 0.0, believed_s=600.0, queries_max=2)
     for sql in ("a", "b", "a", "c"):
         in_vain.add(sql)
     assert [sql for sql in "abc" if in_vain.holds(sql)] == ["a", "c"]
 
 
 def test_of_many_states_those_used_last_are_remembered() -> None:
-    knowledge = Knowledge(CatalogSection(), lambda: 0.0, states_max=2)
+    knowledge = MetadataCache(CatalogSection(), lambda: 0.0, states_max=2)
     first, second = knowledge.of(b"1"), knowledge.of(b"2")
     assert knowledge.of(b"1") is first
     _ = knowledge.of(b"3")

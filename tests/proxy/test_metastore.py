@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from proxy.session.feedback import metastore_limits
-from proxy.session.feedback.metastore_limits import PERIOD_MAX_S, Metastore
+from proxy.session.feedback.metastore_limits import PERIOD_MAX_S, MetastoreLimits
 from rewriter import TableName
 from rewriter.domains.consumers import METASTORES, NOTHING, halved
 
@@ -19,10 +19,10 @@ SALES, RETURNS = (TableName(("main", "shop", name)) for name in ("sales", "retur
 @dataclass
 class Refusing:
     now: float = 1_000.0
-    metastore: Metastore = field(init=False)
+    metastore: MetastoreLimits = field(init=False)
 
     def __post_init__(self) -> None:
-        self.metastore = Metastore("derby", PERIOD_S, lambda: self.now)
+        self.metastore = MetastoreLimits("derby", PERIOD_S, lambda: self.now)
 
     def refuses(self, *tables: TableName) -> None:
         self.metastore.refused(frozenset(tables or (SALES,)))

@@ -12,14 +12,15 @@ from aiohttp.test_utils import TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
 from proxy.admin.app import application
-from proxy.backends.pool import Backends
+from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
-from proxy.operations.dispatch import End
+from proxy.operations.dispatch import OutcomeKind
 from proxy.operations.query import FailureKind, QueryFailed, Rows
-from proxy.session.feedback.metastore_limits import Metastore
+from proxy.session.feedback.cost_gate import StatementKey
+from proxy.session.feedback.metastore_limits import MetastoreLimits
 from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.metrics import CONTENT_TYPE, Metrics
-from proxy.session.shared_state import Shared
+from proxy.session.shared_state import SharedState
 from rewriter import (
     Column,
     KeySet,
@@ -84,9 +85,9 @@ UNFILTERED = "SELECT f.k FROM f JOIN d ON f.k = d.k"
 
 def test_a_narrowed_statement_counts_with_its_scans(metrics: Metrics, value: Value) -> None:
     metrics.decided(rewrite(NARROWED), None, 0.2)
-    assert value("statements_total", "narrowed") == 1
+    assert value("statements_total", "rewritten") == 1
     assert value("scans_total", "narrowed") == 1
-    assert value("scans_total", "left") == 1
+    assert value("scans_total", "unchanged") == 1
     assert value("skips_total", "not_partitioned") == 1
     assert value("decision_seconds_sum") == 0.2
 
@@ -94,17 +95,17 @@ def test_a_narrowed_statement_counts_with_its_scans(metrics: Metrics, value: Val
 def test_a_statement_that_is_left_alone_counts_with_the_reasons(metrics: Metrics, value: Value) -> None:
     metrics.decided(rewrite(UNFILTERED), None, 0.01)
     metrics.decided(None, SkipReason.DOES_NOT_PARSE, 0.01)
-    assert value("statements_total", "left") == 2
-    assert value("statements_total", "narrowed") is None
+    assert value("statements_total", "original") == 2
+    assert value("statements_total", "rewritten") is None
     assert value("skips_total", "reducer_unfiltered") == 1
     assert value("skips_total", "does_not_parse") == 1
 
 
 def test_scans_of_a_text_that_was_not_proven_were_not_narrowed(metrics: Metrics, value: Value) -> None:
     metrics.decided(rewrite(NARROWED), SkipReason.NOT_VERIFIED, 0.01)
-    assert value("statements_total", "left") == 1
+    assert value("statements_total", "original") == 1
     assert value("scans_total", "narrowed") == 0
-    assert value("scans_total", "left") == 2
+    assert value("scans_total", "unchanged") == 2
 
 
 def test_what_hints_skip_counts_in_files_and_bytes(metrics: Metrics, value: Value) -> None:
@@ -118,10 +119,10 @@ def test_what_hints_skip_counts_in_files_and_bytes(metrics: Metrics, value: Valu
 
 
 def test_ends_are_told_apart_by_what_was_sent(metrics: Metrics, value: Value) -> None:
-    metrics.ended(End.RESCUED, 2.0, rewritten=True)
-    metrics.ended(End.FINISHED, 1.0, rewritten=True)
-    metrics.ended(End.FINISHED, 3.0, rewritten=False)
-    assert value("statement_seconds_count", "rewritten", "rescued") == 1
+    metrics.statement_ended(OutcomeKind.RECOVERED, 2.0, rewritten=True)
+    metrics.statement_ended(OutcomeKind.FINISHED, 1.0, rewritten=True)
+    metrics.statement_ended(OutcomeKind.FINISHED, 3.0, rewritten=False)
+    assert value("statement_seconds_count", "rewritten", "recovered") == 1
     assert value("statement_seconds_sum", "rewritten", "finished") == 1
     assert value("statement_seconds_sum", "original", "finished") == 3
 
@@ -149,17 +150,16 @@ def test_what_is_watched_is_read_anew_each_time(metrics: Metrics, value: Value) 
     assert value("connections_open") == 2
 
 
-def test_what_is_put_aside_counts_by_its_kind_and_names_nothing(metrics: Metrics, value: Value) -> None:
-    quarantine, metastore = Quarantine(600.0, lambda: 0.0), Metastore("derby", 600.0, lambda: 0.0)
+def test_the_quarantine_counts_by_kind_and_names_nothing(metrics: Metrics, value: Value) -> None:
+    quarantine, metastore = Quarantine(600.0, lambda: 0.0), MetastoreLimits("derby", 600.0, lambda: 0.0)
     metrics.watch_quarantine(quarantine)
     metrics.watch_metastore(lambda: metastore)
-    assert value("quarantined", "table") == 0
-    for shape in ("one", "two"):
-        quarantine.blame(frozenset({Rule.EXISTS}), frozenset({TableName(("secrets",))}), shape)
-    metastore.refused(frozenset({TableName(("secrets",))}))
-    assert value("quarantined", "shape") == 2
-    assert value("quarantined", "table") == 1
     assert value("quarantined", "rule") == 0
+    for shape in ("one", "two", "three"):
+        quarantine.blame(frozenset({Rule.EXISTS}), StatementKey("ann", shape))
+    metastore.refused(frozenset({TableName(("secrets",))}))
+    assert value("quarantined", "fingerprint") == 3
+    assert value("quarantined", "rule") == 1
     assert value("metastore_tables_lowered") == 1
     assert b"secrets" not in metrics.exposition()
 
@@ -175,7 +175,9 @@ async def admin(metrics: Metrics) -> AsyncIterator[TestServer]:
     async def exposition() -> bytes:
         return metrics.exposition()
 
-    server = TestServer(application(Config(), Shared.of(Config()), Backends([], time.monotonic), exposition))
+    server = TestServer(
+        application(Config(), SharedState.of(Config()), BackendPool([], time.monotonic), exposition)
+    )
     await server.start_server()
     yield server
     await server.close()
@@ -187,4 +189,4 @@ async def test_the_admin_port_answers_what_prometheus_reads(admin: TestServer, m
         assert reply.status == HTTPStatus.OK
         assert reply.headers["Content-Type"] == CONTENT_TYPE
         samples = parsed(await reply.text())
-    assert samples["starpruner_statements_total", frozenset({"narrowed"})] == 1
+    assert samples["starpruner_statements_total", frozenset({"rewritten"})] == 1

@@ -3,8 +3,8 @@
 import pytest
 
 from proxy.session.consistency.read_set import ReadSet
-from proxy.session.consistency.write_fence import Writes
-from proxy.session.consistency.written_tables import Tables
+from proxy.session.consistency.write_fence import LocalWriteLog
+from proxy.statements.written_tables import WrittenTables
 from rewriter import SkipReason, TableName
 
 ASKED, PINNED, READ = (TableName((word,)) for word in ("asked", "pinned", "read"))
@@ -13,12 +13,12 @@ WRITTEN, UNSETTLED = SkipReason.SMALL_SIDE_WRITTEN, SkipReason.TABLES_UNSETTLED
 
 
 @pytest.fixture
-def writes() -> Writes:
-    return Writes()
+def writes() -> LocalWriteLog:
+    return LocalWriteLog()
 
 
 @pytest.fixture
-def read_set(writes: Writes) -> ReadSet:
+def read_set(writes: LocalWriteLog) -> ReadSet:
     """Of a statement that names three tables, one of them at a snapshot too."""
     named = frozenset({ASKED, PINNED, READ})
     return ReadSet(writes.open(), frozenset({ASKED}), frozenset({PINNED}), named)
@@ -37,25 +37,25 @@ def read_set(writes: Writes) -> ReadSet:
     ],
 )
 def test_a_text_is_out_of_date_by_what_was_written_and_what_was_read_of_it(
-    writes: Writes, read_set: ReadSet, written: list[str], skip: SkipReason | None
+    writes: LocalWriteLog, read_set: ReadSet, written: list[str], skip: SkipReason | None
 ) -> None:
     for word in written:
-        writes.end(writes.begin(Tables(["insert", word])))
+        writes.end(writes.begin(WrittenTables(["insert", word])))
     assert read_set.skip() is skip
     assert read_set.is_unchanged() is (skip is None)
 
 
-def test_versions_of_one_table_are_written_as_one(writes: Writes) -> None:
+def test_versions_of_one_table_are_written_as_one(writes: LocalWriteLog) -> None:
     old = TableName(("pinned",), "VERSION AS OF 1")
     read_set = ReadSet(writes.open(), NO_TABLES, frozenset({PINNED}), frozenset({PINNED, old}))
-    writes.end(writes.begin(Tables(["pinned"])))
+    writes.end(writes.begin(WrittenTables(["pinned"])))
     assert read_set.skip() is None
 
 
-def test_where_the_text_checks_its_keys_no_write_of_rows_counts(writes: Writes, read_set: ReadSet) -> None:
+def test_where_the_text_checks_its_keys_no_write_of_rows_counts(writes: LocalWriteLog, read_set: ReadSet) -> None:
     checked = read_set.with_checked_keys()
-    writes.end(writes.begin(Tables(["asked", "pinned", "read"])))
+    writes.end(writes.begin(WrittenTables(["asked", "pinned", "read"])))
     assert read_set.skip() is WRITTEN
     assert checked.skip() is None
-    writes.end(writes.begin(Tables(["alter", "read", "columns"])))
+    writes.end(writes.begin(WrittenTables(["alter", "read", "columns"])))
     assert checked.skip() is UNSETTLED

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import pytest
+from text_session import TextSession
 
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection
-from proxy.operations.dispatch import End, Ending, Ruling
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.query import Column, FailureKind, Query, QueryFailed, QueryResult, Rows, Value
 from proxy.session.decision import Decision
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.layout.partition_store import ListKey, open_store
-from proxy.session.session import Session
 from proxy.session.session_catalog import Queries, T
-from proxy.session.shared_state import Shared
+from proxy.session.shared_state import SharedState
 from rewriter.semijoins.key_query import KeyColumn
 from rewriter.semijoins.range_query import range_query
 
@@ -56,11 +56,11 @@ Script: TypeAlias = list[tuple[str, QueryResult]]
 KEYS = (KEY_QUERY, rows(("a", "string"), (None, "string")))
 
 
-def of(config: Config) -> Session:
-    return Session(Shared.of(config, lambda: 0.0))
+def of(config: Config) -> TextSession:
+    return TextSession(SharedState.of(config, lambda: 0.0))
 
 
-def session(*, enabled: bool = True) -> Session:
+def session(*, enabled: bool = True) -> TextSession:
     return of(Config(rewrite=RewriteSection(enabled=enabled)))
 
 
@@ -92,9 +92,9 @@ def begun(queries: Queries[T]) -> Query:
     return queries.send(SETTINGS[1])
 
 
-def sent(ruling: Queries[Ruling], script: Sequence[tuple[str, QueryResult]]) -> str:
+def sent(dispatch: Queries[Dispatch], script: Sequence[tuple[str, QueryResult]]) -> str:
     """The text that goes to the backend, after the script's queries have been answered."""
-    return played(ruling, script).text
+    return played(dispatch, script).text
 
 
 def test_a_star_join_is_described_asked_for_its_keys_and_rewritten() -> None:
@@ -189,9 +189,9 @@ def test_after_a_statement_that_may_change_what_names_mean_the_tables_are_descri
 ) -> None:
     one = session()
     sent(one.rewrite(SQL), [*DESCRIBE, KEYS])
-    ruling = played(one.rewrite(statement), [])
-    assert ruling.text == statement
-    ruling.ended(Ending(End.FINISHED, 0.1))
+    dispatch = played(one.rewrite(statement), [])
+    assert dispatch.text == statement
+    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -210,11 +210,11 @@ def test_after_a_statement_that_may_change_what_names_mean_the_tables_are_descri
 def test_after_a_statement_that_says_what_it_writes_that_alone_is_described_again(
     statement: str, again: Script
 ) -> None:
-    shared = Shared.of(Config(), lambda: 0.0)
-    one, other = (Session(shared) for _ in range(2))
+    shared = SharedState.of(Config(), lambda: 0.0)
+    one, other = (TextSession(shared) for _ in range(2))
     for each in (one, other):
         sent(each.rewrite(SQL), [*DESCRIBE, KEYS])
-    played(one.rewrite(statement), []).ended(Ending(End.FINISHED, 0.1))
+    played(one.rewrite(statement), []).on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
     assert sent(one.rewrite(SQL), [*again, KEYS]) == NARROWED
     assert sent(other.rewrite(SQL), [KEYS]) == NARROWED
 
@@ -280,8 +280,8 @@ def test_a_list_of_partitions_that_cannot_be_had_changes_nothing_and_is_not_aske
 
 def test_sessions_of_one_user_share_a_list_until_a_statement_writes_the_table() -> None:
     with open_store(CatalogSection()) as store:
-        shared = Shared.of(Config(), lambda: 0.0, store)
-        one, other = (Session(shared) for _ in range(2))
+        shared = SharedState.of(Config(), lambda: 0.0, store)
+        one, other = (TextSession(shared) for _ in range(2))
         narrowed = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
         assert WITHIN in narrowed
         assert sent(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER]) == narrowed
@@ -294,18 +294,18 @@ def test_sessions_of_one_user_share_a_list_until_a_statement_writes_the_table() 
 def test_a_statement_that_runs_for_hours_keeps_no_room_in_the_store() -> None:
     settings = CatalogSection(store_bytes_max=256 * 1024)
     with open_store(settings) as store:
-        of_ann = Session(Shared.of(Config(), lambda: 0.0, store))
-        ruling = played(of_ann.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
-        assert WITHIN in ruling.text
+        of_ann = TextSession(SharedState.of(Config(), lambda: 0.0, store))
+        dispatch = played(of_ann.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+        assert WITHIN in dispatch.text
         specs = [f"ds={number}" for number in range(500)]
         replaced = [store.put(ListKey(("bob",), ("f",)), ["ds"], ["string"], specs) for _ in range(50)]
         assert all(replaced)
-        ruling.ended(Ending(End.FINISHED, 36_000.0))
+        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 36_000.0))
 
 
 def test_another_user_is_not_shown_the_list() -> None:
     with open_store(CatalogSection()) as store:
-        one, other = (Session(Shared.of(Config(), lambda: 0.0, store)) for _ in range(2))
+        one, other = (TextSession(SharedState.of(Config(), lambda: 0.0, store)) for _ in range(2))
         _ = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
         bob = ("SELECT current_user()", rows(("bob",)))
         _ = sent(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, bob, LISTED])
@@ -407,29 +407,29 @@ MANY_DAYS = (KEY_QUERY, rows(*((f"2026-01-{day:02}", "string") for day in range(
 REFUSED = f"[{FILTER_REFUSED}] Failed to get partition metadata by filter"
 
 
-def told(end: End, message: str) -> str:
+def told(end: OutcomeKind, message: str) -> str:
     """What a session sends next, after four statements that ended so."""
     one = session()
-    ruling = played(one.rewrite(SQL), [*DESCRIBE, MANY_DAYS])
-    assert "array_contains" not in ruling.text
+    dispatch = played(one.rewrite(SQL), [*DESCRIBE, MANY_DAYS])
+    assert "array_contains" not in dispatch.text
     for _ in range(4):
-        ruling.ended(Ending(end, 1.0, message))
+        dispatch.on_outcome(Outcome(end, 1.0, message))
     return sent(one.rewrite(SQL), [MANY_DAYS])
 
 
-@pytest.mark.parametrize("end", [End.FAILED, End.RESCUED])
-def test_a_metastore_that_refused_filters_of_a_table_is_sent_nothing_of_it(end: End) -> None:
+@pytest.mark.parametrize("end", [OutcomeKind.FAILED, OutcomeKind.RECOVERED])
+def test_a_metastore_that_refused_filters_of_a_table_is_sent_nothing_of_it(end: OutcomeKind) -> None:
     said_again = told(end, REFUSED)
     assert "array_contains" in said_again
     assert "BETWEEN" not in said_again
 
 
 def test_a_failure_that_the_statement_has_by_itself_changes_nothing() -> None:
-    assert "array_contains" not in told(End.FAILED_TWICE, REFUSED)
+    assert "array_contains" not in told(OutcomeKind.FAILED_TWICE, REFUSED)
 
 
-@pytest.mark.parametrize(("sql", "may_rerun"), [(SQL, True), (f"INSERT INTO other {SQL}", False)])
-def test_only_a_statement_that_writes_nothing_may_be_run_again(sql: str, may_rerun: bool) -> None:  # noqa: FBT001
-    ruling = played(session().rewrite(sql), [*DESCRIBE, KEYS])
-    assert ruling.text != sql
-    assert ruling.may_rerun is may_rerun
+@pytest.mark.parametrize(("sql", "may_fall_back"), [(SQL, True), (f"INSERT INTO other {SQL}", False)])
+def test_only_a_statement_that_writes_nothing_may_be_run_again(sql: str, may_fall_back: bool) -> None:  # noqa: FBT001
+    dispatch = played(session().rewrite(sql), [*DESCRIBE, KEYS])
+    assert dispatch.text != sql
+    assert dispatch.may_fall_back is may_fall_back

@@ -12,11 +12,12 @@ from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection
 from proxy.operations.query import Query, QueryResult
 from proxy.session.decider import Decider
-from proxy.session.decision import Terms
+from proxy.session.decision import DecisionTerms
 from proxy.session.session_catalog import Queries
-from proxy.session.session_settings import Knobs
-from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, Verdict, compare
-from proxy.session.shared_state import Shared
+from proxy.session.session_settings import SessionSettings
+from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, ShadowVerdict, compare
+from proxy.session.shared_state import SharedState
+from proxy.statements.statement_class import StatementClass
 from proxy.upstream.client import BackendClient
 
 DATABASE = "shadow"
@@ -65,8 +66,8 @@ def asking(sql: str) -> Queries[QueryResult]:
 
 
 async def rewritten(client: BackendClient, sql: str) -> Pair:
-    terms = Terms(Knobs.configured(PATIENT, {}), scope="")
-    decision = await client.drive(Decider(Shared.of(PATIENT)).decide(sql, terms))
+    terms = DecisionTerms(SessionSettings.configured(PATIENT, {}), scope="")
+    decision = await client.drive(Decider(SharedState.of(PATIENT)).decide(StatementClass(sql), terms))
     assert decision.rewrite is not None
     pair = Pair.of(sql, decision.rewrite)
     assert pair.rewritten != sql, decision.rewrite.scans
@@ -107,20 +108,20 @@ UNUSUAL_TEXTS = {
 @pytest.mark.parametrize("sql", [*STATEMENTS.values(), *UNUSUAL_TEXTS.values()], ids=[*STATEMENTS, *UNUSUAL_TEXTS])
 async def test_a_sound_rewrite_is_equal(client: BackendClient, sql: str) -> None:
     comparison = await compared(client, await rewritten(client, sql))
-    assert comparison.verdict is Verdict.EQUAL, comparison
+    assert comparison.verdict is ShadowVerdict.EQUAL, comparison
 
 
 @pytest.mark.parametrize("name", ["groups", "doubles", "complex types", "LIMIT with ties"])
 async def test_a_missing_key_is_different(client: BackendClient, name: str) -> None:
     comparison = await compared(client, broken(await rewritten(client, STATEMENTS[name])))
-    assert comparison.verdict is Verdict.DIFFERENT, comparison
+    assert comparison.verdict is ShadowVerdict.DIFFERENT, comparison
     assert comparison.blames_us
 
 
 async def test_a_missing_key_is_seen_where_only_few_doubles_of_many_tell(client: BackendClient) -> None:
     # One row of 500, in a column that is never the same to the last digit.
     pair = Pair(f"SELECT sum(f.weight) {JOIN}", f"SELECT sum(f.weight) {JOIN} AND f.id <> 601")
-    assert (await compared(client, pair)).verdict is Verdict.DIFFERENT
+    assert (await compared(client, pair)).verdict is ShadowVerdict.DIFFERENT
 
 
 async def test_doubles_that_were_added_in_another_order_are_equal_each_time(client: BackendClient) -> None:
@@ -128,7 +129,7 @@ async def test_doubles_that_were_added_in_another_order_are_equal_each_time(clie
     pair = Pair(statement.format("fact f"), statement.format("(SELECT /*+ REPARTITION(5) */ * FROM fact) f"))
     for _ in range(3):
         comparison = await compared(client, pair)
-        assert comparison.verdict is Verdict.EQUAL, comparison
+        assert comparison.verdict is ShadowVerdict.EQUAL, comparison
 
 
 NOT_OUR_FAULT = {
@@ -150,14 +151,14 @@ async def test_a_difference_that_may_have_another_reason_is_not_blamed(
     comparison = await compared(
         client, Pair(sql, sql.replace("d.quarter = 2", f"d.quarter = 2 AND f.day <> {LOST}"))
     )
-    assert comparison.verdict is Verdict.UNSTABLE, comparison
+    assert comparison.verdict is ShadowVerdict.UNSTABLE, comparison
     assert why in comparison.why
 
 
 async def test_a_cent_that_was_rounded_to_the_other_side_is_not_blamed(client: BackendClient) -> None:
     pair = Pair("SELECT round(4.505D, 2)", "SELECT round(4.504999999D, 2)")
     comparison = await compared(client, pair)
-    assert comparison.verdict is Verdict.UNSTABLE, comparison
+    assert comparison.verdict is ShadowVerdict.UNSTABLE, comparison
     assert "rounded" in comparison.why
 
 
@@ -166,7 +167,7 @@ async def test_a_small_side_that_was_written_meanwhile_is_no_difference(client: 
     pair = await rewritten(client, f"SELECT f.id {JOIN.replace('days', 'lately')}")
     await client.drive(asking("INSERT INTO lately VALUES ('d7', 2)"))
     comparison = await compared(client, pair)
-    assert comparison.verdict is Verdict.UNSTABLE, comparison
+    assert comparison.verdict is ShadowVerdict.UNSTABLE, comparison
     assert "keys" in comparison.why
 
 
@@ -174,9 +175,9 @@ async def test_a_rewritten_text_that_fails_is_blamed_and_an_original_that_fails_
     client: BackendClient,
 ) -> None:
     fine, failing = "SELECT 1 AS one", "SELECT CAST(raise_error('secret') AS INT) AS one"
-    assert (await compared(client, Pair(fine, failing))).verdict is Verdict.FAILED
+    assert (await compared(client, Pair(fine, failing))).verdict is ShadowVerdict.FAILED
     comparison = await compared(client, Pair(failing, fine))
-    assert comparison.verdict is Verdict.UNCOMPARABLE
+    assert comparison.verdict is ShadowVerdict.UNCOMPARABLE
     assert "secret" not in comparison.why
 
 
@@ -184,5 +185,5 @@ async def test_a_statement_that_takes_too_long_is_not_compared(client: BackendCl
     slow = "SELECT reflect('java.lang.Thread', 'sleep', 20000L + id) FROM range(2)"
     limits = ShadowLimits(statement_s=1.0, total_s=60.0)
     comparison = await client.drive(compare(Pair(slow, slow), limits, time.monotonic))
-    assert comparison.verdict is Verdict.UNCOMPARABLE
+    assert comparison.verdict is ShadowVerdict.UNCOMPARABLE
     assert "deadline" in comparison.why

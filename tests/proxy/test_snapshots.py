@@ -8,14 +8,14 @@ from test_session import failed, played
 
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import FailureKind, QueryResult
-from proxy.session.catalog.caches import InVain
-from proxy.session.catalog.iceberg_snapshots import Scanned, Snapshots
+from proxy.session.catalog.caches import NegativeCache
+from proxy.session.catalog.iceberg_snapshots import SnapshotRead, Snapshots
 from rewriter import TableName, Unpinned
 
 D = TableName(("d",))
 NAME = "EXPLAIN SELECT 1 FROM `d`"
 VERSION = f"EXPLAIN SELECT 1 FROM `d` VERSION AS OF {DAYS_SNAPSHOT}"
-NOW = Scanned("ice.db.d", 3, DAYS_SNAPSHOT)
+NOW = SnapshotRead("ice.db.d", 3, DAYS_SNAPSHOT)
 SAME = scan("ice.db.d", schema=3)
 CHANGED = Unpinned.SCHEMA_CHANGED
 
@@ -29,16 +29,16 @@ class Clock:
 
 
 def current(
-    snapshots: Snapshots, script: Sequence[tuple[str, QueryResult]], unanswered: InVain | None = None
-) -> Scanned | Unpinned:
+    snapshots: Snapshots, script: Sequence[tuple[str, QueryResult]], unanswered: NegativeCache | None = None
+) -> SnapshotRead | Unpinned:
     asking = snapshots.current({D}, CatalogSection(), unanswered or nothing_in_vain())
-    found: dict[TableName, Scanned | Unpinned] = played(asking, script)
+    found: dict[TableName, SnapshotRead | Unpinned] = played(asking, script)
     (what,) = found.values()
     return what
 
 
-def nothing_in_vain() -> InVain:
-    return InVain(lambda: 0.0, believed_s=60.0)
+def nothing_in_vain() -> NegativeCache:
+    return NegativeCache(lambda: 0.0, believed_s=60.0)
 
 
 def test_a_version_that_reads_what_the_name_reads_is_the_current_one() -> None:
@@ -54,7 +54,7 @@ def test_that_a_version_reads_what_the_name_reads_is_asked_once_for_each_snapsho
         VERSION.replace(str(DAYS_SNAPSHOT), str(NEXT_SNAPSHOT)),
     )
     found = current(snapshots, [(NAME, later), (version, later)])
-    assert found == Scanned("ice.db.d", 0, NEXT_SNAPSHOT)
+    assert found == SnapshotRead("ice.db.d", 0, NEXT_SNAPSHOT)
 
 
 def test_a_table_whose_schema_is_younger_than_its_snapshot_is_not_read_at_it() -> None:
@@ -101,7 +101,7 @@ def test_what_was_asked_in_vain_is_asked_again_after_a_while(
     late: list[tuple[str, QueryResult]], again: list[tuple[str, QueryResult]]
 ) -> None:
     clock = Clock()
-    snapshots, unanswered = Snapshots(clock), InVain(clock, believed_s=60.0)
+    snapshots, unanswered = Snapshots(clock), NegativeCache(clock, believed_s=60.0)
     assert current(snapshots, late, unanswered) is Unpinned.PLAN_FAILED
     clock.now = 59.0
     assert current(snapshots, again, unanswered) is Unpinned.PLAN_FAILED

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from shared_state import DIGESTS, Beside, ledger
 
-from proxy.operations.operation_aliases import OwnSuccessors, Successors
+from proxy.operations.operation_aliases import LocalOperationAliases, OperationAliases
 from proxy.wire.hs2.calls import OperationId, SessionHandle
-from proxy.workers.shared_aliases import SharedSuccessors
+from proxy.workers.shared_aliases import SharedOperationAliases
 
 OLD, OLDER, NEW, NEWER = (OperationId(name * 11) for name in (b"old ", b"odd ", b"new ", b"neat"))
 HERE, THERE = SessionHandle(b"here"), SessionHandle(b"there")
@@ -15,45 +15,45 @@ SUCCESSORS_MAX = 2
 
 
 @pytest.fixture(params=["one process", "several"])
-def successors(request: pytest.FixtureRequest) -> Iterator[Successors]:
+def aliases(request: pytest.FixtureRequest) -> Iterator[OperationAliases]:
     if request.param == "one process":
-        yield OwnSuccessors(SUCCESSORS_MAX)
+        yield LocalOperationAliases(SUCCESSORS_MAX)
         return
     with ledger() as opened:
-        yield SharedSuccessors(opened, DIGESTS, SUCCESSORS_MAX)
+        yield SharedOperationAliases(opened, DIGESTS, SUCCESSORS_MAX)
 
 
-def test_one_stands_for_another_until_that_is_closed(successors: Successors) -> None:
-    assert successors.of(OLD) is None
-    assert successors.add(OLD, NEW, HERE)
-    assert not successors.is_empty
-    assert successors.of(OLD) == NEW
-    assert successors.of(NEW) is None
-    assert successors.drop(OLD) == NEW
-    assert successors.of(OLD) is successors.drop(OLD) is None
+def test_one_stands_for_another_until_that_is_closed(aliases: OperationAliases) -> None:
+    assert aliases.of(OLD) is None
+    assert aliases.add(OLD, NEW, HERE)
+    assert not aliases.is_empty
+    assert aliases.of(OLD) == NEW
+    assert aliases.of(NEW) is None
+    assert aliases.drop(OLD) == NEW
+    assert aliases.of(OLD) is aliases.drop(OLD) is None
 
 
-def test_they_end_with_their_session_and_no_other(successors: Successors) -> None:
-    successors.add(OLD, NEW, HERE)
-    successors.add(OLDER, NEWER, THERE)
-    successors.sessions_ended([HERE])
-    assert successors.of(OLD) is None
-    assert successors.of(OLDER) == NEWER
+def test_they_end_with_their_session_and_no_other(aliases: OperationAliases) -> None:
+    aliases.add(OLD, NEW, HERE)
+    aliases.add(OLDER, NEWER, THERE)
+    aliases.sessions_ended([HERE])
+    assert aliases.of(OLD) is None
+    assert aliases.of(OLDER) == NEWER
 
 
-def test_past_the_bound_none_is_added(successors: Successors) -> None:
-    assert successors.add(OLD, NEW, HERE)
-    assert successors.add(OLDER, NEWER, HERE)
-    assert not successors.has_room
-    assert not successors.add(NEW, NEWER, HERE)
-    successors.drop(OLD)
-    assert successors.has_room
+def test_past_the_bound_none_is_added(aliases: OperationAliases) -> None:
+    assert aliases.add(OLD, NEW, HERE)
+    assert aliases.add(OLDER, NEWER, HERE)
+    assert not aliases.has_room
+    assert not aliases.add(NEW, NEWER, HERE)
+    aliases.drop(OLD)
+    assert aliases.has_room
 
 
 def test_another_worker_finds_it_and_what_is_kept_names_neither() -> None:
     with ledger(0) as opened:
-        SharedSuccessors(opened, DIGESTS).add(OLD, NEW, HERE)
-        assert SharedSuccessors(Beside(opened, 1), DIGESTS).of(OLD) == NEW
+        SharedOperationAliases(opened, DIGESTS).add(OLD, NEW, HERE)
+        assert SharedOperationAliases(Beside(opened, 1), DIGESTS).of(OLD) == NEW
         found = opened.environment.open_db(b"successors")
         with opened.environment.begin() as transaction, transaction.cursor(found) as cursor:
             kept = b"".join(key + value for key, value in cursor)
@@ -63,4 +63,4 @@ def test_another_worker_finds_it_and_what_is_kept_names_neither() -> None:
 
 def test_an_identifier_that_is_too_long_for_its_mask_gets_no_successor() -> None:
     with ledger() as opened:
-        assert not SharedSuccessors(opened, DIGESTS).add(OLD, OperationId(b"x" * 65), HERE)
+        assert not SharedOperationAliases(opened, DIGESTS).add(OLD, OperationId(b"x" * 65), HERE)

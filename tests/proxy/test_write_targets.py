@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.session.consistency.written_tables import Tables, Targets, tables_written
+from proxy.statements.written_tables import WriteTargets, WrittenTables, tables_written
 from rewriter import TableName
 
 CALENDAR, X = TableName(("calendar",)), TableName(("db", "x"))
@@ -54,7 +54,7 @@ WRITES_X = [
 @pytest.mark.parametrize("sql", WRITES_X, ids=lambda sql: " ".join(sql.removeprefix(DBT).split())[:60])
 def test_a_statement_writes_its_target_and_not_what_it_reads(sql: str) -> None:
     tables = tables_written(sql)
-    assert isinstance(tables, Targets)
+    assert isinstance(tables, WriteTargets)
     assert tables.hold(X)
     assert not tables.hold(CALENDAR)
     assert not tables.hold(TableName(("db", "sales")))
@@ -64,7 +64,7 @@ def test_each_target_of_an_insert_of_several_is_written() -> None:
     tables = tables_written(
         "FROM calendar INSERT INTO x SELECT a then INSERT OVERWRITE y SELECT b INSERT INTO z SELECT c"
     )
-    assert isinstance(tables, Targets)
+    assert isinstance(tables, WriteTargets)
     assert [tables.hold(TableName((name,))) for name in ("x", "y", "z", "calendar")] == [True, True, True, False]
 
 
@@ -95,7 +95,7 @@ def test_each_target_of_an_insert_of_several_is_written() -> None:
 )
 def test_of_any_other_form_each_word_may_be_a_table_that_is_written(sql: str) -> None:
     tables = tables_written(sql)
-    assert type(tables) is Tables
+    assert type(tables) is WrittenTables
     assert tables.hold(X)
     assert tables.hold(CALENDAR)
 
@@ -103,7 +103,7 @@ def test_of_any_other_form_each_word_may_be_a_table_that_is_written(sql: str) ->
 @pytest.mark.parametrize("query", ["", f" AS {READS.replace('calendar', 'days')}"])
 def test_a_location_may_be_that_of_another_table(query: str) -> None:
     tables = tables_written(f"CREATE TABLE db.x USING delta LOCATION '/lake/calendar'{query}")
-    assert isinstance(tables, Targets)
+    assert isinstance(tables, WriteTargets)
     assert tables.hold(CALENDAR)
     assert tables.hold(X)
 
@@ -180,7 +180,7 @@ def test_a_statement_changes_the_columns_of_its_target_or_of_none(sql: str, *, c
 def test_what_is_deleted_from_may_be_a_view_of_any_table(sql: str, maybe_views: list[tuple[str, ...]]) -> None:
     """Spark 4.1 with Iceberg removes rows through any view; Delta changes them through temporary ones."""
     tables = tables_written(sql)
-    assert isinstance(tables, Targets)
+    assert isinstance(tables, WriteTargets)
     assert [name.parts for name in tables.maybe_views] == maybe_views
     assert tables.given(lambda _: True) is tables
     assert (tables.given(lambda _: False).words is None) is bool(maybe_views)

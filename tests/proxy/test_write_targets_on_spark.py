@@ -13,7 +13,7 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 from seeding import seeded, seeds
 
-from proxy.session.consistency.written_tables import Targets, tables_written
+from proxy.statements.written_tables import WriteTargets, tables_written
 from rewriter import TableName
 
 STATEMENTS_PER_SEED = 300
@@ -142,6 +142,6 @@ def test_what_spark_writes_is_among_what_a_statement_is_taken_to_write(
             assert tables is not None, sql
             assert tables.words is None if name is None else tables.hold(name), (sql, name)
         writes += bool(found)
-        told += isinstance(tables, Targets)
+        told += isinstance(tables, WriteTargets)
     assert writes >= WRITES_MIN
     assert told >= TOLD_MIN

@@ -10,12 +10,13 @@ import lmdb
 import pytest
 from shared_state import DIGESTS, Beside, ledger
 
-from proxy.operations.dispatch import End, Ending
+from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.consistency.session_writes import SessionWrites
-from proxy.session.consistency.write_fence import CLOSING_S, LOST_S, WriteLog, Writes
-from proxy.session.consistency.written_tables import AnyTable, Tables, tables_written
+from proxy.session.consistency.write_fence import CLOSING_S, LOST_S, LocalWriteLog, WriteLog
+from proxy.statements.statement_class import StatementClass
+from proxy.statements.written_tables import AnyTable, WrittenTables, tables_written
 from proxy.workers.ledger import Ledger, ledger_directory
-from proxy.workers.shared_write_log import SharedWrites
+from proxy.workers.shared_write_log import SharedWriteLog
 from rewriter import TableName
 
 # Far above what a process takes to start on a busy machine.
@@ -140,12 +141,12 @@ def test_what_is_read_by_its_path_may_be_written_by_any_name() -> None:
     assert not may_write("SELECT 1", name("delta", "/warehouse/x/d"))
 
 
-def ended(end: End = End.FINISHED) -> Ending:
-    return Ending(end, 1.0)
+def ended(end: OutcomeKind = OutcomeKind.FINISHED) -> Outcome:
+    return Outcome(end, 1.0)
 
 
 def write_once(writes: WriteLog) -> None:
-    tell = SessionWrites(writes).begin("INSERT INTO e VALUES (1)")
+    tell = SessionWrites(writes).begin(StatementClass("INSERT INTO e VALUES (1)"))
     assert tell is not None
     tell(ended())
 
@@ -159,10 +160,10 @@ def now() -> list[float]:
 @pytest.fixture(params=[OWN, SHARED])
 def writes(request: pytest.FixtureRequest, now: list[float]) -> Iterator[WriteLog]:
     if request.param == OWN:
-        yield Writes(lambda: now[0])
+        yield LocalWriteLog(lambda: now[0])
         return
     with ledger() as opened:
-        yield SharedWrites(opened, DIGESTS, lambda: now[0])
+        yield SharedWriteLog(opened, DIGESTS, lambda: now[0])
 
 
 def test_a_fence_holds_while_nothing_is_written(writes: WriteLog) -> None:
@@ -172,7 +173,7 @@ def test_a_fence_holds_while_nothing_is_written(writes: WriteLog) -> None:
 def test_a_fence_does_not_hold_for_a_table_that_is_written_behind_it(writes: WriteLog) -> None:
     fence = writes.open()
     assert fence.holds([name("d", "files")])
-    tell = SessionWrites(writes).begin("INSERT INTO d VALUES (1)")
+    tell = SessionWrites(writes).begin(StatementClass("INSERT INTO d VALUES (1)"))
     assert tell is not None
     assert not fence.holds([name("e"), name("db", "D")])
     assert not fence.holds([name("d", "files")])
@@ -184,7 +185,7 @@ def test_a_fence_does_not_hold_for_a_table_that_is_written_behind_it(writes: Wri
 
 def test_another_table_of_the_same_database_is_not_written(writes: WriteLog) -> None:
     fence, tables = writes.open(), [name("db", "d"), name("db", "e")]
-    assert SessionWrites(writes).begin("INSERT INTO db.e VALUES (1)") is not None
+    assert SessionWrites(writes).begin(StatementClass("INSERT INTO db.e VALUES (1)")) is not None
     assert fence.written(tables) == {name("db", "e")}
     assert fence.changed_columns(tables) == set()
 
@@ -192,7 +193,7 @@ def test_another_table_of_the_same_database_is_not_written(writes: WriteLog) -> 
 def test_a_name_of_several_words_is_written_where_all_of_them_are(writes: WriteLog) -> None:
     fence = writes.open()
     tables = [name("d-e"), name("e-f"), name("delta", "/lake/x/d")]
-    assert SessionWrites(writes).begin("INSERT INTO `d-e` VALUES (1)") is not None
+    assert SessionWrites(writes).begin(StatementClass("INSERT INTO `d-e` VALUES (1)")) is not None
     assert fence.written(tables) == {name("d-e"), name("delta", "/lake/x/d")}
 
 
@@ -203,19 +204,19 @@ def test_what_does_not_say_what_it_writes_may_change_the_columns_of_any_table(wr
 
 
 def test_a_write_that_was_running_as_the_fence_was_opened_counts(writes: WriteLog) -> None:
-    tell = SessionWrites(writes).begin("INSERT INTO d VALUES (1)")
+    tell = SessionWrites(writes).begin(StatementClass("INSERT INTO d VALUES (1)"))
     fence = writes.open()
     assert not fence.holds([D])
     assert tell is not None
-    tell(ended(End.FAILED))
+    tell(ended(OutcomeKind.FAILED))
     assert not fence.holds([D])
     assert writes.open().holds([D])
 
 
 def test_a_table_that_a_writing_statement_reads_is_none_that_it_writes(writes: WriteLog) -> None:
     fence, session = writes.open(), SessionWrites(writes)
-    assert session.begin("CREATE TABLE e AS SELECT * FROM d JOIN f USING (k)") is not None
-    assert session.begin("WITH x AS (SELECT * FROM d) INSERT INTO e SELECT * FROM x") is not None
+    assert session.begin(StatementClass("CREATE TABLE e AS SELECT * FROM d JOIN f USING (k)")) is not None
+    assert session.begin(StatementClass("WITH x AS (SELECT * FROM d) INSERT INTO e SELECT * FROM x")) is not None
     assert fence.holds([D, name("f")])
     assert not fence.changed_columns([D, name("f")])
     assert not fence.holds([name("e")])
@@ -224,17 +225,17 @@ def test_a_table_that_a_writing_statement_reads_is_none_that_it_writes(writes: W
 
 def test_what_is_deleted_from_is_any_table_unless_it_is_known_to_be_one(writes: WriteLog) -> None:
     session, sql = SessionWrites(writes), "DELETE FROM db.e WHERE a = 1"
-    tell = session.begin(sql, name("db", "e").__eq__)
+    tell = session.begin(StatementClass(sql), name("db", "e").__eq__)
     assert tell is not None
     assert writes.open().holds([D])
     assert not writes.open().holds([name("e")])
     tell(ended())
-    assert session.begin(sql, name("e").__eq__) is not None
+    assert session.begin(StatementClass(sql), name("e").__eq__) is not None
     assert not writes.open().holds([D])
 
 
 def test_a_reading_statement_is_no_write(writes: WriteLog) -> None:
-    assert SessionWrites(writes).begin("SELECT * FROM d") is None
+    assert SessionWrites(writes).begin(StatementClass("SELECT * FROM d")) is None
     assert writes.open().holds([D])
 
 
@@ -242,9 +243,9 @@ def test_a_write_whose_end_was_not_seen_runs_until_its_session_has_been_closed_f
     writes: WriteLog, now: list[float]
 ) -> None:
     session = SessionWrites(writes)
-    tell = session.begin("INSERT INTO d VALUES (1)")
+    tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
     assert tell is not None
-    tell(ended(End.UNKNOWN))
+    tell(ended(OutcomeKind.UNKNOWN))
     assert not writes.open().holds([D])
     session.closed()
     fence = writes.open()
@@ -258,10 +259,10 @@ def test_a_write_that_the_server_runs_to_its_end_outlives_its_session_for_longer
     writes: WriteLog, now: list[float]
 ) -> None:
     session = SessionWrites(writes)
-    tell = session.begin("INSERT INTO d VALUES (1)")
+    tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
     assert tell is not None
     fence = writes.open()
-    tell(ended(End.LOST))
+    tell(ended(OutcomeKind.LOST))
     session.closed()
     now[0] = LOST_S - 1
     assert not writes.open().holds([D])
@@ -273,11 +274,11 @@ def test_a_write_that_the_server_runs_to_its_end_outlives_its_session_for_longer
 
 def test_a_lost_write_is_seen_by_all_workers() -> None:
     with ledger(0) as opened:
-        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS)
+        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
         session = SessionWrites(there)
-        tell = session.begin("INSERT INTO d VALUES (1)")
+        tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
         assert tell is not None
-        tell(ended(End.LOST))
+        tell(ended(OutcomeKind.LOST))
         session.closed()
         assert not here.open().holds([D])
 
@@ -285,9 +286,9 @@ def test_a_lost_write_is_seen_by_all_workers() -> None:
 def test_a_worker_ends_what_it_lost_without_being_asked_for_a_fence() -> None:
     now = [0.0]
     with ledger(0) as opened:
-        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS, lambda: now[0])
+        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS, lambda: now[0])
         session = SessionWrites(there)
-        assert session.begin("INSERT INTO d VALUES (1)") is not None
+        assert session.begin(StatementClass("INSERT INTO d VALUES (1)")) is not None
         session.closed()
         now[0] = CLOSING_S
         assert not here.open().holds([D])
@@ -299,9 +300,9 @@ def test_of_several_lost_writes_each_ends_in_its_time_however_often_they_are_loo
     writes: WriteLog, now: list[float]
 ) -> None:
     for table in ("d", "e"):
-        tell = SessionWrites(writes).begin(f"INSERT INTO {table} VALUES (1)")
+        tell = SessionWrites(writes).begin(StatementClass(f"INSERT INTO {table} VALUES (1)"))
         assert tell is not None
-        tell(ended(End.LOST))
+        tell(ended(OutcomeKind.LOST))
         now[0] = 1.0
         _ = writes.open()
     now[0] = LOST_S
@@ -313,7 +314,7 @@ def test_of_several_lost_writes_each_ends_in_its_time_however_often_they_are_loo
 def test_a_write_that_is_begun_as_its_session_closes_ends_with_it(writes: WriteLog, now: list[float]) -> None:
     session = SessionWrites(writes)
     session.closed()
-    assert session.begin("INSERT INTO d VALUES (1)") is not None
+    assert session.begin(StatementClass("INSERT INTO d VALUES (1)")) is not None
     now[0] = CLOSING_S
     assert writes.open().holds([D])
 
@@ -323,12 +324,12 @@ def test_a_fence_that_is_older_than_what_is_remembered_holds_no_longer(
 ) -> None:
     monkeypatch.setattr("proxy.session.consistency.write_fence.ENDED_MAX", 2)
     monkeypatch.setattr("proxy.workers.shared_write_log.ENDED_MAX", 2)
-    if isinstance(writes, Writes):
-        writes = Writes()
+    if isinstance(writes, LocalWriteLog):
+        writes = LocalWriteLog()
     fence = writes.open()
     write_once(writes)
     later = writes.open()
-    writes.end(writes.begin(Tables(["f"])))
+    writes.end(writes.begin(WrittenTables(["f"])))
     assert fence.holds([D])
     assert not fence.written([D])
     write_once(writes)
@@ -344,9 +345,9 @@ def test_more_writes_than_are_remembered_count_for_any_table(
 ) -> None:
     monkeypatch.setattr("proxy.session.consistency.write_fence.RUNNING_MAX", 1)
     monkeypatch.setattr("proxy.workers.shared_write_log.RUNNING_MAX", 1)
-    first = writes.begin(Tables(["e"]))
+    first = writes.begin(WrittenTables(["e"]))
     assert writes.open().holds([D])
-    second = writes.begin(Tables(["e"]))
+    second = writes.begin(WrittenTables(["e"]))
     assert not writes.open().holds([D])
     for write in (first, second):
         writes.end(write)
@@ -357,7 +358,7 @@ def test_a_session_of_too_many_writes_counts_for_any_table_until_it_is_closed(
     writes: WriteLog, now: list[float]
 ) -> None:
     session = SessionWrites(writes)
-    tells = [session.begin("INSERT INTO e VALUES (1)") for _ in range(1_000)]
+    tells = [session.begin(StatementClass("INSERT INTO e VALUES (1)")) for _ in range(1_000)]
     assert not writes.open().holds([D])
     for tell in tells:
         assert tell is not None
@@ -372,7 +373,7 @@ def test_a_session_of_too_many_writes_keeps_no_more_of_them(writes: WriteLog) ->
     session, fence = SessionWrites(writes), writes.open()
     numbers = []
     for _ in range(40):
-        assert session.begin("INSERT INTO e VALUES (1)") is not None
+        assert session.begin(StatementClass("INSERT INTO e VALUES (1)")) is not None
         numbers.append(len(writes.since(0) or ()))
     assert numbers == [*range(1, 17), *[17] * 24]
     assert not fence.holds([D])
@@ -382,7 +383,7 @@ def test_no_write_is_lost_between_threads(writes: WriteLog) -> None:
 
     def write(_: int) -> bool:
         session, fence = SessionWrites(writes), writes.open()
-        tell = session.begin("INSERT INTO d VALUES (1)")
+        tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
         assert tell is not None
         tell(ended())
         return fence.holds([D])
@@ -397,9 +398,9 @@ def test_no_write_is_lost_between_threads(writes: WriteLog) -> None:
 
 def test_a_write_through_one_worker_is_seen_by_the_fences_of_another() -> None:
     with ledger(0) as opened:
-        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS)
+        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
         fence = here.open()
-        tell = SessionWrites(there).begin("INSERT INTO d VALUES (1)")
+        tell = SessionWrites(there).begin(StatementClass("INSERT INTO d VALUES (1)"))
         assert tell is not None
         assert not fence.holds([D])
         assert fence.holds([name("e")])
@@ -411,15 +412,18 @@ def test_a_write_through_one_worker_is_seen_by_the_fences_of_another() -> None:
 
 def test_a_killed_workers_writes_run_until_the_one_in_its_place_gives_them_up() -> None:
     with ledger(0) as opened:
-        here = SharedWrites(opened, DIGESTS)
+        here = SharedWriteLog(opened, DIGESTS)
         killed = Beside(opened, 1)
-        assert SessionWrites(SharedWrites(killed, DIGESTS)).begin("INSERT INTO d VALUES (1)") is not None
+        assert (
+            SessionWrites(SharedWriteLog(killed, DIGESTS)).begin(StatementClass("INSERT INTO d VALUES (1)"))
+            is not None
+        )
         fence = here.open()
         assert not fence.holds([D])
-        SharedWrites(Beside(opened, 2), DIGESTS).end_lost()
+        SharedWriteLog(Beside(opened, 2), DIGESTS).end_lost()
         assert not here.open().holds([D]), "that one has another place"
-        again = SharedWrites(killed, DIGESTS)
-        running = again.begin(Tables(["e"]))
+        again = SharedWriteLog(killed, DIGESTS)
+        running = again.begin(WrittenTables(["e"]))
         assert not here.open().holds([D]), "the server may be at it still"
         again.end_lost()
         assert here.open().holds([D])
@@ -433,11 +437,11 @@ def test_a_write_that_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with ledger(0) as opened:
-        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS)
+        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
         fence = here.open()
         opened.environment.set_mapsize(64 * 1024)
         for number in range(100):
-            there.begin(Tables(f"word{number}_{word}" for word in range(100)))
+            there.begin(WrittenTables(f"word{number}_{word}" for word in range(100)))
         assert not fence.holds([D])
         assert not here.open().holds([D])
     assert sum("nothing is rewritten any more" in message for message in caplog.messages) == 1
@@ -452,7 +456,7 @@ class Broken:
 
 def test_a_fence_that_cannot_be_looked_at_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     with ledger() as opened:
-        writes = SharedWrites(opened, DIGESTS)
+        writes = SharedWriteLog(opened, DIGESTS)
         before = writes.open()
         with monkeypatch.context() as broken:
             broken.setattr(writes, "_environment", Broken())
@@ -466,8 +470,8 @@ def test_an_end_that_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with ledger() as opened:
-        writes = SharedWrites(opened, DIGESTS)
-        write = writes.begin(Tables(["e"]))
+        writes = SharedWriteLog(opened, DIGESTS)
+        write = writes.begin(WrittenTables(["e"]))
         assert writes.open().holds([D])
         with monkeypatch.context() as broken:
             broken.setattr(writes, "_environment", Broken())
@@ -480,7 +484,7 @@ def test_more_ended_writes_than_are_remembered_let_an_old_fence_hold_no_longer_a
 ) -> None:
     monkeypatch.setattr("proxy.workers.shared_write_log.ENDED_MAX", 2)
     with ledger(0) as opened:
-        here, there = SharedWrites(opened, DIGESTS), SharedWrites(Beside(opened, 1), DIGESTS)
+        here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
         fence = here.open()
         write_once(there)
         write_once(here)
@@ -496,17 +500,17 @@ def test_no_write_is_lost_between_processes() -> None:
         with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
             assert list(pool.map(_write_and_look, [str(directory)] * 2, [1, 2])) == [0, 0]
         opened = Ledger(directory, 0)
-        assert SharedWrites(opened, DIGESTS).open().holds([D])
+        assert SharedWriteLog(opened, DIGESTS).open().holds([D])
         opened.close()
 
 
 def _write_and_look(directory: str, slot: int) -> int:
     opened = Ledger(Path(directory), slot)
-    writes = SharedWrites(opened, DIGESTS)
+    writes = SharedWriteLog(opened, DIGESTS)
     held = 0
     for _ in range(300):
         fence = writes.open()
-        writes.end(writes.begin(Tables(["d"])))
+        writes.end(writes.begin(WrittenTables(["d"])))
         held += fence.holds([D])
     opened.close()
     return held
@@ -515,7 +519,7 @@ def _write_and_look(directory: str, slot: int) -> int:
 def test_a_process_that_is_killed_while_it_writes_holds_up_no_other() -> None:
     with ledger_directory() as directory:
         opened = Ledger(directory, 0)
-        here = SharedWrites(opened, DIGESTS)
+        here = SharedWriteLog(opened, DIGESTS)
         spawn = multiprocessing.get_context("spawn")
         for slot in (1, 1):
             started = spawn.Event()
@@ -526,13 +530,13 @@ def test_a_process_that_is_killed_while_it_writes_holds_up_no_other() -> None:
             writing.join()
             for _ in range(100):
                 fence = here.open()
-                here.end(here.begin(Tables(["e"])))
+                here.end(here.begin(WrittenTables(["e"])))
                 assert not fence.holds([name("e")])
         opened.close()
 
 
 def _write_for_ever(directory: str, slot: int, started: Event) -> None:
-    writes = SharedWrites(Ledger(Path(directory), slot), DIGESTS)
+    writes = SharedWriteLog(Ledger(Path(directory), slot), DIGESTS)
     while True:
-        writes.end(writes.begin(Tables(["d"])))
+        writes.end(writes.begin(WrittenTables(["d"])))
         started.set()

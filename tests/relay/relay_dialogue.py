@@ -1,11 +1,11 @@
 """Messages as a client and a backend write them, and a dialogue with a relay that has no sockets."""
 
-from proxy.access.handle_access import Guard
-from proxy.access.handle_owners import Handles, OwnHandles
+from proxy.access.handle_access import HandleAccess
+from proxy.access.handle_owners import HandleOwners, LocalHandleOwners
 from proxy.operations.internal_call import Call
-from proxy.operations.tracked_statements import Executions
+from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.commands import Command, SendBackend, SendClient
-from proxy.relay.connection_profile import Sides
+from proxy.relay.connection_profile import ConnectionProfile
 from proxy.relay.relay import Relay
 from proxy.wire.hs2.calls import (
     OperationHandle,
@@ -133,7 +133,7 @@ def metadata_is(column: str, type_name: str, seqid: int = 1) -> bytes:
 OUR_CALL = Call("GetInfo", 77, encode_operation_call("GetInfo", 77, OPERATION), reply_bytes_max=1000)
 
 
-SIDES = Sides("backend:10000")
+SIDES = ConnectionProfile("backend:10000")
 
 
 class Dialogue:
@@ -142,19 +142,25 @@ class Dialogue:
     def __init__(  # noqa: PLR0913 - what a test may want to be otherwise
         self,
         request_bytes_max: int = 10_000,
-        executions: Executions | None = None,
+        tracked_statements: TrackedStatements | None = None,
         chunk_bytes: int | None = None,
-        sides: Sides = SIDES,
-        handles: Handles | None = None,
+        sides: ConnectionProfile = SIDES,
+        handles: HandleOwners | None = None,
         *,
         passes_unknown: bool = True,
     ) -> None:
         self._chunk_bytes = chunk_bytes
         self.now = 0.0
-        self.executions = executions or Executions()
-        guard = Guard(handles or OwnHandles(), "backend:10000", passes_unknown=passes_unknown)
+        self.tracked_statements = tracked_statements or TrackedStatements()
+        handle_access = HandleAccess(
+            handles or LocalHandleOwners(), "backend:10000", passes_unknown=passes_unknown
+        )
         self.relay = Relay(
-            sides, self.executions, lambda: self.now, guard=guard, request_bytes_max=request_bytes_max
+            sides,
+            self.tracked_statements,
+            lambda: self.now,
+            handle_access=handle_access,
+            request_bytes_max=request_bytes_max,
         )
         self._to_client = b""
         self._to_backend = b""

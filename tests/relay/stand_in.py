@@ -9,13 +9,13 @@ from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
 
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener
-from proxy.frontend.process_scope import Ground
+from proxy.frontend.process_scope import ProcessScope
 from proxy.frontend.settings import ServerSettings
-from proxy.operations.dispatch import Ending, Premises, Ruling, WriteUnderWay
+from proxy.operations.dispatch import Dispatch, Outcome, Premises, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
-from proxy.operations.session_port import Opened, SessionPort
+from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.server import Proxy
-from rewriter import may_have_a_join
+from proxy.statements.statement_class import StatementClass
 
 HOST = "127.0.0.1"
 # Far above what any step here takes on a busy machine, so that only a hang reaches it.
@@ -69,7 +69,7 @@ class Rewriter:
         *,
         fails: bool = False,
         fails_at_the_end: bool = False,
-        may_rerun: bool = False,
+        may_fall_back: bool = False,
         premises: Premises = PREMISES,
         write: WriteUnderWay | None = None,
     ) -> None:
@@ -78,37 +78,37 @@ class Rewriter:
         self.fails = fails
         self.results: list[QueryResult] = []
         self.fails_at_the_end = fails_at_the_end
-        self.may_rerun = may_rerun
+        self.may_fall_back = may_fall_back
         self.premises = premises
         self.write = write
-        self.endings: list[Ending] = []
+        self.outcomes: list[Outcome] = []
         self.has_closed = False
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Ruling]:
+    def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
         if self.fails:
-            raise RuntimeError(sql)
+            raise RuntimeError(statement.text)
         for query in self.queries:
             self.results.append((yield query))
-        text = sql if self.text is None else self.text
-        return Ruling(text, self.may_rerun, premises=self.premises, write=self.write, ended=self.ended)
+        text = statement.text if self.text is None else self.text
+        return Dispatch(text, self.may_fall_back, premises=self.premises, write=self.write, on_outcome=self.ended)
 
-    def is_quick(self, sql: str) -> bool:
-        return not may_have_a_join(sql)
+    def is_quick(self, statement: StatementClass) -> bool:
+        return not statement.may_have_a_join
 
-    def untouched(self, sql: str) -> Ruling:
-        return Ruling(sql, ended=self.ended)
+    def forward_unchanged(self, statement: StatementClass) -> Dispatch:
+        return Dispatch(statement.text, on_outcome=self.ended)
 
-    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
-        if self.write is None or self.write.is_over or not sql.startswith("USE"):
+    def writes_before(self, statement: StatementClass) -> Sequence[WriteUnderWay]:
+        if self.write is None or self.write.is_over or not statement.text.startswith("USE"):
             return ()
         return (self.write,)
 
-    def ended(self, ending: Ending) -> None:
+    def ended(self, outcome: Outcome) -> None:
         if self.fails_at_the_end:
-            raise RuntimeError(ending.message)
+            raise RuntimeError(outcome.message)
         if self.write is not None:
             self.write.is_over = True
-        self.endings.append(ending)
+        self.outcomes.append(outcome)
 
     def closed(self) -> None:
         self.has_closed = True
@@ -166,10 +166,10 @@ async def eventually(holds: Callable[[], bool]) -> None:
 async def stage(
     rewriter: Rewriter | None = None,
     *,
-    open_port: Callable[[Opened], SessionPort] | None = None,
+    open_port: Callable[[SessionOpening], SessionPort] | None = None,
     listeners: tuple[Listener, ...] = (Listener(Address(HOST, 0)),),
     backend_port: int | None = None,
-    ground: Ground | None = None,
+    process: ProcessScope | None = None,
     **settings: Any,
 ) -> AsyncIterator[Stage]:
     backends: asyncio.Queue[Peer] = asyncio.Queue()
@@ -182,7 +182,7 @@ async def stage(
     server = await asyncio.start_server(accept, HOST, 0, limit=1024)
     port = server.sockets[0].getsockname()[1]
     chosen = ServerSettings(listeners, HOST, backend_port or port, **settings)
-    proxy = Proxy(chosen, open_port or (lambda _opened: rewriter or Rewriter()), ground=ground)
+    proxy = Proxy(chosen, open_port or (lambda _opened: rewriter or Rewriter()), process=process)
     await proxy.start()
     on = Stage(proxy, backends, port, server.close)
     try:

@@ -16,7 +16,7 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.operations.dispatch import Ending, Premises, Ruling
+from proxy.operations.dispatch import Dispatch, Outcome, Premises
 from proxy.operations.events import StatementEnded
 from proxy.relay.commands import Command
 from proxy.wire.hs2.calls import OperationHandle, OperationState
@@ -36,7 +36,7 @@ def refused(seqid: int, message: str = OURS) -> bytes:
     return reply("ExecuteStatement", seqid, status=3, message=message)
 
 
-def own_call(call: Callable[..., bytes], operation: OperationHandle) -> bytes:
+def original_call(call: Callable[..., bytes], operation: OperationHandle) -> bytes:
     """A call of the proxy's own."""
     return call(1, operation)
 
@@ -50,14 +50,14 @@ class Play:
     """One statement of a client, and how it ended."""
 
     dialogue: Dialogue
-    endings: list[Ending] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
 
     def tell(self, commands: list[Command]) -> list[Command]:
         """Tell the ends that are among the commands, and return the rest."""
         others: list[Command] = []
         for command in commands:
             if isinstance(command, StatementEnded):
-                command.ruling.ended(command.ending)
+                command.dispatch.on_outcome(command.outcome)
             else:
                 others.append(command)
         return others
@@ -80,14 +80,14 @@ class Play:
         sent: bytes,
         text: str = "SELECT 2",
         *,
-        may_rerun: bool = True,
-        rerun_on: str = "",
+        may_fall_back: bool = True,
+        fall_back_on: str = "",
         premises: Premises = PREMISES,
     ) -> None:
         self.dialogue.client(call)
-        ruling = Ruling(text, may_rerun, rerun_on, premises, ended=self.endings.append)
+        dispatch = Dispatch(text, may_fall_back, fall_back_on, premises, on_outcome=self.outcomes.append)
         self.dialogue.now = 10.0
-        self.dialogue.carry_out(self.dialogue.relay.release(ruling))
+        self.dialogue.carry_out(self.dialogue.relay.release(dispatch))
         assert self.dialogue.backend_got() == sent
         self.dialogue.now = 12.5
 
@@ -102,9 +102,9 @@ def synchronous(play: Play) -> Play:
     return play
 
 
-def in_background(play: Play, **ruling: str) -> Play:
+def in_background(play: Play, **dispatch: str) -> Play:
     """Its operation is there, and the client waits for its end."""
-    play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5), **ruling)  # type: ignore[arg-type]
+    play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5), **dispatch)  # type: ignore[arg-type]
     play.answers(executed(5), to_client=executed(5))
     play.says(get_status(6), to_backend=get_status(6))
     return play

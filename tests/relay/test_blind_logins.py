@@ -6,7 +6,7 @@ import pytest
 from relay_dialogue import Dialogue, fetch, reply
 from stand_in import stage
 
-from proxy.net.log_once import SUBJECTS_MAX, Notices
+from proxy.net.log_once import SUBJECTS_MAX, LogOnce
 from proxy.relay.commands import SendBackend
 from proxy.relay.phases import Phase
 from proxy.wire.sasl import SaslStatus, encode_sasl
@@ -36,7 +36,7 @@ async def test_a_host_is_named_once_however_often_it_connects(
 
 
 def test_only_so_many_hosts_are_remembered() -> None:
-    notices = Notices()
+    notices = LogOnce()
     assert all(notices.is_news(str(number)) for number in range(SUBJECTS_MAX))
     assert not notices.is_news("0")
     assert notices.is_news("another")

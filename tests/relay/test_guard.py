@@ -20,8 +20,8 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.access.handle_owners import OwnHandles
-from proxy.operations.tracked_statements import Executions
+from proxy.access.handle_owners import LocalHandleOwners
+from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.commands import CallRefused, Close, StatementHeld, TurnedTransparent
 from proxy.wire.hs2.calls import OperationHandle, OperationState, encode_operation_call
 from proxy.wire.hs2.handles import identifier_in, named_by
@@ -44,12 +44,14 @@ class Users:
     """Several users of one proxy, each on a connection, on one stage with the same handles."""
 
     def __init__(self, *, passes_unknown: bool = True) -> None:
-        self.handles = OwnHandles()
-        self.executions = Executions()
+        self.handles = LocalHandleOwners()
+        self.tracked_statements = TrackedStatements()
         self._passes_unknown = passes_unknown
 
     def log_in(self, login: bytes) -> Dialogue:
-        dialogue = Dialogue(executions=self.executions, handles=self.handles, passes_unknown=self._passes_unknown)
+        dialogue = Dialogue(
+            tracked_statements=self.tracked_statements, handles=self.handles, passes_unknown=self._passes_unknown
+        )
         dialogue.client(login)
         dialogue.carry_out(dialogue.relay.backend_connected())
         dialogue.backend(ACCEPTED)

@@ -13,7 +13,7 @@ from relay_dialogue import (
     session_opened,
 )
 
-from proxy.access.handle_owners import HandleKind, Holding, OwnHandles
+from proxy.access.handle_owners import HandleKind, HandleOwner, LocalHandleOwners
 from proxy.relay.commands import Command, MoveBackend, StatementHeld, TurnedTransparent
 from proxy.relay.phases import Phase
 from proxy.wire.hs2.handles import identifier_in
@@ -23,11 +23,11 @@ THERE = "another:10000"
 
 def dialogue(owner: bytes = b"user", backend: str = THERE) -> Dialogue:
     """A client that has logged in, and a session that the owner has on that backend."""
-    handles = OwnHandles()
+    handles = LocalHandleOwners()
     for kind, handle in ((HandleKind.SESSION, SESSION), (HandleKind.OPERATION, OPERATION)):
         identifier = identifier_in(handle)
         assert identifier is not None
-        handles.opened(kind, identifier, Holding(handles.digests.owner(owner), backend))
+        handles.opened(kind, identifier, HandleOwner(handles.digests.owner(owner), backend))
     return Dialogue(handles=handles).log_in()
 
 

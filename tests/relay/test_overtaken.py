@@ -17,11 +17,11 @@ from relay_dialogue import (
     reply,
     status_is,
 )
-from statement_play import FINISHED, OURS, RUNNING, THEIRS, Play, own_call, own_close, refused
+from statement_play import FINISHED, OURS, RUNNING, THEIRS, Play, original_call, own_close, refused
 
-from proxy.operations.dispatch import End, Ending, Premises
-from proxy.operations.operation_aliases import OwnSuccessors
-from proxy.operations.tracked_statements import Executions
+from proxy.operations.dispatch import Outcome, OutcomeKind, Premises
+from proxy.operations.operation_aliases import LocalOperationAliases
+from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.commands import Close
 from proxy.relay.pending_calls import WATCHED_REPLY_BYTES_MAX
 from proxy.wire.hs2.calls import OperationState, encode_failure, encode_still_running
@@ -60,9 +60,9 @@ def play(request: pytest.FixtureRequest) -> Play:
     return Play(Dialogue(chunk_bytes=request.param).open_session())
 
 
-def in_background(play: Play, world: World, rerun_on: str = "") -> Play:
+def in_background(play: Play, world: World, fall_back_on: str = "") -> Play:
     sent = execute("SELECT 1", 5), execute("SELECT 2", 5)
-    play.executes(*sent, premises=world.premises, rerun_on=rerun_on)
+    play.executes(*sent, premises=world.premises, fall_back_on=fall_back_on)
     play.answers(executed(5), to_client=executed(5))
     return play
 
@@ -107,7 +107,7 @@ def test_an_overtaken_answer_is_replaced_by_that_of_a_second_run(play: Play, wor
     play.answers(status_is(RUNNING, 7), to_client=status_is(RUNNING, 7))
     play.says(get_status(8), to_backend=get_status(8, AGAIN))
     play.answers(status_is(FINISHED, 8), to_client=status_is(FINISHED, 8))
-    assert play.endings == [Ending(End.OVERTAKEN, 2.5)]
+    assert play.outcomes == [Outcome(OutcomeKind.OVERTAKEN, 2.5)]
     play.says(fetch(9), to_backend=fetch(9, AGAIN))
     play.answers(rows(9), to_client=rows(9))
 
@@ -121,7 +121,7 @@ def test_an_overtaken_synchronous_statement_is_run_again_and_its_operation_close
     world.change(change)
     play.answers(executed(5), back=own_close(OPERATION) + execute_and_wait("SELECT 1", 5))
     play.answers(reply("CloseOperation", 1) + executed(5, AGAIN), to_client=executed(5, AGAIN))
-    assert play.endings == [Ending(End.OVERTAKEN, 2.5)]
+    assert play.outcomes == [Outcome(OutcomeKind.OVERTAKEN, 2.5)]
     play.passes(fetch(6, AGAIN), rows(6))
 
 
@@ -132,10 +132,10 @@ def test_rows_that_are_asked_for_without_a_look_at_the_status_are_judged_too(
     in_background(play, world)
     world.change(change)
     run_again(play, fetch(6), rows(6))
-    play.answers(reply("CloseOperation", 1), back=own_call(get_status, AGAIN))
+    play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
     play.answers(status_is(FINISHED, 1), back=fetch(6, AGAIN))
     play.answers(rows(6), to_client=rows(6))
-    assert play.endings == [Ending(End.OVERTAKEN, 2.5)]
+    assert play.outcomes == [Outcome(OutcomeKind.OVERTAKEN, 2.5)]
 
 
 def test_columns_are_not_asked_for_before_the_second_run_has_finished(play: Play, world: World) -> None:
@@ -143,8 +143,8 @@ def test_columns_are_not_asked_for_before_the_second_run_has_finished(play: Play
     in_background(play, world)
     world.change("is_session_unchanged")
     run_again(play, asks_for_columns(6), metadata_is("k", "int", 6))
-    play.answers(reply("CloseOperation", 1), back=own_call(get_status, AGAIN))
-    play.answers(status_is(RUNNING, 1), back=own_call(get_status, AGAIN))
+    play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
+    play.answers(status_is(RUNNING, 1), back=original_call(get_status, AGAIN))
     play.answers(status_is(FINISHED, 1), back=asks_for_columns(6, AGAIN))
     play.answers(metadata_is("j", "int", 6), to_client=metadata_is("j", "int", 6))
 
@@ -158,7 +158,7 @@ def test_a_change_after_the_finished_status_does_not_matter(play: Play, world: W
         world.change(change)
     play.passes(asks_for_columns(7), metadata_is("k", "int", 7))
     play.passes(fetch(8), rows(8))
-    assert play.endings == [Ending(End.FINISHED, 2.5)]
+    assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
 
 
 def test_a_session_that_changes_after_the_columns_were_told_does_not_matter(play: Play, world: World) -> None:
@@ -208,7 +208,7 @@ def test_rows_that_are_asked_for_too_early_are_refused_and_nothing_else(play: Pl
     in_background(play, world)
     early = reply("FetchResults", 6, status=3, message="Expected state FINISHED, but found RUNNING")
     play.passes(fetch(6), early)
-    assert play.endings == []
+    assert play.outcomes == []
     play.passes(get_status(7), status_is(FINISHED, 7))
 
 
@@ -226,17 +226,17 @@ def test_a_statement_that_only_went_as_it_came_is_never_dropped(play: Play, worl
 
 def test_a_failure_in_a_session_that_has_changed_is_answered_by_a_second_run(play: Play, world: World) -> None:
     """Without us, the statement may have been analysed after the change as well."""
-    in_background(play, world, rerun_on=CHECK_FAILED)
+    in_background(play, world, fall_back_on=CHECK_FAILED)
     world.change("is_session_unchanged")
     run_again(play, get_status(6), status_is(OperationState.ERROR, 6, CHECK_FAILED))
     play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN))
     play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
-    assert play.endings == [Ending(End.RESCUED, 2.5, CHECK_FAILED)]
+    assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5, CHECK_FAILED)]
 
 
 def with_columns_told(play: Play, world: World) -> Play:
     """The client knows the columns of an answer that another statement's session would not give."""
-    in_background(play, world, rerun_on=CHECK_FAILED)
+    in_background(play, world, fall_back_on=CHECK_FAILED)
     play.passes(asks_for_columns(6), metadata_is("k", "int", 6))
     world.change("is_session_unchanged")
     return play
@@ -262,7 +262,7 @@ def test_an_overtaken_answer_is_refused_for_good_where_the_session_means_somethi
     world.change("are_tables_unchanged")
     play.says(get_status(7), to_backend=get_status(7))
     client_is_refused(play, status_is(FINISHED, 7))
-    assert [ending.end for ending in play.endings] == [End.FAILED]
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.FAILED]
     for call, answer in (
         (get_status(8), status_is(FINISHED, 8)),
         (fetch(8), rows(8)),
@@ -276,8 +276,8 @@ def test_an_overtaken_answer_is_refused_for_good_where_the_session_means_somethi
 
 
 def test_it_is_refused_where_too_many_operations_stand_for_others(world: World) -> None:
-    executions = Executions(successors=OwnSuccessors(0))
-    play = in_background(Play(Dialogue(executions=executions).open_session()), world)
+    tracked_statements = TrackedStatements(aliases=LocalOperationAliases(0))
+    play = in_background(Play(Dialogue(tracked_statements=tracked_statements).open_session()), world)
     world.change("is_session_unchanged")
     play.says(get_status(6), to_backend=get_status(6))
     client_is_refused(play, status_is(FINISHED, 6))
@@ -298,7 +298,7 @@ def test_a_synchronous_answer_that_is_refused_leaves_no_operation(play: Play, wo
     world.change("is_session_unchanged")
     play.says(get_status(6, AGAIN), to_backend=get_status(6, AGAIN))
     client_is_refused(play, executed(5), back=own_close(OPERATION))
-    assert [ending.end for ending in play.endings] == [End.FAILED]
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.FAILED]
 
 
 def test_it_is_refused_after_the_second_run_was_refused(play: Play, world: World) -> None:
@@ -307,7 +307,7 @@ def test_it_is_refused_after_the_second_run_was_refused(play: Play, world: World
     play.says(get_status(6), to_backend=get_status(6))
     play.answers(status_is(FINISHED, 6), back=execute("SELECT 1", 5))
     client_is_refused(play, refused(5, THEIRS))
-    assert [ending.end for ending in play.endings] == [End.FAILED]
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.FAILED]
     play.says(fetch(7), to_backend=fetch(7))
     client_is_refused(play, rows(7))
 
@@ -336,7 +336,7 @@ def test_rows_too_long_to_be_kept_pass_where_nothing_has_changed(world: World) -
     play.says(fetch(6), to_backend=fetch(6))
     long = frame(bytes(WATCHED_REPLY_BYTES_MAX + 1))
     play.answers(long, to_client=long)
-    assert play.endings == [Ending(End.FINISHED, 2.5)]
+    assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
 
 
 # --- more than one connection
@@ -346,7 +346,7 @@ def test_what_another_connection_asks_of_the_first_run_meanwhile_is_not_answered
     play: Play, world: World
 ) -> None:
     in_background(play, world)
-    other = Play(Dialogue(executions=play.dialogue.executions).log_in())
+    other = Play(Dialogue(tracked_statements=play.dialogue.tracked_statements).log_in())
     for call in (get_status(6), fetch(7), asks_for_columns(8)):
         other.says(call, to_backend=call)
     world.change("is_session_unchanged")
@@ -360,7 +360,7 @@ def test_what_another_connection_asks_of_the_first_run_meanwhile_is_not_answered
 
 def test_what_is_dropped_stays_so_when_the_connection_that_runs_it_again_ends(play: Play, world: World) -> None:
     in_background(play, world)
-    other = Play(Dialogue(executions=play.dialogue.executions).log_in())
+    other = Play(Dialogue(tracked_statements=play.dialogue.tracked_statements).log_in())
     world.change("is_session_unchanged")
     play.says(get_status(6), to_backend=get_status(6))
     play.answers(status_is(FINISHED, 6), back=execute("SELECT 1", 5))
@@ -375,4 +375,4 @@ def test_our_own_failure_in_a_session_that_has_changed_is_not_shown_either(play:
     world.change("is_session_unchanged")
     play.answers(refused(5, OURS), back=execute_and_wait("SELECT 1", 5))
     play.answers(executed(5), to_client=executed(5))
-    assert play.endings == [Ending(End.RESCUED, 2.5, OURS)]
+    assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5, OURS)]

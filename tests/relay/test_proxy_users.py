@@ -6,10 +6,10 @@ import pytest
 from relay_dialogue import Dialogue, get_status, session_opened
 
 from proxy.access.impersonation import ProxyUsers
-from proxy.config.endpoints import Transport, Upstream
+from proxy.config.endpoints import Transport
 from proxy.operations.events import SessionOpened
 from proxy.relay.commands import Close, SessionRefused
-from proxy.relay.connection_profile import Sides
+from proxy.relay.connection_profile import ConnectionProfile
 from proxy.wire.hs2.calls import encode_open_session
 from proxy.wire.hs2.open_session import encode_open_session_refusal, proxy_user_of, user_of, with_user
 from proxy.wire.hs2.replies import decode_session_reply, open_reply
@@ -88,7 +88,9 @@ def test_who_was_refused_may_open_a_session_of_his_own() -> None:
 
 
 def test_who_is_allowed_gets_through_byte_for_byte() -> None:
-    dialogue = Dialogue(sides=Sides("backend:10000", proxy_users=ProxyUsers({"user": ("anna",)}))).log_in()
+    dialogue = Dialogue(
+        sides=ConnectionProfile("backend:10000", proxy_users=ProxyUsers({"user": ("anna",)}))
+    ).log_in()
     dialogue.client(frame(wants("anna")))
     assert dialogue.backend_got() == frame(wants("anna"))
 
@@ -103,7 +105,7 @@ def test_who_does_not_wait_for_replies_is_refused_by_the_end_of_his_connection()
 
 def test_without_a_login_the_name_in_the_call_counts() -> None:
     rules = ProxyUsers({"user": ("anna",), "root": ("eve",)})
-    sides = Sides("backend:10000", Transport.NOSASL, Upstream(Transport.NOSASL), rules)
+    sides = ConnectionProfile("backend:10000", Transport.NOSASL, rules)
     for wanted, passes in (("anna", True), ("eve", False)):
         dialogue = Dialogue(sides=sides)
         dialogue.client(wants(wanted))

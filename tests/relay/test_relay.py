@@ -17,7 +17,7 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.operations.dispatch import Ruling
+from proxy.operations.dispatch import Dispatch
 from proxy.operations.events import SessionClosed, SessionOpened, StatementPassed
 from proxy.operations.internal_call import Call
 from proxy.relay.client_buffer import WAITING_BYTES_MAX
@@ -199,14 +199,14 @@ def test_a_statement_is_held_until_it_is_released_as_it_came() -> None:
 def test_another_text_replaces_the_statement_and_nothing_else() -> None:
     dialogue = Dialogue().open_session()
     dialogue.client(execute("SELECT 'é'"))
-    dialogue.carry_out(dialogue.relay.release(Ruling("SELECT '∑', 2")))
+    dialogue.carry_out(dialogue.relay.release(Dispatch("SELECT '∑', 2")))
     assert dialogue.backend_got() == execute("SELECT '∑', 2")
 
 
 def test_a_text_past_the_request_limit_is_not_sent() -> None:
     dialogue = Dialogue(request_bytes_max=500).open_session()
     dialogue.client(execute("SELECT 1"))
-    dialogue.carry_out(dialogue.relay.release(Ruling("x" * 500)))
+    dialogue.carry_out(dialogue.relay.release(Dispatch("x" * 500)))
     assert dialogue.backend_got() == execute("SELECT 1")
 
 

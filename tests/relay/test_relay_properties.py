@@ -15,7 +15,7 @@ from relay_dialogue import (
     status_is,
 )
 
-from proxy.operations.dispatch import Ruling
+from proxy.operations.dispatch import Dispatch
 from proxy.relay.commands import StatementHeld
 from proxy.relay.phases import Phase
 from proxy.wire.hs2.calls import OperationState
@@ -42,7 +42,7 @@ cuts = st.lists(st.integers(min_value=0, max_value=10_000), max_size=30)
 
 def release_all(dialogue: Dialogue, commands: list) -> None:  # type: ignore[type-arg]
     while any(isinstance(command, StatementHeld) for command in commands):
-        commands = dialogue.carry_out(dialogue.relay.release(Ruling("SELECT 2", may_rerun=True)))
+        commands = dialogue.carry_out(dialogue.relay.release(Dispatch("SELECT 2", may_fall_back=True)))
 
 
 @given(cuts, cuts)

@@ -29,22 +29,22 @@ from statement_play import (
     THEIRS,
     Play,
     in_background,
-    own_call,
+    original_call,
     own_close,
     refused,
     rerun_in_background,
     synchronous,
 )
 
-from proxy.operations.dispatch import End, Ending
+from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.internal_call import Call
-from proxy.operations.operation_aliases import OwnSuccessors
-from proxy.operations.tracked_statements import EXECUTIONS_MAX, RERUN_CALL_BYTES_MAX, Executions
+from proxy.operations.operation_aliases import LocalOperationAliases
+from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX, TRACKED_STATEMENTS_MAX, TrackedStatements
 from proxy.relay.client_buffer import WAITING_BYTES_MAX
 from proxy.relay.commands import Close, TurnedTransparent
 from proxy.relay.pending_calls import WATCHED_REPLY_BYTES_MAX
 from proxy.relay.phases import Phase
-from proxy.relay.relay import RERUN_WITHIN_S
+from proxy.relay.relay import FALLBACK_WITHIN_S
 from proxy.wire.hs2.calls import OperationId, OperationState, SessionHandle, encode_failure, encode_still_running
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.types import MessageType
@@ -64,7 +64,7 @@ def test_a_synchronous_statement_that_fails_is_run_again_and_only_that_answer_is
     synchronous(play)
     play.answers(refused(5), back=execute_and_wait("SELECT 1", 5))
     play.answers(executed(5), to_client=executed(5))
-    assert play.endings == [Ending(End.RESCUED, 2.5, OURS)]
+    assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5, OURS)]
     play.passes(fetch(6), reply("FetchResults", 6))
 
 
@@ -72,7 +72,7 @@ def test_a_statement_that_fails_as_it_came_too_shows_its_own_error(play: Play) -
     synchronous(play)
     play.answers(refused(5), back=execute_and_wait("SELECT 1", 5))
     play.answers(refused(5, THEIRS), to_client=refused(5, THEIRS))
-    assert play.endings == [Ending(End.FAILED_TWICE, 2.5, OURS)]
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 2.5, OURS)]
 
 
 def test_a_statement_in_the_background_that_is_refused_at_once_is_executed_again(play: Play) -> None:
@@ -80,9 +80,9 @@ def test_a_statement_in_the_background_that_is_refused_at_once_is_executed_again
     play.answers(refused(5), back=execute("SELECT 1", 5))
     play.answers(executed(5, AGAIN), to_client=executed(5, AGAIN))
     play.says(get_status(6, AGAIN), to_backend=get_status(6, AGAIN))
-    assert play.endings == []
+    assert play.outcomes == []
     play.answers(status_is(ERROR, 6, THEIRS), to_client=status_is(ERROR, 6, THEIRS))
-    assert play.endings == [Ending(End.FAILED_TWICE, 2.5, OURS)]
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 2.5, OURS)]
 
 
 # --- a client that asks for the statement's end
@@ -93,7 +93,7 @@ def test_a_statement_that_fails_in_the_background_is_run_again_behind_its_own_ha
     play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
     play.says(get_status(7), to_backend=get_status(7, AGAIN))
     play.answers(status_is(FINISHED, 7), to_client=status_is(FINISHED, 7))
-    assert play.endings == [Ending(End.RESCUED, 2.5, OURS)]
+    assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5, OURS)]
     play.says(fetch(8), to_backend=fetch(8, AGAIN))
     play.answers(reply("FetchResults", 8), to_client=reply("FetchResults", 8))
 
@@ -123,7 +123,7 @@ def test_a_closed_operation_is_known_by_its_own_handle_again(play: Play) -> None
 def test_a_rerun_that_fails_in_the_background_shows_its_own_error(play: Play) -> None:
     rerun_in_background(play)
     play.answers(status_is(ERROR, 6, THEIRS), to_client=status_is(ERROR, 6, THEIRS))
-    assert play.endings == [Ending(End.FAILED_TWICE, 2.5, OURS)]
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 2.5, OURS)]
 
 
 @pytest.mark.parametrize("answer", [refused(5, THEIRS), reply("ExecuteStatement", 5)], ids=["no", "nothing"])
@@ -131,7 +131,7 @@ def test_a_rerun_that_cannot_start_in_the_background_leaves_the_first_failure(pl
     in_background(play)
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     play.answers(answer, to_client=status_is(ERROR, 6, OURS))
-    assert play.endings == [Ending(End.FAILED, 2.5, OURS)]
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
     play.passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
 
 
@@ -165,15 +165,15 @@ def no_rows(seqid: int, message: str = OURS) -> bytes:
 
 def test_a_failure_at_the_first_fetch_is_answered_with_the_rows_of_a_second_run(play: Play) -> None:
     finished(play)
-    assert play.endings == []
+    assert play.outcomes == []
     play.says(fetch(7), to_backend=fetch(7))
     play.answers(no_rows(7), back=execute("SELECT 1", 5))
     play.answers(executed(5, AGAIN), back=own_close(OPERATION))
-    play.answers(reply("CloseOperation", 1), back=own_call(get_status, AGAIN))
-    play.answers(status_is(RUNNING, 1), back=own_call(get_status, AGAIN))
+    play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
+    play.answers(status_is(RUNNING, 1), back=original_call(get_status, AGAIN))
     play.answers(status_is(FINISHED, 1), back=fetch(7, AGAIN))
     play.answers(reply("FetchResults", 7), to_client=reply("FetchResults", 7))
-    assert play.endings == [Ending(End.RESCUED, 10.0, OURS)]
+    assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 10.0, OURS)]
     play.says(fetch(8), to_backend=fetch(8, AGAIN))
 
 
@@ -187,9 +187,9 @@ def test_a_fetch_whose_second_run_fails_shows_that_error(play: Play, refused_at_
         play.answers(refused(5, THEIRS), to_client=theirs)
     else:
         play.answers(executed(5, AGAIN), back=own_close(OPERATION))
-        play.answers(reply("CloseOperation", 1), back=own_call(get_status, AGAIN))
+        play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
         play.answers(status_is(ERROR, 1, THEIRS), to_client=theirs)
-    assert play.endings == [Ending(End.FAILED_TWICE, 10.0, OURS)]
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 10.0, OURS)]
 
 
 @pytest.mark.parametrize("state", [CANCELED, OperationState.TIMEDOUT])
@@ -200,16 +200,16 @@ def test_a_fetch_whose_second_run_ends_without_an_error_shows_what_the_server_sa
     play.says(fetch(7), to_backend=fetch(7))
     play.answers(no_rows(7), back=execute("SELECT 1", 5))
     play.answers(executed(5, AGAIN), back=own_close(OPERATION))
-    play.answers(reply("CloseOperation", 1), back=own_call(get_status, AGAIN))
+    play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
     play.answers(status_is(state, 1), back=fetch(7, AGAIN))
     play.answers(no_rows(7, THEIRS), to_client=no_rows(7, THEIRS))
-    assert play.endings == [Ending(End.FAILED_TWICE, 10.0, OURS)]
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 10.0, OURS)]
 
 
 def test_rows_that_came_end_the_statement_and_are_never_fetched_twice(play: Play) -> None:
     finished(play)
     play.passes(fetch(7), reply("FetchResults", 7))
-    assert play.endings == [Ending(End.FINISHED, 2.5)]
+    assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
     play.passes(fetch(8), no_rows(8))
 
 
@@ -230,7 +230,7 @@ def test_a_synchronous_statement_is_run_again_at_its_first_fetch_too(play: Play)
 def test_a_statement_that_is_closed_unfetched_has_finished(play: Play) -> None:
     finished(play)
     play.passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
-    assert play.endings == [Ending(End.FINISHED, 2.5)]
+    assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
 
 
 def test_a_large_first_batch_passes_as_it_comes() -> None:
@@ -239,7 +239,7 @@ def test_a_large_first_batch_passes_as_it_comes() -> None:
     batch = frame(reply("FetchResults", 7)[4:] + bytes(2 * 1024 * 1024))
     play.answers(batch[:100_000], to_client=batch[:100_000])
     play.answers(batch[100_000:], to_client=batch[100_000:])
-    assert play.endings == [Ending(End.FINISHED, 2.5)]
+    assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
 
 
 # --- failures that the client is told of
@@ -249,43 +249,45 @@ def test_a_large_first_batch_passes_as_it_comes() -> None:
 def test_a_statement_that_was_stopped_is_not_run_again(play: Play, state: OperationState) -> None:
     in_background(play)
     play.answers(status_is(state, 6, OURS), to_client=status_is(state, 6, OURS))
-    assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
 
 
 def test_a_failure_that_comes_late_is_shown_unless_it_says_that_the_text_was_out_of_date() -> None:
-    for rerun_on, expected in (("", b""), ("our doing", execute("SELECT 1", 5))):
-        play = in_background(Play(Dialogue().open_session()), rerun_on=rerun_on)
-        play.dialogue.now = 10.0 + RERUN_WITHIN_S + 1
+    for fall_back_on, expected in (("", b""), ("our doing", execute("SELECT 1", 5))):
+        play = in_background(Play(Dialogue().open_session()), fall_back_on=fall_back_on)
+        play.dialogue.now = 10.0 + FALLBACK_WITHIN_S + 1
         failure = status_is(ERROR, 6, OURS)
         play.answers(failure, to_client=b"" if expected else failure, back=expected)
-        assert [ending.end for ending in play.endings] == ([] if expected else [End.FAILED])
+        assert [outcome.kind for outcome in play.outcomes] == ([] if expected else [OutcomeKind.FAILED])
 
 
 @pytest.mark.parametrize(
-    ("text", "may_rerun"), [("SELECT 2", False), ("SELECT 1", True)], ids=["not allowed", "the client's own text"]
+    ("text", "may_fall_back"),
+    [("SELECT 2", False), ("SELECT 1", True)],
+    ids=["not allowed", "the client's own text"],
 )
-def test_only_another_text_that_may_be_is_run_again(play: Play, text: str, may_rerun: bool) -> None:  # noqa: FBT001
-    play.executes(execute_and_wait("SELECT 1", 5), execute_and_wait(text, 5), text, may_rerun=may_rerun)
+def test_only_another_text_that_may_be_is_run_again(play: Play, text: str, may_fall_back: bool) -> None:  # noqa: FBT001
+    play.executes(execute_and_wait("SELECT 1", 5), execute_and_wait(text, 5), text, may_fall_back=may_fall_back)
     play.answers(refused(5), to_client=refused(5))
-    assert play.endings == [Ending(End.FAILED, 2.5, OURS)]
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
 
 
 @pytest.mark.parametrize("padding", [0, 10_000], ids=["short", "long"])
 def test_a_failed_check_is_known_by_its_cause_alone_and_told_as_such(play: Play, padding: int) -> None:
     """However late it comes, and however far behind it stands."""
     sent = execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 2", 5)
-    play.executes(*sent, rerun_on="the keys have changed")
-    play.dialogue.now += 2 * RERUN_WITHIN_S
+    play.executes(*sent, fall_back_on="the keys have changed")
+    play.dialogue.now += 2 * FALLBACK_WITHIN_S
     play.answers(refused_for(5, "x" * padding + "the keys have changed"), back=execute_and_wait("SELECT 1", 5))
     play.answers(executed(5), to_client=executed(5))
-    assert play.endings == [Ending(End.RESCUED, 2.5 + 2 * RERUN_WITHIN_S, "the keys have changed")]
+    assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5 + 2 * FALLBACK_WITHIN_S, "the keys have changed")]
 
 
 def test_a_failure_with_a_call_behind_it_is_shown(play: Play) -> None:
     in_background(play)
     play.says(fetch(7), to_backend=fetch(7))
     play.answers(status_is(ERROR, 6, OURS), to_client=status_is(ERROR, 6, OURS))
-    assert play.endings == [Ending(End.FAILED, 2.5, OURS)]
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
 
 
 def test_a_failure_with_a_statement_held_behind_it_is_shown(play: Play) -> None:
@@ -296,8 +298,8 @@ def test_a_failure_with_a_statement_held_behind_it_is_shown(play: Play) -> None:
 
 
 def test_a_call_too_long_to_be_kept_goes_as_it_came() -> None:
-    statement = f"SELECT '{'x' * RERUN_CALL_BYTES_MAX}'"
-    play = Play(Dialogue(request_bytes_max=2 * RERUN_CALL_BYTES_MAX).open_session())
+    statement = f"SELECT '{'x' * KEPT_CALL_BYTES_MAX}'"
+    play = Play(Dialogue(request_bytes_max=2 * KEPT_CALL_BYTES_MAX).open_session())
     play.executes(execute_and_wait(statement, 5), execute_and_wait(statement, 5))
     play.answers(refused(5), to_client=refused(5))
 
@@ -309,15 +311,15 @@ def test_the_end_of_a_statement_that_went_as_it_came_is_told_too(play: Play) -> 
     play.executes(execute("SELECT 1", 5), execute("SELECT 1", 5), "SELECT 1")
     play.answers(executed(5), to_client=executed(5))
     play.passes(get_status(6), status_is(RUNNING, 6))
-    assert play.endings == []
+    assert play.outcomes == []
     play.passes(get_status(7), status_is(FINISHED, 7))
-    assert play.endings == [Ending(End.FINISHED, 2.5)]
+    assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
 
 
 def test_a_synchronous_statement_has_finished_with_its_reply(play: Play) -> None:
     play.executes(execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 1", 5), "SELECT 1")
     play.answers(executed(5), to_client=executed(5))
-    assert play.endings == [Ending(End.FINISHED, 2.5)]
+    assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
 
 
 @pytest.mark.parametrize(
@@ -329,76 +331,78 @@ def test_the_end_of_a_statement_that_is_stopped_early_is_unknown(play: Play, cal
     in_background(play)
     play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
     play.says(call, to_backend=call)
-    assert play.endings == [Ending(End.UNKNOWN, 2.5)]
+    assert play.outcomes == [Outcome(OutcomeKind.UNKNOWN, 2.5)]
 
 
 def test_the_end_of_a_statement_whose_connection_ends_is_unknown(play: Play) -> None:
     in_background(play)
     close, *_ = play.tell(play.dialogue.relay.close("the client closed"))
     assert isinstance(close, Close)
-    play.tell([*play.dialogue.executions.sessions_ended([SESSION], 2.5)])
-    assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+    play.tell([*play.dialogue.tracked_statements.sessions_ended([SESSION], 2.5)])
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
 
 
 def test_a_statement_that_the_server_runs_within_its_call_is_lost_with_the_connection(play: Play) -> None:
     synchronous(play)
     (close,) = play.tell(play.dialogue.relay.close("the client closed"))
     assert isinstance(close, Close)
-    assert play.endings == [Ending(End.LOST, 2.5)]
+    assert play.outcomes == [Outcome(OutcomeKind.LOST, 2.5)]
 
 
 def test_of_too_many_open_statements_the_oldest_that_is_not_rewritten_is_given_up() -> None:
-    play = Play(Dialogue(executions=Executions(executions_max=2)).open_session())
-    assert EXECUTIONS_MAX > 2
+    play = Play(Dialogue(tracked_statements=TrackedStatements(tracked_statements_max=2)).open_session())
+    assert TRACKED_STATEMENTS_MAX > 2
     in_background(play)
     play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
     play.executes(execute("SELECT 3", 7), execute("SELECT 3", 7), "SELECT 3")
     play.answers(executed(7, AGAIN), to_client=executed(7, AGAIN))
     play.executes(execute("SELECT 5", 8), execute("SELECT 5", 8), "SELECT 5")
     play.answers(executed(8, THIRD), to_client=executed(8, THIRD))
-    assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
     play.passes(get_status(9, AGAIN), status_is(ERROR, 9))
     play.says(get_status(10), to_backend=get_status(10))
     play.answers(status_is(ERROR, 10), back=execute("SELECT 1", 5))
 
 
 def test_a_statement_goes_as_it_came_where_too_many_rewritten_ones_are_open() -> None:
-    play = Play(Dialogue(executions=Executions(executions_max=2)).open_session())
+    play = Play(Dialogue(tracked_statements=TrackedStatements(tracked_statements_max=2)).open_session())
     in_background(play)
     play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
     play.executes(execute("SELECT 3", 7), execute("SELECT 3", 7), "SELECT 4")
 
 
 def test_nothing_is_run_again_where_too_many_operations_stand_for_others() -> None:
-    play = in_background(Play(Dialogue(executions=Executions(successors=OwnSuccessors(0))).open_session()))
+    play = in_background(
+        Play(Dialogue(tracked_statements=TrackedStatements(aliases=LocalOperationAliases(0))).open_session())
+    )
     play.answers(status_is(ERROR, 6, OURS), to_client=status_is(ERROR, 6, OURS))
 
 
 def test_a_second_run_for_which_there_is_no_room_any_more_is_closed() -> None:
-    class Taken(OwnSuccessors):
+    class Taken(LocalOperationAliases):
         def add(self, old: OperationId, new: OperationId, session: SessionHandle) -> bool:
             assert (old != new, session) == (True, SESSION)
             return False
 
-    play = in_background(Play(Dialogue(executions=Executions(successors=Taken())).open_session()))
+    play = in_background(Play(Dialogue(tracked_statements=TrackedStatements(aliases=Taken())).open_session()))
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     play.answers(executed(5, AGAIN), back=own_close(AGAIN))
     play.answers(reply("CloseOperation", 1), to_client=status_is(ERROR, 6, OURS))
-    assert play.endings == [Ending(End.FAILED, 2.5, OURS)]
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
 
 
 def test_an_exception_in_place_of_a_reply_reaches_the_client(play: Play) -> None:
     in_background(play)
     exception = frame(Writer().header("GetOperationStatus", MessageType.EXCEPTION, 6).stop().to_bytes())
     play.answers(exception, to_client=exception)
-    assert play.endings == []
+    assert play.outcomes == []
 
 
 # --- more than one connection
 
 
 def second_connection(play: Play) -> Play:
-    return Play(Dialogue(executions=play.dialogue.executions).log_in())
+    return Play(Dialogue(tracked_statements=play.dialogue.tracked_statements).log_in())
 
 
 def test_a_statement_is_run_again_for_whichever_connection_asks_for_its_end(play: Play) -> None:
@@ -410,7 +414,7 @@ def test_a_statement_is_run_again_for_whichever_connection_asks_for_its_end(play
     other.answers(executed(5, AGAIN), back=own_close(OPERATION))
     other.answers(reply("CloseOperation", 1), back=get_status(1, AGAIN))
     other.answers(status_is(FINISHED, 1), to_client=status_is(FINISHED, 1))
-    assert [ending.end for ending in play.endings] == [End.RESCUED]
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.RECOVERED]
     play.says(fetch(7), to_backend=fetch(7, AGAIN))
 
 
@@ -425,7 +429,7 @@ def test_a_cancel_from_another_connection_reaches_the_rerun_that_is_on_its_way(p
     play.answers(reply("CloseOperation", 1), back=operation_call("CancelOperation", 1, AGAIN))
     play.answers(reply("CancelOperation", 1), back=get_status(6, AGAIN))
     play.answers(status_is(CANCELED, 6), to_client=status_is(CANCELED, 6))
-    assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
 
 
 @pytest.mark.parametrize("close", [operation_call("CloseOperation", 1), close_session(1)])
@@ -440,7 +444,7 @@ def test_a_close_from_another_connection_leaves_no_operation_of_the_rerun_behind
     gone = reply("GetOperationStatus", 6, status=3, message="Invalid OperationHandle")
     play.answers(gone, to_client=gone)
     play.says(get_status(7), to_backend=get_status(7))
-    assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
 
 
 def test_others_are_told_that_a_statement_runs_while_it_is_run_again(play: Play) -> None:
@@ -452,7 +456,7 @@ def test_others_are_told_that_a_statement_runs_while_it_is_run_again(play: Play)
     other.answers(status_is(ERROR, 2, OURS), to_client=frame(encode_still_running(2)))
     play.answers(executed(5, AGAIN), back=own_close(OPERATION))
     late.answers(status_is(ERROR, 3, OURS), to_client=frame(encode_still_running(3)))
-    assert play.endings == []
+    assert play.outcomes == []
 
 
 def test_rows_of_the_first_run_too_long_to_be_kept_end_the_connection_once_there_is_a_second() -> None:
@@ -470,9 +474,9 @@ def test_a_client_that_leaves_during_a_rerun_leaves_no_operation_behind(play: Pl
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     play.tell(play.dialogue.relay.close("the client closed"))
     # What is left of the client's own replies is nobody's any more.
-    last_words = operation_call("CancelOperation", 1, AGAIN) + own_close(AGAIN)
-    play.answers(executed(5, AGAIN), back=last_words)
-    assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+    closing_calls = operation_call("CancelOperation", 1, AGAIN) + own_close(AGAIN)
+    play.answers(executed(5, AGAIN), back=closing_calls)
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
 
 
 def test_replies_to_a_client_that_has_left_are_nobodys_though_ours_are_still_awaited() -> None:
@@ -500,14 +504,14 @@ def test_a_kept_reply_that_cannot_be_read_reaches_the_client_whole(play: Play) -
 def test_a_reply_that_cannot_be_read_ends_the_connection_while_an_answer_is_to_be_judged(play: Play) -> None:
     in_background(play)
     assert any(isinstance(command, Close) for command in play.answers(reply("GetInfo", 6)))
-    assert [ending.end for ending in play.endings] == []
+    assert [outcome.kind for outcome in play.outcomes] == []
 
 
 def test_a_broken_reply_during_a_rerun_closes_the_connection(play: Play) -> None:
     in_background(play)
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     assert any(isinstance(command, Close) for command in play.answers(reply("GetInfo", 6)))
-    assert [ending.end for ending in play.endings] == [End.UNKNOWN]
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
 
 
 def test_half_a_kept_reply_reaches_the_client_when_the_connection_turns_transparent() -> None:

@@ -22,9 +22,10 @@ from relay_dialogue import (
 )
 from stand_in import PATIENCE_S, Peer, Rewriter, eventually, stage
 
-from proxy.operations.dispatch import End, Ruling
+from proxy.operations.dispatch import Dispatch, OutcomeKind
 from proxy.operations.query import Column, FailureKind, Query, QueryFailed, Rows
-from proxy.operations.session_port import Opened
+from proxy.operations.session_port import SessionOpening
+from proxy.statements.statement_class import StatementClass
 from proxy.wire.hs2.calls import CONFIGURATION_ENTRIES_MAX, OperationState, encode_open_session
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.reader import read_header
@@ -439,7 +440,7 @@ async def test_a_session_is_opened_with_its_settings_and_told_its_end() -> None:
     seen: list[Mapping[str, str]] = []
     rewriter = Rewriter()
 
-    def open_port(opened: Opened) -> Rewriter:
+    def open_port(opened: SessionOpening) -> Rewriter:
         seen.append(opened.configuration)
         return rewriter
 
@@ -473,7 +474,7 @@ async def test_a_session_with_too_many_settings_is_not_offered_to_rewrite() -> N
 async def test_a_statement_that_fails_is_run_again_and_its_session_is_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    rewriter = Rewriter("SELECT 'private'", may_rerun=True)
+    rewriter = Rewriter("SELECT 'private'", may_fall_back=True)
     async with stage(rewriter) as on:
         client, backend = await on.open_session()
         client.send(execute_and_wait("SELECT 1", 2))
@@ -483,8 +484,10 @@ async def test_a_statement_that_fails_is_run_again_and_its_session_is_told(
         backend.send(executed(2))
         await client.expect(executed(2))
         client.close()
-    assert [(ending.end, ending.message) for ending in rewriter.endings] == [(End.RESCUED, "no 'private'")]
-    assert "failed as it was sent, and finished as it came" in caplog.text
+    assert [(outcome.kind, outcome.message) for outcome in rewriter.outcomes] == [
+        (OutcomeKind.RECOVERED, "no 'private'")
+    ]
+    assert "failed rewritten, and finished as the original" in caplog.text
     assert "private" not in caplog.text
 
 
@@ -496,10 +499,10 @@ async def test_statements_end_with_the_connection_that_opened_their_session() ->
         await backend.expect(execute("SELECT 1", 2))
         backend.send(executed(2))
         await client.expect(executed(2))
-        assert rewriter.endings == []
+        assert rewriter.outcomes == []
         client.close()
         await on.all_gone()
-    assert [ending.end for ending in rewriter.endings] == [End.UNKNOWN]
+    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.UNKNOWN]
 
 
 async def test_whoever_cannot_be_told_a_statements_end_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
@@ -596,9 +599,9 @@ async def test_statements_of_a_session_that_was_opened_elsewhere_pass_and_its_wr
     known: list[str] = []
 
     class Noting(Rewriter):
-        def untouched(self, sql: str) -> Ruling:
-            known.append(sql)
-            return super().untouched(sql)
+        def forward_unchanged(self, statement: StatementClass) -> Dispatch:
+            known.append(statement.text)
+            return super().forward_unchanged(statement)
 
     async with stage(Noting("SELECT 2")) as on:
         client, backend = await on.log_in()

@@ -5,15 +5,16 @@ import asyncio
 from relay_dialogue import SESSION, close_session, execute, executed, get_status, status_is
 from stand_in import Rewriter, Stage, eventually, stage
 
-from proxy.access.handle_owners import Digests, HandleKind, Handles, Holding, OwnHandles
-from proxy.frontend.process_scope import Ground
+from proxy.access.handle_owners import Digests, HandleKind, HandleOwner, HandleOwners, LocalHandleOwners
+from proxy.frontend.process_scope import ProcessScope
 from proxy.frontend.session_registry import SETTLING_S
-from proxy.operations.dispatch import End
+from proxy.operations.dispatch import OutcomeKind
+from proxy.statements.statement_class import StatementClass
 from proxy.wire.hs2.calls import OperationState
 from proxy.wire.hs2.handles import HandleId, identifier_in
 
 
-class Elsewhere(OwnHandles):
+class Elsewhere(LocalHandleOwners):
     """As if another process had opened those in `theirs`, or had let statements of those in `roaming` pass."""
 
     def __init__(self) -> None:
@@ -21,10 +22,10 @@ class Elsewhere(OwnHandles):
         self.theirs: set[HandleId] = set()
         self.roaming: set[HandleId] = set()
 
-    def roam(self, identifier: HandleId) -> bool:
+    def used_elsewhere(self, identifier: HandleId) -> bool:
         return identifier in self.theirs
 
-    def stays(self, identifier: HandleId) -> bool:
+    def is_local(self, identifier: HandleId) -> bool:
         return identifier not in self.roaming
 
 
@@ -36,7 +37,7 @@ def session_id() -> HandleId:
 
 async def test_a_session_that_roams_is_rewritten_no_longer() -> None:
     handles = Elsewhere()
-    async with stage(Rewriter("SELECT 2"), ground=Ground(handles)) as on:
+    async with stage(Rewriter("SELECT 2"), process=ProcessScope(handles)) as on:
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2))
         await backend.expect(execute("SELECT 2", 2))
@@ -52,24 +53,26 @@ async def test_a_session_that_begins_to_roam_while_its_statement_is_decided_abou
     handles = Elsewhere()
 
     class Roaming(Rewriter):
-        def rewrite(self, sql: str) -> object:  # type: ignore[override]
+        def rewrite(self, statement: StatementClass) -> object:  # type: ignore[override]
             handles.roaming.add(session_id())
-            return super().rewrite(sql)
+            return super().rewrite(statement)
 
     rewriter = Roaming("SELECT 2")
-    async with stage(rewriter, ground=Ground(handles)) as on:
+    async with stage(rewriter, process=ProcessScope(handles)) as on:
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2))
         await backend.expect(execute("SELECT 1", 2))
         client.close()
         await on.all_gone()
-    assert [ending.end for ending in rewriter.endings] == [End.UNKNOWN], "who ruled is told all the same"
+    assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.UNKNOWN], (
+        "who ruled is told all the same"
+    )
 
 
 async def test_the_answer_of_a_statement_whose_session_roams_is_dropped_and_it_is_run_as_it_came() -> None:
     """What another process has let pass may have changed the session."""
     handles = Elsewhere()
-    async with stage(Rewriter("SELECT 2", may_rerun=True), ground=Ground(handles)) as on:
+    async with stage(Rewriter("SELECT 2", may_fall_back=True), process=ProcessScope(handles)) as on:
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2))
         await backend.expect(execute("SELECT 2", 2))
@@ -86,7 +89,7 @@ async def test_the_answer_of_a_statement_whose_session_roams_is_dropped_and_it_i
 async def test_the_first_statement_of_another_processs_session_waits_and_goes_as_it_came() -> None:
     handles = Elsewhere()
     handles.theirs.add(session_id())
-    async with stage(Rewriter("SELECT 2"), ground=Ground(handles)) as on:
+    async with stage(Rewriter("SELECT 2"), process=ProcessScope(handles)) as on:
         client, backend = await on.log_in()
         started = asyncio.get_running_loop().time()
         client.send(execute("SELECT 1", 2))
@@ -100,7 +103,7 @@ async def test_the_first_statement_of_another_processs_session_waits_and_goes_as
 async def test_a_client_that_leaves_while_its_statement_waits_leaves_nothing_behind() -> None:
     handles = Elsewhere()
     handles.theirs.add(session_id())
-    async with stage(Rewriter("SELECT 2"), ground=Ground(handles)) as on:
+    async with stage(Rewriter("SELECT 2"), process=ProcessScope(handles)) as on:
         client, backend = await on.log_in()
         client.send(execute("SELECT 1", 2))
         client.close()
@@ -115,16 +118,16 @@ def swept(on: Stage, rewriter: Rewriter) -> bool:
 
 
 async def test_a_session_that_has_ended_in_its_own_process_ends_here() -> None:
-    handles: Handles = OwnHandles()
+    handles: HandleOwners = LocalHandleOwners()
     rewriter = Rewriter()
-    async with stage(rewriter, ground=Ground(handles)) as on:
+    async with stage(rewriter, process=ProcessScope(handles)) as on:
         client, backend = await on.log_in()
         client.send(execute("SELECT 1", 2))
         await backend.expect(execute("SELECT 1", 2))
         backend.send(executed(2))
         await client.expect(executed(2))
         assert not swept(on, rewriter), "nobody knows of it"
-        handles.opened(HandleKind.SESSION, session_id(), Holding(Digests.new().owner(b"user"), "spark"))
+        handles.opened(HandleKind.SESSION, session_id(), HandleOwner(Digests.new().owner(b"user"), "spark"))
         assert not swept(on, rewriter)
         handles.closed([session_id()])
         assert swept(on, rewriter)
@@ -139,5 +142,5 @@ async def test_a_statement_on_a_connection_that_is_not_followed_is_noted_as_one_
         await client.expect(b"\0\0\0\5hello")
         client.send(execute("SELECT 1", 2))
         await backend.expect(execute("SELECT 1", 2))
-        await eventually(lambda: [ending.end for ending in rewriter.endings] == [End.UNKNOWN])
+        await eventually(lambda: [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.UNKNOWN])
         client.close()

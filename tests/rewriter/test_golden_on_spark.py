@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import golden_cases
 import pytest
-from counting import rescued_count
+from counting import recovered_count
 from golden_cases import DATABASE, Expected, Refusal, Take, refusals, takes
 from golden_tables import make_golden_tables
 from pyhive import hive
@@ -122,9 +122,9 @@ def plain(value: object) -> str | int | bool | None:
 def test_a_rewritten_statement_answers_as_it_does_directly(
     case: Take, sessions: Sessions, proxy: ProxyProcess
 ) -> None:
-    before = rescued_count(proxy)
+    before = recovered_count(proxy)
     assert_same_rows(sessions, case.sql)
-    assert rescued_count(proxy) == before, "what was rewritten failed, and was run again as it came"
+    assert recovered_count(proxy) == before, "what was rewritten failed, and was run again as it came"
 
 
 @pytest.mark.parametrize("case", refusals(), ids=str)

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from proxy.operations.dispatch import End, Ending, nobody
+from proxy.operations.dispatch import Outcome, OutcomeKind, ignore_outcome
 from proxy.session.consistency.write_fence import Write, WriteLog
-from proxy.session.consistency.written_tables import AnyTable, Tables, Targets, tables_written
+from proxy.statements.statement_class import StatementClass
+from proxy.statements.written_tables import AnyTable, WriteTargets, WrittenTables
 from rewriter import TableName
 
-# Writes of one session that run at once. Only a client that never asks how its statements ended has more: they
-# count as one, for any table, until the session is closed.
+# Writes of one session that run at once. Only a client that never asks for the ends of its statements has more:
+# they count as one, for any table, until the session is closed.
 _RUNNING_PER_SESSION_MAX: Final = 16
 
 
@@ -30,24 +31,24 @@ class SessionWrites:
         self._is_closed = False
 
     def begin(
-        self, sql: str, is_table: Callable[[TableName], bool] = lambda _: False
-    ) -> Callable[[Ending], None] | None:
-        """A statement is about to be released. Returns whom to tell of its end, unless it certainly only reads.
+        self, statement: StatementClass, is_table: Callable[[TableName], bool] = lambda _: False
+    ) -> Callable[[Outcome], None] | None:
+        """Count a statement that is about to be released. Returns an outcome listener, unless it only reads.
 
         `is_table` says of a name whether the session is known to have a table by it, and no view.
         """
-        tables = tables_written(sql)
+        tables = statement.written
         if tables is None:
             return None
-        if isinstance(tables, Targets):
+        if isinstance(tables, WriteTargets):
             tables = tables.given(is_table)
         if len(self._running) >= _RUNNING_PER_SESSION_MAX:
             self._begin_any()
-            return nobody
+            return ignore_outcome
         write = self._begin(tables)
         return partial(self._ended, write)
 
-    def _begin(self, tables: Tables) -> Write:
+    def _begin(self, tables: WrittenTables) -> Write:
         write = self._writes.begin(tables)
         self._running.add(write)
         if self._is_closed:
@@ -56,14 +57,14 @@ class SessionWrites:
         return write
 
     def _begin_any(self) -> None:
-        """Let one that lasts as long as the session stand for this write and those to come."""
+        """Count this write and all later ones as a single one, which lasts as long as the session."""
         if len(self._running) == _RUNNING_PER_SESSION_MAX:
             _ = self._begin(AnyTable())
 
-    def _ended(self, write: Write, ending: Ending) -> None:
-        if ending.end is End.UNKNOWN:
+    def _ended(self, write: Write, outcome: Outcome) -> None:
+        if outcome.kind is OutcomeKind.UNKNOWN:
             return
-        if ending.end is End.LOST:
+        if outcome.kind is OutcomeKind.LOST:
             self._writes.lose(write)
         else:
             self._writes.end(write)

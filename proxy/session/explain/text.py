@@ -15,9 +15,9 @@ def text(explained: ExplainView) -> str:
     lines = [changed, f"  {_without_files(explained.rewritten)}"]
     if explained.skip_sentence is not None:
         lines.append(f"  {explained.skip_sentence}")
-    if explained.reckoning is not None:
-        lines.append(f"  {explained.reckoning}")
-    lines += [f"  {sentence}" for sentence in explained.put_aside]
+    if explained.cost_report is not None:
+        lines.append(f"  {explained.cost_report}")
+    lines += [f"  {sentence}" for sentence in explained.quarantined]
     lines += [f"  {_snapshot_line(one)}" for one in explained.snapshots]
     for scan in explained.scans:
         lines += ["", *_scan_lines(scan)]

@@ -14,17 +14,17 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from proxy.config.rewriting import FilesSection
 from proxy.operations.query import Query, QueryResult, Rows
-from proxy.session.catalog.caches import Kept
+from proxy.session.catalog.caches import WeightedLru
 from proxy.session.catalog.file_index import (
     IndexedTable,
-    Overview,
+    IndexOverview,
     files_query,
     name_in_index,
     read_tables,
     tables_query,
 )
 from proxy.session.catalog.late_answers import believed_s
-from proxy.session.catalog.metadata_cache import Known, owner_of
+from proxy.session.catalog.metadata_cache import SessionMetadata, owner_of
 from rewriter import TableFacts
 from rewriter.files.file_index import FileIndex
 
@@ -33,7 +33,7 @@ _Asking: TypeAlias = Generator[Query, QueryResult, T]
 
 
 class _Key(NamedTuple):
-    """Whose files of which table. What one user may read in the index, another one may not."""
+    """The key of a list: user and table. One user may read rows of the index that another may not."""
 
     owner: tuple[str, ...]
     table: str
@@ -52,7 +52,7 @@ class _Fetched:
 
     @property
     def weight(self) -> int:
-        """What is kept, in files. What could not be had takes some memory too."""
+        """The size of the list, in files. A failure takes some memory too."""
         return 1 + (len(self.index.files) if self.index is not None else 0)
 
     @cached_property
@@ -63,31 +63,31 @@ class _Fetched:
 
 
 class FileLists:
-    """What was fetched, of the tables used last. Used by several threads at once."""
+    """The lists of the most recently used tables. Used by several threads at once."""
 
     def __init__(self, settings: FilesSection, clock: Callable[[], float]) -> None:
         self._settings = settings
         self._clock = clock
-        self._fetched = Kept[_Key, _Fetched](settings.files_kept_max)
+        self._fetched = WeightedLru[_Key, _Fetched](settings.files_kept_max)
 
-    def overview(self, known: Known) -> _Asking[Overview]:
+    def overview(self, known: SessionMetadata) -> _Asking[IndexOverview]:
         """The tables that the index has, for a session that may read it."""
         overview = self.overview_at_hand(known)
         if overview is not None:
             return overview
         stale, settings = known.indexed, self._settings
         if not settings.index:
-            return Overview("", {}, 0.0, inf)
+            return IndexOverview("", {}, 0.0, inf)
         if stale is not None:
             # Sessions of the same state need not ask at the same time.
             known.indexed = replace(stale, until=self._clock() + settings.query_deadline_s)
         answer = yield tables_query(settings)
         tables, now = read_tables(answer, settings.files_max), self._clock()
         until = now + believed_s(answer, settings.tables_ttl_s)
-        known.indexed = overview = Overview(settings.index, tables, now, until)
+        known.indexed = overview = IndexOverview(settings.index, tables, now, until)
         return overview
 
-    def overview_at_hand(self, known: Known) -> Overview | None:
+    def overview_at_hand(self, known: SessionMetadata) -> IndexOverview | None:
         """The same where nothing has to be asked."""
         overview = known.indexed
         if overview is None or overview.index != self._settings.index or overview.until <= self._clock():
@@ -98,7 +98,7 @@ class FileLists:
         """Whether the file index itself may be among the tables that these words name, in lower case."""
         return self._settings.index.rpartition(".")[2].lower() in words
 
-    def columns(self, facts: TableFacts, known: Known) -> _Asking[tuple[str, ...]]:
+    def columns(self, facts: TableFacts, known: SessionMetadata) -> _Asking[tuple[str, ...]]:
         """The columns that the index may tell of. Until a table's files were fetched, that may be any."""
         found = yield from self._find(facts, known)
         if found is None:
@@ -109,13 +109,13 @@ class FileLists:
             return names
         return tuple(name for name in names if name.lower() in fetched.columns)
 
-    def size_bytes(self, facts: TableFacts, known: Known) -> int | None:
+    def size_bytes(self, facts: TableFacts, known: SessionMetadata) -> int | None:
         """The size of a table's files, where the index is at hand."""
         overview = self.overview_at_hand(known)
         table = overview.tables.get(name_in_index(facts) or "") if overview is not None else None
         return table.size_bytes if table is not None else None
 
-    def files(self, facts: TableFacts, known: Known) -> _Asking[FileIndex | None]:
+    def files(self, facts: TableFacts, known: SessionMetadata) -> _Asking[FileIndex | None]:
         """The files of a table, or None where they cannot be had now."""
         found = yield from self._find(facts, known)
         if found is None:
@@ -135,7 +135,7 @@ class FileLists:
             self._fetched.put(key, _Fetched(index, overview.tables[key.table], type_names, asked_at, until))
             return index
 
-    def _find(self, facts: TableFacts, known: Known) -> _Asking[tuple[_Key, Overview] | None]:
+    def _find(self, facts: TableFacts, known: SessionMetadata) -> _Asking[tuple[_Key, IndexOverview] | None]:
         """By what key a table's files are kept, with what the index has; None where it does not have the table."""
         name = name_in_index(facts)
         if name is None:
@@ -146,8 +146,8 @@ class FileLists:
         owner = yield from owner_of(known)
         return (_Key(owner, name), overview) if owner else None
 
-    def _current(self, key: _Key, overview: Overview, type_names: Mapping[str, str]) -> _Fetched | None:
-        """What was fetched and need not be fetched again.
+    def _current(self, key: _Key, overview: IndexOverview, type_names: Mapping[str, str]) -> _Fetched | None:
+        """The list that was fetched, if it need not be fetched again.
 
         Another session may have fetched rows that this one has not heard of yet: two that heard different things
         would else fetch them in turns.

@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from proxy.config.rewriting import FilesSection
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
-from proxy.session.catalog.caches import Kept
+from proxy.session.catalog.caches import WeightedLru
 from proxy.session.catalog.late_answers import believed_s
-from proxy.session.catalog.metadata_cache import Known, owner_of
+from proxy.session.catalog.metadata_cache import SessionMetadata, owner_of
 from rewriter import Plan, TableFacts, TableName
 from rewriter.domains.literals import is_key_type, literal
 from rewriter.files.file_index import FileIndex
@@ -26,7 +26,7 @@ _Asking: TypeAlias = Generator[Query, QueryResult, T]
 
 
 class _Key(NamedTuple):
-    """Whose list of which table's files, with the bounds of which columns."""
+    """The key of a list: user, table, and the columns whose bounds it has."""
 
     owner: tuple[str, ...]
     table: TableName
@@ -44,7 +44,7 @@ class _Listed:
 
     @property
     def weight(self) -> int:
-        """What is kept, in files. What could not be had takes some memory too."""
+        """The size of the list, in files. A failure takes some memory too."""
         return 1 + (len(self.index.files) if self.index is not None else 0)
 
 
@@ -54,9 +54,11 @@ class IcebergFiles:
     def __init__(self, settings: FilesSection, clock: Callable[[], float]) -> None:
         self._settings = settings
         self._clock = clock
-        self._kept = Kept[_Key, _Listed](settings.files_kept_max)
+        self._kept = WeightedLru[_Key, _Listed](settings.files_kept_max)
 
-    def files(self, facts: TableFacts, names: Collection[str], known: Known) -> _Asking[FileIndex | None]:
+    def files(
+        self, facts: TableFacts, names: Collection[str], known: SessionMetadata
+    ) -> _Asking[FileIndex | None]:
         """The files with the bounds of some columns, or None where they cannot be had now."""
         columns, table = _wanted(facts, names), facts.full_name
         snapshot_id = facts.iceberg.snapshot_id if facts.iceberg is not None else None

@@ -8,9 +8,9 @@ from collections.abc import Set as AbstractSet
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult
 from proxy.session.catalog.describe import partitions_query, read_partitions
-from proxy.session.catalog.facts_cache import Described
+from proxy.session.catalog.facts_cache import DescribedTable
 from proxy.session.catalog.late_answers import believed_s
-from proxy.session.catalog.metadata_cache import Known, owner_of
+from proxy.session.catalog.metadata_cache import SessionMetadata, owner_of
 from proxy.session.layout.partition_store import ListKey, PartitionStore
 from rewriter import TableKind
 from rewriter.domains.gap_costs import PartitionCosts
@@ -23,14 +23,14 @@ _COSTS_KEPT_MAX = 64
 
 
 class SharedLists:
-    """What all sessions share: the store, and what was computed from its lists."""
+    """Partition lists that all sessions share: the store, and the costs computed from its lists."""
 
     def __init__(self, store: PartitionStore | None = None) -> None:
         self.store = store
         self._costs: dict[tuple[ListKey, bytes], Mapping[str, PartitionCosts]] = {}
 
     def costs(self, key: ListKey, index: PartitionIndex) -> Mapping[str, PartitionCosts]:
-        """Where the partitions of a list lie. A list that is asked for again is found by its generation."""
+        """The numbers of partitions between the keys of a list. A new list has a new generation."""
         generation = getattr(index.entries, "generation", b"")
         if not generation:
             return costs(index)
@@ -60,7 +60,7 @@ class PartitionLists:
         self._unlisted: dict[ListKey, float] = {}
 
     def find(
-        self, table: Described, known: Known
+        self, table: DescribedTable, known: SessionMetadata
     ) -> Generator[Query, QueryResult, tuple[ListKey, PartitionIndex] | None]:
         """The list of a table, or None where there is none that can be used."""
         facts = table.facts
@@ -76,13 +76,13 @@ class PartitionLists:
         return (key, index) if index is not None else None
 
     def costs(self, key: ListKey, index: PartitionIndex) -> Mapping[str, PartitionCosts]:
-        """Where the partitions of a list lie."""
+        """The numbers of partitions between the keys of a list, by column."""
         return self._shared.costs(key, index)
 
-    def count(self, table: Described, known: Known) -> int | None:
-        """How many partitions a table has, where its list is at hand: nothing is asked.
+    def count(self, table: DescribedTable, known: SessionMetadata) -> int | None:
+        """The number of a table's partitions, where its list is at hand: nothing is asked.
 
-        Those that lie nowhere, such as the default partition, are not counted.
+        Partitions without a place in the order, such as the default partition, are not counted.
         """
         if self._shared.store is None or not known.owner or not table.identity:
             return None
@@ -92,7 +92,7 @@ class PartitionLists:
             return None
         return max((costs.totals[-1] for costs in self.costs(key, index).values()), default=None)
 
-    def _asked(self, key: ListKey, table: Described) -> Generator[Query, QueryResult, PartitionIndex | None]:
+    def _asked(self, key: ListKey, table: DescribedTable) -> Generator[Query, QueryResult, PartitionIndex | None]:
         answer = yield partitions_query(table.name, self._settings)
         specs = read_partitions(answer)
         facts = table.facts

@@ -1,9 +1,9 @@
-"""Shadow mode: the rewritten text beside the original, which is what answers the client. No sockets, no asyncio.
+"""Shadow mode: runs the rewritten text beside the original, whose answer the client gets. No sockets, no asyncio.
 
-Spark computes a checksum of either answer in the client's own session. It is a defect of ours only if the answers
-differ, each is the same when it is asked for again, the keys in the rewritten text are still those that Spark
-answers, and nothing in the statement makes its answer depend on the order in which rows are read. On any doubt
-nobody is blamed.
+Spark computes a checksum of each answer in the client's own session. A difference is a defect of ours only if each
+answer is the same when it is computed again, the keys in the rewritten text are still those that Spark answers,
+and nothing in the statement makes its answer depend on the order in which rows are read. On any doubt nothing is
+blamed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Final, TypeAlias, TypeVar
 
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
-from proxy.session.catalog.iceberg_snapshots import SCAN_ROWS_MAX, Scanned, read_scan, scan_sql
+from proxy.session.catalog.iceberg_snapshots import SCAN_ROWS_MAX, SnapshotRead, read_scan, scan_sql
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.shadow.checksum import Checksum, Columns
 from proxy.session.shadow.order_dependence import doubts, unbounded
@@ -28,12 +28,12 @@ Clock: TypeAlias = Callable[[], float]
 _COLUMNS_MAX: Final = 2_000
 # Descriptions of so many columns, and the plan of a statement that is worth a second look.
 _TOLD_BYTES_MAX: Final = 4 * 1024 * 1024
-# Where something is rounded to cents, one step of one group is up to this share of a small answer.
+# One step of rounding to cents in one group is up to this share of a small answer.
 _ROUNDING_STEP: Final = 0.01
 
 
-class Verdict(Enum):
-    """What a comparison came to."""
+class ShadowVerdict(Enum):
+    """The result of a comparison."""
 
     EQUAL = "equal"
     DIFFERENT = "different, and nothing but the rewrite explains it"
@@ -47,7 +47,7 @@ class Verdict(Enum):
 class Comparison:
     """The end of a shadow. `why` quotes nothing of the statement."""
 
-    verdict: Verdict
+    verdict: ShadowVerdict
     why: str = ""
     original: Checksum | None = None
     # None where the rewritten statement fails.
@@ -58,23 +58,23 @@ class Comparison:
 
     @property
     def blames_us(self) -> bool:
-        """Whether whatever rewrote the statement has to be put aside."""
-        return self.verdict in {Verdict.DIFFERENT, Verdict.FAILED}
+        """Whether the rules that rewrote the statement have to be quarantined."""
+        return self.verdict in {ShadowVerdict.DIFFERENT, ShadowVerdict.FAILED}
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A statement as it came and as it was rewritten, with the keys that the rewritten text holds."""
+    """The original and the rewritten text of a statement, with the keys that the rewritten text holds."""
 
     original: str = field(repr=False)
     rewritten: str = field(repr=False)
     keys: Mapping[Question, Keys] = field(default_factory=dict, repr=False)
-    # What the names stood for that the rewritten text reads at a snapshot.
-    reads: Mapping[TableName, Scanned] = field(default_factory=dict, repr=False)
+    # The scans of the names that the rewritten text reads at a snapshot.
+    reads: Mapping[TableName, SnapshotRead] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, original: str, rewrite: Rewrite, reads: Mapping[TableName, Scanned] | None = None) -> Pair:
-        """A statement and what became of it."""
+    def of(cls, original: str, rewrite: Rewrite, reads: Mapping[TableName, SnapshotRead] | None = None) -> Pair:
+        """The pair of a statement and its rewrite."""
         asked = (pair for outcome in rewrite.scans for pair in outcome.reducers)
         keys = {r.key_query: keys for r, keys in asked if keys is not None}
         return cls(original, rewrite.text, keys, reads or {})
@@ -82,7 +82,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class ShadowLimits:
-    """What a comparison may cost. The reasons stand where the configuration sets them."""
+    """Limits of the cost of a comparison. Their reasons stand in the configuration."""
 
     statement_s: float = 60.0
     total_s: float = 300.0
@@ -98,7 +98,7 @@ def compare(pair: Pair, limits: ShadowLimits, clock: Clock) -> Queries[Compariso
 class _EndedError(Exception):
     """The comparison has come to an end before its last step."""
 
-    def __init__(self, verdict: Verdict, why: str) -> None:
+    def __init__(self, verdict: ShadowVerdict, why: str) -> None:
         super().__init__(why)
         self.verdict = verdict
 
@@ -124,26 +124,26 @@ class _Comparing:
         left_out, seconds = len(self._columns.left_out), self._clock() - self._started
         return Comparison(verdict, why, self._original, self._rewritten, left_out, seconds)
 
-    def _verdict(self) -> Queries[Verdict]:
+    def _verdict(self) -> Queries[ShadowVerdict]:
         original, rewritten = self._texts()
         self._columns = yield from self._described(original)
         self._original = yield from self._answer(original)
         self._rewritten = yield from self._answer_or_failure(rewritten)
         if self._rewritten is not None and self._columns.same(self._original, self._rewritten):
-            return Verdict.EQUAL
+            return ShadowVerdict.EQUAL
         yield from self._once_more(original, rewritten)
         yield from self._same_keys()
         yield from self._same_snapshots()
         if self._rewritten is None:
-            return Verdict.FAILED
+            return ShadowVerdict.FAILED
         yield from self._no_other_reason(original, self._original, self._rewritten)
-        return Verdict.DIFFERENT
+        return ShadowVerdict.DIFFERENT
 
     def _texts(self) -> tuple[str, str]:
         """Both without the LIMIT and the semicolons at their common end, so that they can stand in parentheses."""
         found = unbounded(self._pair.original)
         if found is None or not self._pair.rewritten.endswith(found[1]):
-            raise _EndedError(Verdict.UNCOMPARABLE, "the two texts do not end alike")
+            raise _EndedError(ShadowVerdict.UNCOMPARABLE, "the two texts do not end alike")
         return found[0], self._pair.rewritten.removesuffix(found[1])
 
     def _described(self, original: str) -> Queries[Columns]:
@@ -160,7 +160,7 @@ class _Comparing:
         answer = yield self._query(self._columns.query(rewritten), 1)
         if isinstance(answer, QueryFailed) and answer.kind is FailureKind.REJECTED:
             if FILTER_REFUSED in answer.message:
-                raise _EndedError(Verdict.REFUSED, "a shorter filter may pass")
+                raise _EndedError(ShadowVerdict.REFUSED, "a shorter filter may pass")
             return None
         return self._checksum(answer, "the rewritten text's answer")
 
@@ -168,7 +168,7 @@ class _Comparing:
         rows = _rows(answer, what).rows
         checksum = self._columns.read(rows[0]) if rows else None
         if checksum is None:
-            raise _EndedError(Verdict.UNCOMPARABLE, f"{what} is no checksum")
+            raise _EndedError(ShadowVerdict.UNCOMPARABLE, f"{what} is no checksum")
         return checksum
 
     def _once_more(self, original: str, rewritten: str) -> Queries[None]:
@@ -176,14 +176,14 @@ class _Comparing:
         first, second = self._original, self._rewritten
         again = yield from self._answer(original)
         if first is None or not self._columns.same(first, again):
-            raise _EndedError(Verdict.UNSTABLE, "the original's own answer has changed")
+            raise _EndedError(ShadowVerdict.UNSTABLE, "the original's own answer has changed")
         rewritten_again = yield from self._answer_or_failure(rewritten)
         if second is None or rewritten_again is None:
             stable = second is rewritten_again
         else:
             stable = self._columns.same(second, rewritten_again)
         if not stable:
-            raise _EndedError(Verdict.UNSTABLE, "the rewritten text's own answer has changed")
+            raise _EndedError(ShadowVerdict.UNSTABLE, "the rewritten text's own answer has changed")
 
     def _same_keys(self) -> Queries[None]:
         """Ends the comparison if a small side was written since its keys were fetched."""
@@ -191,14 +191,14 @@ class _Comparing:
             answer = yield self._query(question.sql, question.answer_rows_max, self._limits.key_query_bytes_max)
             rows = _rows(answer, "the keys, asked for once more,")
             if question.read(rows.rows) != keys:
-                raise _EndedError(Verdict.UNSTABLE, "a small side has other keys by now")
+                raise _EndedError(ShadowVerdict.UNSTABLE, "a small side has other keys by now")
 
     def _same_snapshots(self) -> Queries[None]:
-        """Ends the comparison if the original reads something else by now than the snapshots in the other text."""
+        """Ends the comparison if the original by now reads other snapshots than the rewritten text names."""
         for name, scanned in self._pair.reads.items():
             answer = yield self._query(scan_sql(name), SCAN_ROWS_MAX)
             if read_scan(answer) != scanned:
-                raise _EndedError(Verdict.UNSTABLE, "a small side has another snapshot by now")
+                raise _EndedError(ShadowVerdict.UNSTABLE, "a small side has another snapshot by now")
 
     def _no_other_reason(self, text: str, one: Checksum, other: Checksum) -> Queries[None]:
         """Ends the comparison if order, chance or rounding may explain the difference."""
@@ -206,20 +206,22 @@ class _Comparing:
         plan = "\n".join(str(row[0]) for row in _rows(answer, "the plan of the original").rows)
         doubt = doubts(text, plan)
         if doubt.chosen:
-            raise _EndedError(Verdict.UNSTABLE, "rows are chosen by their order or by chance")
+            raise _EndedError(ShadowVerdict.UNSTABLE, "rows are chosen by their order or by chance")
         distance = self._columns.float_distance(one, other)
         explained = distance <= _ROUNDING_STEP if doubt.rounds else distance == 0.0
         if one.rows == other.rows and explained and (doubt.floats or one.hash == other.hash):
-            raise _EndedError(Verdict.UNSTABLE, "floating-point numbers may have been rounded to either side")
+            raise _EndedError(
+                ShadowVerdict.UNSTABLE, "floating-point numbers may have been rounded to either side"
+            )
 
     def _query(self, sql: str, rows_max: int, bytes_max: int = _TOLD_BYTES_MAX) -> Query:
         left_s = self._started + self._limits.total_s - self._clock()
         if left_s <= 0:
-            raise _EndedError(Verdict.UNCOMPARABLE, f"not finished within {self._limits.total_s:g} s")
+            raise _EndedError(ShadowVerdict.UNCOMPARABLE, f"not finished within {self._limits.total_s:g} s")
         return Query(sql, rows_max, bytes_max, deadline_s=min(self._limits.statement_s, left_s))
 
 
 def _rows(answer: QueryResult, what: str) -> Rows:
     if isinstance(answer, QueryFailed):
-        raise _EndedError(Verdict.UNCOMPARABLE, f"{what} could not be had: {answer.kind.value}")
+        raise _EndedError(ShadowVerdict.UNCOMPARABLE, f"{what} could not be had: {answer.kind.value}")
     return answer

@@ -1,4 +1,4 @@
-"""Answers that differed in shadow mode: kept to be looked at, in a file too, and told to the log without texts."""
+"""Mismatches of shadow mode: kept in memory and in a file, and reported in the log without texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from proxy.session.shadow.checksum import Checksum
-from proxy.session.shadow.compare import Clock, Comparison, Pair, Queries, ShadowLimits, Verdict, compare
+from proxy.session.shadow.compare import Clock, Comparison, Pair, Queries, ShadowLimits, ShadowVerdict, compare
 
 # Two texts each, of at most some hundred thousand characters: 50 MB where every one is as long as may be.
 KEPT_MAX: Final = 50
@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A statement that we are to blame for. The texts hold the client's literals: they stay out of logs."""
+class Mismatch:
+    """A statement whose rewrite gave another answer. The texts hold literals: they stay out of logs."""
 
     # Seconds since 1970.
     at: float
@@ -36,22 +36,22 @@ class Difference:
     rewritten_checksum: Checksum | None
 
 
-class Differences:
-    """The newest differences of the process, and a file of them. Sessions tell of theirs from several threads."""
+class MismatchLog:
+    """The newest mismatches of the process, and a file of them. Used by several threads at once."""
 
     def __init__(self, path: Path | None, file_bytes_max: int, now: Callable[[], float] = time.time) -> None:
         self._path = path
         self._file_bytes_max = file_bytes_max
         self._now = now
-        self._kept: deque[Difference] = deque(maxlen=KEPT_MAX)
+        self._kept: deque[Mismatch] = deque(maxlen=KEPT_MAX)
 
-    def newest(self) -> tuple[Difference, ...]:
-        """Those that are kept, the newest first."""
+    def newest(self) -> tuple[Mismatch, ...]:
+        """The mismatches in memory, the newest first."""
         return tuple(reversed(self._kept.copy()))
 
     def add(self, pair: Pair, comparison: Comparison) -> None:
         """Remember a comparison that blames us."""
-        difference = Difference(
+        difference = Mismatch(
             at=self._now(),
             verdict=comparison.verdict.name,
             original=pair.original,
@@ -67,7 +67,7 @@ class Differences:
             self._write(difference),
         )
 
-    def _write(self, difference: Difference) -> str:
+    def _write(self, difference: Mismatch) -> str:
         """Append to the file, if there is one. Returns what the log should say of it."""
         if self._path is None:
             return ""
@@ -90,14 +90,14 @@ def watch(
     pair: Pair,
     limits: ShadowLimits,
     clock: Clock,
-    differences: Differences,
+    differences: MismatchLog,
     told: Callable[[Comparison], None],
 ) -> Queries[None]:
-    """Compare, keep what blames us, and tell how it came out. What `proxy.frontend.shadow_runner` runs."""
+    """Compare, keep a mismatch, and report the result. `proxy.frontend.shadow_runner` runs it."""
     comparison = yield from compare(pair, limits, clock)
     if comparison.blames_us:
         differences.add(pair, comparison)
-    elif comparison.verdict is not Verdict.EQUAL:
+    elif comparison.verdict is not ShadowVerdict.EQUAL:
         log.info("shadow: %s: %s", comparison.verdict.value, comparison.why)
     told(comparison)
 

@@ -1,7 +1,7 @@
 """The tables that a statement may write. Too many are harmless; a missed one gives wrong answers.
 
-Where the statement is of a form that says at its head what it writes (`proxy.session.consistency.write_targets`),
-it writes that and reads the rest. Of any other, each word of the text may be a table that is written.
+A statement whose head names its target (`proxy.statements.write_targets`) writes that and reads the rest. In any
+other statement each word of the text may be a table that is written.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final
 
-from proxy.session.consistency.write_targets import Target, target_at
+from proxy.statements.write_targets import Target, target_at
 from rewriter import TableName
 from rewriter.sql.classify import before_first_word, first_word
 
-# What begins a statement that changes no table, whatever follows. SET, USE and RESET change the session alone.
+# First words of statements that change no table, whatever follows. SET, USE and RESET change the session alone.
 _READING: Final = frozenset("select values table show describe desc explain list set use reset declare".split())
-# What begins a query that may have a write behind it: WITH .. INSERT, FROM .. INSERT.
+# First words of queries that may have a write behind them: WITH .. INSERT, FROM .. INSERT.
 _LEADING: Final = frozenset({"with", "from"})
-# What begins a statement that names all tables that it changes. Any other may change any: CALL, EXECUTE, ADD JAR,
-# REFRESH '/a/path', a script, and whatever is not known here.
+# First words of statements that name all tables that they change. Any other may change any table: CALL, EXECUTE,
+# ADD JAR, REFRESH '/a/path', a script, and statements that are not known here.
 _NAMING: Final = frozenset(
     "insert create replace alter drop truncate update delete merge msck load analyze comment cache uncache".split()
 )
@@ -28,7 +28,8 @@ _NAMING: Final = frozenset(
 # PARTITION, which some run every few minutes, has none. By the last, an option, INSERT adds columns in Iceberg;
 # as merge-schema it has a word in it that stands for any table.
 COLUMN_WORDS: Final = frozenset("drop replace column columns change rename view evolution mergeschema".split())
-# What changes tables that it does not name: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY, IDENTIFIER(..).
+# Words of statements that change tables without naming them: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY,
+# IDENTIFIER(..).
 _UNNAMED: Final = frozenset("database databases schema schemas directory identifier execute".split())
 _WRITING: Final = re.compile(r"\b(?:insert|update|delete|merge)\b|\$\{", re.IGNORECASE)
 # One of these stands in whatever the pattern finds, and is found a hundred times as fast.
@@ -56,7 +57,7 @@ _BEGINNINGS_MAX: Final = 100
 _QUERY_CHARS_MAX: Final = 250_000
 
 
-class Tables:
+class WrittenTables:
     """Names of tables, as the words of a statement."""
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -74,7 +75,7 @@ class Tables:
         return self.words is None or not self.words.isdisjoint(COLUMN_WORDS)
 
 
-class AnyTable(Tables):
+class AnyTable(WrittenTables):
     """The tables of a statement that does not say which it changes."""
 
     def __init__(self) -> None:
@@ -82,7 +83,7 @@ class AnyTable(Tables):
         self.words = None
 
 
-class Targets(Tables):
+class WriteTargets(WrittenTables):
     """The tables of a statement that says at its head which it writes."""
 
     def __init__(self, targets: Iterable[Target]) -> None:
@@ -92,7 +93,7 @@ class Targets(Tables):
         # Names that may be those of views, of which the tables behind are written.
         self.maybe_views = tuple(target.name for target in targets if target.may_be_view)
 
-    def given(self, is_table: Callable[[TableName], bool]) -> Tables:
+    def given(self, is_table: Callable[[TableName], bool]) -> WrittenTables:
         """The tables, where it is known which names are those of tables: a view may stand for any."""
         return self if all(map(is_table, self.maybe_views)) else AnyTable()
 
@@ -116,10 +117,10 @@ def words_of(name: TableName) -> list[list[str]]:
     return [_WORD.findall(part.lower()) for part in (last, *owned)]
 
 
-def tables_written(sql: str) -> Tables | None:
+def tables_written(sql: str) -> WrittenTables | None:
     """The tables that a statement may write, or None where it certainly writes none."""
     word = first_word(sql)
-    if not word or begins_unclearly(sql):
+    if not word or not begins_clearly(sql):
         return AnyTable()
     if word in _READING:
         return None
@@ -130,18 +131,19 @@ def tables_written(sql: str) -> Tables | None:
     return _targets(sql, [len(before_first_word(sql))]) or _named(sql, whole=word != "insert")
 
 
-def begins_unclearly(sql: str) -> bool:
-    """Whether a statement may do something else than its first word says.
+def begins_clearly(sql: str) -> bool:
+    """Whether a statement certainly does what its first word says.
 
-    Comments before the word may end elsewhere for Spark: it nests them, `first_word` does not. And what is
-    explained may be executed for that.
+    Comments before the word may end elsewhere for Spark: it nests them, `first_word` does not. And a statement
+    that is explained may be executed for that.
     """
     before = before_first_word(sql)
     is_executed = first_word(sql) == "explain" and _EXECUTING.search(sql) is not None
-    return is_executed or before.count("/*") > 1 or "\\\n" in before or "\\\r" in before
+    has_odd_comments = before.count("/*") > 1 or "\\\n" in before or "\\\r" in before
+    return not (is_executed or has_odd_comments)
 
 
-def _written_behind(query: str) -> Tables | None:
+def _written_behind(query: str) -> WrittenTables | None:
     if query.isascii() and _holds_none(_IN_WRITING, query.lower()):
         return None
     if _WRITING.search(query) is None:
@@ -153,12 +155,12 @@ def _written_behind(query: str) -> Tables | None:
     return (_targets(query, found) if len(found) <= _BEGINNINGS_MAX else None) or _named(query, whole=True)
 
 
-def _targets(sql: str, beginnings: Sequence[int]) -> Tables | None:
+def _targets(sql: str, beginnings: Sequence[int]) -> WrittenTables | None:
     """The tables that the forms at these beginnings write; None unless each form says so, and there is one."""
     found = [target for start in beginnings if (target := target_at(sql, start)) is not None]
     if not found or len(found) < len(beginnings):
         return None
-    targets, is_by_path = Targets(found), any("/" in part for target in found for part in target.name.parts)
+    targets, is_by_path = WriteTargets(found), any("/" in part for target in found for part in target.name.parts)
     return AnyTable() if is_by_path or len(targets.names) > _WORDS_MAX else targets
 
 
@@ -166,11 +168,11 @@ def _holds_none(words: Iterable[str], text: str) -> bool:
     return not any(word in text for word in words)
 
 
-def _named(sql: str, *, whole: bool) -> Tables:
+def _named(sql: str, *, whole: bool) -> WrittenTables:
     """The words of the text; of a long one, where not the whole counts, of its beginning."""
     looked_at = sql[:_CHARS_MAX]
     is_cut = len(sql) > _CHARS_MAX and (whole or "--" in looked_at or "/*" in looked_at)
     if is_cut or "${" in looked_at or _BY_PATH.search(looked_at) is not None:
         return AnyTable()
     words = words_in(sql)
-    return AnyTable() if words & _UNNAMED or len(words) > _WORDS_MAX else Tables(words)
+    return AnyTable() if words & _UNNAMED or len(words) > _WORDS_MAX else WrittenTables(words)
