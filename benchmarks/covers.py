@@ -23,18 +23,18 @@ from rich.table import Table
 
 from proxy.config.rewriting import CatalogSection
 from proxy.session.layout.partition_store import ListKey, PartitionStore, open_store
-from rewriter import Column, KeySet, Limits
+from rewriter import Column, KeySet, RewriteLimits
 from rewriter.domains.cover import Cover
 from rewriter.domains.gap_costs import Costs
 from rewriter.domains.literals import Key
 from rewriter.domains.widen import widen
-from rewriter.partitions.pruning import costs
-from rewriter.predicates.partitions import Budget, render
+from rewriter.partitions.pruning import partition_costs
+from rewriter.predicates.partitions import Budget, partition_predicate
 from rewriter.predicates.predicate import Restriction
 
 Row: TypeAlias = tuple[Key, ...]
 
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 BUDGET = Budget(LIMITS.metastore, LIMITS.predicate_chars_max)
 _PARTITIONS = (1_000, 10_000, 100_000, 1_000_000)
 _PARTITIONS_PER_KEY = 10
@@ -184,7 +184,7 @@ class Steps:
         index = self._store.get(_LIST)
         if index is None:
             raise RuntimeError("the store does not find the list that is to be measured")
-        return costs(index)
+        return partition_costs(index)
 
     def key_set(self) -> KeySet:
         """Put the keys in order."""
@@ -199,8 +199,8 @@ class Steps:
         return widen(self._cover, self.series.names, BUDGET.metastore, self._costs)
 
     def render(self) -> str:
-        """The predicate's text; None where it would be too long."""
-        predicate = render([self._restriction], self.series.names, BUDGET, self._costs)
+        """The predicate's text; empty where all of it would be too long."""
+        predicate = partition_predicate([self._restriction], self.series.names, BUDGET, self._costs)
         return "" if predicate is None else predicate.sql
 
 
