@@ -1,4 +1,4 @@
-"""What planning costs: per phase on the 99 TPC-DS texts, with nothing to do, and as statements grow.
+"""Cost of planning: per phase on the 99 TPC-DS texts, with nothing to narrow, and as statements grow.
 
 `make bench` runs it. Times are CPU time, which a busy machine does not stretch.
 """
@@ -38,9 +38,9 @@ from rewriter.sql.statement import tokenize
 T = TypeVar("T")
 
 LIMITS = RewriteLimits()
-# Above the largest statement here: what is refused for its length costs nothing.
+# Above the largest statement here: a statement that is refused for its length costs nothing.
 _STATEMENT_CHARS_MAX = 10_000_000
-# Keys for each key query: what a filter on a date dimension gives.
+# Keys for each key query, as many as a filter on a date dimension gives.
 _KEYS = 100
 _PHASES = ("tokenize", "parse", "plan", "apply")
 
@@ -72,7 +72,7 @@ Summary: TypeAlias = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured: by phase over the TPC-DS texts, and as statements grow."""
+    """All measurements: by phase over the TPC-DS texts, and as statements grow."""
 
     python: str
     sqlglot: str
@@ -150,7 +150,7 @@ def unpartitioned(tables: Mapping[TableName, TableFacts | None]) -> Catalog:
 
 
 def measured(queries_max: int, largest: int, runs: int) -> Report:
-    """All that is measured."""
+    """Make all measurements."""
     benchmark = tpcds(scale=0)
     texts = list(benchmark.queries.values())[:queries_max]
     catalogs = [benchmark.catalog(_tables(sql)) for sql in texts]
@@ -209,7 +209,7 @@ def _growth_table(report: Report) -> Table:
 )
 @click.option("--runs", default=5, show_default=True, help="Runs of each statement, of which the median counts.")
 def main(json_path: Path | None, queries: int, largest: int, runs: int) -> None:
-    """Measure what planning costs."""
+    """Measure the cost of planning."""
     report = measured(queries, largest, runs)
     show(Console(), report)
     write_json(json_path, report)

@@ -148,7 +148,7 @@ class DecisionRun:
             may_be_narrowed = may_narrow(statement, config, self._catalog)
         has_file_index = bool(config.files.index) and may_be_narrowed
         chars_max = config.rewrite.statement_chars_max
-        is_read = len(statement.text) <= chars_max and statement.may_be_narrowed(has_file_index=has_file_index)
+        is_read = len(statement.text) <= chars_max and statement.may_be_rewritten(has_file_index=has_file_index)
         if is_read and statement.depends_on_quoting and not (yield from self._catalog.quoting_is_default()):
             self._skip_for(SkipReason.QUOTING_SETTINGS)
             return None
@@ -278,7 +278,7 @@ def may_narrow(statement: StatementClass, config: Config, catalog: SessionCatalo
         return False
     if statement.may_have_a_join:
         return True
-    if not config.files.index or not statement.may_be_narrowed(has_file_index=True):
+    if not config.files.index or not statement.may_be_rewritten(has_file_index=True):
         return False
     indexed = catalog.indexed_at_hand()
     return indexed is None or indexed.is_named_in(statement.text)

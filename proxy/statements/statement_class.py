@@ -86,7 +86,7 @@ class StatementClass:
         """Whether the text could hold a query with a join."""
         return may_have_a_join(self.text)
 
-    def may_be_narrowed(self, *, has_file_index: bool) -> bool:
+    def may_be_rewritten(self, *, has_file_index: bool) -> bool:
         """Whether the text could hold a query that reads less: by a join, or by a filter on indexed files."""
         return self.may_have_a_join or (has_file_index and may_be_rewritten(self.text, has_file_index=True))
 
