@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -12,8 +12,10 @@ from proxy.config.backend_list import MEMBERS_MAX
 from proxy.config.endpoints import HTTP_PATH, Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from proxy.config.errors import ConfigError
 from proxy.config.types import (
+    AT_ONCE,
     Bytes,
     Count,
+    Counts,
     HostAndPort,
     HostAndPortOrNothing,
     HttpPath,
@@ -26,14 +28,16 @@ from proxy.config.types import (
 class ProxySection(Section, frozen=True):
     """Where clients connect and what stands behind."""
 
+    counts: ClassVar = Counts.AFTER_RESTART
+
     # Loopback until told otherwise: whoever opens it to a network decides so knowingly. 10000 may be held
     # by the backend on the same machine. SASL without TLS; "" where each [[listener]] says what it wants.
     listen: HostAndPortOrNothing = "127.0.0.1:10001"
-    backend: HostAndPort = "127.0.0.1:10000"
+    backend: Annotated[HostAndPort, AT_ONCE] = "127.0.0.1:10000"
     # Several backends instead: HOST:PORT each, or dns:NAME:PORT for all addresses that a name has. One with
     # " weight=N" behind it gets N times the connections. Read anew on SIGHUP, as is `backend`: what is no longer
     # named takes no new sessions.
-    backends: Annotated[tuple[str, ...], Meta(max_length=MEMBERS_MAX)] = ()
+    backends: Annotated[tuple[str, ...], Meta(max_length=MEMBERS_MAX), AT_ONCE] = ()
     # Below the 500 threads of Spark Thrift Server (hive.server2.thrift.max.worker.threads), one per connection:
     # the 501st would hang without a word. Queries and probes of the proxy's own count.
     backend_connections_max: Count = 480
@@ -69,7 +73,8 @@ class ProxySection(Section, frozen=True):
     # Ends clients that do not read their replies. 0: never, since Spark waits for them as well.
     unread_timeout_s: SecondsOrNever = 0.0
     # TCP keepalive on both sides, in seconds and probes; 0 leaves it to the system. Often enough for firewalls to
-    # remember the connection, and a peer counts as gone after two hours, as Linux has it.
+    # remember the connection, and a peer counts as gone after two hours, as Linux has it: a laptop may sleep that
+    # long, and without us it would find its session again.
     keepalive_idle_s: Annotated[int, Meta(ge=0, le=32_767)] = 60
     keepalive_interval_s: Annotated[int, Meta(ge=0, le=32_767)] = 60
     keepalive_count: Annotated[int, Meta(ge=0, le=127)] = 120
@@ -105,6 +110,8 @@ class ListenerSection(Section, frozen=True):
 class BackendSection(Section, frozen=True):
     """What the backend speaks; where it is says proxy.backend."""
 
+    counts: ClassVar = Counts.AFTER_RESTART
+
     transport: Literal["sasl", "nosasl", "http"] = "sasl"
     tls: bool = False
     # A PEM file of the authorities that may have signed the backend's certificate. Empty: those of the system.
@@ -134,6 +141,8 @@ class BackendSection(Section, frozen=True):
 class HttpSection(Section, frozen=True):
     """What HTTP clients are granted, on listeners that speak it."""
 
+    counts: ClassVar = Counts.AFTER_RESTART
+
     # How long an unused connection is kept: the server's own (hive.server2.thrift.http.max.idle.time). With less,
     # a client could send a call on a connection that we are closing.
     keep_alive_s: Seconds = 1_800.0
@@ -147,6 +156,8 @@ class HttpSection(Section, frozen=True):
 class AdminSection(Section, frozen=True):
     """The HTTP port for explain and health."""
 
+    counts: ClassVar = Counts.AFTER_RESTART
+
     listen: HostAndPort = "127.0.0.1:10080"
     # Larger than any statement that is rewritten, JSON escapes included.
     request_bytes_max: Bytes = 4 * 1024 * 1024
@@ -154,6 +165,8 @@ class AdminSection(Section, frozen=True):
 
 class HealthSection(Section, frozen=True):
     """How backends are asked whether they work. One that is alone is asked only if there is a user for that."""
+
+    counts: ClassVar = Counts.AFTER_RESTART
 
     # Who logs in for that. Empty: a connection that opens has to do, though a server that hangs lets it open too.
     user: str = ""
@@ -174,6 +187,8 @@ class HealthSection(Section, frozen=True):
 class ZooKeeperSection(Section, frozen=True):
     """Where clients with serviceDiscoveryMode=zooKeeper find us. Needs the extra starpruner[zookeeper]."""
 
+    counts: ClassVar = Counts.AFTER_RESTART
+
     # HOST:PORT,HOST:PORT,.. of the ensemble. Empty: we are not registered.
     ensemble: str = ""
     # HiveServer2's own, which clients look into unless their URL says zooKeeperNamespace.
@@ -193,6 +208,8 @@ class ZooKeeperSection(Section, frozen=True):
 
 class LogSection(Section, frozen=True):
     """What is logged, to standard error."""
+
+    counts: ClassVar = Counts.AFTER_RESTART
 
     level: Annotated[str, Meta(pattern="^(debug|info|warning|error)$")] = "info"
 

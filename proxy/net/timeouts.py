@@ -8,40 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from proxy.config.serving import ProxySection
+
 # Looked at so often within the shortest limit: a connection ends at most this part later.
 _LOOKS: Final = 4
-# A request that comes at this pace within `request_s` is a long one over a slow line, not one that was given up.
+# A request that comes at this pace within the limit is a long one over a slow line, not one that was given up.
 REQUEST_BYTES_MIN: Final = 64 * 1024
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How long, in seconds, each may last."""
-
-    # A client that neither asks nor waits for anything.
-    idle_s: float = 0.0
-    # A request that has begun and does not go on.
-    request_s: float = 0.0
-    # Replies that the client does not read.
-    unread_s: float = 0.0
-
-    @property
-    def look_every_s(self) -> float | None:
-        """How often to look; None for never."""
-        limits = [limit for limit in (self.idle_s, self.request_s, self.unread_s) if limit]
-        return min(limits) / _LOOKS if limits else None
-
-
-@dataclass(frozen=True)
-class Keepalive:
-    """When the system asks a silent peer whether it is there; 0 leaves a number to the system."""
-
-    # Firewalls forget a connection that is silent for some minutes.
-    idle_s: int = 60
-    interval_s: int = 60
-    # Unanswered, before the peer counts as gone: after two hours, as Linux has it. A laptop may sleep that long,
-    # and without us it would find its session again.
-    count: int = 120
 
 
 @dataclass(frozen=True)
@@ -62,8 +34,8 @@ class Activity:
 class IdleTimeouts:
     """What was seen of one connection at the last looks."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, settings: ProxySection) -> None:
+        self._settings = settings
         # Since when a request makes no headway, and how far it had come.
         self._request_since: float | None = None
         self._request_bytes = 0
@@ -71,18 +43,25 @@ class IdleTimeouts:
         self._unread_since: float | None = None
         self._unread_bytes = 0
 
+    @property
+    def look_every_s(self) -> float | None:
+        """How often to look; None for never."""
+        settings = self._settings
+        limits = (settings.idle_timeout_s, settings.request_timeout_s, settings.unread_timeout_s)
+        return min((limit / _LOOKS for limit in limits if limit), default=None)
+
     def exhausted(self, now: float, seen: Activity) -> str | None:
         """Why the connection is to be ended; None while it is not."""
         return self._idle(now, seen) or self._within_request(now, seen) or self._unread(now, seen)
 
     def _idle(self, now: float, seen: Activity) -> str | None:
-        limit = self._limits.idle_s
+        limit = self._settings.idle_timeout_s
         if not limit or seen.awaits_replies or now - seen.last_activity < limit:
             return None
         return f"idle for {limit:g} s (proxy.idle_timeout_s)"
 
     def _within_request(self, now: float, seen: Activity) -> str | None:
-        limit = self._limits.request_s
+        limit = self._settings.request_timeout_s
         if not limit or not seen.is_within_request:
             self._request_since = None
             return None
@@ -95,7 +74,7 @@ class IdleTimeouts:
         )
 
     def _unread(self, now: float, seen: Activity) -> str | None:
-        limit = self._limits.unread_s
+        limit = self._settings.unread_timeout_s
         if not limit or not seen.unread_bytes:
             self._unread_since = None
             return None
