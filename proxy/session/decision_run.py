@@ -100,12 +100,12 @@ class DecisionRun:
             self._read_set,
             self._partitions,
             self._timings,
-            subject=self._key,
+            key=self._key,
             facts=self._facts,
-            opinion=self._gate_report,
-            reads=self._snapshots,
+            gate_report=self._gate_report,
+            snapshots=self._snapshots,
             unpinned=self._unpinned,
-            counts=self._file_counts,
+            file_counts=self._file_counts,
             key_ages=self._key_ages,
             quarantined=self._quarantined,
         )
@@ -118,7 +118,7 @@ class DecisionRun:
         if self._is_over():
             return
         limits = limits_of(self._shared, self._terms)
-        # Whatever is written from here on is seen by the fence: descriptions and keys are read after it is opened.
+        # The fence sees every write from here on: descriptions and keys are read after it is opened.
         fence = self._shared.writes.open()
         planned = yield from self._make_plan(statement, limits)
         if planned is None:
@@ -171,7 +171,7 @@ class DecisionRun:
         gate = self._shared.gate
         if self._terms.is_explained:
             # Without counting the statement as one that runs.
-            return gate.opinion(key, self._listings)
+            return gate.report(key, self._listings)
         report = gate.decide(key, self._listings)
         self._shared.metrics.gate_decided(report.verdict)
         return report

@@ -1,7 +1,7 @@
-"""One HiveServer2 session as the proxy sees it: it rules on each statement. No sockets, no asyncio.
+"""One HiveServer2 session: decides about each of its statements. No sockets, no asyncio.
 
-A ruling is a generator: it yields the queries that it needs answered in the client's own session, and returns
-what to send. Whoever holds the connection drives it.
+A decision is a generator: it yields the queries that it needs answered in the client's own session, and returns
+the dispatch. The connection drives it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _WRITE_OVERTAKEN = (
 
 
 class Session:
-    """The rewriting side of one client session: what it has set for itself, and what becomes of its statements."""
+    """One client session: its settings and its state, and the decisions about its statements."""
 
     def __init__(self, shared: SharedState, opened: SessionOpening | None = None) -> None:
         opened = opened or SessionOpening(owner=uuid4().hex)
@@ -58,11 +58,11 @@ class Session:
         self._writes = SessionWrites(shared.writes)
         # Rewritten statements that write, until their ends have been told.
         self._rewritten_writes: set[WriteUnderWay] = set()
-        # After how many changes of its state the session was told what it alone knows.
+        # The number of changes of its state after which its own metadata was read.
         self._told_after = 0
-        # Whose statements are told apart where the state of the session is like that of no other.
+        # The scope of its statements where the state of the session is like that of no other.
         self._private_scope = uuid4().hex
-        # What the client has set for itself, by the knobs' names.
+        # The session settings that the client has set, by name.
         self._own: Mapping[str, str]
         self._own, errors = settings_of_opening(opened.configuration)
         for error in errors:
@@ -194,7 +194,7 @@ class Session:
     def _write(
         self, decision: Decision, premises: Premises, told: tuple[Callable[[Outcome], None], ...]
     ) -> Dispatch:
-        """The ruling on a statement that writes: changes of the session wait for its end."""
+        """The dispatch of a rewritten statement that writes: changes of the session wait for its end."""
         write = WriteUnderWay()
         facts = ", ".join(sorted(map(str, decision.rewrite.tables))) if decision.rewrite is not None else ""
 
@@ -209,7 +209,7 @@ class Session:
         return Dispatch(decision.text, write=write, on_outcome=_Listeners((*told, over)))
 
     def _premises(self, decision: Decision, settings: SessionSettings, changes: int) -> Premises:
-        """For which state of the session and its tables the text is right. The decision itself is not kept."""
+        """The state of the session and its tables for which the text is right. The decision itself is not kept."""
         is_session_unchanged = partial(self._is_as_after, changes)
         read_set = decision.read_set
         if read_set is None:
@@ -228,18 +228,18 @@ class Session:
     # --- what is learned from a statement's end
 
     def _learning(self, decision: Decision) -> Callable[[Outcome], None]:
-        """Whom to tell of the end, which may be hours away: until then the decision itself is not kept.
+        """The listener that learns from the outcome, which may be hours away: the decision is not kept until then.
 
-        It has the statement's tree, which takes much memory, and lists of partitions, for which the store keeps
-        all that has been replaced there since.
+        A decision holds the statement's tree, which takes much memory, and lists of partitions, for which the
+        store keeps all pages that were replaced since.
         """
         shared, suspects, is_narrowed = self._shared, _suspects(decision), decision.is_narrowed
         run = decision.run(self._decider.listings)
 
         def ended(outcome: Outcome) -> None:
             shared.metrics.statement_ended(outcome.kind, outcome.seconds, rewritten=is_narrowed)
-            # None says that to narrow does not pay: keys had changed, a filter was longer than it will be, or a
-            # snapshot was expired as soon as another one was current.
+            # Failures that say nothing about the rewrite itself: keys had changed, a filter was too long for the
+            # metastore, or a snapshot was expired as soon as another one was current.
             is_gone = SNAPSHOT_GONE in outcome.message
             expected = is_gone or any(words in outcome.message for words in (KEYS_CHANGED, FILTER_REFUSED))
             if suspects is not None and not is_gone:
@@ -257,38 +257,38 @@ class Session:
         return settings.mode == "shadow" or self._shared.chance() < self._shared.config.shadow.fraction
 
     def _shadow(self, statement: StatementClass, settings: SessionSettings) -> Queries[None]:
-        """Decide about a statement while it runs as it came, and compare the answers."""
+        """Decide about a statement while its original runs, and compare the answers."""
         shared, limits = self._shared, self._shared.config.shadow
-        # What is sound is compared, whether it pays or not. Other statements of the session go on meanwhile, so
-        # what it knows of its tables is left to them.
+        # Every sound rewrite is compared, whether it pays or not. Other statements of the session go on meanwhile,
+        # so its metadata is left to them.
         sound = msgspec.structs.replace(settings, cost_gate=False)
         terms = replace(self._terms(sound), state=None)
         decision = yield from Decider(shared).decide(statement, terms)
-        subject, rewrite = decision.subject, decision.rewrite
-        if not (decision.is_narrowed and decision.only_reads) or rewrite is None or subject is None:
+        key, rewrite = decision.key, decision.rewrite
+        if not (decision.is_narrowed and decision.only_reads) or rewrite is None or key is None:
             return
 
         def told(comparison: Comparison) -> None:
             shared.metrics.shadow_compared(comparison.verdict)
             is_refused = comparison.verdict is ShadowVerdict.REFUSED
             if is_refused and rewrite.sent:
-                # As where it is sent to answer: nothing else is to blame.
+                # As with a statement that is sent rewritten: nothing else is to blame.
                 shared.metastore.refused(rewrite.sent)
             elif is_refused or comparison.blames_us:
                 cause = Cause.DIFFERENT if comparison.verdict is ShadowVerdict.DIFFERENT else Cause.FAILED
                 is_wrong = cause is Cause.DIFFERENT
-                rules = rewrite.rules if is_wrong else Suspects.of(rewrite, subject).rules
-                shared.quarantine.blame(rules, subject, cause)
+                rules = rewrite.rules if is_wrong else Suspects.of(rewrite, key).rules
+                shared.quarantine.blame(rules, key, cause)
 
         bounds = ShadowLimits(limits.statement_s, limits.total_s, shared.config.rewrite.key_query_bytes_max)
         yield from watch(
-            Pair.of(statement.text, rewrite, decision.reads), bounds, shared.clock, shared.mismatches, told
+            Pair.of(statement.text, rewrite, decision.snapshots), bounds, shared.clock, shared.mismatches, told
         )
 
     # --- settings of the session
 
     def _apply_setting(self, statement: StatementClass, setting: SettingStatement) -> Dispatch:
-        """A knob is turned here and in Spark, which keeps any setting; what it cannot tell is said by a query."""
+        """Set it here and in Spark, which keeps any setting; a query makes the answers that Spark cannot give."""
         self._own = setting.own
         if setting.verb == "reset":
             # It may reset the settings of Spark too.
@@ -304,7 +304,7 @@ class Session:
 
 @dataclass(frozen=True)
 class _Listeners:
-    """Tells several of a statement's end."""
+    """Outcome listeners that are called one after the other."""
 
     listeners: tuple[Callable[[Outcome], None], ...]
 
@@ -314,15 +314,15 @@ class _Listeners:
 
 
 def _suspects(decision: Decision) -> Suspects | None:
-    """What may be to blame for a failure; None where nothing was inserted."""
-    rewrite, subject = decision.rewrite, decision.subject
-    if not decision.is_narrowed or rewrite is None or subject is None:
+    """The rules and tables that may be to blame for a failure; None where nothing was inserted."""
+    rewrite, key = decision.rewrite, decision.key
+    if not decision.is_narrowed or rewrite is None or key is None:
         return None
-    return Suspects.of(rewrite, subject)
+    return Suspects.of(rewrite, key)
 
 
 def _switched_off(settings: SessionSettings) -> SkipReason | None:
-    """Why a session's statements go on as they came, whatever could be done."""
+    """The reason why all statements of a session go on as originals, if there is one."""
     if not settings.enabled:
         return SkipReason.SWITCHED_OFF
     return SkipReason.IN_SHADOW if settings.mode == "shadow" else None
@@ -335,7 +335,7 @@ def _shown(value: object) -> str:
 def _log_decision(decision: Decision) -> None:
     if decision.rewrite is None:
         reason = decision.skip.name if decision.skip is not None else "none"
-        _log.debug("left %d characters as they are: %s", len(decision.original), reason)
+        _log.debug("an original of %d characters goes on: %s", len(decision.original), reason)
         return
     _log.info(
         "narrowed %d of %d scans; key queries took %.3f s, table descriptions %.3f s",

@@ -61,14 +61,14 @@ class PinnedPlan:
     """The plan of a statement that names the snapshots of small sides as far as it can."""
 
     plan: Plan
-    # What the names stood for of which the snapshots are named, and why those of others are not.
+    # The scans of the names whose snapshots are named, and the reasons why others are not.
     reads: Mapping[TableName, SnapshotRead]
     unpinned: Mapping[TableName, Unpinned]
 
 
 @dataclass(frozen=True)
 class ListedPartitions:
-    """A table's partitions, and by what key they are kept."""
+    """A table's partitions, and their key in the store."""
 
     key: ListKey
     index: PartitionIndex
@@ -113,10 +113,10 @@ class SessionCatalog:
     _metadata: SessionMetadata
 
     def forget(self, words: Collection[str]) -> None:
-        """Names and settings may mean something else from here on, for all sessions of this state.
+        """Forget the meanings of names and settings, for all sessions of this state.
 
-        So may the tables among these words, of which the file index may be one. Answers of the file index need not
-        be asked for again (`proxy.session.layout.file_lists`).
+        The file index is forgotten where it may be one of the tables among these words. Files that it has listed
+        need not be asked for again (`proxy.session.layout.file_lists`).
         """
         for metadata in (self._own, self._metadata):
             metadata.forget()
@@ -125,14 +125,14 @@ class SessionCatalog:
             self._metadata.indexed = None
 
     def forget_written(self, tables: WriteTargets) -> None:
-        """These tables may be others from here on, for all sessions of this state."""
+        """Forget these tables, which may differ from here on, for all sessions of this state."""
         for metadata in (self._own, self._metadata):
             metadata.forget_written(tables)
             if self._shared.files.is_named_by(tables.names):
                 metadata.indexed = None
 
     def described(self, name: TableName) -> DescribedTable:
-        """What is known of a table that a plan names."""
+        """The description of a table that a plan names, as far as it is known."""
         return self._metadata.facts.described(name)
 
     def facts(self, name: TableName) -> TableFacts | None:
@@ -140,11 +140,11 @@ class SessionCatalog:
         return self.described(name).facts
 
     def partition_count(self, name: TableName) -> int | None:
-        """How many partitions a table has, where its list is at hand."""
+        """The number of a table's partitions, where its list is at hand."""
         return self._lists.count(self.described(name), self._metadata)
 
     def indexed_at_hand(self) -> IndexOverview | None:
-        """What the file index has, where nothing has to be asked to know that."""
+        """The tables of the file index, where that needs no query."""
         return self._shared.files.overview_at_hand(self._metadata)
 
     def indexed(self) -> Queries[IndexOverview]:
@@ -171,7 +171,7 @@ class SessionCatalog:
         return remembered.value
 
     def _uncertainty(self) -> Queries[SkipReason | None]:
-        """Why names may mean other tables than those that are described, if the server's settings make them."""
+        """The reason why names may mean other tables than described, if the server's settings give one."""
         metadata = self._metadata
         remembered = metadata.uncertainty
         if remembered is None or remembered.until <= self._shared.clock():
@@ -182,12 +182,12 @@ class SessionCatalog:
         return remembered.value
 
     def _expiring(self, said: T, *, is_answered: bool) -> Expiring[T]:
-        """For how long what was said of settings counts. A server too busy to say may have recovered soon."""
+        """An answer about settings with its time of expiry: a busy server may soon have recovered."""
         counts_s = self._settings.facts_ttl_s
         return Expiring(said, self._shared.clock() + (counts_s if is_answered else min(counts_s, UNANSWERED_S)))
 
     def plan(self, statement: Statement, limits: Limits) -> Queries[Plan | SkipReason]:
-        """Plan a statement, with whatever has to be known of its tables."""
+        """Plan a statement by the descriptions of its tables."""
         uncertain = yield from self._uncertainty()
         if uncertain is not None:
             return uncertain
@@ -201,15 +201,15 @@ class SessionCatalog:
             if not planned.missing:
                 return _with_late(planned, frozenset(late)) if late else planned
             if planned.missing <= asked:
-                break  # they change under us, or are more than the session may keep
+                break  # they change meanwhile, or are more than the session may keep
             if facts.moment().fence.changed_columns(planned.missing):
-                break  # somebody is changing one of them, and what is said of it now is not remembered
+                break  # one of them is being changed, and its description now is not remembered
             late |= yield from self._look_up(planned.missing)
             asked |= planned.missing
         return SkipReason.TABLES_UNSETTLED
 
     def _look_up(self, names: AbstractSet[TableName]) -> Queries[set[TableName]]:
-        """Ask for tables, and remember what is said of them. Returns those of which nothing was said in time.
+        """Describe tables, and remember the answers. Returns the names that were not described in time.
 
         Once one is late, the others are not waited for: a statement waits for one deadline at most.
         """
@@ -226,7 +226,7 @@ class SessionCatalog:
         return late
 
     def look_up(self, names: Iterable[TableName]) -> Queries[None]:
-        """Ask for tables that nothing is known of now."""
+        """Describe the tables among these that are not known now."""
         _ = yield from self._look_up(set(names) - self._metadata.facts.current().keys())
 
     def is_table(self, name: TableName) -> bool:
@@ -235,7 +235,7 @@ class SessionCatalog:
         return facts is not None and facts.kind is TableKind.TABLE
 
     def pinned(self, planned: Plan, limits: Limits) -> Queries[PinnedPlan]:
-        """The plan of the statement with the snapshots of its small sides; as it was where none can be named."""
+        """The plan of the statement with the snapshots of its small sides, where any can be named."""
         asked_at = self._metadata.facts.moment()
         unanswered = self._metadata.unanswered
         found = yield from self._shared.snapshots.current(planned.pinnable, self._settings, unanswered)
@@ -253,7 +253,7 @@ class SessionCatalog:
         asked_at: FactsMoment,
         limits: Limits,
     ) -> Queries[Plan | None]:
-        """The plan of the statement that names these snapshots, if there is a point in it."""
+        """The plan of the statement that names these snapshots, if it still asks for keys."""
         facts, at = self._metadata.facts, {name: scanned.snapshot_id for name, scanned in reads.items()}
         statement = pinned(planned.statement, at)
         if statement is None:
@@ -266,7 +266,7 @@ class SessionCatalog:
         return again if isinstance(again, Plan) and again.key_queries else None
 
     def keys(self, planned: Plan, memory: RememberedKeys | None, fence: Fence) -> Queries[KeyAnswers]:
-        """The keys of all small sides, or why there are none; `fence` was opened before."""
+        """The keys of all small sides, or the reasons for none; `fence` was opened before."""
         return KeyQueries(self._shared, self._metadata, memory, fence).answers(planned)
 
     def partitions(self, names: Iterable[TableName]) -> Queries[dict[TableName, ListedPartitions]]:
@@ -299,7 +299,7 @@ class SessionCatalog:
                 yield from self._shared.iceberg_files.files(facts, columns_asked(planned, name), self._metadata)
             )
         index = yield from self._shared.files.files(facts, self._metadata)
-        # By now it is known which columns the index has.
+        # By now the columns of the index are known.
         again = yield from with_indexed(facts, self._metadata, self._shared.files)
         if again != facts and name in known.current():
             known.add(replace(described, facts=again), asked_at)
@@ -320,7 +320,7 @@ class SessionCatalog:
     def packings(
         self, names: Iterable[TableName], files: Mapping[TableName, FileIndex]
     ) -> Queries[dict[TableName, Packing]]:
-        """How Spark packs the files of tables with many files into splits, where grouping them may pay."""
+        """The packing of files into splits of tables with many files, where grouping them may pay."""
         settings = self._shared.config.splits
         asked = worth_asking(files, names, settings.saved_min)
         return packings(asked, self._metadata.packings, settings.asked_every_s, self._settings.query_deadline_s)
@@ -331,7 +331,7 @@ class SessionCatalog:
 
 
 def _with_late(planned: Plan, late: frozenset[TableName]) -> Plan:
-    """The plan, where it took tables for unknown since nothing was said of them in time."""
+    """The plan, with DESCRIPTION_LATE for tables that it took for unknown."""
     scans = (
         replace(scan, skip=SkipReason.DESCRIPTION_LATE)
         if scan.skip is SkipReason.UNKNOWN_TABLE and scan.reference.name in late

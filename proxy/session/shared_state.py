@@ -1,4 +1,4 @@
-"""What the sessions of a process have in common."""
+"""State that all sessions of a process share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from proxy.session.shadow.mismatches import MismatchLog
 
 @dataclass
 class SharedState:
-    """The configuration, which may be read anew while sessions go on, and what they learn for one another."""
+    """The configuration, which may be read anew while sessions go on, and the caches that they share."""
 
     config: Config
     clock: Callable[[], float]
@@ -43,7 +43,7 @@ class SharedState:
     mismatches: MismatchLog
     writes: WriteLog = field(default_factory=LocalWriteLog)
     metrics: Metrics = field(default_factory=Metrics)
-    # Which statements are sampled for shadow mode: a number from 0 to 1 for each.
+    # Samples statements for shadow mode: a number from 0 to 1 for each.
     chance: Callable[[], float] = random.random
 
     @classmethod
@@ -54,7 +54,7 @@ class SharedState:
         store: PartitionStore | None = None,
         writes: WriteLog | None = None,
     ) -> SharedState:
-        """As the configuration has it, with a store of partition lists or without."""
+        """The state for a configuration, with a store of partition lists or without."""
         rewrite, shadow = config.rewrite, config.shadow
         writes = LocalWriteLog(clock) if writes is None else writes
         path = Path(shadow.differences_path) if shadow.differences_path else None
@@ -78,7 +78,7 @@ class SharedState:
         return shared
 
     def reload(self, config: Config) -> tuple[str, ...]:
-        """Go on with another configuration. Returns what differs in it and counts only after a restart."""
+        """Go on with another configuration. Returns its changed keys that count only after a restart."""
         before, self.config = self.config, config
         rewrite = config.rewrite
         if rewrite.metastore != before.rewrite.metastore:
@@ -89,6 +89,6 @@ class SharedState:
             self.files = FileLists(config.files, self.clock)
             self.iceberg_files = IcebergFiles(config.files, self.clock)
         if (config.catalog, config.files) != (before.catalog, before.files):
-            # A description of a table says which of its columns are indexed.
+            # Table facts hold the indexed columns.
             self.metadata = MetadataCache(config.catalog, self.clock, self.writes)
         return counting_after_restart(before, config)

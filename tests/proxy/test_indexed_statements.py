@@ -152,7 +152,7 @@ def test_explain_counts_the_files_and_bytes_that_are_kept() -> None:
     assert (scan.files.total, scan.files.kept) == (2, 1)
     assert (scan.bytes.total, scan.bytes.kept) == (3_000_000_000, 1_500_000_000)
     assert HINT in (scan.predicate or "")
-    assert found.reckoning is None
+    assert found.cost_report is None
 
 
 def test_the_text_of_explain_says_how_many_files_are_skipped_instead_of_their_names() -> None:

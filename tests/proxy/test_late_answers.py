@@ -152,8 +152,8 @@ def test_a_late_description_teaches_the_cost_gate_nothing(stage: Stage) -> None:
         played(one.rewrite(SQL), unanswered(number)).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE[1:], KEYS]) == NARROWED
     found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, PARTITIONS]))
-    assert found.reckoning is not None
-    assert found.reckoning.startswith("It was not seen before")
+    assert found.cost_report is not None
+    assert found.cost_report.startswith("It was not seen before")
 
 
 # --- what else is asked of a busy server

@@ -267,7 +267,7 @@ def test_a_statement_whose_small_side_was_being_written_is_narrowed_as_soon_as_i
         played(one.rewrite(SQL), script).on_outcome(FINISHED)
     writing.on_outcome(FINISHED)
     explained = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
-    assert explained.reckoning == "It ran 3 times as it came in 1.00 s: narrowed, to see what that takes."
+    assert explained.cost_report == "It ran 3 times as the original in 1.00 s: rewritten, to see what that takes."
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
@@ -714,8 +714,8 @@ def test_explain_shows_the_reckoning_and_what_would_be_done(stage: Stage) -> Non
     one = stage.session()
     played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(Outcome(OutcomeKind.FINISHED, 2.0))
     found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
-    assert found.reckoning is not None
-    assert found.reckoning.startswith("It ran once narrowed in 2.00 s")
+    assert found.cost_report is not None
+    assert found.cost_report.startswith("It ran once rewritten in 2.00 s")
 
 
 OWNER = ("SELECT current_user()", rows(("ann",)))

@@ -18,9 +18,9 @@ _UNSEEN: Final = frozenset({OutcomeKind.UNKNOWN, OutcomeKind.LOST})
 
 
 class SessionState:
-    """Whom the backend takes a session for, how it was opened, and what it has set since.
+    """The user of a session, its settings at the opening, and its changes since.
 
-    The same question in two sessions of the same digest has the same answer as long as no table is written.
+    The same query in two sessions of the same digest has the same answer as long as no table is written.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class SessionState:
         self._clock = clock
         settings = (text for pair in sorted(configuration.items()) for text in pair)
         self._digest = _folded(b"", *owner, "", *settings)
-        # Set and never unset, by whichever thread.
+        # Set by any thread, and never unset.
         self._is_private = False
         self._has_search_path = any(map(is_search_path_setting, configuration))
         self._has_variables = False
@@ -49,15 +49,15 @@ class SessionState:
 
     @property
     def is_changing(self) -> bool:
-        """Whether what names and settings mean may change from one moment to the next."""
+        """Whether the meaning of names and settings may change from one moment to the next."""
         return bool(self._changing) or self._clock() < self._unseen_until
 
     @property
     def has_search_path(self) -> bool:
-        """Whether a bare name may stand for another table than the one that DESCRIBE tells of.
+        """Whether a bare name may denote another table than the one that DESCRIBE shows.
 
         To Spark 4.3, DESCRIBE d is about the current database's d, whichever one a query reads by the path. A name
-        of one of Spark's functions may stand for another function in the same way.
+        of one of Spark's functions may denote another function in the same way.
         """
         return self._has_search_path
 
@@ -94,7 +94,7 @@ class SessionState:
 
 
 def _folded(before: bytes, *texts: str) -> bytes:
-    """One digest for what was before and the texts, each told apart from the next."""
+    """The digest of an earlier digest and the texts, with the bounds between them."""
     digest = sha256(before)
     for text in texts:
         encoded = text.encode(errors="surrogatepass")

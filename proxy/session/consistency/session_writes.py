@@ -12,8 +12,8 @@ from proxy.statements.statement_class import StatementClass
 from proxy.statements.written_tables import AnyTable, WriteTargets, WrittenTables
 from rewriter import TableName
 
-# Writes of one session that run at once. Only a client that never asks how its statements ended has more: they
-# count as one, for any table, until the session is closed.
+# Writes of one session that run at once. Only a client that never asks for the ends of its statements has more:
+# they count as one, for any table, until the session is closed.
 _RUNNING_PER_SESSION_MAX: Final = 16
 
 
@@ -57,7 +57,7 @@ class SessionWrites:
         return write
 
     def _begin_any(self) -> None:
-        """Let one that lasts as long as the session stand for this write and those to come."""
+        """Count this write and all later ones as a single one, which lasts as long as the session."""
         if len(self._running) == _RUNNING_PER_SESSION_MAX:
             _ = self._begin(AnyTable())
 
