@@ -32,7 +32,8 @@ class Config(Section, frozen=True):
     proxy: ProxySection = ProxySection()
     listener: Annotated[tuple[ListenerSection, ...], AFTER_RESTART] = ()
     backend: BackendSection = BackendSection()
-    # Whom a login may act for (proxy/access/impersonation.py); `*` stands for everybody on either side.
+    # Users for whom a login may act (hive.server2.proxy.user, doAs): hue = ["anna", "bob"], admin = ["*"]. `*`
+    # stands for everybody on either side (proxy/access/impersonation.py).
     proxy_users: Annotated[dict[str, tuple[str, ...]], AFTER_RESTART] = {}  # noqa: RUF012 - msgspec makes a new one for each
     http: HttpSection = HttpSection()
     admin: AdminSection = AdminSection()
