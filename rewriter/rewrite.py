@@ -12,7 +12,7 @@ from rewriter.domains.gap_costs import Costs
 from rewriter.domains.keyset import Keys, KeySet
 from rewriter.domains.literals import UnreadableKeyError
 from rewriter.files.file_index import FileIndex, Selection
-from rewriter.files.splits import Grouping, Packing, grouping
+from rewriter.files.splits import Grouping, SplitHints, grouping
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
 from rewriter.predicates.metastore_filter import can_name
 from rewriter.predicates.partitions import Budget
@@ -33,9 +33,6 @@ Partitions: TypeAlias = Mapping[TableName, Mapping[str, Costs]]
 
 # The indexes of tables' files.
 Files: TypeAlias = Mapping[TableName, FileIndex]
-
-# How Spark packs the files of tables that it reads from files, and not from memory.
-Packings: TypeAlias = Mapping[TableName, Packing]
 
 
 @dataclass(frozen=True)
@@ -108,16 +105,17 @@ def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     partitions: Partitions | None = None,
     files: Files | None = None,
     *,
-    packings: Packings | None = None,
+    split_hints: SplitHints | None = None,
 ) -> Rewrite:
     """Insert the predicates that the keys give. A key query without an answer narrows nothing.
 
-    `files` are the indexes of tables that the plan wants, as far as they are at hand, and `packings` how Spark
-    would read these.
+    `files` are the indexes of tables that the plan wants, as far as they are at hand. Without `split_hints` the
+    number of splits is left to Spark.
     """
-    grouped = {name: (packings or {}).get(name) for name in plan.wants_packings(answers)}
+    hints = split_hints or SplitHints({})
+    packings = {name: hints.packings.get(name) for name in plan.wants_packings(answers)}
     layouts = {
-        name: Layout((partitions or {}).get(name, {}), (files or {}).get(name), grouped.get(name))
+        name: Layout((partitions or {}).get(name, {}), (files or {}).get(name), packings.get(name), hints.limits)
         for name in {scan.reference.name for scan in plan.scans}
     }
     outcomes = tuple(_outcome(plan, scan, answers, limits, layouts[scan.reference.name]) for scan in plan.scans)
@@ -164,7 +162,7 @@ def _outcome(
         return ScanOutcome(scan, skip=SkipReason.UNREADABLE_KEY, reducers=tuple(reducers))
     if isinstance(said, SkipReason):
         return ScanOutcome(scan, skip=said, reducers=tuple(reducers))
-    splits = _splits(said, layout.packing, limits)
+    splits = _splits(said, layout, limits)
     parts = said.rules | {Rule.SPLITS} if splits is not None and splits.hint is not None else said.rules
     # A predicate beside a check is sent to no metastore (`rewriter.predicates.strict_check`).
     is_sent = said.is_sent and not checks
@@ -173,11 +171,11 @@ def _outcome(
     )
 
 
-def _splits(said: ScanPredicate, packing: Packing | None, limits: Limits) -> Grouping | None:
+def _splits(said: ScanPredicate, layout: Layout, limits: Limits) -> Grouping | None:
     """In how many splits what is left of the scan's files is read."""
-    if packing is None or said.files is None or Rule.SPLITS in limits.rules_off:
+    if layout.packing is None or said.files is None or Rule.SPLITS in limits.rules_off:
         return None
-    return grouping(said.files.kept_sizes, packing, limits.splits)
+    return grouping(said.files.kept_sizes, layout.packing, layout.group_limits)
 
 
 def _checks(reducers: Sequence[tuple[Reducer, Keys | None]]) -> tuple[str, ...]:

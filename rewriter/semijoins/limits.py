@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from rewriter.domains.consumers import METASTORES
 from rewriter.domains.widen import Consumer
-from rewriter.files.splits import GroupLimits
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 
@@ -39,4 +38,3 @@ class Limits:
     strict: bool = False
     # Whether the session may have variables: where case is told apart, `DS` is one of them and no column `ds`.
     has_variables: bool = False
-    splits: GroupLimits = field(default_factory=GroupLimits)
