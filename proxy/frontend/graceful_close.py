@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from proxy.net.sockets import Side
+from proxy.net.sockets import SocketCallbacks
 from proxy.relay.commands import SendBackend
 from proxy.relay.relay import Relay
 
@@ -24,7 +24,7 @@ class GracefulClose:
         self._on_end = on_end
         self._said_all = False
         self._timer = asyncio.get_running_loop().call_later(GRACEFUL_CLOSE_S, backend.abort)
-        backend.set_protocol(Side(lambda _: None, self._data, self._lost, lambda _: None))
+        backend.set_protocol(SocketCallbacks(lambda _: None, self._data, self._lost, lambda _: None))
         # A slow client may have held it back.
         backend.resume_reading()
         self._end_stream()

@@ -1,6 +1,6 @@
-"""When a connection has been silent, half-spoken or unread for too long: pure, told of the time and what was seen.
+"""Timeouts of a connection that is idle, stuck within a request, or not read by its client. Pure.
 
-What a limit of 0 says is that there is none.
+The time is handed in. A limit of 0 means no limit.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from typing import Final
 
 from proxy.config.serving import ProxySection
 
-# Looked at so often within the shortest limit: a connection ends at most this part later.
+# Checks within the shortest limit: a connection ends at most a quarter of that limit late.
 _LOOKS: Final = 4
-# A request that comes at this pace within the limit is a long one over a slow line, not one that was given up.
+# A request that grows by this many bytes within the limit is a long one over a slow line, not an abandoned one.
 REQUEST_BYTES_MIN: Final = 64 * 1024
 
 
 @dataclass(frozen=True)
 class Activity:
-    """A connection at one moment."""
+    """The state of a connection at one moment."""
 
-    # When a byte last came from either side.
+    # The time at which a byte last came from either side.
     last_activity: float
-    # Whether a reply is awaited, or may be: then silence is the server's.
+    # Whether the client awaits a reply, or may await one: then the server is the silent side.
     awaits_replies: bool
-    # Bytes that have come from the client, and whether they end within a request that we would read on.
+    # Bytes that have come from the client, and whether they end within a request that the proxy would read on.
     from_client_bytes: int
     is_within_request: bool
     # Bytes that wait for the client to read.
@@ -32,26 +32,26 @@ class Activity:
 
 
 class IdleTimeouts:
-    """What was seen of one connection at the last looks."""
+    """Checks one connection against its limits. Remembers the progress seen at the last checks."""
 
     def __init__(self, settings: ProxySection) -> None:
         self._settings = settings
-        # Since when a request makes no headway, and how far it had come.
+        # The time since which a request makes no progress, and its bytes at that time.
         self._request_since: float | None = None
         self._request_bytes = 0
-        # The same of replies.
+        # The same of unread replies.
         self._unread_since: float | None = None
         self._unread_bytes = 0
 
     @property
-    def look_every_s(self) -> float | None:
-        """How often to look; None for never."""
+    def check_every_s(self) -> float | None:
+        """The time between two checks; None if there are no limits."""
         settings = self._settings
         limits = (settings.idle_timeout_s, settings.request_timeout_s, settings.unread_timeout_s)
         return min((limit / _LOOKS for limit in limits if limit), default=None)
 
-    def exhausted(self, now: float, seen: Activity) -> str | None:
-        """Why the connection is to be ended; None while it is not."""
+    def why_expired(self, now: float, seen: Activity) -> str | None:
+        """Return why the connection is to be closed, or None if it may stay."""
         return self._idle(now, seen) or self._within_request(now, seen) or self._unread(now, seen)
 
     def _idle(self, now: float, seen: Activity) -> str | None:

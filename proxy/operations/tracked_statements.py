@@ -17,7 +17,7 @@ from proxy.wire.hs2.calls import (
     OperationId,
     SessionHandle,
     decode_operation_of_call,
-    identifier_of,
+    operation_id_of,
     replace_operation,
 )
 from proxy.wire.thrift.messages import Message
@@ -188,7 +188,7 @@ class TrackedStatements:
 
     def opened(self, tracked: TrackedStatement, operation: OperationHandle, now: float) -> list[StatementEnded]:
         """The backend has made an operation of it. Where there are too many, the oldest one is given up."""
-        identifier = identifier_of(operation)
+        identifier = operation_id_of(operation)
         if identifier is None:
             return tracked.gone(now)
         given_up = self._give_up_oldest(now) if len(self._open) >= self._executions_max else []
@@ -242,8 +242,8 @@ class TrackedStatements:
 
     def succeed(self, tracked: TrackedStatement, operation: OperationHandle) -> bool:
         """The statement has been run again: the new operation stands for the old one wherever that is named."""
-        old = None if tracked.operation is None else identifier_of(tracked.operation)
-        new = identifier_of(operation)
+        old = None if tracked.operation is None else operation_id_of(tracked.operation)
+        new = operation_id_of(operation)
         if old is None or new is None or not self._aliases.add(old, new, tracked.session):
             return False
         tracked.succeeded_by(operation)
@@ -267,7 +267,7 @@ class TrackedStatements:
         """
         if tracked.is_withheld:
             return
-        identifier = None if tracked.operation is None else identifier_of(tracked.operation)
+        identifier = None if tracked.operation is None else operation_id_of(tracked.operation)
         if identifier is not None and self._open.get(identifier) is tracked:
             del self._open[identifier]
 

@@ -44,7 +44,7 @@ class PendingCalls:
         rerun_within_s: float,
         framing: Framing = FRAMED,
     ) -> None:
-        self.replies = framing.follower()
+        self.replies = framing.reply_stream()
         self.reply_tracker = ReplyTracker(tracked_statements, handle_access, clock, framing)
         self.framing = framing
         self.own = InternalOperation()
@@ -129,13 +129,13 @@ class PendingCalls:
 
     def _answer(self, tracked: TrackedStatement, judged: SubstituteReply) -> list[Command]:
         told = self.reply_tracker.note_refused(tracked) if tracked.is_withheld else []
-        return [SendClient(self.framing.written(judged.reply)), *self.close_orphan(judged), *told]
+        return [SendClient(self.framing.to_wire(judged.reply)), *self.close_orphan(judged), *told]
 
     def unforwarded(self, end: ReplyEnd) -> bytes:
         """What the client has not been sent of a reply that was watched."""
         if end.call.handling is not Handling.KEEP or end.raw is None:
             return b""
-        return self.framing.written(end.raw)
+        return self.framing.to_wire(end.raw)
 
     def forget(self) -> list[Command]:
         """No more replies are read."""
@@ -153,7 +153,7 @@ class PendingCalls:
         return self._send(sent.raw)
 
     def _send(self, message: bytes) -> SendBackend:
-        return SendBackend(self.framing.written(message))
+        return SendBackend(self.framing.to_wire(message))
 
 
 def tells_of_answer(call: Message, tracked: TrackedStatement | None) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from proxy.access.handle_access import CATALOG_CALLS, HandleAccess
-from proxy.access.impersonation import Refusal
+from proxy.access.impersonation import SessionRefusal
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.fallback import FallbackRun, run_original
 from proxy.operations.fallback_policy import FallbackNeeded
@@ -38,7 +38,7 @@ from proxy.relay.phases import FOLLOWING, Phase
 from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.hs2.open_session import encode_open_session_refusal
 from proxy.wire.hs2.replies import expect_reply
-from proxy.wire.reply_stream import Forward, Handling, Lost, Overlong, ReplyEnd
+from proxy.wire.reply_stream import Forward, Handling, ReplyEnd, ReplyTooLong, SyncLost
 from proxy.wire.sasl import plain_name
 from proxy.wire.thrift.errors import IncompleteError, LocalProtocolError, RemoteProtocolError
 from proxy.wire.thrift.messages import Message
@@ -170,7 +170,7 @@ class Relay:
 
     def backend_passes(self, count: int) -> bool:
         """The fast path: whether the backend's next `count` bytes may go to the client without a look."""
-        return self.phase is Phase.TRANSPARENT or self._calls.replies.passes(count)
+        return self.phase is Phase.TRANSPARENT or self._calls.replies.try_pass(count)
 
     def backend_data(self, data: bytes) -> list[Command]:
         """The backend sent bytes. Once closed, they may still say which operation of ours is to be ended."""
@@ -211,7 +211,7 @@ class Relay:
 
     def _pass_on(self, data: bytes) -> None:
         """Replies are followed no longer, but other users' handles stay out of reach."""
-        if not self._handle_access.is_on:
+        if not self._handle_access.has_login:
             self._commands.append(SendBackend(data))
             return
         self._client_buffer.feed(data)
@@ -230,7 +230,7 @@ class Relay:
 
     def _handle(self, message: Message) -> None:
         name = message.header.name
-        spoiled = self._handle_access.admitted(message)
+        spoiled = self._handle_access.replacement_for(message)
         if spoiled is not None:
             self._commands.append(CallRefused(name))
         if self.phase is Phase.TRANSPARENT:
@@ -248,7 +248,7 @@ class Relay:
         """The backend to move to for a call: with a session of its own, or a reply to come, the client stays."""
         if self._has_opened or self._calls.replies.pending_count:
             return None
-        return self._handle_access.elsewhere(message)
+        return self._handle_access.other_backend_of(message)
 
     def _make(self, message: Message) -> None:
         """Make a call that the client may make, on the backend as it is."""
@@ -272,18 +272,18 @@ class Relay:
     def _forward(self, message: Message) -> None:
         """Where replies are not followed. What may not be asked for is not asked for here either."""
         if message.header.name == hs2_calls.OPEN_SESSION:
-            admitted = self._admission.decide(message, self._negotiation.login)
-            if isinstance(admitted, Refusal):
+            admitted = self._admission.check_open_session(message, self._negotiation.login)
+            if isinstance(admitted, SessionRefusal):
                 self._close(f"client: {admitted.sentence}")
                 return
             message = admitted
         elif message.header.name == hs2_calls.EXECUTE_STATEMENT:
             self._commands += statements_passed(message)
-        self._commands.append(SendBackend(self._framing.written(message.raw)))
+        self._commands.append(SendBackend(self._framing.to_wire(message.raw)))
 
     def _open_session(self, message: Message) -> None:
-        admitted = self._admission.decide(message, self._negotiation.login)
-        if not isinstance(admitted, Refusal):
+        admitted = self._admission.check_open_session(message, self._negotiation.login)
+        if not isinstance(admitted, SessionRefusal):
             self._has_opened = True
             self._commands.append(self._calls.watch(admitted))
         elif self._calls.replies.pending_count:
@@ -291,7 +291,7 @@ class Relay:
             self._close(f"client: {admitted.sentence}")
         else:
             answer = encode_open_session_refusal(message.header.seqid, admitted.sentence)
-            self._commands += [SendClient(self._framing.written(answer)), SessionRefused(admitted.sentence)]
+            self._commands += [SendClient(self._framing.to_wire(answer)), SessionRefused(admitted.sentence)]
 
     def _hold(self, message: Message) -> None:
         held = hold(message)
@@ -314,13 +314,13 @@ class Relay:
                     self._send_client(forwarded)
                 case ReplyEnd():
                     self._read_reply(event)
-                case Overlong():
+                case ReplyTooLong():
                     if not self._calls.may_pass_overlong():
                         self._close("the backend's reply has rows that must not be let out")
-                case Lost(reason):
+                case SyncLost(reason):
                     self._lose(reason)
         if self.phase is Phase.TRANSPARENT:
-            self._send_client(self._calls.replies.give_up())
+            self._send_client(self._calls.replies.stop_following())
 
     def _read_reply(self, end: ReplyEnd) -> None:
         ours = end.call.handling is Handling.OURS
@@ -359,7 +359,7 @@ class Relay:
 
     def _lose(self, reason: str, *, ours: bool = False) -> None:
         """The reply stream is not what we expect: leave this connection alone from here on."""
-        if ours or self._calls.replies.awaits_ours():
+        if ours or self._calls.replies.awaits_own_reply():
             # A reply of ours may be anywhere in what follows: the client must never see one.
             self._close(f"backend, while a query of the proxy's own was under way: {reason}")
             return
@@ -371,7 +371,7 @@ class Relay:
             return
         if self._held is not None:
             self._commands += statements_passed(self._held.message)
-            self._commands.append(SendBackend(self._framing.written(self._held.message.raw)))
+            self._commands.append(SendBackend(self._framing.to_wire(self._held.message.raw)))
             self._held = None
         self._turn_transparent(b"", reason)
         self._handle_messages(self._take_moving())
@@ -401,7 +401,7 @@ class Relay:
         if run.answer is None:
             self._commands.append(self._calls.ask_about(run.call))
         else:
-            answer = self._framing.written(run.answer)
+            answer = self._framing.to_wire(run.answer)
             self._commands += [SendClient(answer), *run.told(self._clock())]
             self._tracked_statements.drop(run.tracked)
         self._commands += self._client_buffer.resume()
@@ -424,7 +424,7 @@ class Relay:
                 self._send_client(self._negotiation.backend_leftover())
             case HandshakeStep.FRAMES:
                 self._enter(Phase.OPEN)
-                self._handle_access.logged_in(plain_name(self._negotiation.credentials or b"") or b"")
+                self._handle_access.user_logged_in(plain_name(self._negotiation.credentials or b"") or b"")
                 self._commands += self._client_buffer.resume()
                 self._client_buffer.feed(self._negotiation.client_leftover())
                 self._handle_messages()

@@ -17,7 +17,7 @@ from typing import TypeAlias, TypeVar
 from proxy.config.rewriting import SplitsSection
 from proxy.operations.query import Query, QueryResult, Rows
 from proxy.session.catalog import late_answers
-from rewriter import Keys, Limits, Plan, Question, Rule, SkipReason, TableName
+from rewriter import KeyQuery, Keys, Plan, RewriteLimits, Rule, SkipReason, TableName
 from rewriter.files.file_index import FileIndex
 from rewriter.files.splits import GroupLimits, IcebergPacking, Packing, SplitHints
 
@@ -123,16 +123,16 @@ class SplitPacking:
         self._known = known
         self._deadline_s = deadline_s
 
-    def is_on(self, limits: Limits) -> bool:
+    def is_on(self, limits: RewriteLimits) -> bool:
         """Whether scans may be read in fewer splits at all: the sizes of their files are then worth asking for."""
         return self._settings.enabled and Rule.SPLITS not in limits.rules_off
 
     def hints(
         self,
         planned: Plan,
-        answers: Mapping[Question, Keys | SkipReason],
+        answers: Mapping[KeyQuery, Keys | SkipReason],
         files: Mapping[TableName, FileIndex],
-        limits: Limits,
+        limits: RewriteLimits,
     ) -> _Asking[SplitHints | None]:
         """The split hints of a statement that is rewritten by these keys; None where splits are left to Spark."""
         if not self.is_on(limits):
