@@ -8,7 +8,8 @@ from proxy.access.impersonation import NOBODY, ProxyUsers
 from proxy.config.address import Address
 from proxy.config.endpoints import UPSTREAM, Listener, Upstream
 from proxy.net.timeouts import Keepalive, Limits
-from proxy.relay.relay import FALLBACK_WITHIN_S, REQUEST_BYTES_MAX
+from proxy.operations.fallback_policy import FALLBACK_WITHIN_S
+from proxy.relay.relay import REQUEST_BYTES_MAX
 
 
 @dataclass(frozen=True)

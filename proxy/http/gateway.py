@@ -16,12 +16,13 @@ from proxy.backends.backend import Backend
 from proxy.config.endpoints import Transport
 from proxy.frontend.context import ServerContext
 from proxy.frontend.rewrite_service import tell_outcome
-from proxy.http.exchange import CallerRecords, Exchange, FallbackTerms, Steps
+from proxy.http.exchange import CallerRecords, Exchange, Steps
 from proxy.http.exchange_driver import ExchangeDriver, ExchangeReply
 from proxy.http.routing import Route, Routes
 from proxy.http.upstream_protocol import Client, Upstream
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.events import Event, SessionClosed, SessionOpened, StatementEnded, StatementPassed
+from proxy.operations.fallback_policy import FallbackPolicy
 from proxy.operations.held_statement import hold
 from proxy.operations.internal_call import Call
 from proxy.operations.session_port import SessionOpening
@@ -51,7 +52,7 @@ class Gateway:
 
     def __init__(self, context: ServerContext) -> None:
         self._context = context
-        self._terms = FallbackTerms(_now, context.settings.rerun_within_s)
+        self._policy = FallbackPolicy(context.tracked_statements, _now, context.settings.rerun_within_s)
         upstream = context.settings.upstream
         names_user = upstream.transport is Transport.NOSASL
         self._admission = Impersonation(context.settings.proxy_users, names_user=names_user)
@@ -88,7 +89,7 @@ class Gateway:
             return ExchangeReply(remembered, None)
         self.last_activity = _now()
         note = partial(self._note, upstream)
-        exchange = Exchange(memory, self._context.tracked_statements, self._terms, note)
+        exchange = Exchange(memory, self._policy, note)
         spoiled = _admitted(memory, message)
         if spoiled is not None:
             log.warning("%s: %s names what belongs to another user", _NAME, message.header.name)
@@ -98,8 +99,8 @@ class Gateway:
             return await self._pass_on(message, exchange, upstream)
         session, statement = held.call.session, held.statement
         dispatch = await self._rule(session, statement, upstream)
-        sent = held.sent(dispatch, self._context.settings.request_bytes_max, self._context.tracked_statements)
-        tracked = held.tracked(dispatch, sent, _now())
+        request_bytes_max = self._context.settings.request_bytes_max
+        sent, tracked = held.dispatched(dispatch, request_bytes_max, self._context.tracked_statements, _now())
         self._run_shadow(dispatch, session, upstream)
         return await self._drive(exchange.execute(sent, tracked), upstream)
 

@@ -47,14 +47,14 @@ class InternalOperation:
         """Whether there is one that the backend has named."""
         return self._handle is not None
 
-    def asked(self, call: Call) -> None:
+    def call_sent(self, call: Call) -> None:
         """A call of ours has been sent."""
         if call.name == EXECUTE_STATEMENT:
             self.is_awaited = True
         elif call.name == CLOSE_OPERATION:
             self._handle = None
 
-    def answered(self, name: str, seqid: int, raw: Reply) -> None:
+    def reply_came(self, name: str, seqid: int, raw: Reply) -> None:
         """The reply to a call of ours has come."""
         if name == EXECUTE_STATEMENT:
             self.is_awaited = False

@@ -1,7 +1,7 @@
-"""Operations that stand for others, for all workers: see proxy.operations.operation_aliases.
+"""Operation aliases of all workers: see proxy.operations.operation_aliases.
 
-An operation has to be told to the server, so a digest will not do. It is kept under a mask that only who names the
-one that it stands for can take off.
+An alias is named to the server, so a digest will not do. It is kept under a mask that is derived from the
+operation that the client names, and cannot be taken off without that.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 class SharedOperationAliases:
     """Operation aliases in a ledger."""
 
-    def __init__(self, ledger: Ledger, digests: Digests, successors_max: int = ALIASES_MAX) -> None:
+    def __init__(self, ledger: Ledger, digests: Digests, aliases_max: int = ALIASES_MAX) -> None:
         self._environment = ledger.environment
         self._digests = digests
-        self._successors_max = successors_max
+        self._aliases_max = aliases_max
         self._found = self._environment.open_db(b"successors")
 
     @property
@@ -40,7 +40,7 @@ class SharedOperationAliases:
     @property
     def has_room(self) -> bool:
         """See OperationAliases."""
-        return self._count() < self._successors_max
+        return self._count() < self._aliases_max
 
     def add(self, old: OperationId, new: OperationId, session: SessionHandle) -> bool:
         """See OperationAliases."""
@@ -51,10 +51,10 @@ class SharedOperationAliases:
             with self._environment.begin(write=True) as transaction:
                 return transaction.put(self._digests.of(old), record, db=self._found)
         except lmdb.Error as error:
-            log.warning("a statement is not run again: %s", error)
+            log.warning("a statement does not fall back: %s", error)
             return False
 
-    def of(self, old: OperationId) -> OperationId | None:
+    def alias_of(self, old: OperationId) -> OperationId | None:
         """See OperationAliases."""
         try:
             with self._environment.begin() as transaction:
@@ -64,9 +64,9 @@ class SharedOperationAliases:
             return None
         return self._unmasked(old, record)
 
-    def drop(self, old: OperationId) -> OperationId | None:
+    def operation_closed(self, old: OperationId) -> OperationId | None:
         """See OperationAliases."""
-        found = self.of(old)
+        found = self.alias_of(old)
         if found is not None:
             self._delete([self._digests.of(old)])
         return found
@@ -78,7 +78,7 @@ class SharedOperationAliases:
             with self._environment.begin() as transaction, transaction.cursor(self._found) as cursor:
                 gone = [old for old, record in cursor if record[:DIGEST_BYTES] in ended]
         except lmdb.Error as error:
-            log.warning("successors of operations stay after their sessions: %s", error)
+            log.warning("aliases of operations stay after their sessions: %s", error)
             return
         self._delete(gone)
 
@@ -88,7 +88,7 @@ class SharedOperationAliases:
                 return int(transaction.stat(self._found)["entries"])
         except lmdb.Error:
             # Full, as far as anybody can tell.
-            return self._successors_max
+            return self._aliases_max
 
     def _delete(self, keys: Iterable[bytes]) -> None:
         try:
@@ -96,7 +96,7 @@ class SharedOperationAliases:
                 for key in keys:
                     transaction.delete(key, db=self._found)
         except lmdb.Error as error:
-            log.warning("successors of operations stay after they were closed: %s", error)
+            log.warning("aliases of operations stay after they were closed: %s", error)
 
     def _masked(self, old: OperationId, operation: bytes) -> bytes:
         mask = self._digests.mask(old, len(operation))

@@ -21,9 +21,9 @@ from statement_play import FINISHED, OURS, RUNNING, THEIRS, Play, original_call,
 
 from proxy.operations.dispatch import Outcome, OutcomeKind, Premises
 from proxy.operations.operation_aliases import LocalOperationAliases
+from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.commands import Close
-from proxy.relay.pending_calls import WATCHED_REPLY_BYTES_MAX
 from proxy.wire.hs2.calls import OperationState, encode_failure, encode_still_running
 from proxy.wire.hs2.replies import decode_status_only, open_reply
 from proxy.wire.thrift.frames import frame
@@ -322,6 +322,18 @@ def test_it_is_refused_after_the_client_cancelled(play: Play, world: World) -> N
     client_is_refused(play, rows(7))
 
 
+def test_a_cancelled_statement_is_judged_until_it_is_closed(play: Play, world: World) -> None:
+    """The cancel may come too late, although a status beside it says that the statement runs."""
+    in_background(play, world)
+    cancel = operation_call("CancelOperation", 6)
+    play.passes(cancel, reply("CancelOperation", 6))
+    play.passes(get_status(7), status_is(RUNNING, 7))
+    world.change("are_tables_unchanged")
+    play.says(fetch(8), to_backend=fetch(8))
+    client_is_refused(play, rows(8))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+
+
 def test_rows_too_long_to_be_kept_end_the_connection(world: World) -> None:
     play = in_background(Play(Dialogue().open_session()), world)
     world.change("are_tables_unchanged")
@@ -356,6 +368,20 @@ def test_what_another_connection_asks_of_the_first_run_meanwhile_is_not_answered
     other.answers(rows(7), to_client=frame(encode_failure("FetchResults", 7, not_yet)))
     not_known = frame(encode_failure("GetResultSetMetadata", 8, not_yet))
     other.answers(metadata_is("k", "int", 8), to_client=not_known)
+
+
+def test_what_another_connection_asks_during_the_fallback_is_not_its_end(play: Play, world: World) -> None:
+    in_background(play, world)
+    other = Play(Dialogue(tracked_statements=play.dialogue.tracked_statements).log_in())
+    other.says(get_status(6), to_backend=get_status(6))
+    world.change("is_session_unchanged")
+    play.says(get_status(6), to_backend=get_status(6))
+    play.answers(status_is(FINISHED, 6), back=execute("SELECT 1", 5))
+    other.answers(status_is(FINISHED, 6), to_client=frame(encode_still_running(6)))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN))
+    play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.OVERTAKEN]
 
 
 def test_what_is_dropped_stays_so_when_the_connection_that_runs_it_again_ends(play: Play, world: World) -> None:

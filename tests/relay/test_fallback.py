@@ -36,17 +36,18 @@ from statement_play import (
     synchronous,
 )
 
-from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.operations.dispatch import Outcome, OutcomeKind, Premises
+from proxy.operations.fallback_policy import FALLBACK_WITHIN_S, refusal
 from proxy.operations.internal_call import Call
 from proxy.operations.operation_aliases import LocalOperationAliases
+from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
 from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX, TRACKED_STATEMENTS_MAX, TrackedStatements
 from proxy.relay.client_buffer import WAITING_BYTES_MAX
-from proxy.relay.commands import Close, TurnedTransparent
-from proxy.relay.pending_calls import WATCHED_REPLY_BYTES_MAX
+from proxy.relay.commands import BackendReply, Close, TurnedTransparent
 from proxy.relay.phases import Phase
-from proxy.relay.relay import FALLBACK_WITHIN_S
 from proxy.wire.hs2.calls import OperationId, OperationState, SessionHandle, encode_failure, encode_still_running
 from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.reader import read_header
 from proxy.wire.thrift.types import MessageType
 from proxy.wire.thrift.writer import Writer
 
@@ -467,6 +468,35 @@ def test_rows_of_the_first_run_too_long_to_be_kept_end_the_connection_once_there
     play.answers(executed(5, AGAIN), back=own_close(OPERATION))
     commands = other.answers(frame(bytes(WATCHED_REPLY_BYTES_MAX + 1))[:1000])
     assert [type(command) for command in commands] == [Close]
+
+
+def test_an_exception_about_the_first_run_is_not_the_end_of_the_second(play: Play) -> None:
+    in_background(play)
+    other = second_connection(play)
+    other.says(fetch(3), to_backend=fetch(3))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    exception = frame(Writer().header("FetchResults", MessageType.EXCEPTION, 3).stop().to_bytes())
+    other.answers(exception, to_client=frame(refusal(read_header(fetch(3)[4:]))))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN))
+    play.answers(status_is(ERROR, 6, THEIRS), to_client=status_is(ERROR, 6, THEIRS))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.FAILED_TWICE]
+
+
+def test_the_close_of_an_operation_nobody_knows_is_no_reply_to_a_query_of_ours(play: Play) -> None:
+    unchanged = [True]
+    sent = execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 2", 5)
+    play.executes(*sent, premises=Premises(lambda: unchanged[0]))
+    unchanged[0] = False
+    play.says(get_status(6, AGAIN), to_backend=get_status(6, AGAIN))
+    refused_reply = frame(refusal(read_header(sent[0][4:])))
+    play.answers(executed(5), to_client=refused_reply, back=own_close(OPERATION))
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    play.says(execute("SELECT 3", 7))
+    ours = Call("ExecuteStatement", 1, execute("SELECT 4", 1)[4:], reply_bytes_max=1000)
+    play.dialogue.carry_out(play.dialogue.relay.ask(ours))
+    assert play.answers(reply("CloseOperation", 1), back=execute("SELECT 4", 1)) == []
+    assert play.answers(executed(1, THIRD)) == [BackendReply(executed(1, THIRD)[4:])]
 
 
 def test_a_client_that_leaves_during_a_rerun_leaves_no_operation_behind(play: Play) -> None:
