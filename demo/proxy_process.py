@@ -34,14 +34,18 @@ class ProxyProcess:
 
 @contextmanager
 def proxy_process(
-    backend: Endpoint | None, directory: Path, *, port: int = 0, options: tuple[str, ...] = ()
+    backend: Endpoint | None, directory: Path, *, port: int | None = 0, options: tuple[str, ...] = ()
 ) -> Iterator[ProxyProcess]:
-    """Runs `starpruner serve` as long as the context lasts, in front of a backend or of those in its options."""
+    """Runs `starpruner serve` as long as the context lasts, in front of a backend or of those in its options.
+
+    Without a port it listens where its configuration file alone says so.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     command = [
         *starpruner_command(),
         *("serve", *(() if backend is None else ("--backend", str(backend)))),
-        *("--listen", f"127.0.0.1:{port}", "--admin", "127.0.0.1:0"),
+        *(("--set", "proxy.listen=") if port is None else ("--listen", f"127.0.0.1:{port}")),
+        *("--admin", "127.0.0.1:0"),
         *options,
     ]
     # Its ready line is read from the log, which Python would otherwise hold back in a buffer.

@@ -79,16 +79,19 @@ def _configured(command: Callable[..., None]) -> Callable[..., None]:
     )
 
 
-def _config(path: Path | None, overrides: tuple[str, ...], **flags: str | None) -> Config:
+def _config(path: Path | None, overrides: tuple[str, ...], *, serves: bool = False, **flags: str | None) -> Config:
     """The configuration with the flags on top: `proxy_listen` is the flag of proxy.listen."""
     named = [f"{flag.replace('_', '.', 1)}={value}" for flag, value in flags.items() if value is not None]
     if flags.get("proxy_backend") is not None:
         # The flag means this one, whatever the file lists.
         named.append("proxy.backends=[]")
     try:
-        return load(path, (*overrides, *named))
+        config = load(path, (*overrides, *named))
+        if serves:
+            config.expect_one_transport()
     except ConfigError as error:
         raise click.ClickException(str(error)) from error
+    return config
 
 
 @main.command()
@@ -106,7 +109,8 @@ def serve(
     """Run the proxy until SIGTERM or Ctrl-C."""
 
     def read() -> Config:
-        return _config(path, overrides, proxy_backend=backend, proxy_listen=listen, admin_listen=admin)
+        flags = {"proxy_backend": backend, "proxy_listen": listen, "admin_listen": admin}
+        return _config(path, overrides, serves=True, **flags)
 
     config = read()
     log_to_stderr(config)

@@ -155,7 +155,7 @@ class Proxy:
         for connection in list(self._connections):
             connection.close("the proxy is shutting down")
         await self._http.close()
-        await self._context.beside.close()
+        await self._context.shadow_runner.close()
         self._context.pool.shutdown(wait=False, cancel_futures=True)
         # One turn of the loop, so that the ends of streams are on their way before it stops.
         await asyncio.sleep(0)
@@ -169,7 +169,7 @@ class Proxy:
 
     async def _listen(self, listener: Listener) -> asyncio.Server | TlsServer:
         address, certificates = listener.address, self._certificates.get(listener)
-        over_http = self._http.serves(listener)
+        over_http = listener.transport is Transport.HTTP
         accept = await self._http.accepting(listener) if over_http else partial(self._accept, listener)
         if certificates is not None:
             return TlsServer(address, certificates, accept, shares_port=self._process.shares_ports)

@@ -86,6 +86,7 @@ ORDER = {
         "config",
         "net",
         "access",
+        "statements",
         "operations",
         "relay",
         "upstream",

@@ -32,7 +32,8 @@ class Config(Section, frozen=True):
     proxy: ProxySection = ProxySection()
     listener: tuple[ListenerSection, ...] = ()
     backend: BackendSection = BackendSection()
-    # Whom a login may act for (proxy/access/impersonation.py); `*` stands for everybody on either side.
+    # Users for whom a login may act (hive.server2.proxy.user, doAs): hue = ["anna", "bob"], admin = ["*"]. `*`
+    # stands for everybody on either side (proxy/access/impersonation.py).
     proxy_users: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - msgspec makes a new one for each
     http: HttpSection = HttpSection()
     admin: AdminSection = AdminSection()
@@ -63,6 +64,26 @@ class Config(Section, frozen=True):
         if not listeners:
             raise ConfigError("proxy.listen is empty and there is no [[listener]]: nobody could connect")
         return listeners
+
+    def expect_one_transport(self) -> None:
+        """Raise ConfigError where a listener speaks neither the transport of the backend nor HTTP.
+
+        Each login is the backend's to judge, so clients of the binary protocol speak what it speaks. Over HTTP
+        each request brings a name and a password, which suit a backend of either protocol.
+        """
+        backend = self.backend.transport
+        rule = f'backend.transport is "{backend}": a listener speaks what the backend speaks, or "http"'
+        if self.proxy.listen and backend != "sasl":
+            raise ConfigError(
+                f'proxy.listen is {self.proxy.listen}, which speaks "sasl", and {rule}. '
+                f'Set proxy.listen = "" and add a [[listener]] with transport = "{backend}"'
+            )
+        for section in self.listener:
+            if section.transport not in (backend, "http"):
+                raise ConfigError(
+                    f'listener {section.listen}: transport is "{section.transport}" and {rule}. '
+                    "Set both to the same"
+                )
 
 
 def load(path: Path | None, overrides: tuple[str, ...] = ()) -> Config:

@@ -40,6 +40,7 @@ from proxy.relay.commands import (
 from proxy.relay.connection_profile import ConnectionProfile, refused
 from proxy.relay.phases import Phase
 from proxy.relay.relay import Relay
+from proxy.statements.statement_class import StatementClass
 from proxy.upstream.dialer import UnreachableError
 from proxy.upstream.errors import BackendError
 from proxy.wire.hs2.calls import SessionHandle
@@ -65,7 +66,7 @@ class Connection:
         passes_unknown = settings.passes_unknown_handles
         self._handle_access = HandleAccess(context.handles, str(settings.backend), passes_unknown=passes_unknown)
         self._relay = Relay(
-            ConnectionProfile(context.backends.name, listener.transport, settings.upstream, settings.proxy_users),
+            ConnectionProfile(context.backends.name, listener.transport, settings.proxy_users),
             context.tracked_statements,
             self._loop.time,
             handle_access=self._handle_access,
@@ -214,7 +215,7 @@ class Connection:
                 self._sessions.opened(session, version, self._opened(configuration, user))
             case SessionClosed(session):
                 self._own_sessions.discard(session)
-                self._context.beside.sessions_closed([session])
+                self._context.shadow_runner.sessions_closed([session])
                 self._sessions.closed([session])
             case SessionRefused() | CallRefused():
                 log.warning("%s: %s", self._name, command)
@@ -300,17 +301,18 @@ class Connection:
         self._lease, self._handle_access.backend_name = lease, str(lease.address)
         log.info("%s: goes on with the backend %s", self._name, lease.address)
 
-    def _offer(self, handle: SessionHandle, statement: str) -> list[Command]:
+    def _offer(self, handle: SessionHandle, text: str) -> list[Command]:
         self._statements_held += 1
-        dispatch = self._context.rewrite_service.at_once(handle, statement, self._name)
+        statement = StatementClass(text)
+        dispatch = self._context.rewrite_service.decide_now(handle, statement, self._name)
         if dispatch is not None:
             return self._relay.release(dispatch)
         self._task = self._loop.create_task(self._decide(handle, statement))
         return []
 
-    async def _decide(self, handle: SessionHandle, statement: str) -> None:
-        dispatch = await self._context.rewrite_service.in_time(handle, statement, self._ask, self._name)
-        self._statements_rewritten += dispatch.text != statement
+    async def _decide(self, handle: SessionHandle, statement: StatementClass) -> None:
+        dispatch = await self._context.rewrite_service.decide(handle, statement, self._ask, self._name)
+        self._statements_rewritten += dispatch.text != statement.text
         if self._relay.phase is Phase.HELD:
             self._execute(self._relay.release(dispatch))
             self._run_shadow(dispatch, handle)
@@ -319,8 +321,8 @@ class Connection:
 
     def _run_shadow(self, dispatch: Dispatch, handle: SessionHandle) -> None:
         credentials = self._relay.credentials
-        if dispatch.beside is not None and credentials is not None and self._lease is not None:
-            _ = self._context.beside.start(handle, credentials, dispatch.beside, self._lease)
+        if dispatch.shadow is not None and credentials is not None and self._lease is not None:
+            _ = self._context.shadow_runner.start(handle, credentials, dispatch.shadow, self._lease)
 
     def _opened(self, configuration: Mapping[str, str] | None, user: str | None) -> SessionOpening | None:
         credentials = self._relay.credentials
@@ -381,7 +383,7 @@ class Connection:
             if timer is not None:
                 timer.cancel()
         self._leave_backend()
-        self._context.beside.sessions_closed(self._own_sessions)
+        self._context.shadow_runner.sessions_closed(self._own_sessions)
         self._sessions.closed(self._own_sessions)
         self._context.handles.closed(filter(None, map(identifier_in, self._own_sessions)))
         if self._client is not None and not self._client.is_closing():

@@ -33,7 +33,7 @@ class ServerContext:
     handles: HandleOwners
     rewrite_service: RewriteService
     # What runs in the sessions of clients on connections of ours.
-    beside: ShadowRunner
+    shadow_runner: ShadowRunner
     dialer: Dialer
     backends: BackendPool
     # Makes digests of credentials of no use to anybody else.

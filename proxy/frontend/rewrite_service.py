@@ -1,7 +1,7 @@
-"""Where statements are decided about: whether their session is offered rewriting, and what it rules.
+"""The rewrite service: lets the sessions of a process decide about the statements that connections bring.
 
-Connections bring statements here, of whatever transport; what is asked of the backend goes over theirs.
-Whatever goes wrong as a session rules on a statement, or is told of its end, the client goes on.
+It serves connections of any transport, and sends the queries of a decision over the connection of the statement.
+Whatever goes wrong in a decision, or as a session is told of an outcome, the original goes on.
 """
 
 from __future__ import annotations
@@ -19,31 +19,28 @@ from proxy.frontend.session_registry import OpenSession, SessionRegistry
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionPort
+from proxy.statements.statement_class import StatementClass
 from proxy.upstream.query_driver import Ask, answer_in_slot, answer_query, drive
 from proxy.wire.hs2.calls import SessionHandle
-from rewriter.sql.classify import first_word
 
 log = logging.getLogger(__name__)
 
 # A statement of this length is looked through in microseconds; to wake a thread takes a tenth of a millisecond.
 QUICK_CHARS_MAX: Final = 2_000
-# What begins a statement that only reads. Others make a session forget what it knows, which may take a while.
-_QUICK_WORDS: Final = frozenset({"select", "with", "values", "show", "describe", "desc"})
-
 _RERUN = frozenset({OutcomeKind.RECOVERED, OutcomeKind.OVERTAKEN, OutcomeKind.FAILED_TWICE})
 
 
 class RewriteService:
-    """The one of a process."""
+    """The rewrite service of a process."""
 
     def __init__(self, sessions: SessionRegistry, pool: Executor, slots: asyncio.Semaphore) -> None:
-        """`slots` are held by the queries of ours that need one: see Query.needs_slot."""
+        """Take `slots`, which the queries of ours hold that need one: see Query.needs_slot."""
         self._sessions = sessions
         self._pool = pool
         self._slots = slots
 
-    def at_once(self, handle: SessionHandle, statement: str, connection: str) -> Dispatch | None:
-        """The ruling on a statement that need not wait for one; None where `in_time` has to be asked."""
+    def decide_now(self, handle: SessionHandle, statement: StatementClass, connection: str) -> Dispatch | None:
+        """The dispatch of a statement that need not wait for it; None where `decide` has to be asked."""
         session = self._sessions.of(handle)
         if session.settled_at > _now() or session.port.writes_before(statement):
             return None
@@ -52,18 +49,22 @@ class RewriteService:
         dispatch = dispatch_now(session, statement, connection)
         return None if dispatch is None else self._if_still_offered(handle, statement, dispatch)
 
-    async def passed(self, handle: SessionHandle, statement: str, ask: Ask | None = None) -> Dispatch:
-        """Let a statement go on as it came, as soon as it may."""
+    async def forward_unchanged(
+        self, handle: SessionHandle, statement: StatementClass, ask: Ask | None = None
+    ) -> Dispatch:
+        """The dispatch of the original, as soon as it may go on."""
         session = self._sessions.of(handle)
         await asyncio.sleep(max(0.0, session.settled_at - _now()))
         refused = await until_writes_end(session.port, statement, ask)
         return dispatch_unchanged(session.port, statement) if refused is None else refused
 
-    async def in_time(self, handle: SessionHandle, statement: str, ask: Ask, connection: str) -> Dispatch:
-        """The ruling, once what it takes has been asked through `ask`."""
+    async def decide(
+        self, handle: SessionHandle, statement: StatementClass, ask: Ask, connection: str
+    ) -> Dispatch:
+        """The dispatch, once the queries of the decision have been asked through `ask`."""
         session = self._sessions.of(handle)
         if not self._sessions.is_offered(handle):
-            return await self.passed(handle, statement, ask)
+            return await self.forward_unchanged(handle, statement, ask)
 
         async def answer(query: Query) -> QueryResult:
             return await answer_query(query, handle, ask, self._pool)
@@ -83,21 +84,21 @@ class RewriteService:
             break
         return self._if_still_offered(handle, statement, dispatch)
 
-    def note_forwarded(self, handle: SessionHandle, statement: str, connection: str) -> None:
-        """A statement has gone on that nobody is asked about. Of its end nothing will be heard."""
+    def note_forwarded(self, handle: SessionHandle, text: str, connection: str) -> None:
+        """Count a statement that went on without a decision. Nothing will be heard of its end."""
         tell_outcome(
-            dispatch_unchanged(self._sessions.of(handle).port, statement),
+            dispatch_unchanged(self._sessions.of(handle).port, StatementClass(text)),
             Outcome(OutcomeKind.UNKNOWN, 0.0),
             connection,
         )
 
-    def _if_still_offered(self, handle: SessionHandle, statement: str, dispatch: Dispatch) -> Dispatch:
-        """The ruling, unless another process has let something of the session pass in the meantime."""
+    def _if_still_offered(self, handle: SessionHandle, statement: StatementClass, dispatch: Dispatch) -> Dispatch:
+        """The dispatch, or the original where another process has forwarded something of the session meanwhile."""
         if not self._sessions.is_offered(handle):
-            return Dispatch(statement, ended=dispatch.ended)
+            return Dispatch(statement.text, on_outcome=dispatch.on_outcome)
         if not dispatch.may_fall_back:
             return dispatch
-        # Until its answer is there another process may let something pass as well.
+        # Until its answer is there, another process may forward something as well.
         premises = dispatch.premises
         stays_here = replace(
             premises,
@@ -110,12 +111,15 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def dispatch_now(session: OpenSession, statement: str, connection: str) -> Dispatch | None:
-    """The ruling on a short statement with nothing to narrow, as most are; None where it has to wait.
+def dispatch_now(session: OpenSession, statement: StatementClass, connection: str) -> Dispatch | None:
+    """The dispatch of a short statement with nothing to rewrite, as most are; None where it has to wait.
 
-    Made by the event loop itself: a thread would take longer to wake than to rule.
+    Made by the event loop itself: a thread would take longer to wake than to decide.
     """
-    if session.turn.locked() or not _is_short(statement):
+    # Other statements make a session forget metadata, or are parsed to be explained: both may take a while.
+    is_read = statement.keeps_meanings and statement.first_word != "explain"
+    is_quick = is_read and len(statement.text) <= QUICK_CHARS_MAX
+    if session.turn.locked() or not is_quick:
         return None
     try:
         if not session.port.is_quick(statement):
@@ -123,14 +127,14 @@ def dispatch_now(session: OpenSession, statement: str, connection: str) -> Dispa
         dispatch = _dispatch_without_queries(session.port.rewrite(statement))
         if dispatch is not None:
             dispatch.text.encode()
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong, the statement goes on as it came
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong, the original goes on
         _log_failed_decision(connection, error)
         return dispatch_unchanged(session.port, statement)
     return dispatch
 
 
 def _dispatch_without_queries(steps: Generator[Query, QueryResult, Dispatch]) -> Dispatch | None:
-    """What a rewrite returns, or None where it asks something: then it begins anew where that can be answered."""
+    """The dispatch, or None where the decision asks a query: then it is begun anew where that can be answered."""
     try:
         _ = next(steps)
     except StopIteration as end:
@@ -140,18 +144,14 @@ def _dispatch_without_queries(steps: Generator[Query, QueryResult, Dispatch]) ->
     return None
 
 
-def _is_short(statement: str) -> bool:
-    return len(statement) <= QUICK_CHARS_MAX and first_word(statement) in _QUICK_WORDS
-
-
 async def dispatch_in_turn(
     session: OpenSession,
-    statement: str,
+    statement: StatementClass,
     answer: Callable[[Query], Awaitable[QueryResult]],
     pool: Executor,
     connection: str,
 ) -> Dispatch:
-    """The session's ruling, or the original where it fails. Called in the statement's turn."""
+    """The session's dispatch, or the original where it fails. Called in the statement's turn."""
     loop = asyncio.get_running_loop()
 
     def unclaimed(dispatch: Dispatch) -> None:
@@ -162,40 +162,40 @@ async def dispatch_in_turn(
     try:
         dispatch = await drive(session.port.rewrite(statement), answer, pool, unclaimed)
         dispatch.text.encode()
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong, the statement goes on as it came
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong, the original goes on
         _log_failed_decision(connection, error)
         return dispatch_unchanged(session.port, statement)
     return dispatch
 
 
-def dispatch_unchanged(port: SessionPort, statement: str) -> Dispatch:
-    """The ruling that a statement goes on as it came."""
+def dispatch_unchanged(port: SessionPort, statement: StatementClass) -> Dispatch:
+    """The dispatch of the original."""
     try:
         return port.forward_unchanged(statement)
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong, the statement goes on as it came
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong, the original goes on
         log.error("noting a statement failed with %s", type(error).__name__)  # noqa: TRY400
-        return Dispatch(statement)
+        return Dispatch(statement.text)
 
 
 def tell_outcome(dispatch: Dispatch, outcome: Outcome, connection: str) -> None:
-    """Tell whoever ruled how the statement ended. Its message may quote the statement, so it is not logged."""
+    """Tell the session the outcome. Its message may quote the statement, so it is not logged."""
     if outcome.kind in _RERUN:
         log.warning(
             "%s: a statement %s; its first run took %.3f s", connection, outcome.kind.value, outcome.seconds
         )
     try:
-        dispatch.ended(outcome)
+        dispatch.on_outcome(outcome)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong there, the connection goes on
         log.error("%s: noting a statement's end failed with %s", connection, type(error).__name__)  # noqa: TRY400
 
 
 def _log_failed_decision(connection: str, error: Exception) -> None:
-    """Where it failed, but not the error's own words: they may quote the statement."""
+    """Log where it failed, without the error's own words: they may quote the statement."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
     where = "" if place is None else f" in {place.tb_frame.f_code.co_qualname}, line {place.tb_lineno}"
     log.error(
-        "%s: a rewrite failed with %s%s; the statement goes on as it came",
+        "%s: a decision failed with %s%s; the original goes on",
         *(connection, type(error).__name__, where),
     )

@@ -15,6 +15,7 @@ from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.fallback import WAITING
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
 from proxy.operations.session_port import SessionPort
+from proxy.statements.statement_class import StatementClass
 from proxy.upstream.query_driver import Ask
 from proxy.wire.hs2.calls import GET_OPERATION_STATUS, OperationHandle, encode_operation_call
 from proxy.wire.hs2.replies import decode_state_reply, expect_reply, open_reply
@@ -32,7 +33,7 @@ _STILL_WRITING: Final = (
 _SEQID: Final = 1
 
 
-async def until_writes_end(port: SessionPort, statement: str, ask: Ask | None) -> Dispatch | None:
+async def until_writes_end(port: SessionPort, statement: StatementClass, ask: Ask | None) -> Dispatch | None:
     """Wait as long as the statement must not be released. Returns a ruling that refuses it where that is too long.
 
     Without `ask`, the ends are awaited that clients hear of.

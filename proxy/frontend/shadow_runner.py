@@ -90,13 +90,13 @@ class ShadowRunner:
             await link.open(credentials, "a client")
             await _drive(link, session, work, self._pool)
         except BackendError as error:
-            log.warning("what ran beside a client's statement has ended early: %s", error)
+            log.warning("a shadow run ended early: %s", error)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._running[task]
         if not task.cancelled() and (error := task.exception()) is not None:
             # Not its own words: they may quote the statement.
-            log.error("what ran beside a client's statement failed with %s", type(error).__name__)
+            log.error("a shadow run failed with %s", type(error).__name__)
 
 
 async def _drive(link: Link, session: SessionHandle, work: Work, pool: Executor) -> None:

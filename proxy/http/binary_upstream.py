@@ -2,16 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final
 
 from proxy.backends.backend import Backend
-from proxy.http.binary_pool import BinaryPool, PooledConnection
+from proxy.backends.pool import BackendPool
+from proxy.config.endpoints import Transport
+from proxy.http.binary_pool import BinaryPool, BinaryPoolSettings, PooledConnection
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.errors import BackendError
 from proxy.upstream.http_headers import Caller, Headers
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.sasl import plain_user
+
+
+class BinaryUpstreams:
+    """The backends of a process, and the pool of its connections to them."""
+
+    takes_do_as: Final = False
+    # The connection that opened it counts.
+    has_lasting_sessions: Final = False
+
+    def __init__(
+        self,
+        settings: BinaryPoolSettings,
+        backends: BackendPool,
+        key: bytes,
+        on_lost: Callable[[Iterable[SessionHandle]], None],
+    ) -> None:
+        """`key` makes digests of credentials of no use to anybody else.
+
+        `on_lost` is told of sessions that have ended with their connection.
+        """
+        self.names_user = settings.dialer.upstream.transport is Transport.NOSASL
+        self._links = BinaryPool(settings, backends, on_lost)
+        self._key = key
+
+    def client(self, query: str, headers: list[tuple[str, str]]) -> PooledClient:
+        """The client that has sent a request with this query and these headers."""
+        return PooledClient(self._links, Caller.of(query, headers), self._key)
+
+    async def start(self) -> None:
+        """Nothing is connected before there is a call to make."""
+
+    async def close(self) -> None:
+        """End all connections."""
+        self._links.close()
 
 
 class PooledClient:

@@ -1,4 +1,4 @@
-"""One call of a client and its reply, where one of the sides speaks HTTP. No I/O: calls out, replies in.
+"""One call of a client that speaks HTTP, and its reply. No I/O: calls out, replies in.
 
 Over HTTP a reply belongs to its call, so there is no stream to follow as `proxy.relay.relay` does. Each call is a
 generator of the calls to make in its place, which is sent their replies; calls of one session run side by side.
@@ -25,7 +25,7 @@ from proxy.operations.reply_tracker import (
     call_of_statement,
 )
 from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
-from proxy.wire.framing import Framing
+from proxy.wire.framing import UNFRAMED
 from proxy.wire.hs2.calls import EXECUTE_STATEMENT, OPEN_SESSION
 from proxy.wire.hs2.replies import expect_reply
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
@@ -39,7 +39,6 @@ ClientReply: TypeAlias = bytes | None
 Steps: TypeAlias = Generator[Call, Reply, ClientReply]
 
 _NOT_READ: Final = 0
-_UNFRAMED: Final = Framing(client=False, backend=False)
 
 
 def message_of(body: bytes) -> Message:
@@ -62,7 +61,7 @@ class CallerRecords:
         self, tracked_statements: TrackedStatements, handle_access: HandleAccess, clock: Callable[[], float]
     ) -> None:
         self.handle_access = handle_access
-        self.reply_tracker = ReplyTracker(tracked_statements, handle_access, clock, _UNFRAMED)
+        self.reply_tracker = ReplyTracker(tracked_statements, handle_access, clock, UNFRAMED)
         # Calls so far that may have ended an operation while a status of it was on its way.
         self.changes = 0
 

@@ -1,4 +1,4 @@
-"""Carries calls between clients and backends, where one of them speaks HTTP: rules on statements on the way."""
+"""Carries calls between clients and backends, where clients speak HTTP, and decides about statements."""
 
 from __future__ import annotations
 
@@ -6,29 +6,27 @@ import asyncio
 import logging
 import math
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from proxy.access.handle_access import HandleAccess
 from proxy.access.impersonation import Impersonation, Refusal
 from proxy.backends.backend import Backend
-from proxy.config.endpoints import Transport
 from proxy.frontend.context import ServerContext
 from proxy.frontend.rewrite_service import tell_outcome
 from proxy.http.exchange import CallerRecords, Exchange, Steps
 from proxy.http.exchange_driver import ExchangeDriver, ExchangeReply
-from proxy.http.routing import Route, Routes
-from proxy.http.upstream_protocol import Client, Upstream
+from proxy.http.routing import Routes
+from proxy.http.upstream_protocol import Client, Upstream, Upstreams
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.events import Event, SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.operations.fallback_policy import FallbackPolicy
 from proxy.operations.held_statement import hold
-from proxy.operations.internal_call import Call
 from proxy.operations.session_port import SessionOpening
+from proxy.statements.statement_class import StatementClass
 from proxy.upstream.errors import UnsentError
 from proxy.upstream.own_calls import InternalCalls
-from proxy.upstream.reply import UpstreamReply
 from proxy.wire.hs2.calls import OPEN_SESSION, SessionHandle
 from proxy.wire.hs2.open_session import encode_open_session_refusal
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
@@ -44,24 +42,19 @@ MEMORIES_MAX: Final = 500
 
 _NAME: Final = "a call over HTTP"
 
-Made = TypeVar("Made")
-
 
 class Gateway:
-    """What the calls of a process have in common that go over HTTP on either side."""
+    """What the calls of a process have in common whose clients speak HTTP."""
 
-    def __init__(self, context: ServerContext) -> None:
+    def __init__(self, context: ServerContext, upstreams: Upstreams) -> None:
         self._context = context
         self._policy = FallbackPolicy(context.tracked_statements, _now, context.settings.rerun_within_s)
-        upstream = context.settings.upstream
-        names_user = upstream.transport is Transport.NOSASL
-        self._admission = Impersonation(context.settings.proxy_users, names_user=names_user)
+        self._admission = Impersonation(context.settings.proxy_users, names_user=upstreams.names_user)
         self._routes = Routes(context.backends, context.handles)
         # By the backend, and by what is known of the client there.
         self._memories: OrderedDict[tuple[str, str, frozenset[str]], CallerRecords] = OrderedDict()
         self._sessions: OrderedDict[SessionHandle, Backend] = OrderedDict()
-        # Elsewhere a session has a connection, which is what counts.
-        self._counts_sessions = upstream.transport is Transport.HTTP
+        self._counts_sessions = upstreams.has_lasting_sessions
         self.last_activity = -math.inf
         # Operations of ours that are being ended although nobody waits for them any more.
         self._farewells: set[asyncio.Task[None]] = set()
@@ -73,14 +66,15 @@ class Gateway:
         """Whether statements have been executed that are not closed yet."""
         return any(memory.has_open_operations for memory in self._memories.values())
 
-    async def reach(self, client: Client, call: Call) -> UpstreamReply:
-        """Make a call that any backend can answer. Raises BackendError."""
-        return await _first_reached(self._routes.anywhere(), client, lambda upstream: upstream.send(call))
-
     async def carry(self, message: Message, client: Client) -> ExchangeReply:
-        """Make a client's call. Raises BackendError."""
+        """Make a client's call, on the first backend that can be reached. Raises BackendError."""
         route = self._routes.of(message, client.marks)
-        return await _first_reached(route, client, partial(self._carry, message))
+        while (backend := route.next()) is not None:
+            try:
+                return await self._carry(message, client.at(backend))
+            except UnsentError as error:
+                route.failed(backend, str(error))
+        raise UnsentError(route.reason)
 
     async def _carry(self, message: Message, upstream: Upstream) -> ExchangeReply:
         memory = self._memory(upstream)
@@ -98,7 +92,7 @@ class Gateway:
         if held is None:
             return await self._pass_on(message, exchange, upstream)
         session, statement = held.call.session, held.statement
-        dispatch = await self._rule(session, statement, upstream)
+        dispatch = await self._decide(session, statement, upstream)
         request_bytes_max = self._context.settings.request_bytes_max
         sent, tracked = held.dispatched(dispatch, request_bytes_max, self._context.tracked_statements, _now())
         self._run_shadow(dispatch, session, upstream)
@@ -144,7 +138,7 @@ class Gateway:
             if backend is not None and self._counts_sessions:
                 backend.sessions -= 1
         self._tell(self._context.tracked_statements.sessions_ended(gone, _now()))
-        self._context.beside.sessions_closed(gone)
+        self._context.shadow_runner.sessions_closed(gone)
         self._context.sessions.closed(gone)
 
     async def close(self) -> None:
@@ -157,28 +151,29 @@ class Gateway:
 
     # --- statements
 
-    async def _rule(self, handle: SessionHandle, statement: str, upstream: Upstream) -> Dispatch:
+    async def _decide(self, handle: SessionHandle, text: str, upstream: Upstream) -> Dispatch:
+        statement = StatementClass(text)
         rewrite_service = self._context.rewrite_service
         if handle in self._sessions:
             self._sessions.move_to_end(handle)
         if upstream.owner is None:
-            return await rewrite_service.passed(handle, statement)
-        dispatch = rewrite_service.at_once(handle, statement, _NAME)
+            return await rewrite_service.forward_unchanged(handle, statement)
+        dispatch = rewrite_service.decide_now(handle, statement, _NAME)
         if dispatch is not None:
             return dispatch
         own = InternalCalls(upstream)
         try:
-            return await rewrite_service.in_time(handle, statement, own.ask, _NAME)
+            return await rewrite_service.decide(handle, statement, own.ask, _NAME)
         finally:
             if own.has_unfinished:
                 self._close_gracefully(own)
 
     def _run_shadow(self, dispatch: Dispatch, handle: SessionHandle, upstream: Upstream) -> None:
-        if dispatch.beside is None or upstream.credentials is None:
+        if dispatch.shadow is None or upstream.credentials is None:
             return
         lease = self._context.backends.lease_on(upstream.backend)
         if lease is not None:
-            _ = self._context.beside.start(handle, upstream.credentials, dispatch.beside, lease)
+            _ = self._context.shadow_runner.start(handle, upstream.credentials, dispatch.shadow, lease)
             lease.release()
 
     def _close_gracefully(self, own: InternalCalls) -> None:
@@ -257,16 +252,6 @@ def _opened(
         return None
     # A server that asks for no login goes by the name in the call. What is learned on one backend holds there.
     return SessionOpening(configuration, "\0".join((upstream.backend.member.name, upstream.owner, user or "")))
-
-
-async def _first_reached(route: Route, client: Client, act: Callable[[Upstream], Awaitable[Made]]) -> Made:
-    """What comes of it on the first backend that can be reached. Raises BackendError."""
-    while (backend := route.next()) is not None:
-        try:
-            return await act(client.at(backend))
-        except UnsentError as error:
-            route.failed(backend, str(error))
-    raise UnsentError(route.reason)
 
 
 def _drop_answer(running: asyncio.Task[ExchangeReply]) -> None:

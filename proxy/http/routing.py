@@ -1,4 +1,4 @@
-"""Which backend a call goes to, where either side speaks HTTP. Pure.
+"""Which backend a call goes to, where clients speak HTTP. Pure.
 
 Over HTTP each call may go to another backend. One about a session or an operation goes where that is; a session is
 opened where there is least to do, or with the backend whose cookies the client has.

@@ -71,19 +71,19 @@ class WriteUnderWay:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """The text to send in a statement's place, which may be its own."""
+    """The text to send for a statement, which may be the original, and the rules for its answer."""
 
     text: str = field(repr=False)
-    # Whether the statement as it came may be run where `text` fails: it only reads.
+    # Whether the original may be run where `text` fails: it only reads.
     may_fall_back: bool = False
-    # A failure whose message holds these words says that `text` was out of date, not that anything is wrong:
-    # then the statement is run as it came, however long the first run took.
+    # A failure whose message holds these words means that `text` was out of date, and not that anything is wrong:
+    # the statement falls back, however long the first run took.
     fall_back_on: str = ""
-    # Where they no longer hold, the answer to `text` reaches nobody and the statement is run as it came.
+    # Where they no longer hold, the answer to `text` is dropped and the statement falls back.
     premises: Premises = Premises()
-    # Where `text` writes and is not the statement's own.
+    # Where `text` writes and is not the original.
     write: WriteUnderWay | None = None
-    # Told once how it ended, from the event loop: to be quick, and not to raise.
-    ended: Callable[[Outcome], None] = ignore_outcome
-    # What is asked in the same session meanwhile, on a connection of our own and only where there is room for it.
-    beside: Generator[Query, QueryResult, object] | None = None
+    # Called once with the outcome, on the event loop: it has to be quick, and must not raise.
+    on_outcome: Callable[[Outcome], None] = ignore_outcome
+    # Queries of a shadow run, asked meanwhile in the same session on a connection of our own, if there is room.
+    shadow: Generator[Query, QueryResult, object] | None = None

@@ -1,4 +1,4 @@
-"""The session as connections see it: how it was opened, and who rules on its statements."""
+"""The session as connections see it: how it was opened, and the decisions about its statements."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol
 
 from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
+from proxy.statements.statement_class import StatementClass
 
 
 @dataclass(frozen=True)
@@ -21,21 +22,21 @@ class SessionOpening:
 
 
 class SessionPort(Protocol):
-    """What decides about the statements of one session."""
+    """Decides about the statements of one session."""
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
-        """Yield queries for the session, be sent their results, return what to send on."""
+    def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
+        """Yield queries for the session, be sent their results, return the dispatch."""
         ...
 
-    def is_quick(self, sql: str) -> bool:
-        """Whether to rule on a statement takes no more than a look at it. Called from the event loop."""
+    def is_quick(self, statement: StatementClass) -> bool:
+        """Whether a decision takes no more than a look at the text. Called from the event loop."""
         ...
 
-    def forward_unchanged(self, sql: str) -> Dispatch:
-        """The statement goes on as it came, and nothing is asked."""
+    def forward_unchanged(self, statement: StatementClass) -> Dispatch:
+        """Dispatch the original, and ask nothing."""
         ...
 
-    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
+    def writes_before(self, statement: StatementClass) -> Sequence[WriteUnderWay]:
         """Rewritten statements that have to end before this one, which may change the session, is released."""
         ...
 

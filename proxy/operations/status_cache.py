@@ -33,7 +33,7 @@ class StatusCache:
 
     def __init__(self, framing: Framing = FRAMED) -> None:
         self._framing = framing
-        self._header_bytes = HEADER_BYTES if framing.client else 0
+        self._header_bytes = HEADER_BYTES if framing.has_frames else 0
         self._seqid_start = self._header_bytes + _SEQID_OFFSET
         self._seqid_stop = self._seqid_start + 4
         self._replies: dict[bytes, tuple[bytes, bytes]] = {}
@@ -44,7 +44,7 @@ class StatusCache:
             return
         if len(self._replies) >= STATUSES_MAX:
             self._replies.pop(next(iter(self._replies)))
-        sent, seqid_at = self._framing.to_client(raw), self._header_bytes + header.seqid_offset
+        sent, seqid_at = self._framing.written(raw), self._header_bytes + header.seqid_offset
         self._replies[key] = (sent[:seqid_at], sent[seqid_at + 4 :])
 
     def reply_to(self, data: bytes) -> bytes | None:

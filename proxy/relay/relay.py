@@ -255,7 +255,7 @@ class Relay:
             message = admitted
         elif message.header.name == hs2_calls.EXECUTE_STATEMENT:
             self._commands += statements_passed(message)
-        self._commands.append(SendBackend(self._framing.to_backend(message.raw)))
+        self._commands.append(SendBackend(self._framing.written(message.raw)))
 
     def _open_session(self, message: Message) -> None:
         admitted = self._admission.decide(message, self._negotiation.login)
@@ -267,7 +267,7 @@ class Relay:
             self._close(f"client: {admitted.sentence}")
         else:
             answer = encode_open_session_refusal(message.header.seqid, admitted.sentence)
-            self._commands += [SendClient(self._framing.to_client(answer)), SessionRefused(admitted.sentence)]
+            self._commands += [SendClient(self._framing.written(answer)), SessionRefused(admitted.sentence)]
 
     def _hold(self, message: Message) -> None:
         held = hold(message)
@@ -336,14 +336,13 @@ class Relay:
             return
         if self.phase in (Phase.TRANSPARENT, Phase.CLOSED):
             return
-        if not self._framing.is_same or self._tracked_statements.has_unsettled:
-            # Its bytes mean nothing to the client, and the other way round; or they may hold an answer that is
-            # still to be judged.
+        if self._tracked_statements.has_unsettled:
+            # Its bytes may hold an answer that is still to be judged.
             self._close(f"backend: {reason}")
             return
         if self._held is not None:
             self._commands += statements_passed(self._held.message)
-            self._commands.append(SendBackend(self._framing.to_backend(self._held.message.raw)))
+            self._commands.append(SendBackend(self._framing.written(self._held.message.raw)))
             self._held = None
         self._turn_transparent(b"", reason)
         self._handle_messages(self._take_moving())

@@ -1,4 +1,4 @@
-"""What is decided about a statement: whether it is narrowed, by which keys, and why not. Pure values."""
+"""Decisions about statements: rewritten or not, by which keys, and why not. Pure values."""
 
 from __future__ import annotations
 
@@ -21,30 +21,31 @@ from rewriter.partitions.index import PartitionIndex
 
 @dataclass(frozen=True)
 class DecisionTerms:
-    """On which terms a statement is decided about."""
+    """The terms of a decision: settings and state of the session, and whether it is only explained."""
 
-    knobs: SessionSettings
-    # Whose statements share what the cost gate and the quarantine learn.
+    settings: SessionSettings
+    # Statements of one scope share the lessons of the cost gate and the quarantine.
     scope: str
-    # The state of the session, for what sessions of one state know in common; None where it is like no other's.
+    # The digest of the session's state, for metadata that sessions of one state share; None where it is like no
+    # other.
     state: bytes | None = None
-    # Whether names may mean others than those that are described (`SessionState.has_search_path`).
+    # Whether names may mean other tables than the described ones (`SessionState.has_search_path`).
     has_search_path: bool = False
     # Whether it may have variables (`SessionState.has_variables`).
     has_variables: bool = False
     run_key_queries: bool = True
-    # Whether the user asks what would be done: then what is left alone is looked into all the same.
+    # Whether a user asks for an explanation: then stages run although the statement is left alone.
     is_explained: bool = False
 
     @property
     def memory(self) -> RememberedKeys | None:
         """The remembered keys that may be used."""
-        return None if self.state is None else RememberedKeys(self.state, self.knobs.key_staleness_s)
+        return None if self.state is None else RememberedKeys(self.state, self.settings.key_staleness_s)
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided about a statement. `plan` and `rewrite` are None where it was not even parsed."""
+    """The decision about a statement. `plan` and `rewrite` are None where it was not even parsed."""
 
     original: str
     skip: SkipReason | None = None
@@ -55,19 +56,19 @@ class Decision:
     # The partitions of facts that have reducers, where they could be listed. Only explain asks for all of them.
     partitions: Mapping[TableName, PartitionIndex] = field(default_factory=dict)
     timings: Timings = field(default_factory=Timings)
-    # What the cost gate learns from, and what it said.
-    subject: StatementKey | None = None
+    # The key and the facts that the cost gate learns about, and its report.
+    key: StatementKey | None = None
     facts: tuple[Fact, ...] = ()
-    opinion: GateReport | None = None
-    # The snapshots that are named in the statement once it is narrowed, of tables that keys were read from.
-    reads: Mapping[TableName, SnapshotRead] = field(default_factory=dict)
-    # Why no snapshot is named of others, in Iceberg too, that keys were read from; for explain.
+    gate_report: GateReport | None = None
+    # The snapshots that the rewritten statement names, of tables that keys were read from.
+    snapshots: Mapping[TableName, SnapshotRead] = field(default_factory=dict)
+    # The reasons why no snapshot is named of other Iceberg tables that keys were read from; for explain.
     unpinned: Mapping[TableName, Unpinned] = field(default_factory=dict)
-    # What the files of Iceberg facts are. Only explain asks.
-    counts: Mapping[TableName, FileCounts] = field(default_factory=dict)
-    # How old the keys were, in seconds, that had not to be asked for; for explain.
+    # Numbers of files of Iceberg facts. Only explain asks.
+    file_counts: Mapping[TableName, FileCounts] = field(default_factory=dict)
+    # The ages of remembered keys, in seconds; for explain.
     key_ages: Mapping[Question, float] = field(default_factory=dict)
-    # What of it was put aside because it did harm; for explain.
+    # Its quarantined parts; for explain.
     quarantined: tuple[QuarantineEntry, ...] = ()
 
     @property
@@ -87,24 +88,24 @@ class Decision:
 
     @property
     def _was_spared(self) -> bool:
-        """Whether it was left alone before it was asked for keys."""
+        """Whether it was left alone before any key query."""
         is_written = self.skip is SkipReason.SMALL_SIDE_WRITTEN and self.timings.key_queries_s == 0.0
         return is_written or self.skip is SkipReason.NOT_WORTH_IT
 
     def run(self, listings: SessionListings) -> Run | None:
-        """What the cost gate learns from the statement's end in its session; None where there is nothing."""
-        if self.subject is None or self.plan is None:
+        """The run that the cost gate learns from once the statement has ended; None without a lesson."""
+        if self.key is None or self.plan is None:
             # It was left alone: by the gate itself, or for a while.
-            return Run(self.subject, Way.DIRECT, listings) if self.subject is not None else None
+            return Run(self.key, Way.ORIGINAL, listings) if self.key is not None else None
         if has_own_filters_alone(self.plan):
             return None
         if self.skip is SkipReason.DESCRIPTION_LATE:
-            # It says nothing of the statement, and its facts are not known.
+            # A late description says nothing of the statement, and its facts are not known.
             return None
         asked_s = self.timings.catalog_s + self.timings.key_queries_s
         if not self.is_narrowed and (asked_s == 0.0 or self._was_spared):
             # No keys were asked for: its facts are too small, or a small side is being written.
-            return Run(self.subject, Way.DIRECT, listings, facts=self.facts) if self.facts else None
-        way = Way.NARROWED if self.is_narrowed else Way.IN_VAIN
-        # Facts that are fetched once for all statements are no price of this one.
-        return Run(self.subject, way, listings, self.timings.total_s - self.timings.files_s, self.facts)
+            return Run(self.key, Way.ORIGINAL, listings, facts=self.facts) if self.facts else None
+        way = Way.REWRITTEN if self.is_narrowed else Way.ASKED_ONLY
+        # Files that are fetched once for all statements are no cost of this one.
+        return Run(self.key, way, listings, self.timings.total_s - self.timings.files_s, self.facts)

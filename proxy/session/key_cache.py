@@ -21,9 +21,9 @@ ENTRIES_MAX: Final = 1_000
 # All entries together. A full one of 5,000 keys takes half a megabyte.
 BYTES_MAX: Final = 64 * 1024 * 1024
 
-# What a key takes beside the characters of its text: a string, its place in a tuple, and the tuple.
+# Bytes of a key beside the characters of its text: a string, its place in a tuple, and the tuple.
 _KEY_BYTES: Final = 120
-# What an entry takes beside its keys and its question.
+# Bytes of an entry beside its keys and its question.
 _ENTRY_BYTES: Final = 1_000
 
 

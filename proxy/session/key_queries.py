@@ -14,14 +14,13 @@ from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
 from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.shared_state import SharedState
-from proxy.session.timings import Timings
 from rewriter import Keys, Plan, Question, SkipReason
 
 T = TypeVar("T")
 _Asking: TypeAlias = Generator[Query, QueryResult, T]
 KeyAnswers: TypeAlias = dict[Question, Keys | SkipReason]
 
-# What is left to a question's second form where the first has taken all of its time: to be counted as late.
+# Time for a question's second form where the first has taken all of it: long enough to be counted as late.
 _DEADLINE_MIN_S: Final = 0.1
 
 _FAILURES = {
@@ -34,7 +33,7 @@ _FAILURES = {
 
 @dataclass(frozen=True)
 class RememberedKeys:
-    """Whose remembered keys a statement may use, and how old they may be in seconds."""
+    """The remembered keys that a statement may use: those of a session state, up to an age in seconds."""
 
     state: bytes
     staleness_s: float
@@ -42,16 +41,15 @@ class RememberedKeys:
 
 @dataclass(frozen=True)
 class KeyQueries:
-    """Of one statement, in a session of which so much is known; `fence` was opened before."""
+    """The key queries of one statement; `fence` was opened before the first of them."""
 
     shared: SharedState
     known: SessionMetadata
     memory: RememberedKeys | None
     fence: Fence
-    timings: Timings
 
     def answers(self, planned: Plan) -> _Asking[KeyAnswers]:
-        """The keys of all small sides, or why there are none.
+        """The keys of all small sides, or the reasons for none.
 
         Those of one that is being written are not asked for: a write that runs is seen by every fence.
         """
@@ -68,7 +66,7 @@ class KeyQueries:
         return remembered if remembered is not None else (yield from self._asked(question))
 
     def _age_s(self, question: Question) -> float:
-        """How old an answer may be; 0 where none is remembered."""
+        """The age in seconds that a remembered answer may have; 0 where none may be used."""
         allowed_s = self.memory.staleness_s if self.memory is not None else 0.0
         if self.memory is None or not question.is_fixed:
             return allowed_s
@@ -103,7 +101,6 @@ class KeyQueries:
                 deadline_s=max(_DEADLINE_MIN_S, deadline - clock()),
                 needs_slot=True,
             )
-            self.timings.key_queries_s += answer.seconds
             self.shared.metrics.key_query_answered(answer)
             keys = _keys(question, answer)
             if keys is not SkipReason.TOO_MANY_KEYS:

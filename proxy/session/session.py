@@ -1,7 +1,7 @@
-"""One HiveServer2 session as the proxy sees it: it rules on each statement. No sockets, no asyncio.
+"""One HiveServer2 session: decides about each of its statements. No sockets, no asyncio.
 
-A ruling is a generator: it yields the queries that it needs answered in the client's own session, and returns
-what to send. Whoever holds the connection drives it.
+A decision is a generator: it yields the queries that it needs answered in the client's own session, and returns
+the dispatch. The connection drives it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from proxy.operations.session_port import SessionOpening
 from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
 from proxy.session.consistency.session_state import SessionState
 from proxy.session.consistency.session_writes import SessionWrites
-from proxy.session.consistency.written_tables import begins_unclearly
 from proxy.session.decider import Decider
 from proxy.session.decision import Decision, DecisionTerms
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
@@ -35,15 +34,12 @@ from proxy.session.session_settings import (
 from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, ShadowVerdict
 from proxy.session.shadow.mismatches import watch
 from proxy.session.shared_state import SharedState
+from proxy.statements.statement_class import StatementClass
 from rewriter import SkipReason, TableName
 from rewriter.domains.literals import literal
 from rewriter.predicates.strict_check import KEYS_CHANGED
-from rewriter.sql.classify import first_word
 
 _log = logging.getLogger(__name__)
-
-# Statements that leave the meaning of names and settings as it was. After any other, facts are asked again.
-_READING_WORDS = frozenset({"select", "with", "from", "values", "show", "describe", "desc", "explain"})
 
 _WRITE_OVERTAKEN = (
     "a statement that writes read %s by keys, and a table that the keys came from was written while it ran: it may"
@@ -52,7 +48,7 @@ _WRITE_OVERTAKEN = (
 
 
 class Session:
-    """The rewriting side of one client session: what it has set for itself, and what becomes of its statements."""
+    """One client session: its settings and its state, and the decisions about its statements."""
 
     def __init__(self, shared: SharedState, opened: SessionOpening | None = None) -> None:
         opened = opened or SessionOpening(owner=uuid4().hex)
@@ -62,59 +58,62 @@ class Session:
         self._writes = SessionWrites(shared.writes)
         # Rewritten statements that write, until their ends have been told.
         self._rewritten_writes: set[WriteUnderWay] = set()
-        # After how many changes of its state the session was told what it alone knows.
+        # The number of changes of its state after which its own metadata was read.
         self._told_after = 0
-        # Whose statements are told apart where the state of the session is like that of no other.
+        # The scope of its statements where the state of the session is like that of no other.
         self._private_scope = uuid4().hex
-        # What the client has set for itself, by the knobs' names.
+        # The session settings that the client has set, by name.
         self._own: Mapping[str, str]
         self._own, errors = settings_of_opening(opened.configuration)
         for error in errors:
             _log.warning("a client opened a session with a setting that is not understood: %s", error)
 
-    def rewrite(self, sql: str) -> Queries[Dispatch]:
-        """Rule on a statement of the client: its text goes on, or that text with insertions."""
-        turn = setting_statement(sql, self._own)
-        if turn is not None:
-            return self._turn(sql, turn)
-        if first_word(sql) not in _READING_WORDS or begins_unclearly(sql):
-            self._decider.forget(sql, self._state.digest)
+    def rewrite(self, statement: StatementClass) -> Queries[Dispatch]:
+        """Decide about a statement of the client: the original is dispatched, or its rewritten text.
+
+        The order of the steps matters to soundness. The number of changes is taken before the session asks
+        anything, and compared after its last query. The statement itself is counted as a write and a change last:
+        keys are not out of date by a statement's own doing.
+        """
+        setting = setting_statement(statement.text, self._own)
+        if setting is not None:
+            return self._apply_setting(statement, setting)
+        if not statement.keeps_meanings:
+            self._decider.forget_changed(statement, self._state.digest)
         # Once for the statement: the configuration may be read anew while its keys are asked for.
-        knobs = self._knobs
-        # While another statement changes the session, keys could be asked for before and the statement run after.
+        settings = self._settings
         if self._state.is_changing:
-            return self.forward_unchanged(sql)
+            # Keys could be asked for before the change, and the statement run after it.
+            return self.forward_unchanged(statement)
         self._catch_up()
         changes = self._state.changes
-        if self._shared.config.rewrite.enabled and not self._state.has_search_path:
-            # For other sessions, also where this one is to be left alone.
-            yield from self._decider.look_up_written(sql, self._state.digest)
-        if not knobs.enabled:
-            return self.forward_unchanged(sql)
-        if self._decider.may_narrow(sql, self._state.digest) and self._in_shadow(knobs):
-            return replace(self.forward_unchanged(sql), beside=self._shadow(sql, knobs))
-        decision = yield from self._decider.decide(sql, self._terms(knobs))
+        yield from self._look_up_written(statement)
+        if not settings.enabled:
+            return self.forward_unchanged(statement)
+        if self._is_shadowed(statement, settings):
+            return replace(self.forward_unchanged(statement), shadow=self._shadow(statement, settings))
+        decision = yield from self._decider.decide(statement, self._terms(settings))
         if self._state.changes != changes:
-            # By what has passed on another connection, about which nobody is asked.
-            return self.forward_unchanged(sql)
+            # A statement on another connection changed the session.
+            return self.forward_unchanged(statement)
         self._note(decision)
-        # Only now: the keys of a statement that writes are not out of date by its own doing.
-        return self._dispatch(decision, knobs, self._premises(decision, knobs, changes), self._begin(sql))
+        premises = self._premises(decision, settings, changes)
+        return self._dispatch(decision, settings, premises, self._begin(statement))
 
-    def is_quick(self, sql: str) -> bool:
-        """Whether to rule on a statement takes no more than a look at it."""
-        return not self._decider.may_narrow(sql, self._state.digest)
+    def is_quick(self, statement: StatementClass) -> bool:
+        """Whether a decision takes no more than a look at the text."""
+        return not self._decider.may_narrow(statement, self._state.digest)
 
-    def forward_unchanged(self, sql: str) -> Dispatch:
-        """Let a statement go on as it came, which may write, or change the session."""
-        return Dispatch(sql, ended=_Listeners(self._begin(sql)))
+    def forward_unchanged(self, statement: StatementClass) -> Dispatch:
+        """Dispatch the original, which may write, or change the session."""
+        return Dispatch(statement.text, on_outcome=_Listeners(self._begin(statement)))
 
-    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
+    def writes_before(self, statement: StatementClass) -> Sequence[WriteUnderWay]:
         """Rewritten statements that have to end before this one, which may change the session, is released."""
-        if not self._rewritten_writes or not self._state.may_be_changed_by(sql):
+        if not self._rewritten_writes or not self._state.may_be_changed_by(statement):
             return ()
-        turn = setting_statement(sql, self._own)
-        if turn is not None and turn.verb != "reset":
+        setting = setting_statement(statement.text, self._own)
+        if setting is not None and setting.verb != "reset":
             # It is a setting of ours.
             return ()
         return tuple(write for write in self._rewritten_writes if not write.is_over)
@@ -122,24 +121,29 @@ class Session:
     def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
         """Decide as `rewrite` does, and tell everything; without key queries nothing is inserted."""
         self._catch_up()
-        knobs = self._knobs
-        terms = replace(self._terms(knobs), run_key_queries=run_key_queries, is_explained=True)
-        decision = yield from self._decider.explain(sql, terms)
-        return replace(decision, skip=_switched_off(knobs) or decision.skip)
+        settings = self._settings
+        terms = replace(self._terms(settings), run_key_queries=run_key_queries, is_explained=True)
+        decision = yield from self._decider.decide(StatementClass(sql), terms)
+        return replace(decision, skip=_switched_off(settings) or decision.skip)
 
     def closed(self) -> None:
         """The session has ended."""
         self._writes.closed()
 
+    def _look_up_written(self, statement: StatementClass) -> Queries[None]:
+        """Ask about the target of a write, for other sessions, also where this one is to be left alone."""
+        if self._shared.config.rewrite.enabled and not self._state.has_search_path:
+            yield from self._decider.look_up_written(statement, self._state.digest)
+
     def _catch_up(self) -> None:
-        """Forget what was told before the last change and during it: of some nobody was asked."""
+        """Forget the answers from before the last change and during it: the session decides about some alone."""
         if self._told_after != self._state.changes:
             self._decider.forget_own()
             # While it lasts, what is told may be of before it.
             self._told_after = -1 if self._state.is_changing else self._state.changes
 
     @property
-    def _knobs(self) -> SessionSettings:
+    def _settings(self) -> SessionSettings:
         return SessionSettings.configured(self._shared.config, self._own)
 
     @property
@@ -147,19 +151,19 @@ class Session:
         digest = self._state.digest
         return self._private_scope if digest is None else digest.hex()
 
-    def _terms(self, knobs: SessionSettings) -> DecisionTerms:
+    def _terms(self, settings: SessionSettings) -> DecisionTerms:
         state = self._state
         return DecisionTerms(
-            knobs,
+            settings,
             self._scope,
             state.digest,
             has_search_path=state.has_search_path,
             has_variables=state.has_variables,
         )
 
-    def _begin(self, sql: str) -> tuple[Callable[[Outcome], None], ...]:
-        """A statement is about to be released. Returns whom to tell of its end."""
-        told = self._state.begin(sql), self._writes.begin(sql, self._is_table)
+    def _begin(self, statement: StatementClass) -> tuple[Callable[[Outcome], None], ...]:
+        """Count a statement that is about to be released. Returns the listeners for its outcome."""
+        told = self._state.begin(statement), self._writes.begin(statement, self._is_table)
         return tuple(listener for listener in told if listener is not None)
 
     def _is_table(self, name: TableName) -> bool:
@@ -169,28 +173,28 @@ class Session:
     def _dispatch(
         self,
         decision: Decision,
-        knobs: SessionSettings,
+        settings: SessionSettings,
         premises: Premises,
         told: tuple[Callable[[Outcome], None], ...],
     ) -> Dispatch:
         sql, rewrite = decision.original, decision.rewrite
         ended = self._learning(decision)
         if not decision.is_narrowed or rewrite is None:
-            return Dispatch(sql, ended=_Listeners((*told, ended)))
+            return Dispatch(sql, on_outcome=_Listeners((*told, ended)))
         if not decision.only_reads:
             return self._write(decision, premises, (*told, ended))
         return Dispatch(
             decision.text,
             may_fall_back=True,
-            fall_back_on=KEYS_CHANGED if knobs.consistency == "strict" else "",
+            fall_back_on=KEYS_CHANGED if settings.consistency == "strict" else "",
             premises=premises,
-            ended=_Listeners((*told, ended)),
+            on_outcome=_Listeners((*told, ended)),
         )
 
     def _write(
         self, decision: Decision, premises: Premises, told: tuple[Callable[[Outcome], None], ...]
     ) -> Dispatch:
-        """The ruling on a statement that writes: changes of the session wait for its end."""
+        """The dispatch of a rewritten statement that writes: changes of the session wait for its end."""
         write = WriteUnderWay()
         facts = ", ".join(sorted(map(str, decision.rewrite.tables))) if decision.rewrite is not None else ""
 
@@ -202,15 +206,15 @@ class Session:
                 _log.warning(_WRITE_OVERTAKEN, facts)
 
         self._rewritten_writes.add(write)
-        return Dispatch(decision.text, write=write, ended=_Listeners((*told, over)))
+        return Dispatch(decision.text, write=write, on_outcome=_Listeners((*told, over)))
 
-    def _premises(self, decision: Decision, knobs: SessionSettings, changes: int) -> Premises:
-        """For which state of the session and its tables the text is right. The decision itself is not kept."""
+    def _premises(self, decision: Decision, settings: SessionSettings, changes: int) -> Premises:
+        """The state of the session and its tables for which the text is right. The decision itself is not kept."""
         is_session_unchanged = partial(self._is_as_after, changes)
         read_set = decision.read_set
         if read_set is None:
             return Premises(is_session_unchanged)
-        rests_on = read_set.with_checked_keys() if knobs.consistency == "strict" else read_set
+        rests_on = read_set.with_checked_keys() if settings.consistency == "strict" else read_set
         return Premises(is_session_unchanged, rests_on.is_unchanged)
 
     def _is_as_after(self, changes: int) -> bool:
@@ -224,18 +228,18 @@ class Session:
     # --- what is learned from a statement's end
 
     def _learning(self, decision: Decision) -> Callable[[Outcome], None]:
-        """Whom to tell of the end, which may be hours away: until then the decision itself is not kept.
+        """The listener that learns from the outcome, which may be hours away: the decision is not kept until then.
 
-        It has the statement's tree, which takes much memory, and lists of partitions, for which the store keeps
-        all that has been replaced there since.
+        A decision holds the statement's tree, which takes much memory, and lists of partitions, for which the
+        store keeps all pages that were replaced since.
         """
         shared, suspects, is_narrowed = self._shared, _suspects(decision), decision.is_narrowed
         run = decision.run(self._decider.listings)
 
         def ended(outcome: Outcome) -> None:
             shared.metrics.statement_ended(outcome.kind, outcome.seconds, rewritten=is_narrowed)
-            # None says that to narrow does not pay: keys had changed, a filter was longer than it will be, or a
-            # snapshot was expired as soon as another one was current.
+            # Failures that say nothing about the rewrite itself: keys had changed, a filter was too long for the
+            # metastore, or a snapshot was expired as soon as another one was current.
             is_gone = SNAPSHOT_GONE in outcome.message
             expected = is_gone or any(words in outcome.message for words in (KEYS_CHANGED, FILTER_REFUSED))
             if suspects is not None and not is_gone:
@@ -247,54 +251,60 @@ class Session:
 
     # --- shadow mode
 
-    def _in_shadow(self, knobs: SessionSettings) -> bool:
-        return knobs.mode == "shadow" or self._shared.chance() < self._shared.config.shadow.fraction
+    def _is_shadowed(self, statement: StatementClass, settings: SessionSettings) -> bool:
+        if not self._decider.may_narrow(statement, self._state.digest):
+            return False
+        return settings.mode == "shadow" or self._shared.chance() < self._shared.config.shadow.fraction
 
-    def _shadow(self, sql: str, knobs: SessionSettings) -> Queries[None]:
-        """Decide about a statement while it runs as it came, and compare the answers."""
-        shared, settings = self._shared, self._shared.config.shadow
-        # What is sound is compared, whether it pays or not. Other statements of the session go on meanwhile, so
-        # what it knows of its tables is left to them.
-        sound = msgspec.structs.replace(knobs, cost_gate=False)
+    def _shadow(self, statement: StatementClass, settings: SessionSettings) -> Queries[None]:
+        """Decide about a statement while its original runs, and compare the answers."""
+        shared, limits = self._shared, self._shared.config.shadow
+        # Every sound rewrite is compared, whether it pays or not. Other statements of the session go on meanwhile,
+        # so its metadata is left to them.
+        sound = msgspec.structs.replace(settings, cost_gate=False)
         terms = replace(self._terms(sound), state=None)
-        decision = yield from Decider(shared).decide(sql, terms)
-        subject, rewrite = decision.subject, decision.rewrite
-        if not (decision.is_narrowed and decision.only_reads) or rewrite is None or subject is None:
+        decision = yield from Decider(shared).decide(statement, terms)
+        key, rewrite = decision.key, decision.rewrite
+        if not (decision.is_narrowed and decision.only_reads) or rewrite is None or key is None:
             return
 
         def told(comparison: Comparison) -> None:
             shared.metrics.shadow_compared(comparison.verdict)
             is_refused = comparison.verdict is ShadowVerdict.REFUSED
             if is_refused and rewrite.sent:
-                # As where it is sent to answer: nothing else is to blame.
+                # As with a statement that is sent rewritten: nothing else is to blame.
                 shared.metastore.refused(rewrite.sent)
             elif is_refused or comparison.blames_us:
                 cause = Cause.DIFFERENT if comparison.verdict is ShadowVerdict.DIFFERENT else Cause.FAILED
-                shared.quarantine.blame(rewrite.rules, rewrite.tables, subject.name, cause)
+                is_wrong = cause is Cause.DIFFERENT
+                rules = rewrite.rules if is_wrong else Suspects.of(rewrite, key).rules
+                shared.quarantine.blame(rules, key, cause)
 
-        limits = ShadowLimits(settings.statement_s, settings.total_s, shared.config.rewrite.key_query_bytes_max)
-        yield from watch(Pair.of(sql, rewrite, decision.reads), limits, shared.clock, shared.differences, told)
+        bounds = ShadowLimits(limits.statement_s, limits.total_s, shared.config.rewrite.key_query_bytes_max)
+        yield from watch(
+            Pair.of(statement.text, rewrite, decision.snapshots), bounds, shared.clock, shared.mismatches, told
+        )
 
-    # --- knobs
+    # --- settings of the session
 
-    def _turn(self, sql: str, turn: SettingStatement) -> Dispatch:
-        """A knob is turned here and in Spark, which keeps any setting; what it cannot tell is said by a query."""
-        self._own = turn.own
-        if turn.verb == "reset":
+    def _apply_setting(self, statement: StatementClass, setting: SettingStatement) -> Dispatch:
+        """Set it here and in Spark, which keeps any setting; a query makes the answers that Spark cannot give."""
+        self._own = setting.own
+        if setting.verb == "reset":
             # It may reset the settings of Spark too.
-            self._decider.forget(sql, self._state.digest)
-        if turn.error:
-            return Dispatch(f"SELECT raise_error({literal('string', turn.error)})")
-        if turn.verb != "show":
-            return self.forward_unchanged(sql)
-        key = literal("string", f"starpruner.{turn.name}")
-        value = literal("string", _shown(getattr(self._knobs, turn.name)))
+            self._decider.forget_changed(statement, self._state.digest)
+        if setting.error:
+            return Dispatch(f"SELECT raise_error({literal('string', setting.error)})")
+        if setting.verb != "show":
+            return self.forward_unchanged(statement)
+        key = literal("string", f"starpruner.{setting.name}")
+        value = literal("string", _shown(getattr(self._settings, setting.name)))
         return Dispatch(f"SELECT {key} AS key, {value} AS value")
 
 
 @dataclass(frozen=True)
 class _Listeners:
-    """Tells several of a statement's end."""
+    """Outcome listeners that are called one after the other."""
 
     listeners: tuple[Callable[[Outcome], None], ...]
 
@@ -304,18 +314,18 @@ class _Listeners:
 
 
 def _suspects(decision: Decision) -> Suspects | None:
-    """What may be to blame for a failure; None where nothing was inserted."""
-    rewrite, subject = decision.rewrite, decision.subject
-    if not decision.is_narrowed or rewrite is None or subject is None:
+    """The rules and tables that may be to blame for a failure; None where nothing was inserted."""
+    rewrite, key = decision.rewrite, decision.key
+    if not decision.is_narrowed or rewrite is None or key is None:
         return None
-    return Suspects(rewrite.rules, rewrite.tables, subject.name, rewrite.sent)
+    return Suspects.of(rewrite, key)
 
 
-def _switched_off(knobs: SessionSettings) -> SkipReason | None:
-    """Why a session's statements go on as they came, whatever could be done."""
-    if not knobs.enabled:
+def _switched_off(settings: SessionSettings) -> SkipReason | None:
+    """The reason why all statements of a session go on as originals, if there is one."""
+    if not settings.enabled:
         return SkipReason.SWITCHED_OFF
-    return SkipReason.IN_SHADOW if knobs.mode == "shadow" else None
+    return SkipReason.IN_SHADOW if settings.mode == "shadow" else None
 
 
 def _shown(value: object) -> str:
@@ -325,7 +335,7 @@ def _shown(value: object) -> str:
 def _log_decision(decision: Decision) -> None:
     if decision.rewrite is None:
         reason = decision.skip.name if decision.skip is not None else "none"
-        _log.debug("left %d characters as they are: %s", len(decision.original), reason)
+        _log.debug("an original of %d characters goes on: %s", len(decision.original), reason)
         return
     _log.info(
         "narrowed %d of %d scans; key queries took %.3f s, table descriptions %.3f s",

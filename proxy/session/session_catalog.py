@@ -1,4 +1,4 @@
-"""What one session asks of the backend to decide about a statement: descriptions, keys, lists of partitions.
+"""The session catalog: tables, keys, partitions and files as one session of the backend sees them.
 
 Each question is a generator: it yields queries for the client's own session, and is sent their results.
 """
@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
+from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult, Rows
 from proxy.session.catalog.facts_cache import DescribedTable, FactsMoment
 from proxy.session.catalog.file_index import IndexOverview
@@ -19,7 +20,6 @@ from proxy.session.catalog.metadata_cache import Expiring, SessionMetadata
 from proxy.session.catalog.spark_settings import settings_query, uncertainty
 from proxy.session.catalog.split_packing import packings, worth_asking
 from proxy.session.consistency.write_fence import Fence
-from proxy.session.consistency.written_tables import WriteTargets
 from proxy.session.key_queries import KeyAnswers, KeyQueries, RememberedKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts, file_counts
 from proxy.session.layout.iceberg_files import columns_asked
@@ -27,7 +27,7 @@ from proxy.session.layout.partition_lists import PartitionLists
 from proxy.session.layout.partition_store import ListKey
 from proxy.session.shared_state import SharedState
 from proxy.session.table_lookup import describe, with_indexed
-from proxy.session.timings import Timings
+from proxy.statements.written_tables import WriteTargets
 from rewriter import (
     VIEW_NESTING_MAX,
     Limits,
@@ -61,124 +61,139 @@ class PinnedPlan:
     """The plan of a statement that names the snapshots of small sides as far as it can."""
 
     plan: Plan
-    # What the names stood for of which the snapshots are named, and why those of others are not.
+    # The scans of the names whose snapshots are named, and the reasons why others are not.
     reads: Mapping[TableName, SnapshotRead]
     unpinned: Mapping[TableName, Unpinned]
 
 
 @dataclass(frozen=True)
 class ListedPartitions:
-    """A table's partitions, and by what key they are kept."""
+    """A table's partitions, and their key in the store."""
 
     key: ListKey
     index: PartitionIndex
 
 
-class SessionCatalog:
-    """What one client session was told of its tables and settings, and what it asks for."""
+class SessionCatalogs:
+    """The catalogs of one client session: one for each state that it is in."""
 
     def __init__(self, shared: SharedState) -> None:
         self._shared = shared
-        self._clock = shared.clock
-        self._catalog = catalog = shared.config.catalog
-        self._lists = PartitionLists(shared.lists, catalog, shared.clock)
-        self._own = shared.knowledge.of_nobody_else()
-        self._known: SessionMetadata = self._own
+        # A new configuration counts from the next session on.
+        self._settings = shared.config.catalog
+        self._lists = PartitionLists(shared.lists, self._settings, shared.clock)
+        self._own = shared.metadata.of_nobody_else()
 
-    def enter(self, state: bytes | None) -> None:
-        """The session is in this state now (`SessionState.digest`)."""
-        self._known = self._own if state is None else self._shared.knowledge.of(state)
+    def of_state(self, state: bytes | None) -> SessionCatalog:
+        """The catalog of the session in this state (`SessionState.digest`), shared with its other sessions.
 
-    def forget(self, words: Collection[str]) -> None:
-        """Names and settings may mean something else from here on, for all sessions of this state.
-
-        So may the tables among these words, of which the file index may be one. Those that it tells of need not be
-        asked for again (`proxy.session.layout.file_lists`).
+        Without a digest the session is like no other, and the catalog is its own.
         """
-        self.forget_own()
-        self._known.forget()
-        if self._shared.files.is_named_by(words):
-            self._known.indexed = None
-
-    def forget_written(self, tables: WriteTargets) -> None:
-        """These tables may be others from here on, for all sessions of this state."""
-        for known in (self._own, self._known):
-            known.forget_written(tables)
-            if self._shared.files.is_named_by(tables.names):
-                known.indexed = None
+        metadata = self._own if state is None else self._shared.metadata.of(state)
+        return SessionCatalog(self._shared, self._settings, self._lists, self._own, metadata)
 
     def forget_own(self) -> None:
-        """The same for what this session alone was told."""
+        """Forget the answers that this session got while its state was like that of no other."""
         self._own.forget()
         self._own.indexed = None
 
+
+@dataclass(frozen=True)
+class SessionCatalog:
+    """Tables, settings, keys and partitions as a session of one state sees them, and queries that ask for them.
+
+    It is bound to the state: answers that it remembers are those of sessions of the same state.
+    """
+
+    _shared: SharedState
+    _settings: CatalogSection
+    _lists: PartitionLists
+    # Answers to this session alone, and those to all sessions of the state: the same object where there is none.
+    _own: SessionMetadata
+    _metadata: SessionMetadata
+
+    def forget(self, words: Collection[str]) -> None:
+        """Forget the meanings of names and settings, for all sessions of this state.
+
+        The file index is forgotten where it may be one of the tables among these words. Files that it has listed
+        need not be asked for again (`proxy.session.layout.file_lists`).
+        """
+        for metadata in (self._own, self._metadata):
+            metadata.forget()
+        self._own.indexed = None
+        if self._shared.files.is_named_by(words):
+            self._metadata.indexed = None
+
+    def forget_written(self, tables: WriteTargets) -> None:
+        """Forget these tables, which may differ from here on, for all sessions of this state."""
+        for metadata in (self._own, self._metadata):
+            metadata.forget_written(tables)
+            if self._shared.files.is_named_by(tables.names):
+                metadata.indexed = None
+
     def described(self, name: TableName) -> DescribedTable:
-        """What is known of a table that a plan names."""
-        return self._known.facts.described(name)
+        """The description of a table that a plan names, as far as it is known."""
+        return self._metadata.facts.described(name)
 
     def facts(self, name: TableName) -> TableFacts | None:
         """The facts of a table that a plan names."""
         return self.described(name).facts
 
     def partition_count(self, name: TableName) -> int | None:
-        """How many partitions a table has, where its list is at hand."""
-        return self._lists.count(self.described(name), self._known)
+        """The number of a table's partitions, where its list is at hand."""
+        return self._lists.count(self.described(name), self._metadata)
 
     def indexed_at_hand(self) -> IndexOverview | None:
-        """What the file index has, where nothing has to be asked to know that."""
-        return self._shared.files.overview_at_hand(self._known)
+        """The tables of the file index, where that needs no query."""
+        return self._shared.files.overview_at_hand(self._metadata)
 
-    def indexed(self, timings: Timings) -> Queries[IndexOverview]:
-        """What the file index has, as far as the session may read it."""
-        start = self._clock()
-        overview = yield from self._shared.files.overview(self._known)
-        timings.catalog_s += self._clock() - start
-        return overview
+    def indexed(self) -> Queries[IndexOverview]:
+        """The tables of the file index, as far as the session may read it."""
+        return self._shared.files.overview(self._metadata)
 
     def indexed_bytes(self, name: TableName) -> int | None:
         """The size of a table's files, where the file index knows them."""
         facts = self.facts(name)
-        return self._shared.files.size_bytes(facts, self._known) if facts is not None else None
+        return self._shared.files.size_bytes(facts, self._metadata) if facts is not None else None
 
     def quoting_is_default(self) -> Queries[bool]:
         """Whether the session's quotes and backslashes mean what they mean by default."""
-        known = self._known
-        believed = known.default_quoting
-        if believed is None or believed.until <= self._clock():
+        metadata = self._metadata
+        remembered = metadata.default_quoting
+        if remembered is None or remembered.until <= self._shared.clock():
             values = []
             for setting in _QUOTING_SETTINGS:
-                deadline_s = self._catalog.query_deadline_s
+                deadline_s = self._settings.query_deadline_s
                 answer = yield Query(f"SET {setting}", rows_max=1, bytes_max=65_536, deadline_s=deadline_s)
                 values.append(answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None)
             is_default = all(value == "false" for value in values)
-            believed = known.default_quoting = self._believed(is_default, is_answered=None not in values)
-        return believed.value
+            remembered = metadata.default_quoting = self._expiring(is_default, is_answered=None not in values)
+        return remembered.value
 
-    def _uncertainty(self, timings: Timings) -> Queries[SkipReason | None]:
-        """Why names may mean other tables than those that are described, if the server's settings make them."""
-        known = self._known
-        believed = known.uncertainty
-        if believed is None or believed.until <= self._clock():
-            answer = yield settings_query(self._catalog)
-            timings.catalog_s += answer.seconds
+    def _uncertainty(self) -> Queries[SkipReason | None]:
+        """The reason why names may mean other tables than described, if the server's settings give one."""
+        metadata = self._metadata
+        remembered = metadata.uncertainty
+        if remembered is None or remembered.until <= self._shared.clock():
+            answer = yield settings_query(self._settings)
             reason = uncertainty(answer)
             is_answered = reason is not SkipReason.SETTINGS_UNKNOWN
-            believed = known.uncertainty = self._believed(reason, is_answered=is_answered)
-        return believed.value
+            remembered = metadata.uncertainty = self._expiring(reason, is_answered=is_answered)
+        return remembered.value
 
-    def _believed(self, said: T, *, is_answered: bool) -> Expiring[T]:
-        """For how long what was said of settings counts. A server too busy to say may have recovered soon."""
-        counts_s = self._catalog.facts_ttl_s
-        return Expiring(said, self._clock() + (counts_s if is_answered else min(counts_s, UNANSWERED_S)))
+    def _expiring(self, said: T, *, is_answered: bool) -> Expiring[T]:
+        """An answer about settings with its time of expiry: a busy server may soon have recovered."""
+        counts_s = self._settings.facts_ttl_s
+        return Expiring(said, self._shared.clock() + (counts_s if is_answered else min(counts_s, UNANSWERED_S)))
 
-    def plan(self, statement: Statement, limits: Limits, timings: Timings) -> Queries[Plan | SkipReason]:
-        """Plan a statement, with whatever has to be known of its tables."""
-        uncertain = yield from self._uncertainty(timings)
+    def plan(self, statement: Statement, limits: Limits) -> Queries[Plan | SkipReason]:
+        """Plan a statement by the descriptions of its tables."""
+        uncertain = yield from self._uncertainty()
         if uncertain is not None:
             return uncertain
         asked: set[TableName] = set()
         late: set[TableName] = set()
-        facts = self._known.facts
+        facts = self._metadata.facts
         for _ in range(_PLANNING_ROUNDS_MAX):
             known = facts.current()
             late -= known.keys()
@@ -186,24 +201,23 @@ class SessionCatalog:
             if not planned.missing:
                 return _with_late(planned, frozenset(late)) if late else planned
             if planned.missing <= asked:
-                break  # they change under us, or are more than the session may keep
+                break  # they change meanwhile, or are more than the session may keep
             if facts.moment().fence.changed_columns(planned.missing):
-                break  # somebody is changing one of them, and what is said of it now is not remembered
-            late |= yield from self._look_up(planned.missing, timings)
+                break  # one of them is being changed, and its description now is not remembered
+            late |= yield from self._look_up(planned.missing)
             asked |= planned.missing
         return SkipReason.TABLES_UNSETTLED
 
-    def _look_up(self, names: AbstractSet[TableName], timings: Timings) -> Queries[set[TableName]]:
-        """Ask for tables, and remember what is said of them. Returns those of which nothing was said in time.
+    def _look_up(self, names: AbstractSet[TableName]) -> Queries[set[TableName]]:
+        """Describe tables, and remember the answers. Returns the names that were not described in time.
 
         Once one is late, the others are not waited for: a statement waits for one deadline at most.
         """
-        facts, left_alone = self._known.facts, self._known.late
+        facts, left_alone = self._metadata.facts, self._metadata.late
         late = {name for name in names if left_alone.is_left_alone(name)}
         for name in sorted(names - late, key=str):
             asked_at = facts.moment()
-            asking = describe(name, self._known, self._shared.files, self._catalog)
-            described = yield from timings.of_catalog(asking)
+            described = yield from describe(name, self._metadata, self._shared.files, self._settings)
             if described.is_late:
                 left_alone.missed(name)
                 return late | (names - facts.current().keys())
@@ -212,22 +226,22 @@ class SessionCatalog:
         return late
 
     def look_up(self, names: Iterable[TableName]) -> Queries[None]:
-        """Ask for tables that nothing is known of now."""
-        _ = yield from self._look_up(set(names) - self._known.facts.current().keys(), Timings())
+        """Describe the tables among these that are not known now."""
+        _ = yield from self._look_up(set(names) - self._metadata.facts.current().keys())
 
     def is_table(self, name: TableName) -> bool:
         """Whether a name is known to be that of a table, and of no view."""
-        facts = self._known.facts.current().get(name)
+        facts = self._metadata.facts.current().get(name)
         return facts is not None and facts.kind is TableKind.TABLE
 
-    def pinned(self, planned: Plan, limits: Limits, timings: Timings) -> Queries[PinnedPlan]:
-        """The plan of the statement with the snapshots of its small sides; as it was where none can be named."""
-        asked_at = self._known.facts.moment()
-        asking = self._shared.snapshots.current(planned.pinnable, self._catalog, self._known.unanswered)
-        found = yield from timings.of_catalog(asking)
+    def pinned(self, planned: Plan, limits: Limits) -> Queries[PinnedPlan]:
+        """The plan of the statement with the snapshots of its small sides, where any can be named."""
+        asked_at = self._metadata.facts.moment()
+        unanswered = self._metadata.unanswered
+        found = yield from self._shared.snapshots.current(planned.pinnable, self._settings, unanswered)
         reads = {name: what for name, what in found.items() if isinstance(what, SnapshotRead)}
         unpinned = {name: what for name, what in found.items() if isinstance(what, Unpinned)}
-        again = (yield from self._planned_at(planned, reads, asked_at, limits, timings)) if reads else None
+        again = (yield from self._planned_at(planned, reads, asked_at, limits)) if reads else None
         if again is None:
             return PinnedPlan(planned, {}, {**unpinned, **dict.fromkeys(reads, Unpinned.NOT_PROVEN)})
         return PinnedPlan(again, reads, unpinned)
@@ -238,10 +252,9 @@ class SessionCatalog:
         reads: Mapping[TableName, SnapshotRead],
         asked_at: FactsMoment,
         limits: Limits,
-        timings: Timings,
     ) -> Queries[Plan | None]:
-        """The plan of the statement that names these snapshots, if there is a point in it."""
-        facts, at = self._known.facts, {name: scanned.snapshot_id for name, scanned in reads.items()}
+        """The plan of the statement that names these snapshots, if it still asks for keys."""
+        facts, at = self._metadata.facts, {name: scanned.snapshot_id for name, scanned in reads.items()}
         statement = pinned(planned.statement, at)
         if statement is None:
             return None
@@ -249,82 +262,76 @@ class SessionCatalog:
         for version in (name.at(snapshot_id) for name, snapshot_id in at.items()):
             if version in known:
                 facts.add(DescribedTable(version, known[version]), asked_at)
-        again = yield from self.plan(statement, limits, timings)
+        again = yield from self.plan(statement, limits)
         return again if isinstance(again, Plan) and again.key_queries else None
 
-    def keys(
-        self, planned: Plan, memory: RememberedKeys | None, fence: Fence, timings: Timings
-    ) -> Queries[KeyAnswers]:
-        """The keys of all small sides, or why there are none; `fence` was opened before."""
-        return (yield from KeyQueries(self._shared, self._known, memory, fence, timings).answers(planned))
+    def keys(self, planned: Plan, memory: RememberedKeys | None, fence: Fence) -> Queries[KeyAnswers]:
+        """The keys of all small sides, or the reasons for none; `fence` was opened before."""
+        return KeyQueries(self._shared, self._metadata, memory, fence).answers(planned)
 
-    def partitions(
-        self, names: Iterable[TableName], timings: Timings
-    ) -> Queries[dict[TableName, ListedPartitions]]:
-        """The partition lists of tables, of those that can be listed."""
+    def partitions(self, names: Iterable[TableName]) -> Queries[dict[TableName, ListedPartitions]]:
+        """The partition lists of those tables that can be listed."""
         lists = {}
         for name in sorted(names, key=str):
-            start = self._clock()
-            found = yield from self._lists.find(self.described(name), self._known)
-            timings.catalog_s += self._clock() - start
+            found = yield from self._lists.find(self.described(name), self._metadata)
             if found is not None:
                 lists[name] = ListedPartitions(*found)
         return lists
 
     def files(
-        self, planned: Plan, answers: KeyAnswers, timings: Timings, *, for_splits: bool = False
+        self, planned: Plan, answers: KeyAnswers, *, for_splits: bool = False
     ) -> Queries[dict[TableName, FileIndex]]:
-        """What is known of the files of the tables that a plan wants, of those that are listed anywhere."""
-        start, found = self._clock(), {}
+        """The files of the tables whose files a plan wants to know, of those that are listed anywhere."""
+        found = {}
         for name in sorted(planned.wants_files(answers, for_splits=for_splits), key=str):
             index = yield from self._files(name, planned)
             if index is not None:
                 found[name] = index
-        timings.files_s += self._clock() - start
         return found
 
     def _files(self, name: TableName, planned: Plan) -> Queries[FileIndex | None]:
-        known, described = self._known.facts, self.described(name)
+        known, described = self._metadata.facts, self.described(name)
         asked_at, facts = known.moment(), described.facts
         if facts is None:
             return None
         if facts.iceberg is not None:
-            return (yield from self._shared.iceberg_files.files(facts, columns_asked(planned, name), self._known))
-        index = yield from self._shared.files.files(facts, self._known)
-        # By now it is known which columns the index has.
-        again = yield from with_indexed(facts, self._known, self._shared.files)
+            return (
+                yield from self._shared.iceberg_files.files(facts, columns_asked(planned, name), self._metadata)
+            )
+        index = yield from self._shared.files.files(facts, self._metadata)
+        # By now the columns of the index are known.
+        again = yield from with_indexed(facts, self._metadata, self._shared.files)
         if again != facts and name in known.current():
             known.add(replace(described, facts=again), asked_at)
         return index
 
-    def file_counts(self, planned: Plan, timings: Timings) -> Queries[dict[TableName, FileCounts]]:
-        """What the files of the Iceberg tables are that could be narrowed, of those that tell."""
+    def file_counts(self, planned: Plan) -> Queries[dict[TableName, FileCounts]]:
+        """Files and bytes of the Iceberg tables that could be narrowed, where Iceberg tells them."""
         found = {}
         for scan in planned.scans:
             name, facts = scan.reference.name, scan.facts
             if name in found or name.version or facts is None or facts.iceberg is None or facts.full_name is None:
                 continue
-            counts = yield from timings.of_catalog(file_counts(facts.full_name, self._shared.config.files))
+            counts = yield from file_counts(facts.full_name, self._shared.config.files)
             if counts is not None:
                 found[name] = counts
         return found
 
     def packings(
-        self, names: Iterable[TableName], files: Mapping[TableName, FileIndex], timings: Timings
+        self, names: Iterable[TableName], files: Mapping[TableName, FileIndex]
     ) -> Queries[dict[TableName, Packing]]:
-        """How Spark packs the files of tables that have many, where that is not to be left to it."""
+        """The packing of files into splits of tables with many files, where grouping them may pay."""
         settings = self._shared.config.splits
         asked = worth_asking(files, names, settings.saved_min)
-        asking = packings(asked, self._known.packings, settings.asked_every_s, self._catalog.query_deadline_s)
-        return (yield from timings.of_catalog(asking))
+        return packings(asked, self._metadata.packings, settings.asked_every_s, self._settings.query_deadline_s)
 
     def costs(self, listed: Mapping[TableName, ListedPartitions]) -> dict[TableName, Mapping[str, PartitionCosts]]:
-        """Where the partitions of the lists lie."""
+        """The numbers of partitions between the keys of each list, by column."""
         return {name: self._lists.costs(one.key, one.index) for name, one in listed.items()}
 
 
 def _with_late(planned: Plan, late: frozenset[TableName]) -> Plan:
-    """The plan, where it took tables for unknown since nothing was said of them in time."""
+    """The plan, with DESCRIPTION_LATE for tables that it took for unknown."""
     scans = (
         replace(scan, skip=SkipReason.DESCRIPTION_LATE)
         if scan.skip is SkipReason.UNKNOWN_TABLE and scan.reference.name in late

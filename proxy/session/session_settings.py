@@ -1,7 +1,7 @@
-"""What a client may set for its own session: `SET starpruner.enabled=false`, or in the URL that it connects with.
+"""Session settings: a client sets them by `SET starpruner.enabled=false`, or in the URL that it connects with.
 
-Spark keeps such settings too, since it takes any name. So nothing has to be answered in its place, except what it
-cannot know: a name or a value that is none of ours, and the value that holds where nobody has set one.
+Spark keeps such settings too, since it accepts any name. So the proxy answers only in cases that Spark cannot
+know: a name or a value that is not one of the proxy's, and the value that holds where none was set.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from proxy.config.types import Consistency, Mode, Staleness
 from rewriter.sql.classify import COMMENT_OR_SPACE
 
 PREFIX: Final = "starpruner."
-# How HiveServer2 clients pass what stands behind the `?` of a JDBC URL.
+# Prefixes of the settings behind the `?` of a JDBC URL in OpenSession.
 _IN_OPEN_SESSION: Final = ("set:hiveconf:", "")
 
 # Comments, as tools put them in front of what their users write.
 _BEFORE: Final = rf"(?:{COMMENT_OR_SPACE})*+"
 # `SET name`, `SET name = value` and `RESET name`, as Spark reads them. A value runs to the end of the text, where
-# a semicolon is cut off. Whoever writes the text chooses its length, so nothing in it is tried twice.
+# a semicolon is cut off. A client chooses the length of the text, so nothing in it is tried twice.
 _SET: Final = re.compile(
     rf"{_BEFORE}(?P<verb>SET|RESET)(?:\s++|(?:{COMMENT_OR_SPACE})++(?=`))`?starpruner\.(?P<name>[\w.]++)`?"
     r"\s*+(?:=(?P<value>.*)|;?\s*+)",
@@ -34,7 +34,7 @@ _RESET_ALL: Final = re.compile(rf"{_BEFORE}RESET\s*+;?\s*+", re.IGNORECASE | re.
 _QUOTES: Final = "'\"`"
 # A value in backticks, behind which comments may stand; of any other they are a part.
 _IN_BACKTICKS: Final = re.compile(rf"(`[^`]*+`)(?:{COMMENT_OR_SPACE}|;)*+", re.DOTALL)
-# What a wrong value is quoted with at most.
+# Characters of a wrong value that an error quotes.
 _QUOTED_CHARS_MAX: Final = 100
 
 
@@ -49,14 +49,14 @@ class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def configured(cls, config: Config, own: Mapping[str, str]) -> SessionSettings:
-        """What holds for a session that has set some of them itself."""
+        """The settings of a session that has set some of them itself."""
         configured = {name: getattr(config.rewrite, name) for name in cls.__struct_fields__}
         return msgspec.convert({**configured, **own}, cls, strict=False)
 
 
 @dataclass(frozen=True)
 class SettingStatement:
-    """A statement about a knob. `own` is what the session has set from now on; `error` is a sentence."""
+    """A statement about a session setting. `own` has the settings after it; `error` is a sentence."""
 
     verb: Literal["set", "show", "reset"]
     name: str
@@ -65,7 +65,7 @@ class SettingStatement:
 
 
 def settings_of_opening(configuration: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """What a client sets as it opens its session, and a sentence for each setting that is not understood."""
+    """The settings of a client's OpenSession, and a sentence for each that is not understood."""
     own: dict[str, str] = {}
     errors = []
     for key, value in configuration.items():
@@ -82,10 +82,10 @@ def settings_of_opening(configuration: Mapping[str, str]) -> tuple[dict[str, str
 
 
 def setting_statement(sql: str, own: Mapping[str, str]) -> SettingStatement | None:
-    """What a statement does to the knobs, or None where it is about something else.
+    """The setting that a statement sets, shows or resets; None where it is about something else.
 
-    >>> turned("SET starpruner.enabled = false", {})
-    Turned(verb='set', name='enabled', own={'enabled': 'false'}, error='')
+    >>> setting_statement("SET starpruner.enabled = false", {})
+    SettingStatement(verb='set', name='enabled', own={'enabled': 'false'}, error='')
     """
     if _RESET_ALL.fullmatch(sql):
         return SettingStatement("reset", "", {}) if own else None
@@ -106,7 +106,7 @@ def setting_statement(sql: str, own: Mapping[str, str]) -> SettingStatement | No
 
 
 def _error(name: str, value: str) -> str:
-    """Why a value cannot be set, as a sentence; empty where it can."""
+    """The reason why a value cannot be set, as a sentence; empty where it can."""
     if name not in SessionSettings.__struct_fields__:
         return _unknown(name)
     try:
@@ -119,7 +119,7 @@ def _error(name: str, value: str) -> str:
 
 def _unknown(name: str) -> str:
     names = ", ".join(PREFIX + known for known in SessionSettings.__struct_fields__)
-    # Of a URL it may hold anything, and goes into the log: one line stays one.
+    # From a URL it may hold anything, and it goes into the log: one line stays one.
     shown = name[:_QUOTED_CHARS_MAX].encode("unicode_escape").decode()
     return f"{PREFIX}{shown} is no setting of a session; these are: {names}"
 

@@ -1,4 +1,4 @@
-"""What the sessions of a process have in common."""
+"""State that all sessions of a process share."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KEYS_AT_START = (
 
 @dataclass
 class SharedState:
-    """The configuration, which may be read anew while sessions go on, and what they learn for one another."""
+    """The configuration, which may be read anew while sessions go on, and the caches that they share."""
 
     config: Config
     clock: Callable[[], float]
@@ -52,11 +52,11 @@ class SharedState:
     gate: CostGate
     quarantine: Quarantine
     keys: KeyCache
-    knowledge: MetadataCache
-    differences: MismatchLog
+    metadata: MetadataCache
+    mismatches: MismatchLog
     writes: WriteLog = field(default_factory=LocalWriteLog)
     metrics: Metrics = field(default_factory=Metrics)
-    # Which statements are sampled for shadow mode: a number from 0 to 1 for each.
+    # Samples statements for shadow mode: a number from 0 to 1 for each.
     chance: Callable[[], float] = random.random
 
     @classmethod
@@ -67,7 +67,7 @@ class SharedState:
         store: PartitionStore | None = None,
         writes: WriteLog | None = None,
     ) -> SharedState:
-        """As the configuration has it, with a store of partition lists or without."""
+        """The state for a configuration, with a store of partition lists or without."""
         rewrite, shadow = config.rewrite, config.shadow
         writes = LocalWriteLog(clock) if writes is None else writes
         path = Path(shadow.differences_path) if shadow.differences_path else None
@@ -82,8 +82,8 @@ class SharedState:
             gate=CostGate(clock, rewrite.gate_retry_s),
             quarantine=Quarantine(rewrite.quarantine_s, clock),
             keys=KeyCache(bytes_max=rewrite.key_cache_bytes_max),
-            knowledge=MetadataCache(config.catalog, clock, writes),
-            differences=MismatchLog(path, shadow.differences_bytes_max),
+            metadata=MetadataCache(config.catalog, clock, writes),
+            mismatches=MismatchLog(path, shadow.differences_bytes_max),
             writes=writes,
         )
         shared.metrics.watch_metastore(lambda: shared.metastore)
@@ -91,7 +91,7 @@ class SharedState:
         return shared
 
     def reload(self, config: Config) -> tuple[str, ...]:
-        """Go on with another configuration. Returns what differs in it and counts only after a restart."""
+        """Go on with another configuration. Returns its changed keys that count only after a restart."""
         before, self.config = self.config, config
         rewrite = config.rewrite
         if rewrite.metastore != before.rewrite.metastore:
@@ -102,9 +102,9 @@ class SharedState:
             self.files = FileLists(config.files, self.clock)
             self.iceberg_files = IcebergFiles(config.files, self.clock)
         if (config.catalog, config.files) != (before.catalog, before.files):
-            # A description of a table says which of its columns are indexed.
-            self.knowledge = MetadataCache(config.catalog, self.clock, self.writes)
-        # Where the backends are counts at once.
+            # Table facts hold the indexed columns.
+            self.metadata = MetadataCache(config.catalog, self.clock, self.writes)
+        # The addresses of the backends count at once.
         proxy = replace(before.proxy, backend=config.proxy.backend, backends=config.proxy.backends)
         was = replace(before, proxy=proxy)
         sections = [f"[{name}]" for name in _AT_START if getattr(config, name) != getattr(was, name)]

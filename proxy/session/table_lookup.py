@@ -1,4 +1,4 @@
-"""What a session is told of a name: a table, a view with its text, or a version of a table.
+"""Descriptions of names in a session: of a table, a view with its text, or a version of a table.
 
 Each description is a generator: it yields queries for the client's own session, and is sent their results.
 """
@@ -34,7 +34,7 @@ _Asking: TypeAlias = Generator[Query, QueryResult, T]
 def describe(
     name: TableName, known: SessionMetadata, files: FileLists, settings: CatalogSection
 ) -> _Asking[DescribedTable]:
-    """What the session is told of a name, which may be one with a version."""
+    """Describe a name, which may be one with a version."""
     if name.version:
         return (yield from _version(name, known, files, settings))
     answer = yield describe_query(name, settings)
@@ -52,7 +52,7 @@ def describe(
 
 
 def with_indexed(facts: TableFacts, known: SessionMetadata, files: FileLists) -> _Asking[TableFacts]:
-    """The facts with the columns that the file index tells of; Iceberg has bounds of its own instead."""
+    """The facts with the columns of the file index; Iceberg has bounds of its own instead."""
     if facts.iceberg is not None:
         return facts
     columns = yield from files.columns(facts, known)

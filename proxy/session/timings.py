@@ -1,4 +1,4 @@
-"""Where the time of a decision goes."""
+"""Seconds of a decision, by the purpose of the queries that took them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,35 @@ T = TypeVar("T")
 
 @dataclass
 class Timings:
-    """Where the time of a decision went, in seconds. Parsing and planning are what is left of the total."""
+    """Seconds of a decision. Parsing and planning are the rest of the total."""
 
     catalog_s: float = 0.0
     key_queries_s: float = 0.0
-    # To fetch what the file index says of a table's files: once for all statements until it changes.
+    # Fetching the file index's rows of a table: once for all statements until they change.
     files_s: float = 0.0
     total_s: float = 0.0
 
     def of_catalog(self, asking: Generator[Query, QueryResult, T]) -> Generator[Query, QueryResult, T]:
-        """The same questions, of which the time that their answers took is that of looking up tables."""
-        try:
-            query = next(asking)
-            while True:
-                answer = yield query
-                self.catalog_s += answer.seconds
-                query = asking.send(answer)
-        except StopIteration as end:
-            found: T = end.value
-            return found
+        """The same queries, whose answers count as lookups of tables."""
+        seconds, found = yield from _counted(asking)
+        self.catalog_s += seconds
+        return found
+
+    def of_key_queries(self, asking: Generator[Query, QueryResult, T]) -> Generator[Query, QueryResult, T]:
+        """The same queries, whose answers count as key queries."""
+        seconds, found = yield from _counted(asking)
+        self.key_queries_s += seconds
+        return found
+
+
+def _counted(asking: Generator[Query, QueryResult, T]) -> Generator[Query, QueryResult, tuple[float, T]]:
+    seconds = 0.0
+    try:
+        query = next(asking)
+        while True:
+            answer = yield query
+            seconds += answer.seconds
+            query = asking.send(answer)
+    except StopIteration as end:
+        found: T = end.value
+        return seconds, found

@@ -11,10 +11,11 @@ from proxy.config.endpoints import Transport
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.dialer import Dialer, UnreachableError
 from proxy.upstream.errors import BackendError, LoginError
-from proxy.wire.framing import Framing
-from proxy.wire.reply_stream import Forward, Handling, Lost, PendingCall, ReplyEnd
+from proxy.wire.framing import FRAMED, UNFRAMED
+from proxy.wire.reply_stream import Forward, Handling, Lost, PendingCall, ReplyEnd, ReplyFollower
 from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
 from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.unframed_reply_stream import PlainFollower
 
 _READ_BYTES: Final = 64 * 1024
 
@@ -27,8 +28,9 @@ class BackendLink:
         self._dialer = dialer
         self._reply_s = reply_timeout_s
         self._asks_for_a_login = dialer.upstream.transport is not Transport.NOSASL
-        self._framing = Framing(client=False, backend=self._asks_for_a_login)
-        self._replies = self._framing.follower()
+        self._framing = FRAMED if self._asks_for_a_login else UNFRAMED
+        # Replies are read here, and by clients over HTTP: without frames.
+        self._replies = ReplyFollower(strips_headers=True) if self._asks_for_a_login else PlainFollower()
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
 
@@ -48,7 +50,7 @@ class BackendLink:
 
     async def ask(self, call: Call) -> Reply:
         """Send a call and wait for its reply. Raises BackendError."""
-        self._writer.write(self._framing.to_backend(call.message))
+        self._writer.write(self._framing.written(call.message))
         self._replies.expect(PendingCall(Handling.OURS, call.name, call.seqid, call.reply_bytes_max))
         try:
             async with asyncio.timeout(self._reply_s):
@@ -71,7 +73,7 @@ class BackendLink:
     async def send(self, name: str, seqid: int, message: bytes) -> None:
         """Send a call whose reply is read in pieces. Raises BackendError."""
         self._replies.expect(PendingCall(Handling.RELAY, name, seqid))
-        self._writer.write(self._framing.to_backend(message))
+        self._writer.write(self._framing.written(message))
         try:
             await self._writer.drain()
         except OSError:

@@ -1,4 +1,4 @@
-"""Whether the messages of each side stand in frames, and what reads and writes them accordingly."""
+"""Whether messages stand in frames, and what reads and writes them accordingly."""
 
 from __future__ import annotations
 
@@ -13,33 +13,22 @@ from proxy.wire.unframed_reply_stream import PlainFollower
 
 @dataclass(frozen=True)
 class Framing:
-    """With SASL messages stand in frames; with NOSASL they follow one another."""
+    """With SASL messages stand in frames; with NOSASL they follow one another, and over HTTP each stands alone."""
 
-    client: bool = True
-    backend: bool = True
+    has_frames: bool
 
-    @property
-    def is_same(self) -> bool:
-        """Whether the bytes of one side mean the same to the other."""
-        return self.client == self.backend
-
-    def to_client(self, message: bytes) -> bytes:
-        """A message as the client reads it."""
-        return frame(message) if self.client else message
-
-    def to_backend(self, message: bytes) -> bytes:
-        """A message as the backend reads it."""
-        return frame(message) if self.backend else message
+    def written(self, message: bytes) -> bytes:
+        """A message as either side reads it."""
+        return frame(message) if self.has_frames else message
 
     def reader(self, message_bytes_max: int) -> MessageReader | PlainReader:
         """Reads the client's messages."""
-        return MessageReader(message_bytes_max) if self.client else PlainReader(message_bytes_max)
+        return MessageReader(message_bytes_max) if self.has_frames else PlainReader(message_bytes_max)
 
     def follower(self) -> Follower:
-        """Follows the backend's replies, and gives their bytes as the client reads them."""
-        if self.backend:
-            return ReplyFollower(strips_headers=not self.client)
-        return PlainFollower(frames_pieces=self.client)
+        """Follows the backend's replies, and gives their bytes as they are."""
+        return ReplyFollower() if self.has_frames else PlainFollower()
 
 
-FRAMED: Final = Framing()
+FRAMED: Final = Framing(has_frames=True)
+UNFRAMED: Final = Framing(has_frames=False)

@@ -20,7 +20,6 @@ from proxy.wire.reply_stream import (
     ReplyEvent,
 )
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.reader import read_header
 from proxy.wire.thrift.skip import Walk
 from proxy.wire.thrift.types import Kind
@@ -31,10 +30,8 @@ _FORWARDED: Final = frozenset({Handling.RELAY, Handling.WATCH})
 class PlainFollower(Follower):
     """Follows messages. Holds the start of a header at most, and the one reply being copied."""
 
-    def __init__(self, *, frames_pieces: bool = False) -> None:
-        """With `frames_pieces` each piece comes in a frame of its own: clients read a message over several."""
+    def __init__(self) -> None:
         super().__init__()
-        self._frames_pieces = frames_pieces
         self._partial_header = b""
         # Of the message on its way; None between two.
         self._walk: Walk | None = None
@@ -46,7 +43,7 @@ class PlainFollower(Follower):
     def passes(self, count: int) -> bool:
         """Whether they lie within one value of a message that is only forwarded, as it is."""
         walk = self._walk
-        if walk is None or self._frames_pieces or self._partial_header:
+        if walk is None or self._partial_header:
             return False
         if walk.position <= count or self._current.handling is not Handling.RELAY:
             return False
@@ -71,7 +68,7 @@ class PlainFollower(Follower):
             try:
                 count, has_ended = self._walk_on(view)
             except RemoteProtocolError as error:
-                events += (Lost(str(error)), *self._forward(self.give_up()))
+                events += (Lost(str(error)), *_forward(self.give_up()))
                 break
             if not count:
                 self._partial_header = bytes(view)
@@ -81,7 +78,7 @@ class PlainFollower(Follower):
             if has_ended:
                 self._end(events)
         if view:
-            events += self._forward(view)
+            events += _forward(view)
         return events
 
     def _walk_on(self, view: memoryview) -> tuple[int, bool]:
@@ -115,9 +112,9 @@ class PlainFollower(Follower):
             self._copy = None
             if self._current.handling is Handling.KEEP:
                 self._forwards = True
-                events += [Overlong(), *self._forward(bytes(copy))]
+                events += [Overlong(), *_forward(bytes(copy))]
         if self._forwards:
-            events += self._forward(segment)
+            events += _forward(segment)
 
     def _end(self, events: list[ReplyEvent]) -> None:
         call = self._pending.popleft()
@@ -126,7 +123,6 @@ class PlainFollower(Follower):
             events.append(ReplyEnd(call, raw, len(self._pending)))
         self._walk = self._copy = None
 
-    def _forward(self, piece: bytes | memoryview) -> list[ReplyEvent]:
-        if not piece:
-            return []
-        return [Forward(frame(bytes(piece)) if self._frames_pieces else piece)]
+
+def _forward(piece: bytes | memoryview) -> list[ReplyEvent]:
+    return [Forward(piece)] if piece else []

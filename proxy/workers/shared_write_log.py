@@ -27,7 +27,7 @@ from proxy.session.consistency.write_fence import (
     Write,
     Written,
 )
-from proxy.session.consistency.written_tables import COLUMN_WORDS, AnyTable, WrittenTables, words_of
+from proxy.statements.written_tables import COLUMN_WORDS, AnyTable, WrittenTables, words_of
 from proxy.workers.ledger import Ledger
 from rewriter import TableName
 

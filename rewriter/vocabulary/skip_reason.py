@@ -76,7 +76,7 @@ class SkipReason(Enum):
     ICEBERG_METADATA = "The table is one of those in which Iceberg tells of another one's files and snapshots."
     STRICT_TABLE = "With strict consistency only tables are narrowed, in formats whose files Spark lists itself."
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
-    TABLE_OFF = "The table is switched off in rewrite.tables_off, or for a while because narrowing it did harm."
+    TABLE_OFF = "The table is switched off in rewrite.tables_off."
 
     # The equality and the table on its other side.
     OUTER_JOIN = "The join keeps the rows of this table that have no partner."
@@ -94,7 +94,7 @@ class SkipReason(Enum):
         "The other side of the join may be as large as this table, so to ask it for keys may be costly."
     )
     REDUCER_PARTITIONED = "The other side of the join is itself partitioned, so its key query may be costly."
-    RULE_OFF = "A rule that this takes is switched off in rewrite.rules_off, or for a while because it did harm."
+    RULE_OFF = "A rule that this takes is switched off in rewrite.rules_off, or quarantined because it did harm."
 
     # The key query and what came of it.
     KEYS_NOT_ASKED = "The key query was not run."

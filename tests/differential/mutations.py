@@ -1,6 +1,6 @@
 """Each soundness rule with switches that turn it off: a suite that does not notice is no proof.
 
-`docs/rules.md` lists them by rule, and a test holds the two together.
+`docs/soundness.md` lists them by rule, and a test holds the two together.
 """
 
 import re

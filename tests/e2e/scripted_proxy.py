@@ -10,12 +10,12 @@ import uvloop
 
 from demo.hive import Endpoint
 from proxy.config.address import Address
-from proxy.config.endpoints import UPSTREAM, Listener, Transport, Upstream
+from proxy.config.endpoints import Listener, Transport, Upstream
 from proxy.frontend.settings import ServerSettings
 from proxy.operations.dispatch import Dispatch, Outcome, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
 from proxy.server import Proxy
-from rewriter import may_have_a_join
+from proxy.statements.statement_class import StatementClass
 
 START_SECONDS_MAX = 60
 
@@ -29,20 +29,21 @@ class Script:
     results: list[QueryResult] = field(default_factory=list)
     outcomes: list[tuple[str, Outcome]] = field(default_factory=list)
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
+    def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
+        sql = statement.text
         if sql in self.texts:
             for query in self.queries:
                 self.results.append((yield query))
         text = self.texts.get(sql, sql)
-        return Dispatch(text, may_fall_back=True, ended=lambda outcome: self.outcomes.append((sql, outcome)))
+        return Dispatch(text, may_fall_back=True, on_outcome=lambda outcome: self.outcomes.append((sql, outcome)))
 
-    def is_quick(self, sql: str) -> bool:
-        return not may_have_a_join(sql)
+    def is_quick(self, statement: StatementClass) -> bool:
+        return not statement.may_have_a_join
 
-    def forward_unchanged(self, sql: str) -> Dispatch:
-        return Dispatch(sql)
+    def forward_unchanged(self, statement: StatementClass) -> Dispatch:
+        return Dispatch(statement.text)
 
-    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:  # noqa: ARG002 - none is rewritten here
+    def writes_before(self, statement: StatementClass) -> Sequence[WriteUnderWay]:  # noqa: ARG002 - none is rewritten here
         return ()
 
     def closed(self) -> None:
@@ -50,12 +51,13 @@ class Script:
 
 
 @contextmanager
-def scripted_proxy(
-    backend: Endpoint, script: Script, transport: Transport = Transport.SASL, upstream: Upstream = UPSTREAM
-) -> Iterator[Endpoint]:
-    """A proxy that listens as long as the context lasts, on the event loop that users run it on."""
+def scripted_proxy(backend: Endpoint, script: Script, transport: Transport = Transport.SASL) -> Iterator[Endpoint]:
+    """A proxy that listens as long as the context lasts, on the event loop that users run it on.
+
+    Clients and backend speak the same transport.
+    """
     listener = Listener(Address("127.0.0.1", 0), transport)
-    settings = ServerSettings((listener,), backend.host, backend.port, upstream)
+    settings = ServerSettings((listener,), backend.host, backend.port, Upstream(transport))
     proxy = Proxy(settings, lambda _opened: script)
     started, stop = threading.Event(), asyncio.Event()
     loop = uvloop.new_event_loop()

@@ -22,7 +22,6 @@ from proxy.server import Proxy
 
 PATH = "/cliservice"
 # What the client speaks, and what the backend does.
-BINARY_TO_HTTP = (Transport.SASL, Transport.HTTP)
 HTTP_TO_BINARY = (Transport.HTTP, Transport.SASL)
 
 

@@ -45,6 +45,7 @@ from proxy.operations.dispatch import Dispatch, OutcomeKind, Premises
 from proxy.operations.query import Query, QueryFailed, QueryResult
 from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
 from proxy.operations.session_port import SessionOpening
+from proxy.statements.statement_class import StatementClass
 from proxy.wire.hs2.calls import OperationState, encode_open_session
 from proxy.wire.hs2.open_session import PROXY_USER
 from proxy.wire.thrift.reader import read_header
@@ -551,10 +552,10 @@ async def test_a_query_of_ours_is_ended_though_its_client_has_left() -> None:
 
 async def test_a_statement_that_is_ruled_on_as_its_client_leaves_has_ended_unsent() -> None:
     class Slow(Rewriter):
-        def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
+        def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
             begun.set()
             assert may_end.wait(PATIENCE_S)
-            return (yield from super().rewrite(sql))
+            return (yield from super().rewrite(statement))
 
     begun, may_end, rewriter = Event(), Event(), Slow("SELECT 2")
     async with stage(rewriter) as on:

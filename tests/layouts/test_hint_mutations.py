@@ -14,12 +14,12 @@ import pytest
 from layout_world import on_disk, put
 from pipeline_server import FILE_INDEX, PipelineServer
 from pyhive import hive
+from text_session import TextSession
 
 from demo.hive import connect, run
 from proxy.config.config import Config
 from proxy.config.rewriting import FilesSection, RewriteSection
 from proxy.operations.query import Column, QueryResult, Rows
-from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
 from rewriter.files.file_facts import FileFacts
 
@@ -59,15 +59,15 @@ def tables(pipeline_spark: PipelineServer) -> Iterator[hive.Connection]:
 
 
 @pytest.fixture
-def session() -> Session:
+def session() -> TextSession:
     """The proxy's end of a session."""
     files = FilesSection(index=FILE_INDEX, query_deadline_s=600)
     # A table of two small files would not be worth asking for.
     config = Config(files=files, rewrite=RewriteSection(cost_gate=False))
-    return Session(SharedState.of(config, time.monotonic))
+    return TextSession(SharedState.of(config, time.monotonic))
 
 
-def sent(session: Session, connection: hive.Connection, sql: str) -> str:
+def sent(session: TextSession, connection: hive.Connection, sql: str) -> str:
     """What would go to the backend for a statement."""
     queries, answer = session.rewrite(sql), None
     while True:
@@ -109,7 +109,7 @@ def write_again(connection: hive.Connection, table: str, rows: str, *, at_the_sa
 )
 def test_a_file_written_again_is_read_and_would_not_be_if_it_were_known(  # noqa: PLR0913, PLR0917 - a case each
     tables: hive.Connection,
-    session: Session,
+    session: TextSession,
     monkeypatch: pytest.MonkeyPatch,
     table: str,
     mutant: Mutant,

@@ -15,8 +15,8 @@ class World:
     """What the runs of a statement take, in seconds."""
 
     listing_s: float  # what a run as it came takes longer where the fact has become cold
-    direct_s: float
-    narrowed_s: float
+    original_s: float
+    rewritten_s: float
     asking_s: float
     # After how many runs each the fact is written; whether the gate is told.
     written_every: int = 0
@@ -33,14 +33,14 @@ class Simulation:
     """Seconds in all, and how the runs went."""
 
     gated_s: float = 0.0
-    narrowed_s: float = 0.0
-    direct_s: float = 0.0
+    rewritten_s: float = 0.0
+    original_s: float = 0.0
     verdicts: str = ""
 
     @property
     def best_s(self) -> float:
         """What the better of the two ways alone takes."""
-        return min(self.narrowed_s, self.direct_s)
+        return min(self.rewritten_s, self.original_s)
 
     @property
     def changes(self) -> int:
@@ -63,21 +63,22 @@ def simulated(world: World, runs: int, seed: int = 1) -> Simulation:
 
     for number in range(1, runs + 1):
         now += world.pause_s
-        asking_s, narrowed_s, direct_s = map(noisy, (world.asking_s, world.narrowed_s, world.direct_s))
-        outcome.narrowed_s += asking_s + narrowed_s
-        outcome.direct_s += direct_s + world.listing_s * is_cold_alone
+        asking_s, rewritten_s, original_s = map(noisy, (world.asking_s, world.rewritten_s, world.original_s))
+        outcome.rewritten_s += asking_s + rewritten_s
+        outcome.original_s += original_s + world.listing_s * is_cold_alone
         is_cold_alone = False
         if gate.decide(SUBJECT, listings).leaves:
-            run_s = direct_s + world.listing_s * is_cold
+            run_s = original_s + world.listing_s * is_cold
             is_cold = False
             outcome.gated_s += run_s
             outcome.verdicts += "d"
-            gate.ended(Run(SUBJECT, Way.DIRECT, listings, facts=(fact,)), Outcome(OutcomeKind.FINISHED, run_s))
+            gate.ended(Run(SUBJECT, Way.ORIGINAL, listings, facts=(fact,)), Outcome(OutcomeKind.FINISHED, run_s))
         else:
-            outcome.gated_s += asking_s + narrowed_s
+            outcome.gated_s += asking_s + rewritten_s
             outcome.verdicts += "n"
             gate.ended(
-                Run(SUBJECT, Way.NARROWED, listings, asking_s, (fact,)), Outcome(OutcomeKind.FINISHED, narrowed_s)
+                Run(SUBJECT, Way.REWRITTEN, listings, asking_s, (fact,)),
+                Outcome(OutcomeKind.FINISHED, rewritten_s),
             )
         if world.written_every and number % world.written_every == 0:
             is_cold = is_cold_alone = True

@@ -9,7 +9,7 @@ from proxy.operations.query import Column, FailureKind, QueryFailed, QueryResult
 from proxy.session.catalog.describe import read_description, read_partitions, read_view_text
 from proxy.session.catalog.facts_cache import DescribedTable, FactsCache
 from proxy.session.consistency.write_fence import LocalWriteLog
-from proxy.session.consistency.written_tables import tables_written
+from proxy.statements.written_tables import tables_written
 from rewriter import Column as TableColumn
 from rewriter import TableFacts, TableKind, TableName, ViewText
 

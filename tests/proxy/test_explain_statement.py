@@ -9,6 +9,7 @@ from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
 from proxy.session.decision import Decision
 from proxy.session.explain.statement import ExplainingSession, lines_query
+from proxy.statements.statement_class import StatementClass
 
 # Far above the microseconds that a look at a statement takes.
 PATIENCE_S = 5.0
@@ -22,10 +23,10 @@ class Inner:
         self.explained: list[str] = []
         self.has_closed = False
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
-        self.rewritten.append(sql)
+    def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
+        self.rewritten.append(statement.text)
         yield from ()
-        return Dispatch(f"rewritten {sql}")
+        return Dispatch(f"rewritten {statement.text}")
 
     def explain(self, sql: str, *, run_key_queries: bool) -> Generator[Query, QueryResult, Decision]:
         assert run_key_queries
@@ -33,21 +34,21 @@ class Inner:
         yield from ()
         return Decision(sql)
 
-    def is_quick(self, sql: str) -> bool:
-        return sql == "SELECT 1"
+    def is_quick(self, statement: StatementClass) -> bool:
+        return statement.text == "SELECT 1"
 
-    def forward_unchanged(self, sql: str) -> Dispatch:
-        return Dispatch(sql)
+    def forward_unchanged(self, statement: StatementClass) -> Dispatch:
+        return Dispatch(statement.text)
 
-    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
-        return () if sql == "SELECT 1" else (WriteUnderWay(),)
+    def writes_before(self, statement: StatementClass) -> Sequence[WriteUnderWay]:
+        return () if statement.text == "SELECT 1" else (WriteUnderWay(),)
 
     def closed(self) -> None:
         self.has_closed = True
 
 
 def sent(inner: Inner, sql: str) -> str:
-    generator = ExplainingSession(inner).rewrite(sql)
+    generator = ExplainingSession(inner).rewrite(StatementClass(sql))
     with pytest.raises(StopIteration) as end:
         next(generator)
     dispatch = end.value.value
@@ -91,7 +92,7 @@ def test_every_other_statement_is_left_to_the_session(sql: str) -> None:
 
 @pytest.mark.parametrize(("sql", "count"), [("SELECT 1", 0), ("USE other", 1)])
 def test_the_session_inside_says_what_has_to_end_before(sql: str, count: int) -> None:
-    assert len(ExplainingSession(Inner()).writes_before(sql)) == count
+    assert len(ExplainingSession(Inner()).writes_before(StatementClass(sql))) == count
 
 
 def test_the_sessions_end_is_passed_on() -> None:
@@ -109,4 +110,4 @@ def test_lines_of_any_kind_are_one_row_each() -> None:
 
 @pytest.mark.parametrize(("sql", "is_quick"), [("SELECT 1", True), ("SELECT 2", False)])
 def test_what_is_quick_says_the_session_inside(sql: str, is_quick: bool) -> None:  # noqa: FBT001
-    assert ExplainingSession(Inner()).is_quick(sql) is is_quick
+    assert ExplainingSession(Inner()).is_quick(StatementClass(sql)) is is_quick

@@ -17,13 +17,13 @@ from test_session import (
     sent,
 )
 from test_session_policies import FINISHED, Stage
+from text_session import TextSession
 
 from proxy.config.rewriting import RewriteSection
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX
 from proxy.session.explain.text import text
 from proxy.session.explain.view import ExplainView, view
-from proxy.session.session import Session
 from rewriter import SkipReason
 
 LISTED: Script = [OWNER, ("SHOW PARTITIONS `f`", rows(("ds=a",), ("ds=b",), ("ds=c",)))]
@@ -35,7 +35,7 @@ def stage() -> Stage:
     return Stage()
 
 
-def explained(session: Session, script: Script) -> ExplainView:
+def explained(session: TextSession, script: Script) -> ExplainView:
     return view(played(session.explain(SQL, run_key_queries=True), [*script, *LISTED]))
 
 
@@ -68,7 +68,7 @@ def test_a_statement_that_is_narrowed_would_do_nothing_else(stage: Stage) -> Non
 )
 def test_a_session_that_rewrites_nothing_is_told_so(stage: Stage, setting: str, reason: SkipReason) -> None:
     one = stage.session()
-    played(one.rewrite(f"SET starpruner.{setting}"), []).ended(FINISHED)
+    played(one.rewrite(f"SET starpruner.{setting}"), []).on_outcome(FINISHED)
     assert played(one.rewrite(SQL), []).text == SQL
     assert_is_left_alone(explained(one, [*DESCRIBE, KEYS]), reason)
 
@@ -108,9 +108,9 @@ def test_a_small_side_that_is_being_written_is_not_asked_for_its_keys_by_explain
     assert [scan.would for scan in found.scans] == [None, None]
 
 
-def test_a_statement_that_is_put_aside_is_shown_as_it_runs(stage: Stage) -> None:
+def test_a_quarantined_statement_is_shown_as_it_runs(stage: Stage) -> None:
     one = stage.session()
-    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).ended(Outcome(OutcomeKind.RECOVERED, 1.0, "no such column"))
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(Outcome(OutcomeKind.RECOVERED, 1.0, "no such column"))
     assert sent(one.rewrite(SQL), []) == SQL
     assert_is_left_alone(explained(one, [KEYS]), SkipReason.QUARANTINED)
 
@@ -131,7 +131,7 @@ def test_a_statement_too_long_to_be_kept_is_neither_asked_for_nor_counted_as_nar
     with caplog.at_level("INFO"):
         dispatch = played(stage.session().rewrite(sql), [])
     assert dispatch.text == sql
-    dispatch.ended(FINISHED)
+    dispatch.on_outcome(FINISHED)
     counted = stage.shared.metrics.exposition().decode()
     assert 'starpruner_statements_total{outcome="original"} 1.0' in counted
     assert 'starpruner_skips_total{reason="too_large_to_repeat"} 1.0' in counted

@@ -41,12 +41,12 @@ class Gate(CostGate):
     def narrows(self, times: int = 1, *, asking_s: float = 0.1, run_s: float = 0.3, fact: Fact = SMALL) -> None:
         for _ in range(times):
             self.clock.now += 1
-            self.end(Way.NARROWED, run_s, asking_s, fact)
+            self.end(Way.REWRITTEN, run_s, asking_s, fact)
 
     def runs_directly(self, times: int = 1, *, run_s: float) -> None:
         for _ in range(times):
             self.clock.now += 1
-            self.end(Way.DIRECT, run_s)
+            self.end(Way.ORIGINAL, run_s)
 
     def end(
         self, way: Way, run_s: float, asking_s: float = 0.0, *facts: Fact, subject: StatementKey = SUBJECT
@@ -57,11 +57,11 @@ class Gate(CostGate):
         self.listings = SessionListings(self.clock)
 
     def leaves_it(self) -> bool:
-        return self.opinion(SUBJECT, self.listings).leaves
+        return self.report(SUBJECT, self.listings).leaves
 
     @property
     def sentence(self) -> str:
-        return self.opinion(SUBJECT, self.listings).reckoning.sentence
+        return self.report(SUBJECT, self.listings).cost_report.sentence
 
 
 @pytest.fixture
@@ -70,15 +70,15 @@ def gate() -> Gate:
 
 
 def test_a_statement_that_was_not_seen_before_is_narrowed(gate: Gate) -> None:
-    assert gate.opinion(SUBJECT, gate.listings).verdict is GateVerdict.NARROW
-    assert gate.sentence == "It was not seen before: narrowed, to see what that takes."
+    assert gate.report(SUBJECT, gate.listings).verdict is GateVerdict.REWRITE
+    assert gate.sentence == "It was not seen before: rewritten, to see what that takes."
 
 
 def test_a_small_fact_that_asking_takes_long_for_is_tried_as_it_came(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2)
     assert gate.leaves_it()
     assert gate.sentence == (
-        "It ran once narrowed in 0.40 s, of which asking for keys took 0.20 s:"
+        "It ran once rewritten in 0.40 s, of which asking for keys took 0.20 s:"
         " left alone this time, to see what it takes so."
     )
 
@@ -103,8 +103,8 @@ def test_what_runs_faster_as_it_came_is_left_alone_and_tried_again_later(gate: G
     gate.runs_directly(2, run_s=0.2)
     assert gate.leaves_it()
     assert gate.sentence == (
-        "It ran once narrowed in 0.40 s, of which asking for keys took 0.20 s, and 2 times as it came in 0.20 s:"
-        " left alone for another 598 s."
+        "It ran once rewritten in 0.40 s, of which asking for keys took 0.20 s,"
+        " and 2 times as the original in 0.20 s: left alone for another 598 s."
     )
     gate.clock.now += 597
     assert gate.leaves_it()
@@ -115,12 +115,12 @@ def test_what_runs_faster_as_it_came_is_left_alone_and_tried_again_later(gate: G
 def test_each_trial_that_changes_nothing_doubles_the_runs_to_the_next(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2)
     gate.runs_directly(run_s=0.2)
-    for patience in (2, 4, 8):
+    for backoff in (2, 4, 8):
         gate.clock.now += 600
         assert not gate.leaves_it()
         gate.narrows(asking_s=0.2, run_s=0.2)
         gate.clock.now += 600
-        gate.runs_directly(patience - 1, run_s=0.2)
+        gate.runs_directly(backoff - 1, run_s=0.2)
         assert gate.leaves_it()
         assert gate.sentence.endswith("left alone for 1 more of its runs.")
         gate.runs_directly(run_s=0.2)
@@ -198,11 +198,11 @@ def test_a_fact_that_nobody_ran_upon_for_an_hour_counts_as_cold(gate: Gate) -> N
     assert not gate.leaves_it()
 
 
-@pytest.mark.parametrize(("fact", "expected"), [(LARGE, GateVerdict.NARROW), (SMALL, GateVerdict.LEAVE)])
+@pytest.mark.parametrize(("fact", "expected"), [(LARGE, GateVerdict.REWRITE), (SMALL, GateVerdict.ORIGINAL)])
 def test_even_ways_are_decided_by_what_listing_would_cost(gate: Gate, fact: Fact, expected: GateVerdict) -> None:
     gate.narrows(asking_s=0.1, run_s=0.3, fact=fact)
     gate.runs_directly(3, run_s=0.4)
-    assert gate.opinion(SUBJECT, gate.listings).verdict is expected
+    assert gate.report(SUBJECT, gate.listings).verdict is expected
 
 
 def test_what_was_decided_stays_while_both_ways_are_even(gate: Gate) -> None:
@@ -226,24 +226,24 @@ def test_a_statement_that_did_not_finish_teaches_nothing(gate: Gate, way: Way, e
 
 
 def test_a_narrowed_statement_that_had_to_be_rescued_is_tried_as_it_came(gate: Gate) -> None:
-    ended(gate, Way.NARROWED, OutcomeKind.RECOVERED)
+    ended(gate, Way.REWRITTEN, OutcomeKind.RECOVERED)
     assert gate.leaves_it()
-    assert "once narrowed in vain" in gate.sentence
-    ended(gate, Way.DIRECT, OutcomeKind.FINISHED, seconds=9.0)
+    assert "once rewritten without gain" in gate.sentence
+    ended(gate, Way.ORIGINAL, OutcomeKind.FINISHED, seconds=9.0)
     assert gate.leaves_it()
 
 
 def test_a_statement_that_was_asked_for_in_vain_is_left_alone(gate: Gate) -> None:
-    ended(gate, Way.IN_VAIN, OutcomeKind.FINISHED, seconds=9.0)
+    ended(gate, Way.ASKED_ONLY, OutcomeKind.FINISHED, seconds=9.0)
     assert gate.leaves_it()
-    assert "once as it came in 9.00 s" in gate.sentence
+    assert "once as the original in 9.00 s" in gate.sentence
 
 
 def test_what_was_in_vain_once_is_outvoted_by_later_runs(gate: Gate) -> None:
-    ended(gate, Way.IN_VAIN, OutcomeKind.FINISHED, seconds=9.0)
+    ended(gate, Way.ASKED_ONLY, OutcomeKind.FINISHED, seconds=9.0)
     gate.clock.now += 601
     assert not gate.leaves_it()
-    ended(gate, Way.NARROWED, OutcomeKind.FINISHED, seconds=0.3)
+    ended(gate, Way.REWRITTEN, OutcomeKind.FINISHED, seconds=0.3)
     assert not gate.leaves_it()
 
 
@@ -263,17 +263,17 @@ def test_an_opinion_is_no_trial(gate: Gate) -> None:
 def test_what_one_users_statements_took_is_not_told_to_another(gate: Gate) -> None:
     gate.narrows(asking_s=0.2, run_s=0.2)
     other = SUBJECT._replace(scope="another")
-    assert "not seen before" in gate.opinion(other, gate.listings).reckoning.sentence
+    assert "not seen before" in gate.report(other, gate.listings).cost_report.sentence
 
 
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [
-        ([Fact("sales", 20, 1_000_000)], GateVerdict.LEAVE),
-        ([Fact("sales", 20, 1_000_000), Fact("returns", 200, 1_000_000)], GateVerdict.NARROW),
-        ([Fact("sales", 20, 10**10)], GateVerdict.NARROW),
-        ([Fact("sales", 20, None)], GateVerdict.NARROW),
-        ([Fact("sales", None, 1_000)], GateVerdict.NARROW),
+        ([Fact("sales", 20, 1_000_000)], GateVerdict.ORIGINAL),
+        ([Fact("sales", 20, 1_000_000), Fact("returns", 200, 1_000_000)], GateVerdict.REWRITE),
+        ([Fact("sales", 20, 10**10)], GateVerdict.REWRITE),
+        ([Fact("sales", 20, None)], GateVerdict.REWRITE),
+        ([Fact("sales", None, 1_000)], GateVerdict.REWRITE),
     ],
 )
 def test_only_facts_that_are_known_to_be_small_are_left_alone_unseen(
@@ -286,26 +286,26 @@ def test_a_small_fact_that_takes_far_longer_than_its_bytes_is_tried(gate: Gate) 
     """A thousand files of 10 KB are not large, and take a second to open."""
     small = [Fact("clicks", 1, 10_000_000)]
     gate.runs_directly(run_s=0.5)
-    assert gate.estimate(SUBJECT, small).verdict is GateVerdict.LEAVE
+    assert gate.estimate(SUBJECT, small).verdict is GateVerdict.ORIGINAL
     gate.runs_directly(2, run_s=1.5)
-    assert gate.estimate(SUBJECT, small).verdict is GateVerdict.NARROW
-    assert gate.estimate(SUBJECT._replace(scope="another"), small).verdict is GateVerdict.LEAVE
+    assert gate.estimate(SUBJECT, small).verdict is GateVerdict.REWRITE
+    assert gate.estimate(SUBJECT._replace(scope="another"), small).verdict is GateVerdict.ORIGINAL
     gate.narrows(asking_s=0.2, run_s=1.5)
     assert gate.leaves_it()
 
 
 def test_what_asking_takes_is_learned_from_all_statements(gate: Gate) -> None:
     fact = Fact("sales", 400, 1_000_000)
-    assert gate.estimate(SUBJECT, [fact]).verdict is GateVerdict.NARROW
+    assert gate.estimate(SUBJECT, [fact]).verdict is GateVerdict.REWRITE
     gate.narrows(20, asking_s=2.0)
-    assert gate.estimate(SUBJECT, [fact]).verdict is GateVerdict.LEAVE
+    assert gate.estimate(SUBJECT, [fact]).verdict is GateVerdict.ORIGINAL
 
 
 def test_a_statement_that_was_never_asked_for_is_left_alone_while_it_is_quick(gate: Gate) -> None:
-    gate.end(Way.DIRECT, 0.15, 0.0, SMALL)
+    gate.end(Way.ORIGINAL, 0.15, 0.0, SMALL)
     assert gate.leaves_it()
-    gate.end(Way.DIRECT, 0.9, 0.0, SMALL)
-    gate.end(Way.DIRECT, 0.9, 0.0, SMALL)
+    gate.end(Way.ORIGINAL, 0.9, 0.0, SMALL)
+    gate.end(Way.ORIGINAL, 0.9, 0.0, SMALL)
     assert not gate.leaves_it()
 
 
@@ -313,9 +313,9 @@ def test_the_shapes_that_were_run_longest_ago_are_forgotten(monkeypatch: pytest.
     monkeypatch.setattr(gate_module, "RECORDS_MAX", 2)
     first, second, third = (StatementKey("someone", shape) for shape in "abc")
     for subject in (first, second, first, third):
-        gate.end(Way.DIRECT, 0.1, subject=subject)
+        gate.end(Way.ORIGINAL, 0.1, subject=subject)
     seen = [
-        "not seen" not in gate.opinion(subject, gate.listings).reckoning.sentence
+        "not seen" not in gate.report(subject, gate.listings).cost_report.sentence
         for subject in (first, second, third)
     ]
     assert seen == [True, False, True]
@@ -328,7 +328,7 @@ def test_writes_go_unnoticed_of_facts_that_are_too_many_to_be_remembered(
     gate.narrows(asking_s=0.2, run_s=0.2, fact=LARGE)
     gate.runs_directly(run_s=18.0)
     gate.runs_directly(3, run_s=0.2)
-    gate.end(Way.NARROWED, 0.2, 0.2, Fact("other"), subject=StatementKey("someone", "b"))
+    gate.end(Way.REWRITTEN, 0.2, 0.2, Fact("other"), subject=StatementKey("someone", "b"))
     gate.cold({"sales"})
     assert gate.leaves_it()
     gate.runs_directly(run_s=0.2)
@@ -342,9 +342,9 @@ def test_sessions_may_call_from_several_threads(monkeypatch: pytest.MonkeyPatch,
     def use(number: int) -> None:
         subject = StatementKey("someone", str(number % 11))
         if gate.decide(subject, gate.listings).leaves:
-            gate.end(Way.DIRECT, 0.1, subject=subject)
+            gate.end(Way.ORIGINAL, 0.1, subject=subject)
         else:
-            gate.end(Way.NARROWED, inf if number % 3 else 0.1, 0.1, Fact(f"f{number % 7}"), subject=subject)
+            gate.end(Way.REWRITTEN, inf if number % 3 else 0.1, 0.1, Fact(f"f{number % 7}"), subject=subject)
         gate.cold({"f1", "f2"})
 
     with ThreadPoolExecutor(4) as pool:
@@ -359,7 +359,7 @@ def test_a_session_pays_for_a_listing_before_a_statement_runs_as_it_came(gate: G
     gate.runs_directly(run_s=3.0)
     gate.opens_a_session()
     assert not gate.leaves_it()
-    assert gate.sentence.endswith("narrowed, since in this session files would be listed for 2.5 s.")
+    assert gate.sentence.endswith("rewritten, since in this session files would be listed for 2.5 s.")
 
 
 def test_sessions_of_one_statement_each_earn_a_trial_together(gate: Gate) -> None:
@@ -399,10 +399,10 @@ def test_what_one_statement_has_listed_serves_the_others_of_its_session(gate: Ga
     gate.narrows(17, asking_s=0.2, run_s=0.3, fact=MIDDLING)
     gate.runs_directly(run_s=6.0)
     other = StatementKey(SUBJECT.scope, "other")
-    gate.end(Way.NARROWED, 0.3, 0.2, MIDDLING, subject=other)
-    assert gate.opinion(other, gate.listings).leaves
+    gate.end(Way.REWRITTEN, 0.3, 0.2, MIDDLING, subject=other)
+    assert gate.report(other, gate.listings).leaves
     gate.opens_a_session()
-    assert not gate.opinion(other, gate.listings).leaves
+    assert not gate.report(other, gate.listings).leaves
 
 
 WORLDS = {
@@ -428,7 +428,7 @@ WORLDS = {
 def learned_for_s(world: World) -> float:
     """What it may cost to learn which way is better: a few trials at the price that they seem to have."""
     unknown_s = 18.0 if world.partitions is None else 0.0
-    return 2 * (max(world.listing_s, unknown_s) + 4 * (world.narrowed_s + world.asking_s))
+    return 2 * (max(world.listing_s, unknown_s) + 4 * (world.rewritten_s + world.asking_s))
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
@@ -448,21 +448,21 @@ def test_narrowing_that_slows_a_statement_down_is_found_out() -> None:
     st.builds(
         World,
         listing_s=st.floats(0.0, 30.0),
-        direct_s=st.floats(0.05, 40.0),
-        narrowed_s=st.floats(0.05, 20.0),
+        original_s=st.floats(0.05, 40.0),
+        rewritten_s=st.floats(0.05, 20.0),
         asking_s=st.floats(0.02, 3.0),
         written_every=st.sampled_from([0, 5, 50, 500]),
         writes_are_seen=st.booleans(),
         partitions=st.none() | st.integers(1, 20_000),
         pause_s=st.sampled_from([1.0, 60.0, 900.0, 7_200.0]),
         session_every=st.sampled_from([0, 1, 50]),
-    ).filter(lambda world: world.narrowed_s < 2 * world.direct_s),
+    ).filter(lambda world: world.rewritten_s < 2 * world.original_s),
     st.integers(1, 300),
 )
 def test_whatever_the_truth_the_gate_takes_at_most_about_twice_the_better_way(world: World, runs: int) -> None:
     found = simulated(world, runs)
     # A fifth of each narrowed run is set aside for the first trial; later ones are of narrowing.
-    trials_s = 3 * learned_for_s(world) + 8 * (world.narrowed_s + world.asking_s) + 2 * world.direct_s
+    trials_s = 3 * learned_for_s(world) + 8 * (world.rewritten_s + world.asking_s) + 2 * world.original_s
     assert found.gated_s <= 2.2 * found.best_s + trials_s, found
 
 

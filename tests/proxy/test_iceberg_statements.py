@@ -106,7 +106,7 @@ def test_a_small_fact_is_narrowed_once_it_was_seen_to_take_long() -> None:
     for seconds in (0.3, 16.0, 16.0):
         dispatch = played(one.rewrite(SQL), [DESCRIBE[0], (DESCRIBE[1][0], columns)] if seconds == 0.3 else [])
         assert dispatch.text == SQL
-        dispatch.ended(Outcome(OutcomeKind.FINISHED, seconds))
+        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, seconds))
     assert sent(one.rewrite(SQL), [*PINNED, *LISTED]) == NARROWED
 
 
@@ -135,7 +135,7 @@ def test_columns_that_change_while_keys_are_read_leave_a_statement_alone(stage: 
     for _, answer in before:
         query = queries.send(answer)
     assert query.sql == last
-    played(stage.session("bob").rewrite("ALTER TABLE d ADD COLUMN v INT"), []).ended(
+    played(stage.session("bob").rewrite("ALTER TABLE d ADD COLUMN v INT"), []).on_outcome(
         Outcome(OutcomeKind.FINISHED, 0.1)
     )
     with pytest.raises(StopIteration) as end:
@@ -170,7 +170,7 @@ def test_a_snapshot_that_was_expired_in_the_meantime_puts_nothing_aside(stage: S
     one = stage.session()
     dispatch = played(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
     assert dispatch.may_fall_back
-    dispatch.ended(Outcome(OutcomeKind.RECOVERED, 0.1, f"{SNAPSHOT_GONE} {DAYS_SNAPSHOT}"))
+    dispatch.on_outcome(Outcome(OutcomeKind.RECOVERED, 0.1, f"{SNAPSHOT_GONE} {DAYS_SNAPSHOT}"))
     assert sent(one.rewrite(SQL), [NOW]) == NARROWED
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from test_session import DETAILS, IDENTITY, PARTITION_INFORMATION, Script, failed, of, played, rows, sent
+from text_session import TextSession
 
 from proxy.config.config import Config
 from proxy.config.rewriting import FilesSection, RewriteSection
@@ -11,7 +12,6 @@ from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.operations.query import FailureKind
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
-from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
 from rewriter import Rule
 
@@ -46,7 +46,7 @@ KEYS = (
 )
 
 
-def session(*, index: str = "s.files", rewrite: RewriteSection | None = None) -> Session:
+def session(*, index: str = "s.files", rewrite: RewriteSection | None = None) -> TextSession:
     return of(Config(files=FilesSection(index=index), rewrite=rewrite or RewriteSection()))
 
 
@@ -107,7 +107,7 @@ def test_a_statement_that_names_the_index_itself_has_it_asked_again() -> None:
     one = session()
     sent(one.rewrite(FILTERED), ASKED)
     dispatch = played(one.rewrite("INSERT INTO s.files VALUES (1)"), [])
-    dispatch.ended(Outcome(OutcomeKind.FINISHED, 0.1))
+    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
     assert HINT in sent(one.rewrite(FILTERED), [INDEXED])
 
 
@@ -115,7 +115,7 @@ def test_after_a_write_to_the_table_its_files_are_not_fetched_again() -> None:
     one = session()
     sent(one.rewrite(FILTERED), ASKED)
     dispatch = played(one.rewrite("INSERT INTO t VALUES (5, 'v')"), [])
-    dispatch.ended(Outcome(OutcomeKind.FINISHED, 0.1))
+    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
     assert HINT in sent(one.rewrite(FILTERED), [T])
 
 
@@ -142,7 +142,7 @@ def test_statements_with_filters_alone_are_not_weighed_against_asking_for_keys()
     for _ in range(20):
         dispatch = played(one.rewrite(FILTERED), ASKED if _ == 0 else [])
         assert HINT in dispatch.text
-        dispatch.ended(Outcome(OutcomeKind.FINISHED, 30.0))
+        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 30.0))
 
 
 def test_explain_counts_the_files_and_bytes_that_are_kept() -> None:
@@ -152,7 +152,7 @@ def test_explain_counts_the_files_and_bytes_that_are_kept() -> None:
     assert (scan.files.total, scan.files.kept) == (2, 1)
     assert (scan.bytes.total, scan.bytes.kept) == (3_000_000_000, 1_500_000_000)
     assert HINT in (scan.predicate or "")
-    assert found.reckoning is None
+    assert found.cost_report is None
 
 
 def test_the_text_of_explain_says_how_many_files_are_skipped_instead_of_their_names() -> None:
@@ -175,7 +175,7 @@ def test_a_file_index_tells_of_partition_columns_too() -> None:
 
 def test_a_reload_that_names_another_index_counts_at_once() -> None:
     shared = SharedState.of(Config(files=FilesSection(index="s.files")), lambda: 0.0)
-    one = Session(shared)
+    one = TextSession(shared)
     sent(one.rewrite(FILTERED), ASKED)
     assert shared.reload(Config(files=FilesSection(index="s.others"))) == ()
     others = (TABLES.replace("files", "others"), rows())

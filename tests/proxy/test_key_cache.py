@@ -9,6 +9,7 @@ from proxy.session.consistency.session_state import SessionState
 from proxy.session.consistency.session_writes import SessionWrites
 from proxy.session.consistency.write_fence import Fence, LocalWriteLog
 from proxy.session.key_cache import KeyCache
+from proxy.statements.statement_class import StatementClass
 from rewriter import KeyQuery, KeyRanges, Keys, KeySet, TableName
 from rewriter.semijoins.key_query import KeyColumn
 
@@ -69,9 +70,9 @@ def test_a_write_to_a_table_of_the_question_makes_its_keys_worthless() -> None:
     writes = LocalWriteLog()
     cache, session = KeyCache(), SessionWrites(writes)
     put(cache, keys("a"), fence=writes.open())
-    assert session.begin("INSERT INTO other VALUES (1)") is not None
+    assert session.begin(StatementClass("INSERT INTO other VALUES (1)")) is not None
     assert get(cache) == keys("a")
-    tell = session.begin("INSERT INTO d VALUES (1)")
+    tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
     assert tell is not None
     tell(Outcome(OutcomeKind.FINISHED, 1.0))
     assert get(cache) is None
@@ -80,7 +81,7 @@ def test_a_write_to_a_table_of_the_question_makes_its_keys_worthless() -> None:
 def test_keys_that_were_read_while_a_table_was_written_are_worthless_whenever_they_are_put() -> None:
     writes = LocalWriteLog()
     cache, fence = KeyCache(), writes.open()
-    tell = SessionWrites(writes).begin("INSERT INTO d VALUES (1)")
+    tell = SessionWrites(writes).begin(StatementClass("INSERT INTO d VALUES (1)"))
     assert tell is not None
     tell(Outcome(OutcomeKind.FINISHED, 1.0))
     put(cache, keys("a"), fence=fence)
@@ -131,7 +132,7 @@ def after(
 ) -> SessionState:
     state = SessionState(owner, {"use:database": "sales"})
     for sql in statements:
-        tell = state.begin(sql)
+        tell = state.begin(StatementClass(sql))
         if tell is not None:
             assert state.digest is None, "while it runs nobody knows the state"
             tell(Outcome(end, 1.0))
@@ -212,9 +213,9 @@ def test_a_setting_that_may_have_failed_leaves_an_unknown_state(end: OutcomeKind
 
 def test_two_settings_at_once_leave_an_unknown_state() -> None:
     state = after()
-    first = state.begin("SET a=1")
+    first = state.begin(StatementClass("SET a=1"))
     assert first is not None
-    second = state.begin("SET a=2")
+    second = state.begin(StatementClass("SET a=2"))
     assert second is not None
     first(Outcome(OutcomeKind.FINISHED, 1.0))
     assert (state.is_changing, state.digest) == (True, None)

@@ -3,12 +3,12 @@
 import time
 
 import pytest
+from text_session import TextSession
 
 from proxy.config.config import Config
 from proxy.config.rewriting import RewriteSection
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.session_port import SessionOpening
-from proxy.session.session import Session
 from proxy.session.session_settings import SessionSettings, setting_statement, settings_of_opening
 from proxy.session.shared_state import SharedState
 
@@ -18,17 +18,17 @@ PATIENCE_S = 5.0
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
 
 
-def ruled(session: Session, sql: str) -> Dispatch:
+def ruled(session: TextSession, sql: str) -> Dispatch:
     """The ruling on a statement for which nothing has to be asked, once it has run."""
     with pytest.raises(StopIteration) as end:
         next(session.rewrite(sql))
     dispatch = end.value.value
     assert isinstance(dispatch, Dispatch)
-    dispatch.ended(Outcome(OutcomeKind.FINISHED, 0.1))
+    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
     return dispatch
 
 
-def asks(session: Session, sql: str) -> bool:
+def asks(session: TextSession, sql: str) -> bool:
     """Whether a statement makes the session ask for anything."""
     queries = session.rewrite(sql)
     try:
@@ -38,8 +38,8 @@ def asks(session: Session, sql: str) -> bool:
     return True
 
 
-def opened(configuration: dict[str, str] | None = None) -> Session:
-    return Session(SharedState.of(Config(), lambda: 0.0), SessionOpening(configuration or {}))
+def opened(configuration: dict[str, str] | None = None) -> TextSession:
+    return TextSession(SharedState.of(Config(), lambda: 0.0), SessionOpening(configuration or {}))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_reset_brings_back_what_is_configured(sql: str) -> None:
 
 def test_what_a_session_sets_counts_for_it_alone() -> None:
     shared = SharedState.of(Config(), lambda: 0.0)
-    one, other = Session(shared), Session(shared)
+    one, other = TextSession(shared), TextSession(shared)
     _ = ruled(one, "SET starpruner.enabled=false")
     assert asks(other, SQL)
 
@@ -167,7 +167,7 @@ def test_what_is_wrong_in_the_url_is_said_in_one_line() -> None:
 
 def test_a_configuration_that_is_read_anew_counts_for_sessions_that_are_open() -> None:
     shared = SharedState.of(Config(), lambda: 0.0)
-    session = Session(shared)
+    session = TextSession(shared)
     assert asks(session, SQL)
     assert shared.reload(Config(rewrite=RewriteSection(enabled=False))) == ()
     assert not asks(session, SQL)

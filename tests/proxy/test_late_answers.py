@@ -24,6 +24,7 @@ from test_session import (
 )
 from test_session import LISTED as PARTITIONS
 from test_session_policies import FINISHED, Stage
+from text_session import TextSession
 
 from proxy.config.rewriting import CatalogSection, FilesSection
 from proxy.operations.query import FailureKind
@@ -32,7 +33,6 @@ from proxy.session.catalog.metadata_cache import MetadataCache
 from proxy.session.catalog.split_packing import packings
 from proxy.session.explain.view import view
 from proxy.session.layout.file_lists import FileLists
-from proxy.session.session import Session
 from rewriter import TableName
 
 LATE = FailureKind.DEADLINE, FailureKind.BUSY
@@ -110,7 +110,7 @@ def test_a_description_that_is_late_again_and_again_is_waited_for_half_of_the_ti
     assert 2 <= asked <= seconds / DEADLINE_S / 2
 
 
-def asked_in_vain(session: Session) -> list[str]:
+def asked_in_vain(session: TextSession) -> list[str]:
     """The queries of a statement whose queries are never answered in time."""
     queries, asked = session.rewrite(SQL), []
     with suppress(StopIteration):
@@ -149,11 +149,11 @@ def test_of_many_late_names_the_last_ones_are_remembered() -> None:
 def test_a_late_description_teaches_the_cost_gate_nothing(stage: Stage) -> None:
     one = stage.session()
     for number in (0, 1):
-        played(one.rewrite(SQL), unanswered(number)).ended(FINISHED)
+        played(one.rewrite(SQL), unanswered(number)).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE[1:], KEYS]) == NARROWED
     found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, PARTITIONS]))
-    assert found.reckoning is not None
-    assert found.reckoning.startswith("It was not seen before")
+    assert found.cost_report is not None
+    assert found.cost_report.startswith("It was not seen before")
 
 
 # --- what else is asked of a busy server

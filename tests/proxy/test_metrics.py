@@ -16,6 +16,7 @@ from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
 from proxy.operations.dispatch import OutcomeKind
 from proxy.operations.query import FailureKind, QueryFailed, Rows
+from proxy.session.feedback.cost_gate import StatementKey
 from proxy.session.feedback.metastore_limits import MetastoreLimits
 from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.metrics import CONTENT_TYPE, Metrics
@@ -149,17 +150,16 @@ def test_what_is_watched_is_read_anew_each_time(metrics: Metrics, value: Value) 
     assert value("connections_open") == 2
 
 
-def test_what_is_put_aside_counts_by_its_kind_and_names_nothing(metrics: Metrics, value: Value) -> None:
+def test_the_quarantine_counts_by_kind_and_names_nothing(metrics: Metrics, value: Value) -> None:
     quarantine, metastore = Quarantine(600.0, lambda: 0.0), MetastoreLimits("derby", 600.0, lambda: 0.0)
     metrics.watch_quarantine(quarantine)
     metrics.watch_metastore(lambda: metastore)
-    assert value("quarantined", "table") == 0
-    for shape in ("one", "two"):
-        quarantine.blame(frozenset({Rule.EXISTS}), frozenset({TableName(("secrets",))}), shape)
-    metastore.refused(frozenset({TableName(("secrets",))}))
-    assert value("quarantined", "shape") == 2
-    assert value("quarantined", "table") == 1
     assert value("quarantined", "rule") == 0
+    for shape in ("one", "two", "three"):
+        quarantine.blame(frozenset({Rule.EXISTS}), StatementKey("ann", shape))
+    metastore.refused(frozenset({TableName(("secrets",))}))
+    assert value("quarantined", "fingerprint") == 3
+    assert value("quarantined", "rule") == 1
     assert value("metastore_tables_lowered") == 1
     assert b"secrets" not in metrics.exposition()
 

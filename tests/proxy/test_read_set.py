@@ -4,7 +4,7 @@ import pytest
 
 from proxy.session.consistency.read_set import ReadSet
 from proxy.session.consistency.write_fence import LocalWriteLog
-from proxy.session.consistency.written_tables import WrittenTables
+from proxy.statements.written_tables import WrittenTables
 from rewriter import SkipReason, TableName
 
 ASKED, PINNED, READ = (TableName((word,)) for word in ("asked", "pinned", "read"))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import pytest
+from text_session import TextSession
 
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection
@@ -15,7 +16,6 @@ from proxy.session.explain.text import text
 from proxy.session.explain.view import view
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.layout.partition_store import ListKey, open_store
-from proxy.session.session import Session
 from proxy.session.session_catalog import Queries, T
 from proxy.session.shared_state import SharedState
 from rewriter.semijoins.key_query import KeyColumn
@@ -56,11 +56,11 @@ Script: TypeAlias = list[tuple[str, QueryResult]]
 KEYS = (KEY_QUERY, rows(("a", "string"), (None, "string")))
 
 
-def of(config: Config) -> Session:
-    return Session(SharedState.of(config, lambda: 0.0))
+def of(config: Config) -> TextSession:
+    return TextSession(SharedState.of(config, lambda: 0.0))
 
 
-def session(*, enabled: bool = True) -> Session:
+def session(*, enabled: bool = True) -> TextSession:
     return of(Config(rewrite=RewriteSection(enabled=enabled)))
 
 
@@ -191,7 +191,7 @@ def test_after_a_statement_that_may_change_what_names_mean_the_tables_are_descri
     sent(one.rewrite(SQL), [*DESCRIBE, KEYS])
     dispatch = played(one.rewrite(statement), [])
     assert dispatch.text == statement
-    dispatch.ended(Outcome(OutcomeKind.FINISHED, 0.1))
+    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -211,10 +211,10 @@ def test_after_a_statement_that_says_what_it_writes_that_alone_is_described_agai
     statement: str, again: Script
 ) -> None:
     shared = SharedState.of(Config(), lambda: 0.0)
-    one, other = (Session(shared) for _ in range(2))
+    one, other = (TextSession(shared) for _ in range(2))
     for each in (one, other):
         sent(each.rewrite(SQL), [*DESCRIBE, KEYS])
-    played(one.rewrite(statement), []).ended(Outcome(OutcomeKind.FINISHED, 0.1))
+    played(one.rewrite(statement), []).on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
     assert sent(one.rewrite(SQL), [*again, KEYS]) == NARROWED
     assert sent(other.rewrite(SQL), [KEYS]) == NARROWED
 
@@ -281,7 +281,7 @@ def test_a_list_of_partitions_that_cannot_be_had_changes_nothing_and_is_not_aske
 def test_sessions_of_one_user_share_a_list_until_a_statement_writes_the_table() -> None:
     with open_store(CatalogSection()) as store:
         shared = SharedState.of(Config(), lambda: 0.0, store)
-        one, other = (Session(shared) for _ in range(2))
+        one, other = (TextSession(shared) for _ in range(2))
         narrowed = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
         assert WITHIN in narrowed
         assert sent(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER]) == narrowed
@@ -294,18 +294,18 @@ def test_sessions_of_one_user_share_a_list_until_a_statement_writes_the_table() 
 def test_a_statement_that_runs_for_hours_keeps_no_room_in_the_store() -> None:
     settings = CatalogSection(store_bytes_max=256 * 1024)
     with open_store(settings) as store:
-        of_ann = Session(SharedState.of(Config(), lambda: 0.0, store))
+        of_ann = TextSession(SharedState.of(Config(), lambda: 0.0, store))
         dispatch = played(of_ann.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
         assert WITHIN in dispatch.text
         specs = [f"ds={number}" for number in range(500)]
         replaced = [store.put(ListKey(("bob",), ("f",)), ["ds"], ["string"], specs) for _ in range(50)]
         assert all(replaced)
-        dispatch.ended(Outcome(OutcomeKind.FINISHED, 36_000.0))
+        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 36_000.0))
 
 
 def test_another_user_is_not_shown_the_list() -> None:
     with open_store(CatalogSection()) as store:
-        one, other = (Session(SharedState.of(Config(), lambda: 0.0, store)) for _ in range(2))
+        one, other = (TextSession(SharedState.of(Config(), lambda: 0.0, store)) for _ in range(2))
         _ = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
         bob = ("SELECT current_user()", rows(("bob",)))
         _ = sent(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, bob, LISTED])
@@ -413,7 +413,7 @@ def told(end: OutcomeKind, message: str) -> str:
     dispatch = played(one.rewrite(SQL), [*DESCRIBE, MANY_DAYS])
     assert "array_contains" not in dispatch.text
     for _ in range(4):
-        dispatch.ended(Outcome(end, 1.0, message))
+        dispatch.on_outcome(Outcome(end, 1.0, message))
     return sent(one.rewrite(SQL), [MANY_DAYS])
 
 

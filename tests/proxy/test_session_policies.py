@@ -22,6 +22,7 @@ from test_session import (
     rows,
     sent,
 )
+from text_session import TextSession
 
 from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection, RewriteSection, ShadowSection
@@ -33,7 +34,6 @@ from proxy.session.consistency.write_fence import CLOSING_S
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
-from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
 from rewriter import Catalog, Limits, Plan, Rule, SkipReason, Statement, TableName, plan
 
@@ -57,8 +57,8 @@ class Stage:
     def __post_init__(self) -> None:
         self.shared = SharedState.of(Config(rewrite=self.rewrite, shadow=self.shadow), lambda: self.now)
 
-    def session(self, owner: str = "ann") -> Session:
-        return Session(self.shared, SessionOpening(owner=owner))
+    def session(self, owner: str = "ann") -> TextSession:
+        return TextSession(self.shared, SessionOpening(owner=owner))
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def stage() -> Stage:
 )
 def test_a_session_that_searches_names_along_a_path_is_left_alone(stage: Stage, sql: str) -> None:
     session = stage.session()
-    played(session.rewrite(sql), []).ended(FINISHED)
+    played(session.rewrite(sql), []).on_outcome(FINISHED)
     assert sent(session.rewrite(SQL), []) == SQL
     explained = view(played(session.explain(SQL, run_key_queries=True), []))
     assert explained.skip_reason == "SEARCH_PATH"
@@ -93,7 +93,7 @@ def test_a_session_that_searches_names_along_a_path_is_left_alone(stage: Stage, 
 
 def test_a_session_that_is_opened_with_a_path_is_left_alone(stage: Stage) -> None:
     opened = SessionOpening({"set:hiveconf:spark.sql.defaultPath": "spark_catalog.b"}, "ann")
-    assert sent(Session(stage.shared, opened).rewrite(SQL), []) == SQL
+    assert sent(TextSession(stage.shared, opened).rewrite(SQL), []) == SQL
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_session_that_is_opened_with_a_path_is_left_alone(stage: Stage) -> Non
 )
 def test_another_path_is_none_to_search_names_along(stage: Stage, sql: str) -> None:
     session = stage.session()
-    played(session.rewrite(sql), []).ended(FINISHED)
+    played(session.rewrite(sql), []).on_outcome(FINISHED)
     assert sent(session.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -125,7 +125,7 @@ def test_a_name_in_another_case_is_no_column_where_there_may_be_variables(
     stage: Stage, sql: str, *, declares: bool
 ) -> None:
     session = stage.session()
-    played(session.rewrite(sql), []).ended(FINISHED)
+    played(session.rewrite(sql), []).on_outcome(FINISHED)
     other_case = SQL.replace("d.g", "G")
     narrowed = NARROWED.replace("d.g", "G")
     asked = [*DESCRIBE] if declares else [*DESCRIBE, (KEY_QUERY.replace("d.g", "G"), KEYS[1])]
@@ -170,7 +170,7 @@ def test_the_settings_are_asked_for_anew_after_a_while_and_after_a_statement_tha
         assert sent(one.rewrite(SQL), script) == NARROWED
     stage.now += CatalogSection().facts_ttl_s
     assert sent(one.rewrite(SQL), [SETTINGS, *DESCRIBE, KEYS]) == NARROWED
-    played(one.rewrite("SET x=1"), []).ended(FINISHED)
+    played(one.rewrite("SET x=1"), []).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [SETTINGS, *DESCRIBE, KEYS]) == NARROWED
     stage.now += CatalogSection().facts_ttl_s
     assert sent(one.rewrite(SQL), [("SET", rows((ONE_SESSION, "true")))]) == SQL
@@ -224,7 +224,7 @@ def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_i
     def overtaken(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
         planned = plan(statement, catalog, limits)
         # In the meantime: statements are planned in threads.
-        played(other.rewrite("ALTER TABLE f ADD COLUMN extra INT"), []).ended(FINISHED)
+        played(other.rewrite("ALTER TABLE f ADD COLUMN extra INT"), []).on_outcome(FINISHED)
         return planned
 
     monkeypatch.setattr("proxy.session.session_catalog.plan", overtaken)
@@ -235,7 +235,7 @@ def test_a_write_that_has_ended_before_the_keys_are_read_is_no_reason(stage: Sta
     one, other = stage.session(), stage.session("bob")
     writing = played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
     assert sent(one.rewrite(SQL), DESCRIBE) == SQL
-    writing.ended(FINISHED)
+    writing.on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
@@ -264,10 +264,10 @@ def test_a_statement_whose_small_side_was_being_written_is_narrowed_as_soon_as_i
     one, other = stage.session(), stage.session("bob")
     writing = played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
     for script in (DESCRIBE, [], []):
-        played(one.rewrite(SQL), script).ended(FINISHED)
-    writing.ended(FINISHED)
+        played(one.rewrite(SQL), script).on_outcome(FINISHED)
+    writing.on_outcome(FINISHED)
     explained = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
-    assert explained.reckoning == "It ran 3 times as it came in 1.00 s: narrowed, to see what that takes."
+    assert explained.cost_report == "It ran 3 times as the original in 1.00 s: rewritten, to see what that takes."
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
@@ -286,13 +286,13 @@ def test_what_is_deleted_from_counts_for_any_table_unless_it_is_one(
     deleting = played(other.rewrite("DELETE FROM v WHERE a = 1"), script)
     # Nor are tables described that may be changing.
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS] if is_known else []) == (NARROWED if is_known else SQL)
-    deleting.ended(FINISHED)
+    deleting.on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [KEYS] if is_known else [*DESCRIBE, KEYS]) == NARROWED
 
 
 def test_a_session_that_is_switched_off_says_for_the_others_whether_it_deletes_from_a_table(stage: Stage) -> None:
     one, other = stage.session(), stage.session("bob")
-    played(other.rewrite("SET starpruner.enabled=false"), []).ended(FINISHED)
+    played(other.rewrite("SET starpruner.enabled=false"), []).on_outcome(FINISHED)
     _ = played(other.rewrite("DELETE FROM x"), [("DESCRIBE TABLE EXTENDED `x`", D)])
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
@@ -312,7 +312,7 @@ def test_while_its_session_changes_a_name_may_become_that_of_a_view(stage: Stage
 
 def test_with_a_search_path_a_name_may_be_that_of_a_view(stage: Stage) -> None:
     one, other = stage.session(), stage.session("bob")
-    played(other.rewrite("SET PATH = spark_catalog.b"), []).ended(FINISHED)
+    played(other.rewrite("SET PATH = spark_catalog.b"), []).on_outcome(FINISHED)
     _ = played(other.rewrite("DELETE FROM x"), [])
     assert sent(one.rewrite(SQL), []) == SQL
 
@@ -355,21 +355,21 @@ def test_a_text_rests_on_the_tables_until_another_session_begins_to_write_them(s
     one, other = stage.session(), stage.session("bob")
     dispatch = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
     for sql in ("INSERT INTO f VALUES (1, 'b')", "SELECT * FROM d"):
-        played(other.rewrite(sql), []).ended(FINISHED)
+        played(other.rewrite(sql), []).on_outcome(FINISHED)
     assert dispatch.premises.are_tables_unchanged()
     writing = played(other.rewrite(write), [])
     assert not dispatch.premises.are_tables_unchanged(), "from before it goes to the server"
-    writing.ended(FINISHED)
+    writing.on_outcome(FINISHED)
     assert not dispatch.premises.are_tables_unchanged()
 
 
 def test_a_text_that_checks_its_keys_rests_on_the_columns_alone(stage: Stage) -> None:
     one, other = stage.session(), stage.session("bob")
-    played(one.rewrite("SET starpruner.consistency=strict"), []).ended(FINISHED)
+    played(one.rewrite("SET starpruner.consistency=strict"), []).on_outcome(FINISHED)
     dispatch = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
-    played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), []).ended(FINISHED)
+    played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), []).on_outcome(FINISHED)
     assert dispatch.premises.are_tables_unchanged()
-    played(other.rewrite("ALTER TABLE d ADD COLUMNS (x INT)"), []).ended(FINISHED)
+    played(other.rewrite("ALTER TABLE d ADD COLUMNS (x INT)"), []).on_outcome(FINISHED)
     assert not dispatch.premises.are_tables_unchanged()
 
 
@@ -388,13 +388,13 @@ def test_a_change_of_the_session_waits_for_a_rewritten_statement_that_writes(sta
     assert one.writes_before(change) == (writing.write,)
     assert other.writes_before(change) == ()
     assert [sql for sql in OTHERS if one.writes_before(sql)] == []
-    writing.ended(FINISHED)
+    writing.on_outcome(FINISHED)
     assert one.writes_before(change) == ()
 
 
 def test_a_temporary_view_is_not_dropped_before_either(stage: Stage) -> None:
     one = stage.session()
-    played(one.rewrite("CREATE TEMP VIEW e AS SELECT 1"), []).ended(FINISHED)
+    played(one.rewrite("CREATE TEMP VIEW e AS SELECT 1"), []).on_outcome(FINISHED)
     writing = played(one.rewrite(INSERT), [*DESCRIBE, KEYS])
     assert one.writes_before("DROP VIEW e") == (writing.write,)
 
@@ -417,8 +417,8 @@ def test_a_statement_that_wrote_while_its_small_side_was_written_is_told_of(
 ) -> None:
     one, other = stage.session(), stage.session("bob")
     writing = played(one.rewrite(INSERT), [*DESCRIBE, KEYS])
-    played(other.rewrite(write), []).ended(FINISHED)
-    writing.ended(FINISHED)
+    played(other.rewrite(write), []).on_outcome(FINISHED)
+    writing.on_outcome(FINISHED)
     told = [record for record in caplog.records if "may lack rows" in record.message]
     assert len(told) == count
     assert f"starpruner_overtaken_writes_total {count}" in stage.shared.metrics.exposition().decode()
@@ -431,7 +431,7 @@ def test_keys_are_asked_for_each_time_unless_the_user_allows_a_staleness(stage: 
     one = stage.session()
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
-    played(one.rewrite("SET starpruner.key_staleness_s=60"), []).ended(FINISHED)
+    played(one.rewrite("SET starpruner.key_staleness_s=60"), []).on_outcome(FINISHED)
     # No other session was in that state.
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     assert sent(one.rewrite(SQL), []) == NARROWED
@@ -458,7 +458,7 @@ def test_remembered_keys_do_not_outlive_a_write_to_their_table() -> None:
     stage = Stage(rewrite=RewriteSection(key_staleness_s=60))
     one, other = stage.session(), stage.session("bob")
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-    played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), []).ended(FINISHED)
+    played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), []).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
 
 
@@ -492,7 +492,7 @@ def test_a_very_long_statement_is_not_looked_through(stage: Stage, sql: str) -> 
 def test_a_session_that_a_very_long_statement_may_have_changed_shares_nothing(stage: Stage, sql: str) -> None:
     one = stage.session()
     assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-    played(one.rewrite(sql + "1 " * 250_000), []).ended(FINISHED)
+    played(one.rewrite(sql + "1 " * 250_000), []).on_outcome(FINISHED)
     is_set = sql.startswith("SET")
     asked: list[tuple[str, QueryResult]] = [] if is_set else [*DESCRIBE, KEYS, OWNER, UNLISTED]
     found = view(played(one.explain(SQL, run_key_queries=True), asked))
@@ -509,7 +509,7 @@ def test_a_statement_that_comes_while_another_one_changes_the_session_goes_on_as
     one = stage.session()
     changing = played(one.rewrite(change), [])
     assert sent(one.rewrite(SQL), []) == SQL
-    changing.ended(FINISHED)
+    changing.on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -518,21 +518,21 @@ def test_a_statement_means_the_same_until_another_one_changes_its_session(stage:
     one = stage.session()
     dispatch = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
     for sql in ("SELECT 1", "INSERT INTO e VALUES (1)"):
-        played(one.rewrite(sql), []).ended(FINISHED)
+        played(one.rewrite(sql), []).on_outcome(FINISHED)
     assert dispatch.premises.is_session_unchanged()
     changing = played(one.rewrite(change), [])
     assert not dispatch.premises.is_session_unchanged(), "from before it goes to the server"
-    changing.ended(FINISHED)
+    changing.on_outcome(FINISHED)
     assert not dispatch.premises.is_session_unchanged()
 
 
 @pytest.mark.parametrize("change", ["DROP VIEW d", "ALTER VIEW d RENAME TO e"])
 def test_a_statement_means_something_else_once_a_view_of_the_session_is_gone(stage: Stage, change: str) -> None:
     one, other = stage.session(), stage.session("bob")
-    played(one.rewrite("CREATE TEMP VIEW d AS SELECT 'x' AS ds, 1 AS g"), []).ended(FINISHED)
+    played(one.rewrite("CREATE TEMP VIEW d AS SELECT 'x' AS ds, 1 AS g"), []).on_outcome(FINISHED)
     dispatches = [played(session.rewrite(SQL), [*DESCRIBE, KEYS]) for session in (one, other)]
-    played(one.rewrite(change), []).ended(FINISHED)
-    played(other.rewrite("DROP TABLE e"), []).ended(FINISHED)
+    played(one.rewrite(change), []).on_outcome(FINISHED)
+    played(other.rewrite("DROP TABLE e"), []).on_outcome(FINISHED)
     assert [dispatch.premises.is_session_unchanged() for dispatch in dispatches] == [False, True]
 
 
@@ -544,17 +544,17 @@ def test_a_statement_whose_session_is_changed_past_it_while_its_keys_are_read_go
     begun(queries)
     for _, answer in DESCRIBE:
         queries.send(answer)
-    one.forward_unchanged("USE other").ended(Outcome(OutcomeKind.UNKNOWN, 0.0))
+    one.forward_unchanged("USE other").on_outcome(Outcome(OutcomeKind.UNKNOWN, 0.0))
     with pytest.raises(StopIteration) as end:
         queries.send(KEYS[1])
     assert end.value.value.text == SQL
 
 
-def private(stage: Stage) -> Session:
+def private(stage: Stage) -> TextSession:
     """A session that shares nothing, and knows its tables for an hour."""
     stage.shared.reload(Config(catalog=CatalogSection(facts_ttl_s=3600)))
     one = stage.session()
-    played(one.rewrite("CREATE TEMP VIEW v AS SELECT 1"), []).ended(FINISHED)
+    played(one.rewrite("CREATE TEMP VIEW v AS SELECT 1"), []).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
     return one
@@ -562,7 +562,7 @@ def private(stage: Stage) -> Session:
 
 def test_a_session_that_another_statement_has_changed_past_it_is_told_anew(stage: Stage) -> None:
     one = private(stage)
-    one.forward_unchanged("USE other").ended(Outcome(OutcomeKind.UNKNOWN, 0.0))
+    one.forward_unchanged("USE other").on_outcome(Outcome(OutcomeKind.UNKNOWN, 0.0))
     stage.now = CLOSING_S
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
@@ -571,7 +571,7 @@ def test_what_is_told_for_an_explanation_while_the_session_changes_is_not_believ
     one = private(stage)
     changing = played(one.rewrite("USE other"), [])
     _ = played(one.explain(SQL, run_key_queries=False), [*DESCRIBE, OWNER, UNLISTED])
-    changing.ended(FINISHED)
+    changing.on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -579,7 +579,7 @@ def test_what_is_told_for_an_explanation_while_the_session_changes_is_not_believ
 @pytest.mark.parametrize("change", ["USE other", "CREATE TEMP VIEW v AS SELECT 1"])
 def test_a_change_whose_end_is_not_seen_is_over_after_a_while(stage: Stage, change: str, end: OutcomeKind) -> None:
     one = stage.session()
-    played(one.rewrite(change), []).ended(Outcome(end, 0.0))
+    played(one.rewrite(change), []).on_outcome(Outcome(end, 0.0))
     assert sent(one.rewrite(SQL), []) == SQL, "closed before its end, it may be at work yet"
     stage.now = CLOSING_S
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
@@ -588,7 +588,7 @@ def test_a_change_whose_end_is_not_seen_is_over_after_a_while(stage: Stage, chan
 @pytest.mark.parametrize("sql", ["USE other", "CREATE TEMP VIEW v AS SELECT 1", "INSERT INTO d VALUES ('b', 1)"])
 def test_a_statement_that_was_never_sent_keeps_nothing_from_being_narrowed(stage: Stage, sql: str) -> None:
     one = stage.session()
-    played(one.rewrite(sql), []).ended(Outcome(OutcomeKind.NOT_SENT, 0.0))
+    played(one.rewrite(sql), []).on_outcome(Outcome(OutcomeKind.NOT_SENT, 0.0))
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -604,7 +604,7 @@ def test_what_a_session_was_told_serves_the_next_one_of_the_same_user_alone(stag
 def test_a_session_that_has_set_something_is_told_anew(stage: Stage) -> None:
     assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     other = stage.session()
-    played(other.rewrite("USE shop"), []).ended(FINISHED)
+    played(other.rewrite("USE shop"), []).on_outcome(FINISHED)
     assert sent(other.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -614,7 +614,7 @@ def test_a_session_that_has_set_something_is_told_anew(stage: Stage) -> None:
 def test_a_session_with_something_of_its_own_shares_nothing(stage: Stage, own: str) -> None:
     one, other, plain = stage.session(), stage.session(), stage.session()
     for session in (one, other):
-        played(session.rewrite(own), []).ended(FINISHED)
+        played(session.rewrite(own), []).on_outcome(FINISHED)
     for session in (one, other, plain):
         assert sent(session.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
@@ -625,7 +625,7 @@ def test_what_changes_a_session_behind_another_first_word_is_told_anew(stage: St
     for _ in range(2):
         changing = played(one.rewrite(change), [])
         assert sent(one.rewrite(SQL), []) == SQL
-        changing.ended(FINISHED)
+        changing.on_outcome(FINISHED)
         assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
         assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
     assert sent(other.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
@@ -634,7 +634,7 @@ def test_what_changes_a_session_behind_another_first_word_is_told_anew(stage: St
 def test_a_table_that_one_session_may_have_changed_is_described_anew_for_all(stage: Stage) -> None:
     one, other = stage.session(), stage.session()
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
-    played(other.rewrite("ALTER TABLE d ADD COLUMN extra INT"), []).ended(FINISHED)
+    played(other.rewrite("ALTER TABLE d ADD COLUMN extra INT"), []).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -642,7 +642,7 @@ def test_what_a_session_is_told_while_another_one_changes_a_table_is_not_believe
     one, other = stage.session(), stage.session()
     queries = one.rewrite(SQL)
     begun(queries)
-    played(other.rewrite("ALTER TABLE d ADD COLUMN extra INT"), []).ended(FINISHED)
+    played(other.rewrite("ALTER TABLE d ADD COLUMN extra INT"), []).on_outcome(FINISHED)
     queries.send(DESCRIBE[0][1])
     with pytest.raises(StopIteration) as end:
         queries.send(DESCRIBE[1][1])
@@ -665,10 +665,10 @@ def test_a_configuration_with_another_catalog_section_forgets_what_was_told(stag
 def test_a_reset_of_everything_resets_what_is_known_of_the_session_too() -> None:
     stage = Stage(rewrite=RewriteSection(cost_gate=False))
     one = stage.session()
-    played(one.rewrite("SET starpruner.consistency=window"), []).ended(FINISHED)
+    played(one.rewrite("SET starpruner.consistency=window"), []).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
-    played(one.rewrite("RESET"), []).ended(FINISHED)
+    played(one.rewrite("RESET"), []).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -684,17 +684,17 @@ def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything
     for script in ([SETTINGS, *DESCRIBE, KEYS], [KEYS], [OWNER, LISTED, KEYS]):
         dispatch = _slowly(stage, one, script)
         assert dispatch.text == NARROWED
-        dispatch.ended(Outcome(OutcomeKind.FINISHED, 0.5))
+        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
     # As it came it takes no longer.
     for _ in range(3):
         dispatch = played(one.rewrite(SQL), [])
         assert dispatch.text == SQL
-        dispatch.ended(Outcome(OutcomeKind.FINISHED, 0.5))
-    played(one.rewrite("SET starpruner.cost_gate=false"), []).ended(FINISHED)
+        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
+    played(one.rewrite("SET starpruner.cost_gate=false"), []).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
-def _slowly(stage: Stage, session: Session, script: Sequence[tuple[str, QueryResult]]) -> Dispatch:
+def _slowly(stage: Stage, session: TextSession, script: Sequence[tuple[str, QueryResult]]) -> Dispatch:
     """The ruling after a script in which each answer takes a while."""
     queries, answers = session.rewrite(SQL), list(script)
     asked = next(queries)
@@ -712,10 +712,10 @@ def _slowly(stage: Stage, session: Session, script: Sequence[tuple[str, QueryRes
 
 def test_explain_shows_the_reckoning_and_what_would_be_done(stage: Stage) -> None:
     one = stage.session()
-    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).ended(Outcome(OutcomeKind.FINISHED, 2.0))
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(Outcome(OutcomeKind.FINISHED, 2.0))
     found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
-    assert found.reckoning is not None
-    assert found.reckoning.startswith("It ran once narrowed in 2.00 s")
+    assert found.cost_report is not None
+    assert found.cost_report.startswith("It ran once rewritten in 2.00 s")
 
 
 OWNER = ("SELECT current_user()", rows(("ann",)))
@@ -727,13 +727,13 @@ UNLISTED = ("SHOW PARTITIONS `f`", failed(FailureKind.REJECTED))
 
 def test_a_statement_that_was_rescued_is_left_alone_for_a_while(stage: Stage) -> None:
     one = stage.session()
-    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).ended(Outcome(OutcomeKind.RECOVERED, 1.0, "no such column"))
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(Outcome(OutcomeKind.RECOVERED, 1.0, "no such column"))
     assert sent(one.rewrite(SQL), []) == SQL
     found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
     assert (found.changed, found.skip_reason) == (False, "QUARANTINED")
     assert len(found.quarantined) == 1
     assert found.quarantined[0].endswith(
-        "is put aside for another 600 s: a statement failed with it, and worked as it came."
+        "is quarantined for another 600 s: a rewritten statement failed with it, and its original worked."
     )
     assert found.quarantined[0] in text(found)
     # It is left alone for another user's statement neither longer nor at all.
@@ -741,7 +741,7 @@ def test_a_statement_that_was_rescued_is_left_alone_for_a_while(stage: Stage) ->
     assert sent(bob.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
     assert view(played(bob.explain(SQL, run_key_queries=False), [OWNER, UNLISTED])).quarantined == []
     stage.now = 601.0
-    played(one.rewrite("SET starpruner.cost_gate=false"), []).ended(FINISHED)
+    played(one.rewrite("SET starpruner.cost_gate=false"), []).on_outcome(FINISHED)
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
 
@@ -764,7 +764,7 @@ def test_with_strict_consistency_the_statement_checks_its_keys_and_is_run_again_
     assert dispatch.may_fall_back
     assert dispatch.fall_back_on
     assert dispatch.fall_back_on not in dispatch.text
-    dispatch.ended(Outcome(OutcomeKind.RECOVERED, 1.0, f"[USER_RAISED_EXCEPTION] {dispatch.fall_back_on}"))
+    dispatch.on_outcome(Outcome(OutcomeKind.RECOVERED, 1.0, f"[USER_RAISED_EXCEPTION] {dispatch.fall_back_on}"))
     assert "raise_error" in sent(stage.session().rewrite(SQL), [KEYS])
 
 
@@ -783,21 +783,21 @@ def test_a_statement_keeps_the_consistency_that_it_was_decided_by_while_the_conf
 
 def test_in_shadow_mode_the_original_is_sent_before_anything_is_asked(stage: Stage) -> None:
     one = stage.session()
-    played(one.rewrite("SET starpruner.mode=shadow"), []).ended(FINISHED)
+    played(one.rewrite("SET starpruner.mode=shadow"), []).on_outcome(FINISHED)
     dispatch = played(one.rewrite(SQL), [])
     assert dispatch.text == SQL
     assert beside(dispatch) == [*(sql for sql, _ in (SETTINGS, *DESCRIBE)), KEY_QUERY, f"DESCRIBE QUERY {SQL}"]
-    assert played(one.rewrite("SELECT 1"), []).beside is None
+    assert played(one.rewrite("SELECT 1"), []).shadow is None
 
 
 def test_a_shadow_whose_filter_the_metastore_refuses_makes_filters_shorter_and_puts_nothing_aside() -> None:
     stage = Stage(rewrite=RewriteSection(mode="shadow"))
     dispatch = played(stage.session().rewrite(SQL), [])
-    assert dispatch.beside is not None
+    assert dispatch.shadow is not None
     columns, checksum = rows(("id", "int", None)), rows((1, "7"))
     refused = QueryFailed(FailureKind.REJECTED, f"[{FILTER_REFUSED}] of a long filter", 0.1)
     told = dict([SETTINGS, *DESCRIBE, KEYS, (f"DESCRIBE QUERY {SQL}", columns)])
-    steps = cast("Generator[Query, QueryResult, None]", dispatch.beside)
+    steps = cast("Generator[Query, QueryResult, None]", dispatch.shadow)
     query = next(steps)
     with suppress(StopIteration):
         while True:
@@ -817,19 +817,19 @@ def test_a_part_of_the_statements_can_be_sampled_for_shadow_mode() -> None:
     stage = Stage(shadow=ShadowSection(fraction=0.25))
     one, chances = stage.session(), iter([0.24, 0.26])
     stage.shared.chance = lambda: next(chances)
-    assert played(one.rewrite(SQL), []).beside is not None
+    assert played(one.rewrite(SQL), []).shadow is not None
     dispatch = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
-    assert (dispatch.beside, dispatch.text) == (None, NARROWED)
+    assert (dispatch.shadow, dispatch.text) == (None, NARROWED)
 
 
 def beside(dispatch: Dispatch) -> list[str]:
     """What is asked beside a statement, up to the comparison."""
-    assert dispatch.beside is not None
+    assert dispatch.shadow is not None
     answers, asked = dict([SETTINGS, *DESCRIBE, KEYS]), []
     try:
-        asked.append(next(dispatch.beside).sql)
+        asked.append(next(dispatch.shadow).sql)
         while asked[-1] in answers:
-            asked.append(dispatch.beside.send(answers[asked[-1]]).sql)
+            asked.append(dispatch.shadow.send(answers[asked[-1]]).sql)
     except StopIteration:
         pass
     return asked

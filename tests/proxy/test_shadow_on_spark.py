@@ -17,6 +17,7 @@ from proxy.session.session_catalog import Queries
 from proxy.session.session_settings import SessionSettings
 from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, ShadowVerdict, compare
 from proxy.session.shared_state import SharedState
+from proxy.statements.statement_class import StatementClass
 from proxy.upstream.client import BackendClient
 
 DATABASE = "shadow"
@@ -66,7 +67,7 @@ def asking(sql: str) -> Queries[QueryResult]:
 
 async def rewritten(client: BackendClient, sql: str) -> Pair:
     terms = DecisionTerms(SessionSettings.configured(PATIENT, {}), scope="")
-    decision = await client.drive(Decider(SharedState.of(PATIENT)).decide(sql, terms))
+    decision = await client.drive(Decider(SharedState.of(PATIENT)).decide(StatementClass(sql), terms))
     assert decision.rewrite is not None
     pair = Pair.of(sql, decision.rewrite)
     assert pair.rewritten != sql, decision.rewrite.scans

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.session.consistency.written_tables import WriteTargets, WrittenTables, tables_written
+from proxy.statements.written_tables import WriteTargets, WrittenTables, tables_written
 from rewriter import TableName
 
 CALENDAR, X = TableName(("calendar",)), TableName(("db", "x"))

@@ -13,7 +13,7 @@ from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 from seeding import seeded, seeds
 
-from proxy.session.consistency.written_tables import WriteTargets, tables_written
+from proxy.statements.written_tables import WriteTargets, tables_written
 from rewriter import TableName
 
 STATEMENTS_PER_SEED = 300

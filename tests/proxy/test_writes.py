@@ -13,7 +13,8 @@ from shared_state import DIGESTS, Beside, ledger
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.consistency.session_writes import SessionWrites
 from proxy.session.consistency.write_fence import CLOSING_S, LOST_S, LocalWriteLog, WriteLog
-from proxy.session.consistency.written_tables import AnyTable, WrittenTables, tables_written
+from proxy.statements.statement_class import StatementClass
+from proxy.statements.written_tables import AnyTable, WrittenTables, tables_written
 from proxy.workers.ledger import Ledger, ledger_directory
 from proxy.workers.shared_write_log import SharedWriteLog
 from rewriter import TableName
@@ -145,7 +146,7 @@ def ended(end: OutcomeKind = OutcomeKind.FINISHED) -> Outcome:
 
 
 def write_once(writes: WriteLog) -> None:
-    tell = SessionWrites(writes).begin("INSERT INTO e VALUES (1)")
+    tell = SessionWrites(writes).begin(StatementClass("INSERT INTO e VALUES (1)"))
     assert tell is not None
     tell(ended())
 
@@ -172,7 +173,7 @@ def test_a_fence_holds_while_nothing_is_written(writes: WriteLog) -> None:
 def test_a_fence_does_not_hold_for_a_table_that_is_written_behind_it(writes: WriteLog) -> None:
     fence = writes.open()
     assert fence.holds([name("d", "files")])
-    tell = SessionWrites(writes).begin("INSERT INTO d VALUES (1)")
+    tell = SessionWrites(writes).begin(StatementClass("INSERT INTO d VALUES (1)"))
     assert tell is not None
     assert not fence.holds([name("e"), name("db", "D")])
     assert not fence.holds([name("d", "files")])
@@ -184,7 +185,7 @@ def test_a_fence_does_not_hold_for_a_table_that_is_written_behind_it(writes: Wri
 
 def test_another_table_of_the_same_database_is_not_written(writes: WriteLog) -> None:
     fence, tables = writes.open(), [name("db", "d"), name("db", "e")]
-    assert SessionWrites(writes).begin("INSERT INTO db.e VALUES (1)") is not None
+    assert SessionWrites(writes).begin(StatementClass("INSERT INTO db.e VALUES (1)")) is not None
     assert fence.written(tables) == {name("db", "e")}
     assert fence.changed_columns(tables) == set()
 
@@ -192,7 +193,7 @@ def test_another_table_of_the_same_database_is_not_written(writes: WriteLog) -> 
 def test_a_name_of_several_words_is_written_where_all_of_them_are(writes: WriteLog) -> None:
     fence = writes.open()
     tables = [name("d-e"), name("e-f"), name("delta", "/lake/x/d")]
-    assert SessionWrites(writes).begin("INSERT INTO `d-e` VALUES (1)") is not None
+    assert SessionWrites(writes).begin(StatementClass("INSERT INTO `d-e` VALUES (1)")) is not None
     assert fence.written(tables) == {name("d-e"), name("delta", "/lake/x/d")}
 
 
@@ -203,7 +204,7 @@ def test_what_does_not_say_what_it_writes_may_change_the_columns_of_any_table(wr
 
 
 def test_a_write_that_was_running_as_the_fence_was_opened_counts(writes: WriteLog) -> None:
-    tell = SessionWrites(writes).begin("INSERT INTO d VALUES (1)")
+    tell = SessionWrites(writes).begin(StatementClass("INSERT INTO d VALUES (1)"))
     fence = writes.open()
     assert not fence.holds([D])
     assert tell is not None
@@ -214,8 +215,8 @@ def test_a_write_that_was_running_as_the_fence_was_opened_counts(writes: WriteLo
 
 def test_a_table_that_a_writing_statement_reads_is_none_that_it_writes(writes: WriteLog) -> None:
     fence, session = writes.open(), SessionWrites(writes)
-    assert session.begin("CREATE TABLE e AS SELECT * FROM d JOIN f USING (k)") is not None
-    assert session.begin("WITH x AS (SELECT * FROM d) INSERT INTO e SELECT * FROM x") is not None
+    assert session.begin(StatementClass("CREATE TABLE e AS SELECT * FROM d JOIN f USING (k)")) is not None
+    assert session.begin(StatementClass("WITH x AS (SELECT * FROM d) INSERT INTO e SELECT * FROM x")) is not None
     assert fence.holds([D, name("f")])
     assert not fence.changed_columns([D, name("f")])
     assert not fence.holds([name("e")])
@@ -224,17 +225,17 @@ def test_a_table_that_a_writing_statement_reads_is_none_that_it_writes(writes: W
 
 def test_what_is_deleted_from_is_any_table_unless_it_is_known_to_be_one(writes: WriteLog) -> None:
     session, sql = SessionWrites(writes), "DELETE FROM db.e WHERE a = 1"
-    tell = session.begin(sql, name("db", "e").__eq__)
+    tell = session.begin(StatementClass(sql), name("db", "e").__eq__)
     assert tell is not None
     assert writes.open().holds([D])
     assert not writes.open().holds([name("e")])
     tell(ended())
-    assert session.begin(sql, name("e").__eq__) is not None
+    assert session.begin(StatementClass(sql), name("e").__eq__) is not None
     assert not writes.open().holds([D])
 
 
 def test_a_reading_statement_is_no_write(writes: WriteLog) -> None:
-    assert SessionWrites(writes).begin("SELECT * FROM d") is None
+    assert SessionWrites(writes).begin(StatementClass("SELECT * FROM d")) is None
     assert writes.open().holds([D])
 
 
@@ -242,7 +243,7 @@ def test_a_write_whose_end_was_not_seen_runs_until_its_session_has_been_closed_f
     writes: WriteLog, now: list[float]
 ) -> None:
     session = SessionWrites(writes)
-    tell = session.begin("INSERT INTO d VALUES (1)")
+    tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
     assert tell is not None
     tell(ended(OutcomeKind.UNKNOWN))
     assert not writes.open().holds([D])
@@ -258,7 +259,7 @@ def test_a_write_that_the_server_runs_to_its_end_outlives_its_session_for_longer
     writes: WriteLog, now: list[float]
 ) -> None:
     session = SessionWrites(writes)
-    tell = session.begin("INSERT INTO d VALUES (1)")
+    tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
     assert tell is not None
     fence = writes.open()
     tell(ended(OutcomeKind.LOST))
@@ -275,7 +276,7 @@ def test_a_lost_write_is_seen_by_all_workers() -> None:
     with ledger(0) as opened:
         here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
         session = SessionWrites(there)
-        tell = session.begin("INSERT INTO d VALUES (1)")
+        tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
         assert tell is not None
         tell(ended(OutcomeKind.LOST))
         session.closed()
@@ -287,7 +288,7 @@ def test_a_worker_ends_what_it_lost_without_being_asked_for_a_fence() -> None:
     with ledger(0) as opened:
         here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS, lambda: now[0])
         session = SessionWrites(there)
-        assert session.begin("INSERT INTO d VALUES (1)") is not None
+        assert session.begin(StatementClass("INSERT INTO d VALUES (1)")) is not None
         session.closed()
         now[0] = CLOSING_S
         assert not here.open().holds([D])
@@ -299,7 +300,7 @@ def test_of_several_lost_writes_each_ends_in_its_time_however_often_they_are_loo
     writes: WriteLog, now: list[float]
 ) -> None:
     for table in ("d", "e"):
-        tell = SessionWrites(writes).begin(f"INSERT INTO {table} VALUES (1)")
+        tell = SessionWrites(writes).begin(StatementClass(f"INSERT INTO {table} VALUES (1)"))
         assert tell is not None
         tell(ended(OutcomeKind.LOST))
         now[0] = 1.0
@@ -313,7 +314,7 @@ def test_of_several_lost_writes_each_ends_in_its_time_however_often_they_are_loo
 def test_a_write_that_is_begun_as_its_session_closes_ends_with_it(writes: WriteLog, now: list[float]) -> None:
     session = SessionWrites(writes)
     session.closed()
-    assert session.begin("INSERT INTO d VALUES (1)") is not None
+    assert session.begin(StatementClass("INSERT INTO d VALUES (1)")) is not None
     now[0] = CLOSING_S
     assert writes.open().holds([D])
 
@@ -357,7 +358,7 @@ def test_a_session_of_too_many_writes_counts_for_any_table_until_it_is_closed(
     writes: WriteLog, now: list[float]
 ) -> None:
     session = SessionWrites(writes)
-    tells = [session.begin("INSERT INTO e VALUES (1)") for _ in range(1_000)]
+    tells = [session.begin(StatementClass("INSERT INTO e VALUES (1)")) for _ in range(1_000)]
     assert not writes.open().holds([D])
     for tell in tells:
         assert tell is not None
@@ -372,7 +373,7 @@ def test_a_session_of_too_many_writes_keeps_no_more_of_them(writes: WriteLog) ->
     session, fence = SessionWrites(writes), writes.open()
     numbers = []
     for _ in range(40):
-        assert session.begin("INSERT INTO e VALUES (1)") is not None
+        assert session.begin(StatementClass("INSERT INTO e VALUES (1)")) is not None
         numbers.append(len(writes.since(0) or ()))
     assert numbers == [*range(1, 17), *[17] * 24]
     assert not fence.holds([D])
@@ -382,7 +383,7 @@ def test_no_write_is_lost_between_threads(writes: WriteLog) -> None:
 
     def write(_: int) -> bool:
         session, fence = SessionWrites(writes), writes.open()
-        tell = session.begin("INSERT INTO d VALUES (1)")
+        tell = session.begin(StatementClass("INSERT INTO d VALUES (1)"))
         assert tell is not None
         tell(ended())
         return fence.holds([D])
@@ -399,7 +400,7 @@ def test_a_write_through_one_worker_is_seen_by_the_fences_of_another() -> None:
     with ledger(0) as opened:
         here, there = SharedWriteLog(opened, DIGESTS), SharedWriteLog(Beside(opened, 1), DIGESTS)
         fence = here.open()
-        tell = SessionWrites(there).begin("INSERT INTO d VALUES (1)")
+        tell = SessionWrites(there).begin(StatementClass("INSERT INTO d VALUES (1)"))
         assert tell is not None
         assert not fence.holds([D])
         assert fence.holds([name("e")])
@@ -413,7 +414,10 @@ def test_a_killed_workers_writes_run_until_the_one_in_its_place_gives_them_up() 
     with ledger(0) as opened:
         here = SharedWriteLog(opened, DIGESTS)
         killed = Beside(opened, 1)
-        assert SessionWrites(SharedWriteLog(killed, DIGESTS)).begin("INSERT INTO d VALUES (1)") is not None
+        assert (
+            SessionWrites(SharedWriteLog(killed, DIGESTS)).begin(StatementClass("INSERT INTO d VALUES (1)"))
+            is not None
+        )
         fence = here.open()
         assert not fence.holds([D])
         SharedWriteLog(Beside(opened, 2), DIGESTS).end_lost()

@@ -15,7 +15,7 @@ from proxy.operations.dispatch import Dispatch, Outcome, Premises, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.server import Proxy
-from rewriter import may_have_a_join
+from proxy.statements.statement_class import StatementClass
 
 HOST = "127.0.0.1"
 # Far above what any step here takes on a busy machine, so that only a hang reaches it.
@@ -84,22 +84,22 @@ class Rewriter:
         self.outcomes: list[Outcome] = []
         self.has_closed = False
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
+    def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
         if self.fails:
-            raise RuntimeError(sql)
+            raise RuntimeError(statement.text)
         for query in self.queries:
             self.results.append((yield query))
-        text = sql if self.text is None else self.text
-        return Dispatch(text, self.may_fall_back, premises=self.premises, write=self.write, ended=self.ended)
+        text = statement.text if self.text is None else self.text
+        return Dispatch(text, self.may_fall_back, premises=self.premises, write=self.write, on_outcome=self.ended)
 
-    def is_quick(self, sql: str) -> bool:
-        return not may_have_a_join(sql)
+    def is_quick(self, statement: StatementClass) -> bool:
+        return not statement.may_have_a_join
 
-    def forward_unchanged(self, sql: str) -> Dispatch:
-        return Dispatch(sql, ended=self.ended)
+    def forward_unchanged(self, statement: StatementClass) -> Dispatch:
+        return Dispatch(statement.text, on_outcome=self.ended)
 
-    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
-        if self.write is None or self.write.is_over or not sql.startswith("USE"):
+    def writes_before(self, statement: StatementClass) -> Sequence[WriteUnderWay]:
+        if self.write is None or self.write.is_over or not statement.text.startswith("USE"):
             return ()
         return (self.write,)
 

@@ -57,7 +57,7 @@ class Play:
         others: list[Command] = []
         for command in commands:
             if isinstance(command, StatementEnded):
-                command.dispatch.ended(command.outcome)
+                command.dispatch.on_outcome(command.outcome)
             else:
                 others.append(command)
         return others
@@ -85,7 +85,7 @@ class Play:
         premises: Premises = PREMISES,
     ) -> None:
         self.dialogue.client(call)
-        dispatch = Dispatch(text, may_fall_back, fall_back_on, premises, ended=self.outcomes.append)
+        dispatch = Dispatch(text, may_fall_back, fall_back_on, premises, on_outcome=self.outcomes.append)
         self.dialogue.now = 10.0
         self.dialogue.carry_out(self.dialogue.relay.release(dispatch))
         assert self.dialogue.backend_got() == sent

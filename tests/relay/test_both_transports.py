@@ -69,7 +69,7 @@ class World:
     @property
     def dispatch(self) -> Dispatch:
         premises = Premises(lambda: self.is_session_unchanged, lambda: self.are_tables_unchanged)
-        return Dispatch("SELECT 2", True, CHECK_FAILED, premises, ended=self.outcomes.append)  # noqa: FBT003
+        return Dispatch("SELECT 2", True, CHECK_FAILED, premises, on_outcome=self.outcomes.append)  # noqa: FBT003
 
     def reply_to(self, call: bytes) -> bytes:
         """The backend's reply, without its frame."""
@@ -79,7 +79,7 @@ class World:
     def report(self, events: list[Event]) -> None:
         for event in events:
             if isinstance(event, StatementEnded):
-                event.dispatch.ended(event.outcome)
+                event.dispatch.on_outcome(event.outcome)
 
 
 class Binary:

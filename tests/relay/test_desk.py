@@ -15,6 +15,7 @@ from proxy.frontend.session_registry import SessionRegistry
 from proxy.operations.dispatch import Premises, WriteUnderWay
 from proxy.operations.internal_call import Call
 from proxy.operations.session_port import SessionOpening
+from proxy.statements.statement_class import StatementClass
 
 CHANGE, JOIN, SENT = "USE other", "SELECT 1 FROM a JOIN b ON a.k = b.k", "SELECT 2"
 CONNECTION = "connection 1"
@@ -39,7 +40,7 @@ class Stage:
         return self.sessions.of(SESSION).turn
 
     async def sent(self, statement: str) -> str:
-        return (await self.rewrite_service.in_time(SESSION, statement, ask, CONNECTION)).text
+        return (await self.rewrite_service.decide(SESSION, StatementClass(statement), ask, CONNECTION)).text
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ async def test_a_change_waits_for_a_rewritten_write_also_where_its_session_is_re
 ) -> None:
     stage.rewriter.write = write = WriteUnderWay()
     stage.handles.roaming.add(session_id())
-    assert stage.rewrite_service.at_once(SESSION, CHANGE, CONNECTION) is None
+    assert stage.rewrite_service.decide_now(SESSION, StatementClass(CHANGE), CONNECTION) is None
     going = asyncio.create_task(stage.sent(CHANGE))
     await asyncio.sleep(0)
     assert not going.done()
@@ -72,7 +73,7 @@ async def test_it_is_refused_there_too_where_it_would_wait_for_too_long(
     monkeypatch.setattr(session_order, "WAIT_S", -1.0)
     stage.rewriter.write = WriteUnderWay()
     stage.handles.roaming.add(session_id())
-    refused = await stage.rewrite_service.in_time(SESSION, CHANGE, ask, CONNECTION)
+    refused = await stage.rewrite_service.decide(SESSION, StatementClass(CHANGE), ask, CONNECTION)
     assert refused.text.startswith("SELECT raise_error(")
     assert not refused.may_fall_back, "its failure is what the client is to see"
 
@@ -93,15 +94,15 @@ async def test_the_statements_of_a_session_are_ruled_on_one_at_a_time(stage: Sta
         going = asyncio.create_task(stage.sent(JOIN))
         done, _ = await asyncio.wait([going], timeout=0.05)
         assert not done
-        assert stage.rewrite_service.at_once(SESSION, "SELECT 1", CONNECTION) is None
+        assert stage.rewrite_service.decide_now(SESSION, StatementClass("SELECT 1"), CONNECTION) is None
     assert await going == SENT
 
 
 async def test_a_join_goes_as_it_came_where_its_session_begins_to_roam_meanwhile(pool: ThreadPoolExecutor) -> None:
     class Roaming(Rewriter):
-        def rewrite(self, sql: str) -> object:  # type: ignore[override]
+        def rewrite(self, statement: StatementClass) -> object:  # type: ignore[override]
             on.handles.roaming.add(session_id())
-            return super().rewrite(sql)
+            return super().rewrite(statement)
 
     on = Stage(Roaming(SENT), pool)
     assert await on.sent(JOIN) == JOIN
@@ -113,8 +114,8 @@ async def test_a_text_rests_on_its_session_and_on_that_no_other_process_lets_any
 ) -> None:
     unchanged = True
     stage = Stage(Rewriter(SENT, may_fall_back=True, premises=Premises(lambda: unchanged)), pool)
-    at_once = stage.rewrite_service.at_once(SESSION, statement, CONNECTION)
-    dispatch = at_once or await stage.rewrite_service.in_time(SESSION, statement, ask, CONNECTION)
+    at_once = stage.rewrite_service.decide_now(SESSION, StatementClass(statement), CONNECTION)
+    dispatch = at_once or await stage.rewrite_service.decide(SESSION, StatementClass(statement), ask, CONNECTION)
     assert (dispatch.text, at_once is None) == (SENT, statement == JOIN)
     assert dispatch.premises.is_session_unchanged()
     unchanged = False

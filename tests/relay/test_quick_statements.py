@@ -9,6 +9,7 @@ from proxy.frontend.rewrite_service import QUICK_CHARS_MAX, dispatch_now
 from proxy.frontend.session_registry import OpenSession
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.query import Query, QueryResult
+from proxy.statements.statement_class import StatementClass
 
 JOIN = "SELECT f.id FROM f JOIN d ON f.ds = d.ds"
 
@@ -20,9 +21,9 @@ class Watched(Rewriter):
         super().__init__()
         self.ruled: list[tuple[str, str]] = []
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
-        self.ruled.append((sql, threading.current_thread().name.partition("_")[0]))
-        return (yield from super().rewrite(sql))
+    def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
+        self.ruled.append((statement.text, threading.current_thread().name.partition("_")[0]))
+        return (yield from super().rewrite(statement))
 
 
 @pytest.mark.parametrize(
@@ -51,28 +52,30 @@ async def test_only_a_short_statement_that_reads_and_joins_nothing_is_ruled_on_b
 
 async def test_a_quick_statement_waits_for_one_of_its_session_that_is_being_decided() -> None:
     session = OpenSession(Rewriter())
-    assert dispatch_now(session, "select 1", "connection 1") is not None
+    assert dispatch_now(session, StatementClass("select 1"), "connection 1") is not None
     async with session.turn:
-        assert dispatch_now(session, "select 1", "connection 2") is None
+        assert dispatch_now(session, StatementClass("select 1"), "connection 2") is None
 
 
 def test_a_quick_statement_that_asks_something_all_the_same_is_left_to_a_thread() -> None:
     query = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=60.0)
     rewriter = Rewriter("select 2", (query,))
-    assert dispatch_now(OpenSession(rewriter), "select 1", "connection 1") is None
+    assert dispatch_now(OpenSession(rewriter), StatementClass("select 1"), "connection 1") is None
     assert rewriter.results == []
 
 
 def test_a_quick_statement_goes_on_as_it_came_where_ruling_on_it_fails() -> None:
-    dispatch = dispatch_now(OpenSession(Rewriter(fails=True)), "select 1", "connection 1")
+    dispatch = dispatch_now(OpenSession(Rewriter(fails=True)), StatementClass("select 1"), "connection 1")
     assert dispatch is not None
     assert dispatch.text == "select 1"
 
 
 def test_a_short_statement_that_its_session_has_to_look_into_is_left_to_a_thread() -> None:
     class Indexed(Rewriter):
-        def is_quick(self, sql: str) -> bool:
-            return "WHERE" not in sql
+        def is_quick(self, statement: StatementClass) -> bool:
+            return "WHERE" not in statement.text
 
-    assert dispatch_now(OpenSession(Indexed()), "SELECT v FROM t WHERE x = 5", "connection 1") is None
-    assert dispatch_now(OpenSession(Indexed()), "SELECT v FROM t", "connection 1") is not None
+    assert (
+        dispatch_now(OpenSession(Indexed()), StatementClass("SELECT v FROM t WHERE x = 5"), "connection 1") is None
+    )
+    assert dispatch_now(OpenSession(Indexed()), StatementClass("SELECT v FROM t"), "connection 1") is not None

@@ -25,6 +25,7 @@ from stand_in import PATIENCE_S, Peer, Rewriter, eventually, stage
 from proxy.operations.dispatch import Dispatch, OutcomeKind
 from proxy.operations.query import Column, FailureKind, Query, QueryFailed, Rows
 from proxy.operations.session_port import SessionOpening
+from proxy.statements.statement_class import StatementClass
 from proxy.wire.hs2.calls import CONFIGURATION_ENTRIES_MAX, OperationState, encode_open_session
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.reader import read_header
@@ -598,9 +599,9 @@ async def test_statements_of_a_session_that_was_opened_elsewhere_pass_and_its_wr
     known: list[str] = []
 
     class Noting(Rewriter):
-        def forward_unchanged(self, sql: str) -> Dispatch:
-            known.append(sql)
-            return super().forward_unchanged(sql)
+        def forward_unchanged(self, statement: StatementClass) -> Dispatch:
+            known.append(statement.text)
+            return super().forward_unchanged(statement)
 
     async with stage(Noting("SELECT 2")) as on:
         client, backend = await on.log_in()

@@ -10,6 +10,7 @@ from proxy.frontend import session_order
 from proxy.frontend.session_order import until_writes_end
 from proxy.operations.dispatch import WriteUnderWay
 from proxy.operations.internal_call import Call
+from proxy.statements.statement_class import StatementClass
 from proxy.wire.hs2.calls import OperationHandle, OperationState
 from proxy.wire.thrift.writer import Writer
 
@@ -113,7 +114,7 @@ async def test_an_answer_that_cannot_be_read_says_nothing_of_the_end(answer: byt
         return answers[len(asked) - 1]
 
     write = WriteUnderWay(OPERATION)
-    assert await until_writes_end(Rewriter(write=write), CHANGE, ask) is None
+    assert await until_writes_end(Rewriter(write=write), StatementClass(CHANGE), ask) is None
     assert [call.name for call in asked] == ["GetOperationStatus"] * 3
     assert write.is_over
 
@@ -130,7 +131,7 @@ async def test_where_nobody_can_be_asked_the_end_is_awaited_that_the_client_hear
 
     write = WriteUnderWay(operation)
     waiting = asyncio.create_task(
-        until_writes_end(Rewriter(write=write), CHANGE, None if operation is not None else ask)
+        until_writes_end(Rewriter(write=write), StatementClass(CHANGE), None if operation is not None else ask)
     )
     await asyncio.sleep(0)
     assert not waiting.done()

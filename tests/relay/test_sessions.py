@@ -9,6 +9,7 @@ from proxy.access.handle_owners import Digests, HandleKind, HandleOwner, HandleO
 from proxy.frontend.process_scope import ProcessScope
 from proxy.frontend.session_registry import SETTLING_S
 from proxy.operations.dispatch import OutcomeKind
+from proxy.statements.statement_class import StatementClass
 from proxy.wire.hs2.calls import OperationState
 from proxy.wire.hs2.handles import HandleId, identifier_in
 
@@ -52,9 +53,9 @@ async def test_a_session_that_begins_to_roam_while_its_statement_is_decided_abou
     handles = Elsewhere()
 
     class Roaming(Rewriter):
-        def rewrite(self, sql: str) -> object:  # type: ignore[override]
+        def rewrite(self, statement: StatementClass) -> object:  # type: ignore[override]
             handles.roaming.add(session_id())
-            return super().rewrite(sql)
+            return super().rewrite(statement)
 
     rewriter = Roaming("SELECT 2")
     async with stage(rewriter, process=ProcessScope(handles)) as on:

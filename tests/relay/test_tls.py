@@ -164,26 +164,28 @@ async def _parts_taken(peer: Peer, part: bytes, parts: int) -> int:
     return parts
 
 
+@pytest.mark.parametrize(
+    ("transport", "first"),
+    [(Transport.SASL, LOGIN), (Transport.NOSASL, open_session()[4:])],
+    ids=["sasl", "nosasl"],
+)
 async def test_each_listener_speaks_its_own(
-    certificate: ListenerTls, client_tls: ssl.SSLContext, caplog: pytest.LogCaptureFixture
+    transport: Transport,
+    first: bytes,
+    certificate: ListenerTls,
+    client_tls: ssl.SSLContext,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    listeners = (
-        listener(None),
-        listener(certificate),
-        listener(None, Transport.NOSASL),
-        listener(certificate, Transport.NOSASL),
-    )
-    async with stage(listeners=listeners) as on:
-        for port, tls, transport in zip(
-            on.proxy.ports, (None, client_tls) * 2, [each.transport for each in listeners], strict=True
-        ):
+    listeners = tuple(listener(tls, transport) for tls in (None, certificate))
+    async with stage(listeners=listeners, upstream=Upstream(transport)) as on:
+        for port, tls in zip(on.proxy.ports, (None, client_tls), strict=True):
             client = Peer(*await asyncio.open_connection(HOST, port, ssl=tls))
             on.clients.append(client)
-            client.send(LOGIN if transport is Transport.SASL else open_session()[4:])
+            client.send(first)
             backend = await on.backend()
-            assert (await backend.reader.readexactly(10))[5:] == b"PLAIN"
-    assert "for nosasl over TLS" in caplog.text
+            await backend.expect(first)
+    assert f"for {transport.value} over TLS" in caplog.text
 
 
 async def test_who_speaks_without_tls_where_it_is_spoken_is_named_in_the_log(

@@ -66,22 +66,15 @@ def test_a_clients_calls_without_frames_read_the_same_in_any_chunks(client: str,
 
 
 @every_chunking
-@pytest.mark.parametrize("frames_pieces", [False, True])
 @pytest.mark.parametrize("client", CLIENTS)
-def test_replies_without_frames_are_forwarded_and_watched_ones_also_read(
-    client: str, chunks: Chunks, *, frames_pieces: bool
-) -> None:
+def test_replies_without_frames_are_forwarded_and_watched_ones_also_read(client: str, chunks: Chunks) -> None:
     raw = bodies(client, "server")
-    follower = PlainFollower(frames_pieces=frames_pieces)
+    follower = PlainFollower()
     for place in range(len(raw)):
         handling = Handling.WATCH if place % 2 else Handling.RELAY
         follower.expect(PendingCall(handling, "any", 0, copy_bytes_max=1000))
     events = [event for chunk in chunks(b"".join(raw)) for event in follower.feed(chunk)]
-    got = forwarded(events)
-    if frames_pieces:
-        reader = FrameReader(frame_bytes_max=10_000)
-        got = b"".join(read_all(iter([got]), reader.feed, reader.next_frame))
-    assert got == b"".join(raw)
+    assert forwarded(events) == b"".join(raw)
     assert [event.raw for event in events if isinstance(event, ReplyEnd)] == raw[1::2]
     assert follower.pending_count == 0
 

@@ -1,1 +1,1 @@
-"""Tables and settings as Spark tells of them: parsed, and cached for each state of a session."""
+"""Tables and settings as Spark describes them: parsed, and cached for each state of a session."""

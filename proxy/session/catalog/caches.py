@@ -1,8 +1,4 @@
-"""Caches: values that cost something to fetch, and queries that were asked in vain a while ago.
-
-Of values the most recently used are kept longest, and it is known who is fetching one at this moment. Queries that
-were asked in vain are not worth asking again so soon.
-"""
+"""Two caches: an LRU cache of values bounded by their weight, and a negative cache of queries that failed."""
 
 from __future__ import annotations
 
@@ -21,11 +17,11 @@ _DIGEST_BYTES: Final = 16
 
 
 class Sized(Protocol):
-    """What takes memory."""
+    """A value that takes memory."""
 
     @property
     def weight(self) -> int:
-        """How much, in whatever it is counted in."""
+        """Its share of the cache, in the unit of `weight_max`."""
         ...
 
 
@@ -34,19 +30,19 @@ W = TypeVar("W", bound=Sized)
 
 
 class WeightedLru(Generic[K, W]):
-    """Values by their keys, up to a weight of all together. Used by several threads at once."""
+    """Values by their keys, up to a total weight. Used by several threads at once."""
 
     def __init__(self, weight_max: int) -> None:
         self._weight_max = weight_max
-        # A question that was given up says so as it is collected, which may be while this thread holds the lock.
+        # An abandoned generator leaves `alone` as it is collected, which may be while this thread holds the lock.
         self._lock = RLock()
         self._values: OrderedDict[K, W] = OrderedDict()
         self._weight = 0
-        # Those that some session is fetching at this moment: others go on without.
+        # Keys that some session is fetching at this moment: others go on without the value.
         self._under_way: set[K] = set()
 
     def get(self, key: K) -> W | None:
-        """The value, which counts as used by that."""
+        """The value of a key, which becomes the most recently used one."""
         with self._lock:
             value = self._values.get(key)
             if value is not None:
@@ -54,7 +50,7 @@ class WeightedLru(Generic[K, W]):
             return value
 
     def put(self, key: K, value: W) -> None:
-        """Keep a value, if need be in the place of those that were not used for longest. The last one stays."""
+        """Keep a value; the least recently used ones are dropped to make room, but never this one."""
         with self._lock:
             before = self._values.pop(key, None)
             self._weight += value.weight - (before.weight if before is not None else 0)
@@ -65,7 +61,7 @@ class WeightedLru(Generic[K, W]):
 
     @contextmanager
     def alone(self, key: K) -> Iterator[bool]:
-        """Whether nobody else is fetching this; while this lasts, nobody else begins to."""
+        """Enter with True where nobody else is fetching the value of a key, and keep others from it meanwhile."""
         with self._lock:
             is_alone = key not in self._under_way
             self._under_way.add(key)
@@ -78,7 +74,7 @@ class WeightedLru(Generic[K, W]):
 
 
 class NegativeCache:
-    """Queries, each until it may have another answer. Used by several threads at once."""
+    """Negative cache: queries that failed recently are not repeated until a deadline. Used by several threads."""
 
     def __init__(self, clock: Callable[[], float], believed_s: float, *, queries_max: int = QUERIES_MAX) -> None:
         self._clock = clock
@@ -88,7 +84,7 @@ class NegativeCache:
         self._until: OrderedDict[bytes, float] = OrderedDict()
 
     def add(self, sql: str) -> None:
-        """It was asked in vain just now."""
+        """Remember that a query has just failed."""
         with self._lock:
             digest = _digest(sql)
             self._until[digest] = self._clock() + self._believed_s
@@ -97,7 +93,7 @@ class NegativeCache:
                 _ = self._until.popitem(last=False)
 
     def holds(self, sql: str) -> bool:
-        """Whether it was asked in vain a while ago."""
+        """Whether a query failed recently."""
         with self._lock:
             return self._until.get(_digest(sql), -inf) > self._clock()
 

@@ -1,4 +1,4 @@
-"""Table facts from the client's own session: the statements that ask for them and the reading of the answers.
+"""Table facts from the client's own session: the statements that ask for them, and the parsers of the answers.
 
 DESCRIBE's text is read on every Spark version, also where `AS JSON` exists: the JSON of Spark 4 calls a
 `char(5)` column a `string`, and the difference decides whether a literal may be compared with it.
@@ -26,7 +26,7 @@ def describe_query(name: TableName, settings: CatalogSection) -> Query:
 
 
 def view_text_query(name: TableName, settings: CatalogSection) -> Query:
-    """The statement whose answer `read_view_text` reads: the only one that tells the text of a temporary view.
+    """The statement whose answer `read_view_text` reads: the only one that shows the text of a temporary view.
 
     Spark 4 knows it. Before, a temporary view's text cannot be had in SQL.
     """
@@ -34,7 +34,7 @@ def view_text_query(name: TableName, settings: CatalogSection) -> Query:
 
 
 def columns_query(name: TableName, settings: CatalogSection) -> Query:
-    """The statement whose answer `read_columns` reads: what a reader of a version of a table sees."""
+    """The statement whose answer `read_columns` reads: the columns of a version of a table."""
     sql = f"DESCRIBE QUERY SELECT * FROM {name.sql}"  # noqa: S608 - a quoted name
     return _query(sql, settings.describe_rows_max, settings)
 
@@ -63,7 +63,7 @@ def read_partitions(result: QueryResult) -> tuple[str, ...] | None:
 
 
 def read_description(result: QueryResult) -> TableFacts | None:
-    """The facts in an answer to DESCRIBE TABLE EXTENDED, or None where it has none that we understand.
+    """The facts in an answer to DESCRIBE TABLE EXTENDED, or None where it has none that can be parsed.
 
     Source of the layout: DescribeTableCommand in Spark's sql/core/.../execution/command/tables.scala.
     """
@@ -98,7 +98,7 @@ def read_description(result: QueryResult) -> TableFacts | None:
 
 
 def _full_name(details: Mapping[str, str]) -> TableName | None:
-    """What every session knows a table or view by. Temporary views have a name alone, if any."""
+    """The name by which every session knows a table or view. Temporary views have a bare name, if any."""
     parts = tuple(details[name] for name in ("Catalog", "Database", "Table") if name in details)
     return TableName(parts) if {"Database", "Table"} <= details.keys() else None
 
@@ -120,7 +120,7 @@ def _bucket_count(text: str) -> int | None:
 
 
 def _lasting_view(details: Mapping[str, str]) -> ViewText | None:
-    """The text of a view that is not temporary, with what its names mean; None for any other."""
+    """The text of a view that is not temporary, with the catalog and database of its names; None for any other."""
     namespace = _namespace(details.get("View Catalog and Namespace", ""))
     text = details.get("View Text")
     if details.get("Type") != "VIEW" or namespace is None or not text or _SEARCH_PATH in details:
@@ -130,7 +130,7 @@ def _lasting_view(details: Mapping[str, str]) -> ViewText | None:
 
 
 def read_view_text(result: QueryResult) -> ViewText | None:
-    """The text in an answer to DESCRIBE .. AS JSON; it is taken for a temporary view's, whose names say less."""
+    """The text in an answer to DESCRIBE .. AS JSON, taken for that of a temporary view, whose names say less."""
     if not isinstance(result, Rows) or len(result.rows) != 1:
         return None
     try:
@@ -152,7 +152,8 @@ _STATISTICS = re.compile(r"(\d{1,20}) bytes\b")
 _BUCKET_COLUMN = re.compile(r"`\w+`")
 # Spark allows a hundred thousand buckets unless it is told otherwise.
 _BUCKET_COUNT = re.compile(r"[1-9]\d{0,8}", re.ASCII)
-# Spark 4.2 and later keep with a view the SQL path, if it has one, by which names without a database are searched.
+# Spark 4.2 and later keep a view's SQL path with it, if it has one: names without a database are searched along
+# it.
 _SEARCH_PATH = "SQL Path"
 # A view of such a mode shows the columns, or the types, that its query has now. DESCRIBE tells those that it had
 # when it was last read.
@@ -194,7 +195,7 @@ def _sections(rows: Iterator[tuple[str, str]]) -> dict[str, list[tuple[str, str]
 
 
 def read_identity(result: QueryResult) -> tuple[str, ...]:
-    """What tells a table from others of its name, before and after: where it lies and when it was made."""
+    """The identity of a table among earlier and later ones of its name: its location and time of creation."""
     if not isinstance(result, Rows):
         return ()
     sections = _sections((str(row[0] or ""), str(row[1] or "")) for row in result.rows)
@@ -202,5 +203,5 @@ def read_identity(result: QueryResult) -> tuple[str, ...]:
     return tuple(details[name] for name in _IDENTITY) if all(name in details for name in _IDENTITY) else ()
 
 
-# The table's own name comes first: by it the lists of tables are forgotten that a statement names.
+# The table's own name comes first: lists are dropped by it when a statement names the table.
 _IDENTITY = ("Table", "Database", "Catalog", "Location", "Created Time")

@@ -1,6 +1,6 @@
-"""What a session is told of an Iceberg table: the reading of its description.
+"""Facts of Iceberg tables, from their descriptions.
 
-Nothing here decides what a statement reads: which snapshot a name stands for is asked anew with each statement
+Nothing here decides which rows a statement reads: the snapshot of a name is asked anew with each statement
 (`proxy.session.catalog.iceberg_snapshots`). A description that is a minute old may at most cost pruning.
 """
 
@@ -17,7 +17,7 @@ from rewriter.domains.literals import is_key_type
 from rewriter.vocabulary.identifiers import Column
 
 PROVIDER: Final = "iceberg"
-# What Spark heads the partitioning with where it is by more than columns alone: rows of `Part 0`, `bucket(8, k)`.
+# Spark's heading of a partitioning by transforms: rows of `Part 0`, `bucket(8, k)`.
 TRANSFORMS_HEADING: Final = "# Partitioning"
 
 _SNAPSHOT = re.compile(r"[\[,]current-snapshot-id=(\d+)[,\]]", re.ASCII)
@@ -26,7 +26,7 @@ _VERSION = re.compile(r"[\[,]format-version=\d", re.ASCII)
 
 
 def with_iceberg(described: TableFacts, transforms: Iterable[str], details: Mapping[str, str]) -> TableFacts:
-    """The facts of a table whose provider is Iceberg, with what only such a table has.
+    """The facts of a table whose provider is Iceberg, with the properties that only such a table has.
 
     Columns by which it is partitioned are columns like any other here: Iceberg prunes by transforms of its own,
     and has no partitions that could be listed.
@@ -43,9 +43,9 @@ def with_iceberg(described: TableFacts, transforms: Iterable[str], details: Mapp
 
 
 def as_named(facts: TableFacts, name: TableName) -> TableFacts:
-    """The facts of what a name denotes, which may be a branch, a tag or a snapshot: `db.t.branch_audit`.
+    """The facts of a name, which may denote a branch, a tag or a snapshot: `db.t.branch_audit`.
 
-    Of these the description says what the table itself has, so nothing of it is believed.
+    The description of these has the facts of the table itself, so none of them is used.
     """
     if facts.iceberg is None or facts.full_name is None:
         return facts
@@ -57,12 +57,12 @@ def at_version(facts: TableFacts, columns: tuple[Column, ...], snapshot_id: int 
     """The facts of a table as of a version, which has these columns and is this snapshot, if it is one."""
     facts = replace(facts, columns=columns)
     if facts.iceberg is None:
-        # What files, buckets and partitions there were then is not known.
+        # The files, buckets and partitions of then are not known.
         return replace(facts, indexed_columns=(), bucket_columns=(), partition_columns=())
     iceberg = replace(facts.iceberg, snapshot_id=snapshot_id)
     return replace(facts, iceberg=iceberg, indexed_columns=_key_columns(columns))
 
 
 def _key_columns(columns: Iterable[Column]) -> tuple[str, ...]:
-    """The columns by whose bounds files are left out: Iceberg keeps bounds of all types that keys can have."""
+    """The columns by whose bounds files are skipped: Iceberg keeps bounds of all types that keys can have."""
     return tuple(column.name for column in columns if is_key_type(column.type_name))

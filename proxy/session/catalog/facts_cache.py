@@ -1,4 +1,4 @@
-"""Facts of tables, each with the time until which it is believed."""
+"""A cache of table facts, each with its time of expiry."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from threading import Lock
 
 from proxy.config.rewriting import CatalogSection
 from proxy.session.consistency.write_fence import Fence, WriteLog
-from proxy.session.consistency.written_tables import WrittenTables
+from proxy.statements.written_tables import WrittenTables
 from rewriter import TableFacts, TableName
 
 
 @dataclass(frozen=True)
 class DescribedTable:
-    """What DESCRIBE said of a name; `identity` tells the table from every other one, where it is a table."""
+    """A name as DESCRIBE answered; `identity` tells the table from every other one, where it is a table."""
 
     name: TableName
     facts: TableFacts | None
     identity: tuple[str, ...] = ()
-    # Whether it was not said in time.
+    # Whether the answer did not come in time.
     is_late: bool = False
 
 
 @dataclass(frozen=True)
 class FactsMoment:
-    """When something was asked: what was forgotten, or given other columns, since then is not remembered."""
+    """The moment of a question: its answer is not remembered where the facts were forgotten or changed since."""
 
     generation: int
     fence: Fence
@@ -33,10 +33,10 @@ class FactsMoment:
 
 @dataclass
 class FactsCache:
-    """What was said about tables, each fact with the time until which it is believed. Any thread may use it.
+    """Facts of tables, each with its time of expiry. Any thread may use it.
 
-    A table that gets other columns through this proxy is asked about again: which table a bare name is a column
-    of, and which column stands third, no condition in the statement could tell.
+    A table that gets other columns through this proxy is described again: no condition in a statement could notice
+    that a bare column name now belongs to another table, or that another column stands third.
     """
 
     settings: CatalogSection
@@ -48,18 +48,18 @@ class FactsCache:
         self._entries: dict[TableName, tuple[float, DescribedTable]] = {}
         # How often everything was forgotten.
         self._generation = 0
-        # Opened when the entries were last held against the writes.
+        # Opened when the entries were last compared with the writes.
         self._fence = self.writes.open()
 
     def moment(self) -> FactsMoment:
-        """To be asked for before the server is, and given back with its answer."""
+        """The moment before a question goes to the server; handed back to `add` with the answer."""
         return FactsMoment(self._generation, self.writes.open())
 
     def current(self) -> dict[TableName, TableFacts | None]:
         """The facts that are not older than the configuration allows."""
         now = self.clock()
         with self._lock:
-            # Opened before the look: what is written in between is seen by the next one.
+            # Opened before the look: a write in between is seen by the next look.
             opened = self.writes.open()
             changed = self._fence.changed_columns(self._entries)
             self._fence = opened
@@ -74,7 +74,7 @@ class FactsCache:
         return described
 
     def add(self, described: DescribedTable, asked: FactsMoment) -> None:
-        """Remember a fact that was asked for at that moment; the oldest one goes where there are too many."""
+        """Remember the facts of a name, asked for at that moment; the oldest ones are dropped past the limit."""
         with self._lock:
             if asked.generation != self._generation or asked.fence.changed_columns([described.name]):
                 return
@@ -83,7 +83,7 @@ class FactsCache:
             self._entries[described.name] = (self.clock() + self.settings.facts_ttl_s, described)
 
     def forget_written(self, tables: WrittenTables) -> None:
-        """Forget what a statement writes: its size, its current snapshot. What the names mean stays."""
+        """Forget the tables that a statement writes: sizes and snapshots change, the meaning of names stays."""
         with self._lock:
             self._entries = {name: entry for name, entry in self._entries.items() if not tables.hold(name)}
 

@@ -1,4 +1,4 @@
-"""The file index as a table: what is asked of it, in the client's own session, and the reading of the answers."""
+"""The file index as a table: the queries to it in the client's own session, and the parsers of their answers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _TABLE_BYTES_MAX = 1_000
 
 @dataclass(frozen=True)
 class IndexedTable:
-    """What the file index says of a table as a whole. It differs once the table's rows in it have changed."""
+    """Figures of a table in the file index. They differ once the table's rows in the index have changed."""
 
     files: int
     size_bytes: int
-    # When a file of it was indexed last, in microseconds.
+    # When a file of the table was indexed last, in microseconds.
     indexed_at: int
 
 
@@ -37,7 +37,7 @@ class IndexOverview:
 
     index: str
     tables: Mapping[str, IndexedTable]
-    # When that was answered, and until when it is believed.
+    # When it was answered, and when it expires.
     at: float
     until: float
 
@@ -53,12 +53,12 @@ class IndexOverview:
 
 
 def words(text: str) -> Iterable[str]:
-    """What may be a name of a table in a text, in lower case."""
+    """The words of a text that may be names of tables, in lower case."""
     return (word.lower() for word in _WORD.findall(text))
 
 
 def name_in_index(facts: TableFacts | None) -> str | None:
-    """What the file index calls a table; None for what it cannot have, or where columns could be mistaken."""
+    """The name of a table in the file index; None where it cannot be in it, or where columns could be mistaken."""
     if facts is None or facts.kind is not TableKind.TABLE or facts.columns_differ_by_case:
         return None
     return str(facts.full_name).lower() if facts.full_name is not None else None

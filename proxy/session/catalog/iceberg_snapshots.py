@@ -1,4 +1,4 @@
-"""Which snapshot of an Iceberg table a name stands for at this moment, asked of Spark's plan of a scan.
+"""The current snapshots of Iceberg tables by name, from Spark's plans of scans.
 
 `t VERSION AS OF n` reads what `t` reads only while snapshot n has the schema that the table has now, which names
 and types of columns do not tell: a column that was dropped and added again is another column, null in all older
@@ -26,16 +26,17 @@ from rewriter import TableName, Unpinned
 T = TypeVar("T")
 _Asking: TypeAlias = Generator[Query, QueryResult, T]
 
-# What a statement fails with whose version was expired in the meantime.
+# Spark's error for a statement whose version was expired in the meantime.
 SNAPSHOT_GONE: Final = "Cannot find snapshot with ID"
 
 # A snapshot of each of some hundreds of small tables, by the names that statements have for them.
 READ_ALIKE_MAX: Final = 10_000
-# A plan is one row, and what was wrong with it a few.
+# A plan is one row, and an error a few.
 SCAN_ROWS_MAX: Final = 100
 # A plan of one scan. That of a name which is not a table may be longer, and is of no use.
 _PLAN_BYTES_MAX: Final = 65_536
-# How long an Iceberg whose plans do not tell is left alone: it changes with a restart of the server.
+# How long an Iceberg version whose plans do not tell the snapshot is left alone: a restart of the server changes
+# it.
 _SILENT_S: Final = 600.0
 
 # As Iceberg 1.12 describes its scans, of tables whose names are plain.
@@ -49,7 +50,7 @@ _SCHEMA: Final = "schemaId="
 
 @dataclass(frozen=True)
 class SnapshotRead:
-    """What a scan reads, as Iceberg says it."""
+    """The table, schema and snapshot that a scan reads, as Iceberg describes them."""
 
     table: str
     schema_id: int
@@ -62,7 +63,7 @@ def scan_sql(name: TableName) -> str:
 
 
 def _scan(name: TableName, settings: CatalogSection, unanswered: NegativeCache) -> _Asking[QueryResult | None]:
-    """The plan of a scan; None where it could not be had a while ago."""
+    """The plan of a scan; None where it could not be had recently."""
     sql = scan_sql(name)
     if unanswered.holds(sql):
         return None
@@ -73,7 +74,7 @@ def _scan(name: TableName, settings: CatalogSection, unanswered: NegativeCache) 
 
 
 def read_scan(result: QueryResult | None) -> SnapshotRead | None:
-    """What the one scan in a plan reads; None where it is none of a table's snapshot, or says too little."""
+    """The one scan in a plan; None where it reads no snapshot of a table, or the plan says too little."""
     text = _text(result)
     found = _SCAN.search(text)
     if found is None or text.count(_ANY_SCAN) != 1:
@@ -86,7 +87,7 @@ def _text(result: QueryResult | None) -> str:
 
 
 class Snapshots:
-    """What is known of snapshots that were read by a name and by a version. Used by several threads at once."""
+    """Snapshots that names read, and whether their versions read the same. Used by several threads at once."""
 
     def __init__(self, clock: Callable[[], float], read_alike_max: int = READ_ALIKE_MAX) -> None:
         self._clock = clock
@@ -99,9 +100,9 @@ class Snapshots:
     def current(
         self, names: Iterable[TableName], settings: CatalogSection, unanswered: NegativeCache
     ) -> _Asking[dict[TableName, SnapshotRead | Unpinned]]:
-        """What names read now, where the version of the snapshot reads the same; else why none is to be named.
+        """The scans of names now, where the version of the snapshot reads the same; else why none is to be named.
 
-        `unanswered` is of the sessions that ask: what one user waits for in vain, another one may be told.
+        `unanswered` belongs to the sessions that ask: a question that one user gets no answer to, another may.
         """
         found: dict[TableName, SnapshotRead | Unpinned] = {}
         for name in sorted(names, key=str):
@@ -119,14 +120,14 @@ class Snapshots:
             return (yield from self._read_alike_at(name, scanned, settings, unanswered))
         why = _refusal(answer)
         if why is Unpinned.PLANS_TELL_NO_SCHEMA:
-            # It need not be asked with each statement.
+            # No need to ask it with each statement.
             self._silent_until = self._clock() + _SILENT_S
         return why
 
     def _read_alike_at(
         self, name: TableName, scanned: SnapshotRead, settings: CatalogSection, unanswered: NegativeCache
     ) -> _Asking[SnapshotRead | Unpinned]:
-        """What a name reads, if its version reads the same."""
+        """The scan of a name, if its version reads the same."""
         key = name, scanned
         known = self._read_alike.get(key)
         if known is None:
@@ -145,7 +146,7 @@ class Snapshots:
 
 
 def _refusal(answer: QueryResult | None) -> Unpinned:
-    """Why a plan does not tell what the name reads."""
+    """The reason why a plan does not tell the snapshot of a name."""
     if not isinstance(answer, Rows):
         return Unpinned.PLAN_FAILED
     text = _text(answer)

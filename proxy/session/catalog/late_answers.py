@@ -1,4 +1,4 @@
-"""Answers that did not come in time: a busy server may give them soon, so they are not believed for long."""
+"""Answers that did not come in time: a busy server may give them soon, so their absence is soon forgotten."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Final
 from proxy.operations.query import FailureKind, QueryFailed, QueryResult
 from rewriter import TableName
 
-# Until it is asked again what there was no answer to in time: which snapshot a name reads, what is set, which
-# files a table has. A busy server may have recovered by then, and meanwhile not each statement waits for as long
-# as it may.
+# Time until a question is repeated that got no answer in time: the snapshot of a name, the settings, the files of
+# a table. A busy server may have recovered by then, and meanwhile not each statement waits for its deadline.
 UNANSWERED_S: Final = 60.0
 
 # Of the sessions of one state. On a server that is slow with all of them, each waits for one at a time.
@@ -22,12 +21,12 @@ _LATE: Final = frozenset({FailureKind.DEADLINE, FailureKind.BUSY})
 
 
 def is_late(answer: QueryResult) -> bool:
-    """Whether the server had no time to answer, and may have said anything if it had."""
+    """Whether the server did not answer in time: any answer would have been possible."""
     return isinstance(answer, QueryFailed) and answer.kind in _LATE
 
 
 def believed_s(answer: QueryResult, otherwise_s: float) -> float:
-    """How long it is believed what an answer came to."""
+    """Seconds until an answer expires: `otherwise_s`, or less where it was late."""
     return min(otherwise_s, UNANSWERED_S) if is_late(answer) else otherwise_s
 
 
@@ -44,11 +43,11 @@ class LateNames:
         self._waited_s = waited_s
         self._longest_s = longest_s
         self._lock = Lock()
-        # How long each is left alone if it is late again, and until when it is left alone now.
+        # For each name: the pause if it is late again, and the end of the present pause.
         self._left_alone: OrderedDict[TableName, tuple[float, float]] = OrderedDict()
 
     def missed(self, name: TableName) -> None:
-        """It was not described in time."""
+        """Count a name that was not described in time."""
         with self._lock:
             pause_s, _ = self._left_alone.pop(name, (0.0, 0.0))
             next_s = min(2 * pause_s or self._waited_s, self._longest_s)
@@ -57,12 +56,12 @@ class LateNames:
                 _ = self._left_alone.popitem(last=False)
 
     def came(self, name: TableName) -> None:
-        """It was described, or refused, in time."""
+        """Forget a name that was described, or refused, in time."""
         with self._lock:
             _ = self._left_alone.pop(name, None)
 
     def is_left_alone(self, name: TableName) -> bool:
-        """Whether it is not to be asked for now."""
+        """Whether a name is not to be described now."""
         with self._lock:
             _, until = self._left_alone.get(name, (0.0, -1.0))
             return self._clock() < until

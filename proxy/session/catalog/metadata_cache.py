@@ -1,4 +1,4 @@
-"""What sessions were told of their tables and settings: asked once for all sessions of the same state.
+"""The metadata cache: tables and settings as described to sessions, shared by all sessions of the same state.
 
 Clients that open a session for each statement would otherwise pay for the same descriptions with every one.
 """
@@ -19,7 +19,7 @@ from proxy.session.catalog.file_index import IndexOverview
 from proxy.session.catalog.late_answers import UNANSWERED_S, LateNames, is_late
 from proxy.session.catalog.split_packing import KnownPackings
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
-from proxy.session.consistency.written_tables import WrittenTables
+from proxy.statements.written_tables import WrittenTables
 from rewriter import SkipReason
 
 T = TypeVar("T")
@@ -29,13 +29,13 @@ STATES_MAX: Final = 200
 
 _OWNER_SQL: Final = "SELECT current_user()"
 
-# Until a key query is tried again whose answer was too long: tables change.
+# Time until a key query with too long an answer is tried again: tables change.
 _LONG_S: Final = 600.0
 
 
 @dataclass(frozen=True)
 class Expiring(Generic[T]):
-    """What was said of settings, which counts for a while. `until` is in seconds of the sessions' clock."""
+    """An answer about settings and its time of expiry, in seconds of the sessions' clock."""
 
     value: T
     until: float
@@ -43,7 +43,7 @@ class Expiring(Generic[T]):
 
 @dataclass
 class SessionMetadata:
-    """What sessions of one state were told. Used by several threads at once: each field is set as a whole."""
+    """Metadata of the sessions of one state. Used by several threads at once: each field is set as a whole."""
 
     facts: FactsCache
     # Key queries whose answers were longer than they may be.
@@ -52,34 +52,34 @@ class SessionMetadata:
     unanswered: NegativeCache
     # Tables that were not described in time.
     late: LateNames
-    # How files are packed into splits.
+    # The packing of files into splits.
     packings: KnownPackings
     # Whether quotes and backslashes mean what they mean by default.
     default_quoting: Expiring[bool] | None = None
-    # Why names may mean others than what is described, by the server's settings.
+    # The reason why names may mean others than the described tables, by the server's settings.
     uncertainty: Expiring[SkipReason | None] | None = None
-    # Whom the backend takes the session for; empty where it does not say, None until it was asked.
+    # The users that the backend takes the session for; empty where it does not say, None until it was asked.
     owner: tuple[str, ...] | None = None
-    # What the file index has; None until it was asked.
+    # The tables of the file index; None until it was asked.
     indexed: IndexOverview | None = None
 
     def forget(self) -> None:
-        """Names and settings may mean something else from here on."""
+        """Forget facts and settings: names may mean something else from here on."""
         self.facts.clear()
         self.packings.forget()
         self.default_quoting = None
         self.uncertainty = None
 
     def forget_written(self, tables: WrittenTables) -> None:
-        """These tables may be others from here on; names and settings mean what they meant."""
+        """Forget these tables, which may differ from here on; names and settings mean what they meant."""
         self.facts.forget_written(tables)
         if tables.may_change_columns:
-            # By a replaced one, a table may be read in another format.
+            # A replaced table may have another format.
             self.packings.forget()
 
 
 def owner_of(known: SessionMetadata) -> Generator[Query, QueryResult, tuple[str, ...]]:
-    """Whom the backend takes the session for; empty where it does not say."""
+    """The users that the backend takes the session for; empty where it does not say."""
     if known.owner is None and not known.unanswered.holds(_OWNER_SQL):
         deadline_s = known.facts.settings.query_deadline_s
         answer = yield Query(_OWNER_SQL, rows_max=1, bytes_max=65_536, deadline_s=deadline_s)
@@ -91,7 +91,7 @@ def owner_of(known: SessionMetadata) -> Generator[Query, QueryResult, tuple[str,
 
 
 class MetadataCache:
-    """What is known for each state of a session (`SessionState.digest`), those used last kept longest."""
+    """The metadata of each state of a session (`SessionState.digest`), the most recently used states kept."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class MetadataCache:
         self._states: OrderedDict[bytes, SessionMetadata] = OrderedDict()
 
     def of_nobody_else(self) -> SessionMetadata:
-        """For a session whose state is like that of no other."""
+        """New metadata, for a session whose state is like that of no other."""
         facts, clock, settings = FactsCache(self.settings, self._clock, self._writes), self._clock, self.settings
         late = LateNames(clock, settings.query_deadline_s, settings.facts_ttl_s)
         return SessionMetadata(
@@ -116,7 +116,7 @@ class MetadataCache:
         )
 
     def of(self, state: bytes) -> SessionMetadata:
-        """For the sessions of a state."""
+        """The metadata of the sessions of a state."""
         with self._lock:
             known = self._states.get(state)
             if known is None:

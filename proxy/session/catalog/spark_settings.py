@@ -1,6 +1,6 @@
 """The server's own settings that decide what a name means: one session for all clients, the order of search.
 
-A session's own text tells neither (`proxy.session.consistency.session_state` sees what the session sets itself).
+No statement of the session tells them (`proxy.session.consistency.session_state` sees the settings that it makes).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult, Rows
 from rewriter import SkipReason
 
-# Source: Spark's StaticSQLConf. Whatever one client sets or uses then counts for all.
+# Source: Spark's StaticSQLConf. With it, SET and USE of one client count for all.
 _SHARED_SESSION: Final = "spark.sql.hive.thriftServer.singleSession"
 # Source: Spark's SQLConf, from 4.2 on.
 _SEARCH_PATH: Final = "spark.sql.defaultPath"
@@ -25,12 +25,12 @@ _BYTES_MAX: Final = 4 * 1024 * 1024
 
 
 def settings_query(settings: CatalogSection) -> Query:
-    """The statement whose answer `uncertainty` reads: all that is set, by whomever. The rest has its default."""
+    """The statement whose answer `uncertainty` reads: all settings that were set. The rest has its default."""
     return Query("SET", rows_max=_ROWS_MAX, bytes_max=_BYTES_MAX, deadline_s=settings.query_deadline_s)
 
 
 def uncertainty(answer: QueryResult) -> SkipReason | None:
-    """Why a name may mean another table than the one that was described for it, if the settings make it so."""
+    """The reason why a name may mean another table than the described one, if the settings give one."""
     if not isinstance(answer, Rows):
         return SkipReason.SETTINGS_UNKNOWN
     values = {str(row[0]): str(row[1]) for row in answer.rows}

@@ -1,6 +1,7 @@
-"""How a session's Spark packs the files of tables: by how many slots and which settings, and whether at all.
+"""The packing of files into splits by a session's Spark: slots, settings, and whether it packs a table at all.
 
-None of this changes an answer. What is not understood, or was chosen by somebody, leaves the splits to Spark.
+None of this changes an answer. Where something is not understood, or was set by a user, the splits are left to
+Spark.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from rewriter.files.splits import IcebergPacking, Packing
 T = TypeVar("T")
 _Asking: TypeAlias = Generator[Query, QueryResult, T]
 
-# Tables of one session's state that it is remembered of. Few have files that are small and many.
+# Tables that are remembered for a state of a session. Few have files that are small and many.
 TABLES_MAX = 1_000
 
 # Plans of one line for each operator, which Spark shortens where a table has more than 25 columns.
@@ -33,7 +34,7 @@ _SLOTS = re.compile(r"\bRange \(0, 1, step=1, splits=([0-9]{1,6})\)")
 
 _SETTINGS = "spark.sql.files."
 _SPLIT_BYTES, _OPEN_COST = "maxPartitionBytes", "openCostInBytes"
-# Whoever sets one of these has said how many splits there are to be.
+# A user who sets one of these has chosen the number of splits.
 _CHOSEN = ("minPartitionNum", "maxPartitionNum")
 _UNSET = "<undefined>"
 
@@ -48,7 +49,7 @@ _LEFT_ALONE = re.compile(r"\bInMemoryRelation\b|\bBucketed: true\b|\bgroupedBy=[
 
 
 class Reads(Enum):
-    """Who packs the files of a table that Spark reads."""
+    """The packer of the files of a table."""
 
     SPARK = "Spark"
     ICEBERG = "Iceberg"
@@ -56,46 +57,46 @@ class Reads(Enum):
 
 
 class KnownPackings:
-    """What sessions of one state were told, each with the time until which it is believed. Any thread may use it.
+    """Packings as sessions of one state were told, each with its time of expiry. Any thread may use it.
 
-    What was not answered is believed too: the splits are left to Spark for as long.
+    A missing answer expires likewise: the splits are left to Spark until then.
     """
 
     def __init__(self, clock: Callable[[], float], tables_max: int = TABLES_MAX) -> None:
         self._clock = clock
         self._tables_max = tables_max
         self._lock = Lock()
-        # None in it is for what is left to Spark.
+        # None in it leaves the splits to Spark.
         self._packing: tuple[Packing | None, float] | None = None
         self._tables: OrderedDict[TableName, tuple[Reads, float]] = OrderedDict()
-        # How often all was forgotten: what was asked before must not be remembered after.
+        # Counts how often all was forgotten: an answer to a question from before must not be remembered after.
         self._generation = 0
 
     @property
     def generation(self) -> int:
-        """To be handed over with what is asked from now on."""
+        """The count to hand over with the answers to questions from now on."""
         return self._generation
 
     def packing(self) -> tuple[Packing | None] | None:
-        """How files are packed; None until it was asked."""
+        """The packing; None until it was asked."""
         with self._lock:
             known = self._packing
         return (known[0],) if known is not None and known[1] > self._clock() else None
 
     def keep_packing(self, packing: Packing | None, generation: int, believed_s: float) -> None:
-        """Remember how files are packed."""
+        """Remember the packing."""
         with self._lock:
             if generation == self._generation:
                 self._packing = packing, self._clock() + believed_s
 
     def reads(self, name: TableName) -> Reads | None:
-        """Who packs a table's files; None until it was asked."""
+        """The packer of a table's files; None until it was asked."""
         with self._lock:
             known = self._tables.get(name)
         return known[0] if known is not None and known[1] > self._clock() else None
 
     def keep_reads(self, name: TableName, reads: Reads, generation: int, believed_s: float) -> None:
-        """Remember who packs a table's files; what was asked longest ago goes where there are too many."""
+        """Remember the packer of a table's files; the oldest answer is dropped past the limit."""
         with self._lock:
             if generation != self._generation:
                 return
@@ -105,7 +106,7 @@ class KnownPackings:
                 _ = self._tables.popitem(last=False)
 
     def forget(self) -> None:
-        """Settings may differ from here on, and tables be cached."""
+        """Forget all: settings may differ from here on, and tables be cached."""
         with self._lock:
             self._packing = None
             self._tables.clear()
@@ -122,13 +123,13 @@ def worth_asking(
 def packings(
     names: Collection[TableName], known: KnownPackings, believed_s: float, deadline_s: float
 ) -> _Asking[dict[TableName, Packing]]:
-    """How the session's Spark packs the files of tables, of those whose files it packs."""
+    """The packing of those tables whose files the session's Spark packs itself."""
     if not names:
         return {}
     generation, told = known.generation, known.packing()
     if told is None:
         told = ((yield from _ask_packing(deadline_s)),)
-        # Where it was not told, a busy server may tell it soon.
+        # Without an answer now, a busy server may give one soon.
         told_s = believed_s if told[0] is not None else min(believed_s, late_answers.UNANSWERED_S)
         known.keep_packing(told[0], generation, told_s)
     packing = told[0]
@@ -163,7 +164,7 @@ def _query(sql: str, deadline_s: float) -> Query:
 
 
 def read_slots(answer: QueryResult) -> int | None:
-    """How many tasks run at once."""
+    """The number of tasks that run at once."""
     found = _SLOTS.search(_text(answer))
     return int(found[1]) if found is not None and int(found[1]) else None
 
@@ -179,7 +180,7 @@ def read_size(text: str) -> int | None:
 
 
 def read_plan(answer: QueryResult) -> Reads:
-    """Who packs the files of a table, by the plan that reads all of it."""
+    """The packer of a table's files, by the plan that reads all of it."""
     text = _text(answer)
     if _LEFT_ALONE.search(text) is not None:
         return Reads.NOBODY
@@ -193,5 +194,5 @@ def _text(answer: QueryResult) -> str:
 
 
 def _setting(answer: QueryResult) -> str:
-    """What SET says of a setting; empty where it says nothing."""
+    """The value of a setting in an answer to SET; empty without one."""
     return str(answer.rows[0][1]) if isinstance(answer, Rows) and answer.rows else ""

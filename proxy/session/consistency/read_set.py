@@ -1,4 +1,4 @@
-"""The tables that a rewritten text rests on, and whether any of them was written since they were read."""
+"""The read set of a rewritten text: the tables that it rests on, and whether any of them was written since."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewriter import SkipReason, TableName
 class ReadSet:
     """The tables that were read to rewrite a statement, and the fence that was opened before.
 
-    Looked at before the text is released, and again before its answer is let out: the statement reads the same
+    It is checked before the text is released, and again before its answer is let out: the statement reads the same
     tables, but later.
     """
 
@@ -25,7 +25,7 @@ class ReadSet:
     named: frozenset[TableName]
 
     def skip(self) -> SkipReason | None:
-        """Why the text may be wrong by now; None where it is not."""
+        """The reason why the text may be wrong by now; None where it is right."""
         if not self.fence.holds(self.asked) or self._may_be_torn():
             return SkipReason.SMALL_SIDE_WRITTEN
         return SkipReason.TABLES_UNSETTLED if self.fence.changed_columns(self.named) else None
@@ -41,7 +41,7 @@ class ReadSet:
     def _may_be_torn(self) -> bool:
         """Whether the statement may see a write of one table, but not an earlier one of a table at a snapshot.
 
-        Snapshots are asked for one after the other, and what is read as it is comes last, after the keys. A write
+        Snapshots are asked for one after the other, and tables without one are read last, after the keys. A write
         of one table alone is either seen or not, as if the statement had started later or sooner.
         """
         if self.fence.holds(self.pinned):

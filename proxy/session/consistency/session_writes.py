@@ -8,11 +8,12 @@ from typing import Final
 
 from proxy.operations.dispatch import Outcome, OutcomeKind, ignore_outcome
 from proxy.session.consistency.write_fence import Write, WriteLog
-from proxy.session.consistency.written_tables import AnyTable, WriteTargets, WrittenTables, tables_written
+from proxy.statements.statement_class import StatementClass
+from proxy.statements.written_tables import AnyTable, WriteTargets, WrittenTables
 from rewriter import TableName
 
-# Writes of one session that run at once. Only a client that never asks how its statements ended has more: they
-# count as one, for any table, until the session is closed.
+# Writes of one session that run at once. Only a client that never asks for the ends of its statements has more:
+# they count as one, for any table, until the session is closed.
 _RUNNING_PER_SESSION_MAX: Final = 16
 
 
@@ -30,13 +31,13 @@ class SessionWrites:
         self._is_closed = False
 
     def begin(
-        self, sql: str, is_table: Callable[[TableName], bool] = lambda _: False
+        self, statement: StatementClass, is_table: Callable[[TableName], bool] = lambda _: False
     ) -> Callable[[Outcome], None] | None:
-        """A statement is about to be released. Returns whom to tell of its end, unless it certainly only reads.
+        """Count a statement that is about to be released. Returns an outcome listener, unless it only reads.
 
         `is_table` says of a name whether the session is known to have a table by it, and no view.
         """
-        tables = tables_written(sql)
+        tables = statement.written
         if tables is None:
             return None
         if isinstance(tables, WriteTargets):
@@ -56,7 +57,7 @@ class SessionWrites:
         return write
 
     def _begin_any(self) -> None:
-        """Let one that lasts as long as the session stand for this write and those to come."""
+        """Count this write and all later ones as a single one, which lasts as long as the session."""
         if len(self._running) == _RUNNING_PER_SESSION_MAX:
             _ = self._begin(AnyTable())
 

@@ -1,14 +1,14 @@
-"""The write fence: whether a table was written, through this proxy and in any session, since its keys were read.
+"""The write fence: tells whether a table was written, through this proxy in any session, since its keys were read.
 
-Keys are promised to be those of the moment just before the statement. That holds by the order of events:
+Window consistency promises keys of the moment just before the statement. The order of events guarantees it:
 
 * a write is begun here before its first byte goes to the backend, and ended after its end was seen there;
-* a fence is opened before the first key query goes to the backend, and looked at after the last one has answered,
+* a fence is opened before the first key query goes to the backend, and checked after the last one has answered,
   just before the statement goes.
 
 So a write that a fence does not see either ended before the keys were read, and they show it, or it goes to the
-backend after the fence was looked at. Then a reader that had started at that moment would not have seen it either.
-What goes past this proxy is not seen here.
+backend after the fence was checked. Then a reader that had started at that moment would not have seen it either.
+Writes past this proxy are not seen here.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from itertools import takewhile
 from threading import Lock
 from typing import Final, Protocol
 
-from proxy.session.consistency.written_tables import AnyTable, WrittenTables
+from proxy.statements.written_tables import AnyTable, WrittenTables
 from rewriter import TableName
 
-# Running writes of which the words are kept, up to 100 KB each. Each session has one or two, and there are 500
-# connections by default. Those beyond count for any table, and nothing holds until they have ended.
+# Running writes whose words are kept, up to 100 KB each. Each session has one or two, and there are 500
+# connections by default. A write beyond these counts for any table, and no fence holds until it has ended.
 RUNNING_MAX: Final = 1_000
 # Writes that have ended, for fences that were opened before. A key query takes seconds, in which few writes end; a
 # fence that is older than the first of these holds no longer.
 ENDED_MAX: Final = 1_000
-# How long a write counts as running of whose end nobody will be told: what the server runs within a call
-# (runAsync=false) it runs to its end, also where its client has gone.
+# How long a write counts as running whose end nobody will see: a statement within a call (runAsync=false) runs to
+# its end on the server, also where its client has gone.
 LOST_S: Final = 3_600.0
-# How long a write counts as running whose session has been closed. The server cancels it, but what has begun to
-# commit goes on, in a thread that no longer listens.
+# How long a write counts as running whose session has been closed. The server cancels it, but a commit that has
+# begun goes on, in a thread that no longer listens.
 CLOSING_S: Final = 60.0
 
 
@@ -47,10 +47,10 @@ class Write:
 
 
 class Written(Protocol):
-    """What one write may change; `WrittenTables`, or what several processes keep of them."""
+    """The tables that one write may change: `WrittenTables`, or their form in a ledger of several processes."""
 
     def hold(self, name: TableName) -> bool:
-        """Whether the table may be among what it changes."""
+        """Whether the table may be among them."""
         ...
 
     @property
@@ -63,7 +63,7 @@ class WriteLog(Protocol):
     """The writes of all sessions, of one process or of several."""
 
     def open(self) -> Fence:
-        """A fence around what is read from now on."""
+        """A fence around all reads from now on."""
         ...
 
     def begin(self, tables: WrittenTables) -> Write:
@@ -75,7 +75,7 @@ class WriteLog(Protocol):
         ...
 
     def lose(self, write: Write) -> None:
-        """Of the end of a write nothing will be heard: it counts as running for LOST_S."""
+        """The end of a write will not be seen: it counts as running for LOST_S."""
         ...
 
     def end_soon(self, write: Write) -> None:
@@ -88,24 +88,24 @@ class WriteLog(Protocol):
 
 
 class LostWrites:
-    """Writes of whose end nothing will be heard. Used by several threads at once."""
+    """Writes whose end will not be seen. Used by several threads at once."""
 
     def __init__(self, end: Callable[[Write], None], clock: Callable[[], float], seconds: float) -> None:
-        """They count as running for so long."""
+        """Let them count as running for so many seconds."""
         self._end = end
         self._clock = clock
         self._seconds = seconds
         self._lost: deque[tuple[float, Write]] = deque()
 
     def add(self, write: Write) -> None:
-        """It has been lost now."""
+        """Count a write as lost from now on."""
         self._lost.append((self._clock() + self._seconds, write))
 
     def end_old(self) -> None:
         """End those that were lost so long ago that they have ended."""
         with suppress(IndexError):
             while True:
-                # Taken first: of two threads each has one of its own.
+                # Taken first: two threads never end the same one.
                 found = self._lost.popleft()
                 if found[0] > self._clock():
                     self._lost.appendleft(found)
@@ -121,7 +121,7 @@ class LocalWriteLog:
         self._lost = LostWrites(self.end, clock, LOST_S)
         self._closing = LostWrites(self.end, clock, CLOSING_S)
         self._running: set[Write] = set()
-        # What ended, each with its number; they count up by one.
+        # The writes that ended, each with its number; numbers count up by one.
         self._ended: deque[tuple[int, WrittenTables]] = deque(maxlen=ENDED_MAX)
         self._ended_count = 0
 
@@ -166,7 +166,7 @@ class LocalWriteLog:
 
 @dataclass(frozen=True)
 class Fence:
-    """What is read after it was opened is of this moment for as long as it holds."""
+    """A fence: reads after it was opened are of this moment for as long as it holds."""
 
     _writes: WriteLog
     _ended_before: int
@@ -177,12 +177,12 @@ class Fence:
         return seen is not None and not _held(names, seen)
 
     def written(self, names: Iterable[TableName]) -> frozenset[TableName]:
-        """Those of the tables that may have been written since, or are being written."""
+        """The tables among these that may have been written since, or are being written."""
         seen = self._writes.since(self._ended_before)
         return frozenset(names) if seen is None else _held(names, seen)
 
     def changed_columns(self, names: Iterable[TableName]) -> frozenset[TableName]:
-        """Those of the tables that may have got other columns since, or are getting them."""
+        """The tables among these that may have got other columns since, or are getting them."""
         seen = self._writes.since(self._ended_before)
         if seen is None:
             return frozenset(names)

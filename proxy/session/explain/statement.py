@@ -1,4 +1,4 @@
-"""EXPLAIN REWRITE SELECT ..: what `starpruner explain` says, as a result set that any client can show."""
+"""EXPLAIN REWRITE SELECT ..: the lines of `starpruner explain`, as a result set that any client can show."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Protocol
 
 from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
+from proxy.operations.session_port import SessionPort
 from proxy.session.decision import Decision
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
+from proxy.statements.statement_class import StatementClass
 from rewriter.domains.literals import literal
 from rewriter.sql.classify import COMMENT_OR_SPACE
 
@@ -18,31 +20,11 @@ from rewriter.sql.classify import COMMENT_OR_SPACE
 _EXPLAIN_REWRITE = re.compile(rf"(?:{COMMENT_OR_SPACE})*+EXPLAIN\s++REWRITE\s++(?=\S)", re.IGNORECASE | re.DOTALL)
 
 
-class Deciding(Protocol):
-    """A session that decides about statements, and explains what it would do."""
-
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
-        """Decide what to send for a statement."""
-        ...
+class Deciding(SessionPort, Protocol):
+    """A session that decides about statements, and explains its decisions."""
 
     def explain(self, sql: str, *, run_key_queries: bool) -> Generator[Query, QueryResult, Decision]:
         """Decide as `rewrite` does, and tell everything."""
-        ...
-
-    def is_quick(self, sql: str) -> bool:
-        """Whether to decide about a statement takes no more than a look at it."""
-        ...
-
-    def forward_unchanged(self, sql: str) -> Dispatch:
-        """The statement goes on as it came."""
-        ...
-
-    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
-        """Rewritten statements that have to end before this one."""
-        ...
-
-    def closed(self) -> None:
-        """The session has ended."""
         ...
 
 
@@ -52,25 +34,25 @@ class ExplainingSession:
     def __init__(self, session: Deciding) -> None:
         self._session = session
 
-    def rewrite(self, sql: str) -> Generator[Query, QueryResult, Dispatch]:
-        """What to send: for EXPLAIN REWRITE, a query whose rows are the lines of the explanation."""
-        found = _EXPLAIN_REWRITE.match(sql)
+    def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
+        """Decide as the session inside; EXPLAIN REWRITE becomes a query whose rows are the explanation's lines."""
+        found = _EXPLAIN_REWRITE.match(statement.text)
         if found is None:
-            return (yield from self._session.rewrite(sql))
-        decision = yield from self._session.explain(sql[found.end() :], run_key_queries=True)
+            return (yield from self._session.rewrite(statement))
+        decision = yield from self._session.explain(statement.text[found.end() :], run_key_queries=True)
         return Dispatch(lines_query(text(view(decision)).splitlines()))
 
-    def is_quick(self, sql: str) -> bool:
-        """Whether to rule on a statement takes no more than a look at it."""
-        return self._session.is_quick(sql)
+    def is_quick(self, statement: StatementClass) -> bool:
+        """See SessionPort."""
+        return self._session.is_quick(statement)
 
-    def forward_unchanged(self, sql: str) -> Dispatch:
-        """The statement goes on as it came."""
-        return self._session.forward_unchanged(sql)
+    def forward_unchanged(self, statement: StatementClass) -> Dispatch:
+        """See SessionPort."""
+        return self._session.forward_unchanged(statement)
 
-    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
-        """Rewritten statements that have to end before this one."""
-        return self._session.writes_before(sql)
+    def writes_before(self, statement: StatementClass) -> Sequence[WriteUnderWay]:
+        """See SessionPort."""
+        return self._session.writes_before(statement)
 
     def closed(self) -> None:
         """The session has ended."""

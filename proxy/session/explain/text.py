@@ -15,8 +15,8 @@ def text(explained: ExplainView) -> str:
     lines = [changed, f"  {_without_files(explained.rewritten)}"]
     if explained.skip_sentence is not None:
         lines.append(f"  {explained.skip_sentence}")
-    if explained.reckoning is not None:
-        lines.append(f"  {explained.reckoning}")
+    if explained.cost_report is not None:
+        lines.append(f"  {explained.cost_report}")
     lines += [f"  {sentence}" for sentence in explained.quarantined]
     lines += [f"  {_snapshot_line(one)}" for one in explained.snapshots]
     for scan in explained.scans:

@@ -1,4 +1,4 @@
-"""A decision as the user sees it: the JSON of POST /explain."""
+"""The view of a decision for users: the JSON of POST /explain."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rewriter.partitions.value_encoding import NotIndexableError
 
 
 class ReducerView(msgspec.Struct):
-    """What shrinks a fact scan. `keys` is how many distinct keys were found, null where nobody asked.
+    """A reducer of a fact scan. `keys` is the number of its distinct keys, null where they were not asked for.
 
-    `keys_age_s` is how old they were where they had not to be asked for, null where they had.
+    `keys_age_s` is the age of remembered keys, null where they were asked for now.
     """
 
     columns: list[str]
@@ -26,21 +26,21 @@ class ReducerView(msgspec.Struct):
 
 
 class CountView(msgspec.Struct):
-    """How many there are and how many the predicate keeps; null where that is not known."""
+    """The total and the number that the predicate keeps; null where unknown."""
 
     total: int | None = None
     kept: int | None = None
 
 
 class SplitsView(msgspec.Struct):
-    """The splits that Spark makes of the files that are left, and what it is asked for; null where not known."""
+    """The splits that Spark makes of the files that are left, and the number asked for; null where unknown."""
 
     before: int | None = None
     after: int | None = None
 
 
 class NarrowingView(msgspec.Struct):
-    """The predicate inserted for a scan, and the data left to be read; null where none is, or it is unknown."""
+    """The predicate inserted for a scan, and the data left to be read; null for none, or unknown."""
 
     predicate: str | None
     exact: bool | None
@@ -51,10 +51,10 @@ class NarrowingView(msgspec.Struct):
 
 
 class IcebergView(msgspec.Struct):
-    """An Iceberg table as it is now: what it is partitioned by, and how many files say which rows are deleted.
+    """An Iceberg table as it is now: its partitioning, and the number of files that list deleted rows.
 
-    Files that were written before the partitioning was changed are of another spec, and stay as they are. What
-    could not be counted is null.
+    Files that were written before the partitioning was changed have another spec, and stay as they are. Numbers
+    that are not known are null.
     """
 
     partitioned_by: list[str]
@@ -64,9 +64,10 @@ class IcebergView(msgspec.Struct):
 
 
 class ScanView(msgspec.Struct):
-    """A table reference and what was done to it. `skip_reason` is a stable code, `skip_sentence` says why.
+    """A table reference and its narrowing. `skip_reason` is a stable code, `skip_sentence` its explanation.
 
-    Where the statement as a whole is left alone, nothing is done, and `would` has what could be.
+    Where the statement as a whole is left alone, nothing is narrowed, and `would` has the narrowing that it
+    misses.
     """
 
     table: str
@@ -79,14 +80,14 @@ class ScanView(msgspec.Struct):
     bytes: CountView
     splits: SplitsView
     would: NarrowingView | None
-    # Null of what is no Iceberg table, or cannot be narrowed.
+    # Null where the table is not an Iceberg table, or cannot be narrowed.
     iceberg: IcebergView | None
     skip_reason: str | None
     skip_sentence: str | None
 
 
 class SnapshotView(msgspec.Struct):
-    """An Iceberg table that keys are read from: at the snapshot that the statement names too, or why at none."""
+    """An Iceberg table that keys are read from: the snapshot that the statement names too, or why none."""
 
     table: str
     snapshot_id: int | None = None
@@ -103,9 +104,9 @@ class ExplainView(msgspec.Struct):
     scans: list[ScanView]
     skip_reason: str | None
     skip_sentence: str | None
-    # What the cost gate knows of statements like this one, in words; null where it was not asked.
-    reckoning: str | None
-    # What is put aside for a while, of this statement and of the rules, in words.
+    # The runs of statements like this one that the cost gate has seen, in words; null where it was not asked.
+    cost_report: str | None
+    # Quarantined rules, and this statement's fingerprint where it is quarantined, in words.
     quarantined: list[str]
     # The Iceberg tables that keys are read from, and whether keys and statement are of one snapshot.
     snapshots: list[SnapshotView]
@@ -122,7 +123,7 @@ def view(decision: Decision) -> ExplainView:
         scans=[_scan(outcome, decision) for outcome in outcomes],
         skip_reason=_code(decision.skip),
         skip_sentence=_sentence(decision.skip),
-        reckoning=decision.opinion.reckoning.sentence if decision.opinion is not None else None,
+        cost_report=decision.gate_report.cost_report.sentence if decision.gate_report is not None else None,
         quarantined=[one.sentence for one in decision.quarantined],
         snapshots=_snapshots(decision),
         timings_ms=_timings(decision.timings),
@@ -130,7 +131,7 @@ def view(decision: Decision) -> ExplainView:
 
 
 def _snapshots(decision: Decision) -> list[SnapshotView]:
-    pinned = [SnapshotView(str(name), one.snapshot_id) for name, one in decision.reads.items()]
+    pinned = [SnapshotView(str(name), one.snapshot_id) for name, one in decision.snapshots.items()]
     unpinned = [SnapshotView(str(name), None, why.name, why.sentence) for name, why in decision.unpinned.items()]
     return sorted([*pinned, *unpinned], key=lambda one: one.table)
 
@@ -166,13 +167,13 @@ def _narrowing(outcome: ScanOutcome, decision: Decision) -> NarrowingView:
 
 
 def _not_done(found: NarrowingView) -> NarrowingView:
-    """How many there are, of which nothing is left out."""
+    """The same without a predicate: all data is read."""
     partitions, files, size = (CountView(count.total) for count in (found.partitions, found.files, found.bytes))
     return NarrowingView(None, None, partitions, files, size, SplitsView())
 
 
 def _iceberg(outcome: ScanOutcome, decision: Decision) -> IcebergView | None:
-    facts, counts = outcome.scan.facts, decision.counts.get(outcome.scan.reference.name)
+    facts, counts = outcome.scan.facts, decision.file_counts.get(outcome.scan.reference.name)
     if facts is None or facts.iceberg is None:
         return None
     partitioned_by = list(facts.iceberg.partitioning)
@@ -188,7 +189,7 @@ def _reducer(reducer: Reducer, keys: Keys | None, age_s: float | None) -> Reduce
 
 
 def _asked_first(question: Question) -> str:
-    """The form that is asked unless its answer is known to be too long."""
+    """The form of a key query that is sent unless its answer is known to be too long."""
     return question.repeating or question.sql
 
 

@@ -1,7 +1,7 @@
-"""The cost gate: a statement is left alone where asking for its keys is likely to take longer than it saves.
+"""The cost gate: keeps the original where asking for keys is likely to take longer than the rewrite saves.
 
-It decides by the statement's shape, before anything is asked of the backend. `proxy.session.feedback.cost_model`
-has the policy; here are the records of all sessions of the process.
+It decides by the statement's fingerprint, before anything is asked of the backend. The policy stands in
+`proxy.session.feedback.cost_model`; here are the records of all sessions of the process.
 
 Calls may come from several threads at once. Each step on the dictionaries is atomic, since their keys are plain
 tuples and strings, and records are never changed but replaced: of two runs of one shape that end at the same
@@ -22,18 +22,19 @@ from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.feedback.cost_model import Choice, CostReport, GateVerdict, Record, RewrittenRun
 from proxy.session.feedback.spark_listings import SessionListings
 
-# Shapes that are remembered, of all sessions: dashboards have some thousands. A record takes about 1 KB.
+# Fingerprints that are remembered, of all sessions: dashboards have some thousands. A record takes about 1 KB.
 RECORDS_MAX = 10_000
-# Facts of which it is remembered when they were written last. A warehouse has some hundreds.
+# Facts whose last write is remembered. A warehouse has some hundreds.
 FACTS_MAX = 10_000
 
-# What Spark takes to list the files of one partition that it does not have in its cache (18 s for 10,000).
+# Time of Spark to list the files of one partition that it does not have in its cache (18 s for 10,000).
 _PARTITION_LISTED_S = 0.0018
 # To list partitions costs as much as some key queries, and tells nothing of a statement that is not seen again.
 _RUNS_BEFORE_COUNTING = 2
 # A fact whose partitions were never counted is taken for a large one.
 _PARTITIONS_UNKNOWN = 10_000
-# What one core reads of Parquet at least. Only a fact that even one core reads at once is not worth a key query.
+# Parquet bytes that one core reads per second at least. A fact that one core reads in no time is not worth a
+# query.
 _BYTES_READ_PER_S = 100e6
 
 # A statement that takes so many times what its facts take to read and to ask for is not explained by their size.
@@ -48,20 +49,20 @@ _NAME_BYTES = 12
 
 
 class StatementKey(NamedTuple):
-    """Whose statements of which shape: what one user's runs tell is of no use to another one."""
+    """The key of a statement: its scope and its fingerprint. One user's runs say nothing about another's."""
 
     scope: str
     shape: str
 
     @property
     def name(self) -> str:
-        """What it is called in a log: nothing can be read from it, and nobody else has a subject of that name."""
+        """A digest for logs and the quarantine: it reveals nothing of the statement, and no two keys share one."""
         return blake2b(f"{self.scope} {self.shape}".encode(), digest_size=_NAME_BYTES).hexdigest()
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A table that a statement narrows, or would: the last part of its name, and what is known of its size."""
+    """A table that a statement narrows, or would: the last part of its name, and its size as far as known."""
 
     name: str
     partitions: int | None = None
@@ -69,16 +70,16 @@ class Fact:
 
 
 class Way(Enum):
-    """How a statement was run."""
+    """The way in which a statement ran."""
 
-    NARROWED = "narrowed"
-    IN_VAIN = "keys were asked, and then it ran as it came"
-    DIRECT = "as it came"
+    REWRITTEN = "rewritten"
+    ASKED_ONLY = "keys were asked for, and the original ran"
+    ORIGINAL = "original"
 
 
 @dataclass(frozen=True)
 class Run:
-    """A statement that was sent. `overhead_s` is what that took: descriptions, keys, lists, planning."""
+    """A statement that was sent. `overhead_s` is the time for descriptions, keys, lists and planning."""
 
     subject: StatementKey
     way: Way
@@ -89,19 +90,19 @@ class Run:
 
 @dataclass(frozen=True)
 class GateReport:
-    """What to do with a statement, and what that rests on."""
+    """The verdict on a statement, and the runs that it rests on."""
 
     verdict: GateVerdict
-    reckoning: CostReport
+    cost_report: CostReport
 
     @property
     def leaves(self) -> bool:
-        """Whether nothing is to be asked."""
-        return self.verdict is GateVerdict.LEAVE
+        """Whether the original goes on, and nothing is asked."""
+        return self.verdict is GateVerdict.ORIGINAL
 
 
 class CostGate:
-    """What the process has learned of its statements."""
+    """The records of the runs of all sessions of a process."""
 
     def __init__(self, clock: Callable[[], float], retry_s: float = 600.0) -> None:
         self._clock = clock
@@ -111,11 +112,11 @@ class CostGate:
         self._written_at: OrderedDict[str, float] = OrderedDict()
         self._asking_s = _ASKING_S
 
-    def opinion(self, subject: StatementKey, listings: SessionListings) -> GateReport:
-        """What earlier runs tell about a statement of that session. Costs nothing and changes nothing."""
+    def report(self, subject: StatementKey, listings: SessionListings) -> GateReport:
+        """The verdict of earlier runs on a statement of that session. Changes no record."""
         record = self._record(subject)
         choice = self._choice(record, listings)
-        return GateReport(choice.verdict, record.reckoning(choice.why))
+        return GateReport(choice.verdict, record.cost_report(choice.why))
 
     def decide(self, subject: StatementKey, listings: SessionListings) -> GateReport:
         """The opinion on a statement that will be treated so: of a trial, others need not make another one."""
@@ -123,15 +124,15 @@ class CostGate:
         choice = self._choice(record, listings)
         if choice.is_trial:
             self._keep(subject, record.trying(choice.verdict, self._clock()))
-        return GateReport(choice.verdict, record.reckoning(choice.why))
+        return GateReport(choice.verdict, record.cost_report(choice.why))
 
     def lacks_counts(self, subject: StatementKey) -> bool:
         """Whether a statement comes often enough that the partitions of its facts are worth being counted."""
         record = self._record(subject)
-        return record.narrowed_count >= _RUNS_BEFORE_COUNTING and not record.is_counted
+        return record.rewritten_count >= _RUNS_BEFORE_COUNTING and not record.is_counted
 
     def estimate(self, subject: StatementKey, facts: Iterable[Fact]) -> GateReport:
-        """What the facts tell about a statement that was planned but not asked for: what is unknown is large.
+        """The verdict by the sizes of the facts, once a statement was planned; unknown sizes count as large.
 
         They tell nothing where the statement was seen to take far longer than to read them whole: they may stand
         in thousands of files, which nobody has counted.
@@ -141,43 +142,43 @@ class CostGate:
         reading_s = sum(inf if fact.size_bytes is None else fact.size_bytes / _BYTES_READ_PER_S for fact in facts)
         most_s, asking_s = listing_s + reading_s, self._asking_s
         record = self._record(subject)
-        if record.direct and record.direct_s > _BELIED * (most_s + asking_s):
-            return GateReport(GateVerdict.NARROW, record.reckoning("narrowed, to see what that takes"))
-        verdict = GateVerdict.LEAVE if most_s < asking_s else GateVerdict.NARROW
+        if record.direct and record.original_s > _BELIED * (most_s + asking_s):
+            return GateReport(GateVerdict.REWRITE, record.cost_report("rewritten, to see what that takes"))
+        verdict = GateVerdict.ORIGINAL if most_s < asking_s else GateVerdict.REWRITE
         why = f"to ask for keys takes about {asking_s:.2f} s, and at most {most_s:.2f} s can be saved"
         return GateReport(verdict, CostReport(why=why))
 
     def ended(self, run: Run, outcome: Outcome) -> None:
         """Learn from the end of a statement. One that failed or was cancelled teaches nothing."""
-        if outcome.kind is OutcomeKind.FINISHED and run.way is Way.DIRECT:
-            self._direct(run, outcome.seconds)
-        elif outcome.kind is OutcomeKind.FINISHED and run.way is Way.NARROWED:
-            self._narrowed(run, outcome.seconds)
+        if outcome.kind is OutcomeKind.FINISHED and run.way is Way.ORIGINAL:
+            self._learn_original(run, outcome.seconds)
+        elif outcome.kind is OutcomeKind.FINISHED and run.way is Way.REWRITTEN:
+            self._learn_rewritten(run, outcome.seconds)
         elif outcome.kind is OutcomeKind.FINISHED:
-            self._narrowed(run, inf)
-            self._direct(run, outcome.seconds)
+            self._learn_rewritten(run, inf)
+            self._learn_original(run, outcome.seconds)
         elif outcome.kind in {OutcomeKind.RECOVERED, OutcomeKind.OVERTAKEN}:
-            self._narrowed(run, inf)
+            self._learn_rewritten(run, inf)
 
-    def _narrowed(self, run: Run, run_s: float) -> None:
+    def _learn_rewritten(self, run: Run, run_s: float) -> None:
         """Learn from a run for which keys were asked; `run_s` is infinite where they were of no use."""
         record, narrowed = self._about(run), RewrittenRun(run.overhead_s, run_s)
         self._asking_s += (run.overhead_s - self._asking_s) * _ASKING_WEIGHT
         if not run.listings.has(record.facts, self._written_at):
             run.listings.owe(record.facts, record.excess_s(narrowed))
-        self._keep(run.subject, record.after_narrowed(narrowed, self._clock()))
+        self._keep(run.subject, record.after_rewritten(narrowed, self._clock()))
 
-    def _direct(self, run: Run, run_s: float) -> None:
-        """Learn from a run as it came. Its facts are known only where it was planned."""
+    def _learn_original(self, run: Run, run_s: float) -> None:
+        """Learn from a run of the original. Its facts are known only where it was planned."""
         record, now = self._about(run), self._clock()
         has_listed = not run.listings.has(record.facts, self._written_at) and record.listing_is_considerable
         run.listings.note(record.facts)
         self._keep(
-            run.subject, record.after_listing(run_s, now) if has_listed else record.after_direct(run_s, now)
+            run.subject, record.after_listing(run_s, now) if has_listed else record.after_original(run_s, now)
         )
 
     def cold(self, words: Iterable[str]) -> None:
-        """A statement passed that may write the tables among these words: their files are to be listed again."""
+        """Count the tables among these words as written: Spark lists their files again."""
         now = self._clock()
         for word in words:
             name = word.lower()
@@ -194,7 +195,7 @@ class CostGate:
         return self._records.get(subject, _UNSEEN)
 
     def _about(self, run: Run) -> Record:
-        """What is known of a statement and its facts, once it has run."""
+        """The record of a statement and its facts, once it has run."""
         record = _about(self._record(run.subject), run.facts)
         self._note_names(record.facts)
         return record

@@ -1,4 +1,4 @@
-"""Which tables of a plan could be narrowed, and what is known of their size: what the cost gate weighs."""
+"""The inputs of the cost gate: the tables of a plan that could be narrowed, and their known sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rewriter.partitions.index import PartitionIndex
 _OPENING_S = 0.0005
 _FOOTERS_S_PER_BYTE = 1e-10
 _HINT_S_PER_ROW = 32e-9
-# What it takes to narrow a statement for which no keys are asked.
+# Time to rewrite a statement without key queries.
 _NARROWING_S = 0.05
 
 
@@ -28,7 +28,7 @@ class TableSizes(Protocol):
         ...
 
     def partition_count(self, name: TableName) -> int | None:
-        """How many partitions a table has, where its list is at hand."""
+        """The number of a table's partitions, where its list is at hand."""
         ...
 
     def indexed_bytes(self, name: TableName) -> int | None:

@@ -1,4 +1,4 @@
-"""Limits of the filters that the metastore is sent for a table: as configured, and lower after it refused one.
+"""Limits of the filters that Spark sends to the metastore for a table: as configured, and lower after a refusal.
 
 A refusal does not say what was wrong: a filter that is too long for the metastore's database, a value of a
 partition that this cannot cast, a name that the grammar of a newer Hive takes for a keyword. All but the first
@@ -22,10 +22,10 @@ from rewriter.domains.widen import Consumer
 
 _log = logging.getLogger(__name__)
 
-# How Spark names it when the metastore refused the partition filter of a statement (HiveShim.scala).
+# Spark's error where the metastore refused the partition filter of a statement (HiveShim.scala).
 FILTER_REFUSED = "INTERNAL_ERROR_HIVE_METASTORE_PARTITION_FILTER"
 
-# What does harm again each time it comes back is still tried once a day: by then somebody may have mended it.
+# A limit that fails each time it comes back is still tried once a day: by then it may have been mended.
 PERIOD_MAX_S: Final = 86_400.0
 
 # Tables that are remembered, some 300 bytes each. The oldest goes, and then has to be refused again.
@@ -34,7 +34,7 @@ _TABLES_MAX: Final = 10_000
 
 @dataclass
 class _Table:
-    """How far the limits of a table have come down, and when they take the next step back."""
+    """The lowered limits of a table, and the time of the next step back."""
 
     period_s: float
     level: int = 0
@@ -53,7 +53,7 @@ class MetastoreLimits:
     def __init__(
         self, database: str, period_s: float = 600.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        # For how long the limits stay down the first time; may be changed at any time.
+        # Seconds that the limits stay down the first time; may be changed at any time.
         self.period_s = period_s
         self._clock = clock
         self._lock = Lock()
@@ -64,18 +64,18 @@ class MetastoreLimits:
 
     @property
     def consumer(self) -> Consumer:
-        """The limits of a table of which it refused no filter lately."""
+        """The limits of a table without a recent refusal."""
         return self._levels[0]
 
     @property
     def lowered(self) -> Mapping[TableName, Consumer]:
-        """The limits of the other tables now."""
+        """The limits of the other tables at present."""
         with self._lock:
             self._grow()
             return self._lowered
 
     def refused(self, tables: frozenset[TableName]) -> None:
-        """It refused a filter of one of these tables, of which we had it sent a part."""
+        """Lower the limits: the metastore refused a filter of one of these tables, part of it inserted by us."""
         with self._lock:
             self._grow()
             now = self._clock()

@@ -1,4 +1,4 @@
-"""Which tables' files Spark has listed for a session.
+"""The tables whose files Spark has listed for a session.
 
 Spark keeps the files of a partitioned table with the session that listed them (CatalogFileIndex, of which the
 catalog of each session has its own): 1,800 partitions take the first statement that prunes none of them some
@@ -19,7 +19,7 @@ _IDLE_S: Final = 3_600.0
 
 
 class SessionListings:
-    """What was listed in one session, and what its narrowed statements may have cost too much meanwhile."""
+    """The tables that were listed in one session, and the seconds that rewritten runs may have lost meanwhile."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -34,18 +34,18 @@ class SessionListings:
         )
 
     def note(self, tables: Collection[str]) -> None:
-        """A statement that prunes nothing has read them: they are listed now."""
+        """Count tables as listed: a statement that prunes nothing has read them."""
         self._owed_s.pop(tables, None)
         if len(self._listed_at) >= _TABLES_MAX:
             self._listed_at.clear()
         self._listed_at.update(dict.fromkeys(tables, self._clock()))
 
     def owed_s(self, tables: Collection[str]) -> float:
-        """What statements on these tables may have cost too much while they were not listed."""
+        """The seconds that rewritten runs on these tables may have lost while they were not listed."""
         return self._owed_s.get(tables, 0.0)
 
     def owe(self, tables: Collection[str], seconds: float) -> None:
-        """One more may have cost so much too much."""
+        """Add the seconds that a rewritten run may have lost against the original, for these tables."""
         if len(self._owed_s) >= _TABLES_MAX:
             self._owed_s.clear()
         self._owed_s[tables] = self.owed_s(tables) + seconds

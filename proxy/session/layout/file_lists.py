@@ -33,7 +33,7 @@ _Asking: TypeAlias = Generator[Query, QueryResult, T]
 
 
 class _Key(NamedTuple):
-    """Whose files of which table. What one user may read in the index, another one may not."""
+    """The key of a list: user and table. One user may read rows of the index that another may not."""
 
     owner: tuple[str, ...]
     table: str
@@ -52,7 +52,7 @@ class _Fetched:
 
     @property
     def weight(self) -> int:
-        """What is kept, in files. What could not be had takes some memory too."""
+        """The size of the list, in files. A failure takes some memory too."""
         return 1 + (len(self.index.files) if self.index is not None else 0)
 
     @cached_property
@@ -63,7 +63,7 @@ class _Fetched:
 
 
 class FileLists:
-    """What was fetched, of the tables used last. Used by several threads at once."""
+    """The lists of the most recently used tables. Used by several threads at once."""
 
     def __init__(self, settings: FilesSection, clock: Callable[[], float]) -> None:
         self._settings = settings
@@ -147,7 +147,7 @@ class FileLists:
         return (_Key(owner, name), overview) if owner else None
 
     def _current(self, key: _Key, overview: IndexOverview, type_names: Mapping[str, str]) -> _Fetched | None:
-        """What was fetched and need not be fetched again.
+        """The list that was fetched, if it need not be fetched again.
 
         Another session may have fetched rows that this one has not heard of yet: two that heard different things
         would else fetch them in turns.

@@ -1,4 +1,4 @@
-"""How the files of an Iceberg table came to be, for explain alone: nothing is decided by it.
+"""Counts of an Iceberg table's files by partition spec and kind, for explain alone: no decision depends on them.
 
 Counted by Spark each time that somebody asks: it reads the table's manifests, and answers a few rows.
 """
@@ -27,11 +27,11 @@ _DATA: Final = 0
 
 @dataclass(frozen=True)
 class FileCounts:
-    """What a table's current files are, other than rows in the partitions that it has now."""
+    """Counts of a table's current files that are not plain rows in its present partitioning."""
 
     # By how many partition specs files of rows were written: where the spec was changed, older ones stay.
     partition_specs: int
-    # What is read beside the files of rows, to leave out the rows that are deleted.
+    # Files that are read beside the files of rows, to leave out deleted rows.
     delete_files: int
     delete_bytes: int
 

@@ -26,7 +26,7 @@ _Asking: TypeAlias = Generator[Query, QueryResult, T]
 
 
 class _Key(NamedTuple):
-    """Whose list of which table's files, with the bounds of which columns."""
+    """The key of a list: user, table, and the columns whose bounds it has."""
 
     owner: tuple[str, ...]
     table: TableName
@@ -44,7 +44,7 @@ class _Listed:
 
     @property
     def weight(self) -> int:
-        """What is kept, in files. What could not be had takes some memory too."""
+        """The size of the list, in files. A failure takes some memory too."""
         return 1 + (len(self.index.files) if self.index is not None else 0)
 
 

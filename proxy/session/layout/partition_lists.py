@@ -23,14 +23,14 @@ _COSTS_KEPT_MAX = 64
 
 
 class SharedLists:
-    """What all sessions share: the store, and what was computed from its lists."""
+    """Partition lists that all sessions share: the store, and the costs computed from its lists."""
 
     def __init__(self, store: PartitionStore | None = None) -> None:
         self.store = store
         self._costs: dict[tuple[ListKey, bytes], Mapping[str, PartitionCosts]] = {}
 
     def costs(self, key: ListKey, index: PartitionIndex) -> Mapping[str, PartitionCosts]:
-        """Where the partitions of a list lie. A list that is asked for again is found by its generation."""
+        """The numbers of partitions between the keys of a list. A new list has a new generation."""
         generation = getattr(index.entries, "generation", b"")
         if not generation:
             return costs(index)
@@ -76,13 +76,13 @@ class PartitionLists:
         return (key, index) if index is not None else None
 
     def costs(self, key: ListKey, index: PartitionIndex) -> Mapping[str, PartitionCosts]:
-        """Where the partitions of a list lie."""
+        """The numbers of partitions between the keys of a list, by column."""
         return self._shared.costs(key, index)
 
     def count(self, table: DescribedTable, known: SessionMetadata) -> int | None:
-        """How many partitions a table has, where its list is at hand: nothing is asked.
+        """The number of a table's partitions, where its list is at hand: nothing is asked.
 
-        Those that lie nowhere, such as the default partition, are not counted.
+        Partitions without a place in the order, such as the default partition, are not counted.
         """
         if self._shared.store is None or not known.owner or not table.identity:
             return None

@@ -52,12 +52,12 @@ _GENERATION_BYTES = 8
 
 @dataclass(frozen=True)
 class ListKey:
-    """Whose list it is, and of which table. Both are compared part by part, as they are."""
+    """The key of a list: user and table. Both are compared part by part, verbatim."""
 
     # All that the backend knows the session by: the user who logged in, and the user whom the session acts for.
     owner: tuple[str, ...]
-    # What DESCRIBE said: the table's own name first, then database, catalog, and best also location and time of
-    # creation, by which a table that was dropped and created again is another one.
+    # The answer of DESCRIBE: the table's own name first, then database, catalog, and best also location and time
+    # of creation, by which a table that was dropped and created again is another one.
     table: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ def _digest(parts: tuple[str, ...]) -> bytes:
 
 
 class _Header(msgspec.Struct, frozen=True):
-    """What is known of one list. Its entries stand elsewhere, behind its generation."""
+    """The properties of one list. Its entries stand elsewhere, behind its generation."""
 
     # Its name alone, in lower case.
     table: str
@@ -214,7 +214,7 @@ class PartitionStore:
         return sum(stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats)
 
     def _drop(self, is_dropped: Callable[[bytes, _Header], bool]) -> None:
-        """What could not be dropped must not be found: then nothing is, until all lists can be dropped."""
+        """Drop lists. One that cannot be dropped must not be found: then none is, until all can be dropped."""
         with self._lock:
             wanted = is_dropped if self._is_trusted else lambda *_: True
             try:

@@ -10,11 +10,11 @@ from typing import Final
 
 from proxy.operations.query import Value
 
-# What xxhash64 refuses (maps, variants), and floating-point numbers inside of something, which it would compare to
-# the last digit. Names of struct fields count too: one that is called `map` is left out without need.
+# Types that xxhash64 refuses (maps, variants), and floating-point numbers inside of others, which it would compare
+# to the last digit. Names of struct fields count too: one that is called `map` is left out without need.
 _NOT_HASHED: Final = re.compile(r"\b(?:map|variant|float|double|geometry|geography)\b", re.IGNORECASE)
-# How far two sums of the same numbers may be apart, relative to the sum of their absolute values: what the order
-# of addition does to doubles, and what it does to a double that is then stored as a float.
+# The distance that two sums of the same numbers may have, relative to the sum of their absolute values: the effect
+# of the order of addition on doubles, and on a double that is then stored as a float.
 _TOLERANCES: Final = {"double": 1e-9, "float": 1e-6}
 # Where large numbers cancel out, their rounding is all that is left, and every difference is large beside that.
 _NOISE: Final = 1e-6
@@ -32,7 +32,7 @@ class FloatSums:
     absolute: float
 
     def distance(self, other: FloatSums) -> float:
-        """How far the two are apart, relative to the size of the numbers that were added."""
+        """The distance of two sums, relative to the size of the numbers that were added."""
         scale = max(self.absolute, other.absolute)
         apart = max(_apart(self.plain, other.plain), _apart(self.weighted, other.weighted))
         return apart / scale if apart > _NOISE else 0.0
@@ -40,7 +40,7 @@ class FloatSums:
 
 @dataclass(frozen=True)
 class Checksum:
-    """What an answer comes to: how many rows, the sum of their hashes, and the sums of what is not hashed."""
+    """The checksum of an answer: number of rows, sum of their hashes, and sums of columns that are not hashed."""
 
     rows: int
     hash: str
@@ -70,7 +70,7 @@ class Columns:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of columns."""
         return len(self.hashed) + len(self.floats) + len(self.left_out)
 
     def query(self, statement: str) -> str:
@@ -113,7 +113,7 @@ class Columns:
         return (one.rows, one.hash) == (other.rows, other.hash) and self.float_distance(one, other) == 0.0
 
     def _hash_of(self) -> list[str]:
-        """What is hashed of a row. xxhash64 passes over nulls, so where they stand is told beside each value."""
+        """The hashed expressions of a row. xxhash64 skips nulls, so a flag for null stands beside each value."""
         told = ["0"]
         for number in self.hashed:
             told += [f"isnull(c{number})", f"c{number}"]

@@ -1,9 +1,9 @@
-"""Shadow mode: the rewritten text beside the original, which is what answers the client. No sockets, no asyncio.
+"""Shadow mode: runs the rewritten text beside the original, whose answer the client gets. No sockets, no asyncio.
 
-Spark computes a checksum of either answer in the client's own session. It is a defect of ours only if the answers
-differ, each is the same when it is asked for again, the keys in the rewritten text are still those that Spark
-answers, and nothing in the statement makes its answer depend on the order in which rows are read. On any doubt
-nobody is blamed.
+Spark computes a checksum of each answer in the client's own session. A difference is a defect of ours only if each
+answer is the same when it is computed again, the keys in the rewritten text are still those that Spark answers,
+and nothing in the statement makes its answer depend on the order in which rows are read. On any doubt nothing is
+blamed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Clock: TypeAlias = Callable[[], float]
 _COLUMNS_MAX: Final = 2_000
 # Descriptions of so many columns, and the plan of a statement that is worth a second look.
 _TOLD_BYTES_MAX: Final = 4 * 1024 * 1024
-# Where something is rounded to cents, one step of one group is up to this share of a small answer.
+# One step of rounding to cents in one group is up to this share of a small answer.
 _ROUNDING_STEP: Final = 0.01
 
 
 class ShadowVerdict(Enum):
-    """What a comparison came to."""
+    """The result of a comparison."""
 
     EQUAL = "equal"
     DIFFERENT = "different, and nothing but the rewrite explains it"
@@ -58,23 +58,23 @@ class Comparison:
 
     @property
     def blames_us(self) -> bool:
-        """Whether whatever rewrote the statement has to be put aside."""
+        """Whether the rules that rewrote the statement have to be quarantined."""
         return self.verdict in {ShadowVerdict.DIFFERENT, ShadowVerdict.FAILED}
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A statement as it came and as it was rewritten, with the keys that the rewritten text holds."""
+    """The original and the rewritten text of a statement, with the keys that the rewritten text holds."""
 
     original: str = field(repr=False)
     rewritten: str = field(repr=False)
     keys: Mapping[Question, Keys] = field(default_factory=dict, repr=False)
-    # What the names stood for that the rewritten text reads at a snapshot.
+    # The scans of the names that the rewritten text reads at a snapshot.
     reads: Mapping[TableName, SnapshotRead] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, original: str, rewrite: Rewrite, reads: Mapping[TableName, SnapshotRead] | None = None) -> Pair:
-        """A statement and what became of it."""
+        """The pair of a statement and its rewrite."""
         asked = (pair for outcome in rewrite.scans for pair in outcome.reducers)
         keys = {r.key_query: keys for r, keys in asked if keys is not None}
         return cls(original, rewrite.text, keys, reads or {})
@@ -82,7 +82,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class ShadowLimits:
-    """What a comparison may cost. The reasons stand where the configuration sets them."""
+    """Limits of the cost of a comparison. Their reasons stand in the configuration."""
 
     statement_s: float = 60.0
     total_s: float = 300.0
@@ -194,7 +194,7 @@ class _Comparing:
                 raise _EndedError(ShadowVerdict.UNSTABLE, "a small side has other keys by now")
 
     def _same_snapshots(self) -> Queries[None]:
-        """Ends the comparison if the original reads something else by now than the snapshots in the other text."""
+        """Ends the comparison if the original by now reads other snapshots than the rewritten text names."""
         for name, scanned in self._pair.reads.items():
             answer = yield self._query(scan_sql(name), SCAN_ROWS_MAX)
             if read_scan(answer) != scanned:

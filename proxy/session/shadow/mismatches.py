@@ -1,4 +1,4 @@
-"""Answers that differed in shadow mode: kept to be looked at, in a file too, and told to the log without texts."""
+"""Mismatches of shadow mode: kept in memory and in a file, and reported in the log without texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A statement that we are to blame for. The texts hold the client's literals: they stay out of logs."""
+    """A statement whose rewrite gave another answer. The texts hold literals: they stay out of logs."""
 
     # Seconds since 1970.
     at: float
@@ -37,7 +37,7 @@ class Mismatch:
 
 
 class MismatchLog:
-    """The newest differences of the process, and a file of them. Sessions tell of theirs from several threads."""
+    """The newest mismatches of the process, and a file of them. Used by several threads at once."""
 
     def __init__(self, path: Path | None, file_bytes_max: int, now: Callable[[], float] = time.time) -> None:
         self._path = path
@@ -46,7 +46,7 @@ class MismatchLog:
         self._kept: deque[Mismatch] = deque(maxlen=KEPT_MAX)
 
     def newest(self) -> tuple[Mismatch, ...]:
-        """Those that are kept, the newest first."""
+        """The mismatches in memory, the newest first."""
         return tuple(reversed(self._kept.copy()))
 
     def add(self, pair: Pair, comparison: Comparison) -> None:
@@ -93,7 +93,7 @@ def watch(
     differences: MismatchLog,
     told: Callable[[Comparison], None],
 ) -> Queries[None]:
-    """Compare, keep what blames us, and tell how it came out. What `proxy.frontend.shadow_runner` runs."""
+    """Compare, keep a mismatch, and report the result. `proxy.frontend.shadow_runner` runs it."""
     comparison = yield from compare(pair, limits, clock)
     if comparison.blames_us:
         differences.add(pair, comparison)

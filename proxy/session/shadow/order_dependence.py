@@ -1,4 +1,4 @@
-"""What in a statement makes its answer depend on the order in which Spark reads rows, or on chance."""
+"""Parts of a statement by which its answer depends on the order in which Spark reads rows, or on chance."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _FUNCTIONS: Final = """
 _CHOSEN: Final = re.compile(
     rf"\b(?:{'|'.join(_FUNCTIONS)})\s*\(|\b(?:approx_top_k|count_min_sketch|kll_|theta_|hll_)\w*\s*\("
     r"|\b(?:LIMIT|OFFSET|TABLESAMPLE|TRANSFORM)\b|(?-i:\b(?:GlobalLimit|LocalLimit|Sample|ScriptTransformation)\b)"
-    # Of rows with equal sort keys, a frame of rows holds those that come first.
+    # A frame of rows holds the first of several rows with equal sort keys.
     r"|\bROWS\s+(?:BETWEEN|UNBOUNDED|CURRENT|\d)|(?-i:\bRowFrame\b)"
-    # Of texts that a collation holds for equal, a group shows the one that came first.
+    # A group shows the first of several texts that are equal under a collation.
     r"|\bcollate\b"
     r"|\b\w*UD[AT]?F\w*\b",
     re.IGNORECASE,
@@ -66,7 +66,7 @@ def unbounded(text: str) -> tuple[str, str] | None:
 
 
 def _bounds_at_the_end(tokens: Sequence[Token]) -> int:
-    """How many tokens at the end are the outermost LIMIT and OFFSET: an inner one has a parenthesis behind it."""
+    """The number of tokens of the outermost LIMIT and OFFSET: an inner one has a parenthesis behind it."""
     kinds = tuple(token.token_type for token in tokens[-len(_BOUNDS[0]) :])
     return next((len(bounds) for bounds in _BOUNDS if kinds[-len(bounds) :] == bounds), 0)
 
@@ -84,7 +84,7 @@ class OrderDoubts:
 
 
 def doubts(text: str, plan: str) -> OrderDoubts:
-    """What a statement's text, and its plan as EXPLAIN EXTENDED tells it, give reason to doubt.
+    """The doubts that a statement's text, and its plan by EXPLAIN EXTENDED, give reason for.
 
     The plan knows what stands in views and which types are read, but leaves out what is long: so both are looked
     at. Words in strings and names count too, which only keeps a difference from being blamed on anybody.

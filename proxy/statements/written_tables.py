@@ -1,7 +1,7 @@
 """The tables that a statement may write. Too many are harmless; a missed one gives wrong answers.
 
-Where the statement is of a form that says at its head what it writes (`proxy.session.consistency.write_targets`),
-it writes that and reads the rest. Of any other, each word of the text may be a table that is written.
+A statement whose head names its target (`proxy.statements.write_targets`) writes that and reads the rest. In any
+other statement each word of the text may be a table that is written.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final
 
-from proxy.session.consistency.write_targets import Target, target_at
+from proxy.statements.write_targets import Target, target_at
 from rewriter import TableName
 from rewriter.sql.classify import before_first_word, first_word
 
-# What begins a statement that changes no table, whatever follows. SET, USE and RESET change the session alone.
+# First words of statements that change no table, whatever follows. SET, USE and RESET change the session alone.
 _READING: Final = frozenset("select values table show describe desc explain list set use reset declare".split())
-# What begins a query that may have a write behind it: WITH .. INSERT, FROM .. INSERT.
+# First words of queries that may have a write behind them: WITH .. INSERT, FROM .. INSERT.
 _LEADING: Final = frozenset({"with", "from"})
-# What begins a statement that names all tables that it changes. Any other may change any: CALL, EXECUTE, ADD JAR,
-# REFRESH '/a/path', a script, and whatever is not known here.
+# First words of statements that name all tables that they change. Any other may change any table: CALL, EXECUTE,
+# ADD JAR, REFRESH '/a/path', a script, and statements that are not known here.
 _NAMING: Final = frozenset(
     "insert create replace alter drop truncate update delete merge msck load analyze comment cache uncache".split()
 )
@@ -28,7 +28,8 @@ _NAMING: Final = frozenset(
 # PARTITION, which some run every few minutes, has none. By the last, an option, INSERT adds columns in Iceberg;
 # as merge-schema it has a word in it that stands for any table.
 COLUMN_WORDS: Final = frozenset("drop replace column columns change rename view evolution mergeschema".split())
-# What changes tables that it does not name: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY, IDENTIFIER(..).
+# Words of statements that change tables without naming them: DROP DATABASE .. CASCADE, INSERT OVERWRITE DIRECTORY,
+# IDENTIFIER(..).
 _UNNAMED: Final = frozenset("database databases schema schemas directory identifier execute".split())
 _WRITING: Final = re.compile(r"\b(?:insert|update|delete|merge)\b|\$\{", re.IGNORECASE)
 # One of these stands in whatever the pattern finds, and is found a hundred times as fast.
@@ -119,7 +120,7 @@ def words_of(name: TableName) -> list[list[str]]:
 def tables_written(sql: str) -> WrittenTables | None:
     """The tables that a statement may write, or None where it certainly writes none."""
     word = first_word(sql)
-    if not word or begins_unclearly(sql):
+    if not word or not begins_clearly(sql):
         return AnyTable()
     if word in _READING:
         return None
@@ -130,15 +131,16 @@ def tables_written(sql: str) -> WrittenTables | None:
     return _targets(sql, [len(before_first_word(sql))]) or _named(sql, whole=word != "insert")
 
 
-def begins_unclearly(sql: str) -> bool:
-    """Whether a statement may do something else than its first word says.
+def begins_clearly(sql: str) -> bool:
+    """Whether a statement certainly does what its first word says.
 
-    Comments before the word may end elsewhere for Spark: it nests them, `first_word` does not. And what is
-    explained may be executed for that.
+    Comments before the word may end elsewhere for Spark: it nests them, `first_word` does not. And a statement
+    that is explained may be executed for that.
     """
     before = before_first_word(sql)
     is_executed = first_word(sql) == "explain" and _EXECUTING.search(sql) is not None
-    return is_executed or before.count("/*") > 1 or "\\\n" in before or "\\\r" in before
+    has_odd_comments = before.count("/*") > 1 or "\\\n" in before or "\\\r" in before
+    return not (is_executed or has_odd_comments)
 
 
 def _written_behind(query: str) -> WrittenTables | None:

@@ -1,9 +1,9 @@
-"""The table that a statement writes, read off its head where that is of a form with one known place for it.
+"""The target of a statement that writes, read from its head where the form has one known place for it.
 
-A form is told by its first words and by what follows the name. Anything between that is not listed here, a comment
-included, makes it none of these: whoever asks then takes any word of the text for a table that may be written.
-The query behind is not looked into. Spark's grammar has no place in it for another target, to parse 100 KB takes
-half a second, and sqlglot may read a text otherwise than Spark does.
+A form is recognized by its first words and by the words after the name. Anything in between that is not listed
+here, a comment included, makes it unknown: the caller then takes any word of the text for a table that may be
+written. The query behind is not looked into. Spark's grammar has no place in it for another target, to parse 100
+KB takes half a second, and sqlglot may read a text otherwise than Spark does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from rewriter import TEMPORARY_NAMESPACES, TableName
 
 _PART: Final = r"(?:\w++|`(?:[^`]|``)++`)"
-# Behind a comment it might go on: none is passed, here or before what has to follow.
+# A name might go on behind a comment: none is skipped, here or before the words that have to follow.
 _NAME: Final = rf"(?P<name>{_PART}(?:\s*+\.\s*+{_PART})*+)\s*+"
 _ALIAS: Final = rf"(?:(?:AS\s++)?+{_PART}\s++)??"
 _EVOLVING: Final = r"(?:WITH\s++SCHEMA\s++EVOLUTION\s++)?+"
@@ -51,7 +51,7 @@ _FORMS: Final = {
 }
 # Behind the target of these may stand a table that is read.
 _SOURCE_BEHIND: Final = frozenset({"merge", "update", "delete"})
-# Of others what stands before the query is looked at too: a LOCATION may be that of another table.
+# In other forms the clauses before the query are looked at too: a LOCATION may be that of another table.
 _QUERY: Final = re.compile(r"\b(?:as|select|values|from)\b", re.IGNORECASE)
 # Words of the grammar that may stand in a name's place: then the name may stand behind them.
 _NO_NAMES: Final = frozenset(
@@ -70,7 +70,7 @@ class Target:
     """A table that a statement writes."""
 
     name: TableName
-    # Those of the name, of the words before it, and of clauses behind it.
+    # The words of the name, of the text before it, and of clauses behind it.
     words: frozenset[str]
     # Whether the statement may name a view, and write the table that the view reads.
     may_be_view: bool

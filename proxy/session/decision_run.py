@@ -1,0 +1,336 @@
+"""One decision: a statement on its way through the stages classify, gate, plan, weigh, ask and apply.
+
+The stages are generators: they yield the queries that they need answered in the client's own session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Final, TypeVar
+
+from proxy.config.config import Config
+from proxy.operations.query import Query, QueryResult
+from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX
+from proxy.session.catalog.iceberg_snapshots import SnapshotRead
+from proxy.session.consistency.read_set import ReadSet
+from proxy.session.consistency.write_fence import Fence
+from proxy.session.decision import Decision, DecisionTerms
+from proxy.session.feedback.cost_gate import Fact, GateReport, StatementKey
+from proxy.session.feedback.cost_inputs import facts_of, has_own_filters_alone, narrowable, spares_too_little
+from proxy.session.feedback.quarantine_list import QuarantineEntry, QuarantineKind
+from proxy.session.feedback.spark_listings import SessionListings
+from proxy.session.key_queries import KeyAnswers
+from proxy.session.layout.iceberg_file_counts import FileCounts
+from proxy.session.session_catalog import ListedPartitions, Queries, SessionCatalog
+from proxy.session.shared_state import SharedState
+from proxy.session.timings import Timings
+from proxy.statements.statement_class import StatementClass
+from rewriter import (
+    Limits,
+    Plan,
+    Question,
+    Rewrite,
+    Rule,
+    SkipReason,
+    Statement,
+    TableName,
+    Unpinned,
+    apply,
+    read,
+)
+from rewriter.files.splits import GroupLimits
+from rewriter.partitions.index import PartitionIndex
+from rewriter.sql.fingerprint import shape
+
+T = TypeVar("T")
+
+# The part of a call that is not the statement: a handle, settings and the fields' own bytes.
+_CALL_BYTES: Final = 1024
+
+
+class DecisionRun:
+    """A statement and the decision about it as far as it has come. Used once.
+
+    A stage that finds a reason to leave the statement alone says so by `_skip_for`, and the run ends. To explain
+    is a policy of the same run: it goes on although there is a reason, as far as the stages can, and looks up at
+    the end what only a user wants to know.
+    """
+
+    def __init__(
+        self,
+        shared: SharedState,
+        catalog: SessionCatalog,
+        listings: SessionListings,
+        statement: StatementClass,
+        terms: DecisionTerms,
+    ) -> None:
+        self._shared = shared
+        self._catalog = catalog
+        self._listings = listings
+        self._statement = statement
+        self._terms = terms
+        self._timings = Timings()
+        self._skip: SkipReason | None = None
+        self._key: StatementKey | None = None
+        self._gate_report: GateReport | None = None
+        self._plan: Plan | None = None
+        self._facts: tuple[Fact, ...] = ()
+        self._snapshots: Mapping[TableName, SnapshotRead] = {}
+        self._unpinned: Mapping[TableName, Unpinned] = {}
+        self._partitions: Mapping[TableName, PartitionIndex] = {}
+        self._rewrite: Rewrite | None = None
+        self._read_set: ReadSet | None = None
+        # For explain alone.
+        self._file_counts: Mapping[TableName, FileCounts] = {}
+        self._key_ages: Mapping[Question, float] = {}
+        self._quarantined: tuple[QuarantineEntry, ...] = ()
+
+    def decision(self) -> Queries[Decision]:
+        """Run the stages, and return the decision."""
+        start = self._shared.clock()
+        yield from self._stages()
+        if self._terms.is_explained:
+            yield from self._look_up_for_explain(start)
+        self._timings.total_s = self._shared.clock() - start
+        return Decision(
+            self._statement.text,
+            self._skip,
+            self._plan,
+            self._rewrite,
+            self._read_set,
+            self._partitions,
+            self._timings,
+            key=self._key,
+            facts=self._facts,
+            gate_report=self._gate_report,
+            snapshots=self._snapshots,
+            unpinned=self._unpinned,
+            file_counts=self._file_counts,
+            key_ages=self._key_ages,
+            quarantined=self._quarantined,
+        )
+
+    def _stages(self) -> Queries[None]:
+        statement = yield from self._classify()
+        if statement is None:
+            return
+        key = self._gate(statement)
+        if self._is_over():
+            return
+        limits = limits_of(self._shared, self._terms)
+        # The fence sees every write from here on: descriptions and keys are read after it is opened.
+        fence = self._shared.writes.open()
+        planned = yield from self._make_plan(statement, limits)
+        if planned is None:
+            return
+        yield from self._weigh(planned, key)
+        if self._is_over():
+            return
+        planned, answers = yield from self._ask(planned, limits, fence)
+        yield from self._apply(planned, answers, limits, fence)
+
+    def _is_over(self) -> bool:
+        return self._skip is not None and not self._terms.is_explained
+
+    def _skip_for(self, reason: SkipReason | None) -> None:
+        """Leave the statement alone for this reason, unless there is an earlier one."""
+        self._skip = self._skip or reason
+
+    # --- the stages
+
+    def _classify(self) -> Queries[Statement | None]:
+        """Parse the statement, if it is of a class that may be rewritten."""
+        statement, config = self._statement, self._shared.config
+        may_be_narrowed = may_narrow(statement, config, self._catalog)
+        if may_be_narrowed and config.files.index and not statement.may_have_a_join:
+            # Without a join only the file index helps. With its tables known, the next look is an exact one.
+            _ = yield from self._timed_lookup(self._catalog.indexed())
+            may_be_narrowed = may_narrow(statement, config, self._catalog)
+        has_file_index = bool(config.files.index) and may_be_narrowed
+        chars_max = config.rewrite.statement_chars_max
+        is_read = len(statement.text) <= chars_max and statement.may_be_narrowed(has_file_index=has_file_index)
+        if is_read and statement.depends_on_quoting and not (yield from self._catalog.quoting_is_default()):
+            self._skip_for(SkipReason.QUOTING_SETTINGS)
+            return None
+        parsed = read(statement.text, chars_max=chars_max, has_file_index=has_file_index)
+        refused = parsed if isinstance(parsed, SkipReason) else _refusal(statement, self._terms)
+        self._skip_for(refused)
+        return None if refused is not None or isinstance(parsed, SkipReason) else parsed
+
+    def _gate(self, statement: Statement) -> StatementKey:
+        """Leave a statement alone that is quarantined, or whose runs so far have shown that it is not worth it."""
+        self._key = key = StatementKey(self._terms.scope, shape(statement))
+        if self._shared.quarantine.has_statement(key):
+            self._skip_for(SkipReason.QUARANTINED)
+        elif self._terms.settings.cost_gate:
+            self._gate_report = report = self._ask_gate(key)
+            self._skip_for(SkipReason.NOT_WORTH_IT if report.leaves else None)
+        return key
+
+    def _ask_gate(self, key: StatementKey) -> GateReport:
+        gate = self._shared.gate
+        if self._terms.is_explained:
+            # Without counting the statement as one that runs.
+            return gate.report(key, self._listings)
+        report = gate.decide(key, self._listings)
+        self._shared.metrics.gate_decided(report.verdict)
+        return report
+
+    def _make_plan(self, statement: Statement, limits: Limits) -> Queries[Plan | None]:
+        """Plan the statement by the descriptions of its tables."""
+        planned = yield from self._timings.of_catalog(self._catalog.plan(statement, limits))
+        if isinstance(planned, SkipReason):
+            # More telling to a user than the verdict of the gate.
+            self._skip = planned
+            return None
+        self._plan, self._unpinned = planned, planned.unpinned
+        return planned
+
+    def _weigh(self, planned: Plan, key: StatementKey) -> Queries[None]:
+        """Leave a statement alone whose facts are too small to be worth their keys."""
+        gate, has_gate = self._shared.gate, self._terms.settings.cost_gate
+        counted: Mapping[TableName, PartitionIndex] = {}
+        if has_own_filters_alone(planned):
+            self._gate_report = None
+        elif has_gate and gate.lacks_counts(key):
+            listed = yield from self._timed_lookup(self._catalog.partitions(narrowable(planned)))
+            counted = _indexes(listed)
+        self._facts = facts_of(planned, counted, self._catalog)
+        estimate = gate.estimate(key, self._facts) if has_gate and self._facts else None
+        if self._skip is None and estimate is not None and estimate.leaves:
+            self._gate_report = estimate
+            self._skip_for(SkipReason.NOT_WORTH_IT)
+
+    def _ask(self, planned: Plan, limits: Limits, fence: Fence) -> Queries[tuple[Plan, KeyAnswers]]:
+        """Ask for the keys of the small sides, at snapshots that the statement then names where it can."""
+        if not self._terms.run_key_queries:
+            return planned, {}
+        at_snapshots = yield from self._timings.of_catalog(self._catalog.pinned(planned, limits))
+        self._plan = planned = at_snapshots.plan
+        self._snapshots = at_snapshots.reads
+        self._unpinned = {**self._unpinned, **at_snapshots.unpinned}
+        asking = self._catalog.keys(planned, self._terms.memory, fence)
+        return planned, (yield from self._timings.of_key_queries(asking))
+
+    def _apply(self, planned: Plan, answers: KeyAnswers, limits: Limits, fence: Fence) -> Queries[None]:
+        """Insert predicates and hints for the keys, if nothing has changed since the fence was opened."""
+        listed = yield from self._timed_lookup(self._catalog.partitions(planned.wants_partitions(answers)))
+        for_splits = Rule.SPLITS not in limits.rules_off
+        start = self._shared.clock()
+        files = yield from self._catalog.files(planned, answers, for_splits=for_splits)
+        self._timings.files_s += self._shared.clock() - start
+        grouped = planned.wants_packings(answers) if for_splits else ()
+        packings = yield from self._timings.of_catalog(self._catalog.packings(grouped, files))
+        result = apply(planned, answers, limits, self._catalog.costs(listed), files, packings=packings)
+        asked = frozenset(_tables_read(answers))
+        self._rewrite, self._partitions = result, _indexes(listed)
+        self._read_set = ReadSet(fence, asked, frozenset(self._snapshots), planned.names)
+        self._skip_for(self._read_set.skip())
+        if self._terms.settings.cost_gate and has_own_filters_alone(planned) and spares_too_little(result):
+            self._skip_for(result.skip or SkipReason.FEW_FILES)
+        self._skip_for(result.skip or _hindrance(planned, answers, result))
+
+    def _timed_lookup(self, asking: Generator[Query, QueryResult, T]) -> Queries[T]:
+        """The same queries, which count as lookups together with the reading of their answers."""
+        start = self._shared.clock()
+        found = yield from asking
+        self._timings.catalog_s += self._shared.clock() - start
+        return found
+
+    # --- for explain
+
+    def _look_up_for_explain(self, start: float) -> Queries[None]:
+        # Some were listed already, to cover many keys by few ranges.
+        missing = narrowable(self._plan).keys() - self._partitions.keys()
+        listed = yield from self._timed_lookup(self._catalog.partitions(missing))
+        self._partitions = {**self._partitions, **_indexes(listed)}
+        if self._terms.run_key_queries and self._plan is not None:
+            self._file_counts = yield from self._timings.of_catalog(self._catalog.file_counts(self._plan))
+        self._key_ages = self._ages_of_keys(start)
+        self._quarantined = self._quarantined_of_statement()
+
+    def _ages_of_keys(self, start: float) -> dict[Question, float]:
+        """The ages of remembered keys as the decision began: younger ones were asked for by it."""
+        state = self._terms.state
+        if state is None or self._rewrite is None:
+            return {}
+        used = {
+            reducer.key_query
+            for scan in self._rewrite.scans
+            for reducer, keys in scan.reducers
+            if keys is not None
+        }
+        asked_at = {question: self._shared.keys.asked_at(state, question) for question in used}
+        return {question: start - at for question, at in asked_at.items() if at is not None and at < start}
+
+    def _quarantined_of_statement(self) -> tuple[QuarantineEntry, ...]:
+        """Quarantined rules, and this statement's fingerprint: others are not for its user to see."""
+        own, current = self._key.name if self._key is not None else "", self._shared.quarantine.current()
+        return tuple(one for one in current if one.kind is QuarantineKind.RULE or one.name == own)
+
+
+def may_narrow(statement: StatementClass, config: Config, catalog: SessionCatalog) -> bool:
+    """Whether a statement may be rewritten, by its class: most have nothing to narrow.
+
+    Without a join there may be a filter that skips files, of a table that the file index has.
+    """
+    if len(statement.text) > config.rewrite.statement_chars_max:
+        return False
+    if statement.may_have_a_join:
+        return True
+    if not config.files.index or not statement.may_be_narrowed(has_file_index=True):
+        return False
+    indexed = catalog.indexed_at_hand()
+    return indexed is None or indexed.is_named_in(statement.text)
+
+
+def limits_of(shared: SharedState, terms: DecisionTerms) -> Limits:
+    """The limits of a rewrite: the configuration, less the rules that are quarantined."""
+    settings, splits = shared.config.rewrite, shared.config.splits
+    tables_off = (TableName(tuple(pattern.split("."))) for pattern in settings.tables_off)
+    return Limits(
+        key_rows_max=settings.key_rows_max,
+        key_ranges_max=settings.key_ranges_max,
+        key_queries_max=settings.key_queries_max,
+        small_side_bytes_max=settings.small_side_bytes_max,
+        metastore=shared.metastore.consumer,
+        metastore_for=shared.metastore.lowered,
+        predicate_chars_max=settings.predicate_chars_max,
+        rules_off=shared.quarantine.rules_off().union(
+            settings.rules_off, () if splits.enabled else (Rule.SPLITS,)
+        ),
+        tables_off=frozenset(tables_off),
+        strict=terms.settings.consistency == "strict",
+        has_variables=terms.has_variables,
+        file_hint_chars_max=shared.config.files.hint_chars_max,
+        has_file_index=bool(shared.config.files.index),
+        splits=GroupLimits(splits.max_small_splits_grouped, splits.saved_min),
+    )
+
+
+def _tables_read(answers: KeyAnswers) -> set[TableName]:
+    """The tables that keys were read from."""
+    asked = (question for question, keys in answers.items() if keys is not SkipReason.SMALL_SIDE_WRITTEN)
+    return {name for question in asked for name in question.tables}
+
+
+def _hindrance(planned: Plan, answers: KeyAnswers, result: Rewrite) -> SkipReason | None:
+    """A passing reason for a statement in which nothing is narrowed; the scans have reasons of their own."""
+    if result.text != planned.statement.original:
+        return None
+    if SkipReason.SMALL_SIDE_WRITTEN in answers.values():
+        return SkipReason.SMALL_SIDE_WRITTEN
+    return SkipReason.DESCRIPTION_LATE if planned.late else None
+
+
+def _refusal(statement: StatementClass, terms: DecisionTerms) -> SkipReason | None:
+    """The reason to leave a statement alone on these terms, whatever it says."""
+    if terms.has_search_path:
+        return SkipReason.SEARCH_PATH
+    # Its call is kept until its answer is there, to be made again if that is out of date.
+    call_bytes = len(statement.text.encode(errors="surrogatepass")) + _CALL_BYTES
+    return SkipReason.TOO_LARGE_TO_REPEAT if call_bytes > KEPT_CALL_BYTES_MAX else None
+
+
+def _indexes(listed: Mapping[TableName, ListedPartitions]) -> dict[TableName, PartitionIndex]:
+    return {name: one.index for name, one in listed.items()}

@@ -1,0 +1,137 @@
+"""The class of a statement: facts that its text alone tells, without a parser and without the session.
+
+A connection makes it once for a statement, and everybody who handles the statement is given it in place of the
+text. Each fact is worked out when it is first asked for, and kept.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from proxy.statements.written_tables import WrittenTables, begins_clearly, tables_written
+from rewriter import may_be_narrowed, may_have_a_join
+from rewriter.sql.classify import depends_on_quoting, first_word
+
+# First words of statements that read, and leave the meaning of names and settings as it was.
+_READING: Final = frozenset("select with from values show describe desc explain".split())
+# First words of statements that leave the session as it was. Their writes to tables are for the write fence to
+# see.
+_SESSION_UNCHANGED: Final = frozenset(
+    """
+    select values table with from show describe desc explain list
+    insert create drop alter truncate update delete merge msck load analyze comment
+    """.split()
+)
+# Those of them that may drop a temporary view, so that its name is that of a table again.
+_DROPS_VIEWS: Final = frozenset({"drop", "alter"})
+# First words of statements whose text says all that they do to a session of a known state.
+_SESSION_COMMANDS: Final = frozenset({"set", "use", "reset"})
+# Words of a temporary view or a variable, which a session has under a name of its own; and text that Spark
+# replaces before it reads it.
+_SESSION_OBJECT: Final = re.compile(r"\b(?:temp|temporary|var|variable)\b|\$\{", re.IGNORECASE)
+# Statements that set the path along which names without a database are searched, from Spark 4.2 on, or put a
+# session's own functions before Spark's, from 4.3 on. Any statement may that is not known to do something else: a
+# script, EXECUTE IMMEDIATE, the declaration of a variable that it executes.
+_SEARCH_PATH: Final = re.compile(
+    r"(?<![\w.])path\b(?!\.)|\bspark\.sql\.(?:path|defaultpath|functionresolution)\b", re.IGNORECASE
+)
+_NO_SEARCH_PATH: Final = frozenset("use create add call cache uncache refresh clear".split())
+# First words of statements that declare no variable, beside those that leave the session as it was. Any other may:
+# DECLARE, a script, EXECUTE IMMEDIATE.
+_NO_VARIABLES: Final = _NO_SEARCH_PATH | {"set", "reset"}
+# Text that is searched for these words, which takes milliseconds in which the whole process waits. A longer text
+# counts as if it had them.
+_CHARS_MAX: Final = 250_000
+
+
+@dataclass(frozen=True)
+class StatementClass:
+    """One statement, classified by its text.
+
+    >>> StatementClass("/* a dashboard */ SELECT 1").first_word
+    'select'
+    >>> StatementClass("USE warehouse").leaves_session_unchanged
+    False
+    """
+
+    text: str = field(repr=False)
+
+    @cached_property
+    def first_word(self) -> str:
+        """The first word behind comments and parentheses, in lower case; empty where there is none."""
+        return first_word(self.text)
+
+    @cached_property
+    def begins_clearly(self) -> bool:
+        """Whether the statement does what its first word says."""
+        return begins_clearly(self.text)
+
+    @property
+    def keeps_meanings(self) -> bool:
+        """Whether names and settings certainly mean afterwards what they meant before."""
+        return self.first_word in _READING and self.begins_clearly
+
+    @cached_property
+    def written(self) -> WrittenTables | None:
+        """The tables that it may write; None where it certainly writes none."""
+        return tables_written(self.text)
+
+    # --- whether there is anything to rewrite
+
+    @cached_property
+    def may_have_a_join(self) -> bool:
+        """Whether the text could hold a query with a join."""
+        return may_have_a_join(self.text)
+
+    def may_be_narrowed(self, *, has_file_index: bool) -> bool:
+        """Whether the text could hold a query that reads less: by a join, or by a filter on indexed files."""
+        return self.may_have_a_join or (has_file_index and may_be_narrowed(self.text, has_file_index=True))
+
+    @cached_property
+    def depends_on_quoting(self) -> bool:
+        """Whether doubleQuotedIdentifiers or escapedStringLiterals can change how the text reads."""
+        return depends_on_quoting(self.text)
+
+    # --- effects on the session
+
+    @cached_property
+    def leaves_session_unchanged(self) -> bool:
+        """Whether the session stays as it was, but for temporary views that the statement may drop."""
+        makes_session_object = self.first_word == "create" and self._names_session_object
+        return self.first_word in _SESSION_UNCHANGED and not makes_session_object and self.begins_clearly
+
+    @property
+    def may_drop_views(self) -> bool:
+        """Whether a temporary view may be gone afterwards."""
+        return self.first_word in _DROPS_VIEWS
+
+    @property
+    def has_known_effect(self) -> bool:
+        """Whether two sessions of equal states have equal states again once both have run it."""
+        return self.first_word in _SESSION_COMMANDS and self.begins_clearly and not self._names_session_object
+
+    @property
+    def may_set_search_path(self) -> bool:
+        """Whether a bare name may afterwards denote another table than the one that DESCRIBE tells of."""
+        return self.first_word not in _NO_SEARCH_PATH and _may_hold(_SEARCH_PATH, self.text)
+
+    @property
+    def may_declare_variables(self) -> bool:
+        """Whether the session may have a variable afterwards."""
+        return self.first_word not in _NO_VARIABLES or not self.begins_clearly
+
+    @cached_property
+    def _names_session_object(self) -> bool:
+        return _may_hold(_SESSION_OBJECT, self.text)
+
+
+def is_search_path_setting(name: str) -> bool:
+    """Whether a setting of this name changes how bare names are resolved."""
+    return _SEARCH_PATH.search(name) is not None
+
+
+def _may_hold(pattern: re.Pattern[str], text: str) -> bool:
+    return len(text) > _CHARS_MAX or pattern.search(text) is not None

@@ -1,0 +1,36 @@
+"""A session that is given statements as texts, and classifies them itself, as connections do."""
+
+from collections.abc import Sequence
+
+from proxy.operations.dispatch import Dispatch, WriteUnderWay
+from proxy.operations.session_port import SessionOpening
+from proxy.session.decision import Decision
+from proxy.session.session import Session
+from proxy.session.session_catalog import Queries
+from proxy.session.shared_state import SharedState
+from proxy.statements.statement_class import StatementClass
+
+
+class TextSession:
+    """A session whose methods take the texts of statements."""
+
+    def __init__(self, shared: SharedState, opening: SessionOpening | None = None) -> None:
+        self.inner = Session(shared, opening)
+
+    def rewrite(self, sql: str) -> Queries[Dispatch]:
+        return self.inner.rewrite(StatementClass(sql))
+
+    def explain(self, sql: str, *, run_key_queries: bool) -> Queries[Decision]:
+        return self.inner.explain(sql, run_key_queries=run_key_queries)
+
+    def is_quick(self, sql: str) -> bool:
+        return self.inner.is_quick(StatementClass(sql))
+
+    def forward_unchanged(self, sql: str) -> Dispatch:
+        return self.inner.forward_unchanged(StatementClass(sql))
+
+    def writes_before(self, sql: str) -> Sequence[WriteUnderWay]:
+        return self.inner.writes_before(StatementClass(sql))
+
+    def closed(self) -> None:
+        self.inner.closed()
