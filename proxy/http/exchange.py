@@ -55,7 +55,7 @@ def message_of(body: bytes) -> Message:
 
 
 class CallerRecords:
-    """What is known of the calls of whoever presents the same credentials."""
+    """Records of the calls that present the same credentials."""
 
     def __init__(
         self, tracked_statements: TrackedStatements, handle_access: HandleAccess, clock: Callable[[], float]
@@ -67,7 +67,7 @@ class CallerRecords:
 
     @property
     def has_open_operations(self) -> bool:
-        """Whether statements have been executed that are not closed yet."""
+        """True if statements have been executed that are not closed yet."""
         return self.reply_tracker.open_operations > 0
 
     def reply_to(self, body: bytes) -> bytes | None:
@@ -76,7 +76,7 @@ class CallerRecords:
 
 
 class Exchange:
-    """One call of a client. `report` is given what others need to know."""
+    """One call of a client. `report` is given the events that others need to know."""
 
     def __init__(
         self, memory: CallerRecords, policy: FallbackPolicy, report: Callable[[list[Event]], None]
@@ -89,7 +89,7 @@ class Exchange:
         self._report = report
 
     def execute(self, sent: Message, tracked: TrackedStatement | None) -> Steps:
-        """Execute a statement that has been ruled on."""
+        """Execute a statement whose dispatch has been decided."""
         self._note_call(sent, None)
         return (yield from self._execute(sent, tracked))
 
@@ -109,7 +109,7 @@ class Exchange:
         return (yield from _unread(actual))
 
     def pass_unread(self, message: Message) -> Steps:
-        """Make a call of which nothing is to be known but what it is answered."""
+        """Make a call whose reply goes to the client unread, and of which nothing is recorded."""
         return (yield from _unread(message))
 
     def _note_call(self, message: Message, tracked: TrackedStatement | None) -> None:

@@ -58,8 +58,8 @@ class Gateway:
         self.last_activity = -math.inf
         # Operations of ours that are being ended although nobody waits for them any more.
         self._farewells: set[asyncio.Task[None]] = set()
-        # Statements that are being run again, of which the clients may have left.
-        self._reruns: set[asyncio.Task[ExchangeReply]] = set()
+        # Statements that fall back, whose clients may have left.
+        self._fallbacks: set[asyncio.Task[ExchangeReply]] = set()
 
     @property
     def has_open_operations(self) -> bool:
@@ -108,7 +108,7 @@ class Gateway:
         return await self._drive(exchange.pass_on(message), upstream)
 
     async def _drive(self, steps: Steps, upstream: Upstream) -> ExchangeReply:
-        """Make the calls. A statement that is run again is so to the end, also where its client has left.
+        """Make the calls. A fallback is driven to its end, also where its client has left.
 
         The session goes on without the connection: what the second run opens would be nobody's, and who asks again
         would hear of the first one.
@@ -122,8 +122,8 @@ class Gateway:
 
     async def _to_the_end(self, calls: Coroutine[Any, Any, ExchangeReply]) -> ExchangeReply:
         running = asyncio.get_running_loop().create_task(calls)
-        self._reruns.add(running)
-        running.add_done_callback(self._reruns.discard)
+        self._fallbacks.add(running)
+        running.add_done_callback(self._fallbacks.discard)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -143,10 +143,10 @@ class Gateway:
 
     async def close(self) -> None:
         """Let the backend know that queries of ours have nobody left to wait for them."""
-        last = {*self._farewells, *self._reruns}
+        last = {*self._farewells, *self._fallbacks}
         if last:
             await asyncio.wait(last, timeout=self._context.settings.farewell_s)
-        for running in self._reruns:
+        for running in self._fallbacks:
             running.cancel()
 
     # --- statements

@@ -5,8 +5,8 @@ Binary connections and HTTP drive the same generators of calls, which are sent t
 the call that showed the failure, and sees that one reply only. Example, where a status shows the failure:
 
     GetOperationStatus -> ERROR                 kept from the client
-    ExecuteStatement of the original -> handle  the new operation is the alias of the first from here on
-    CloseOperation of the first                 and CallAgain: the client's GetOperationStatus goes to the alias
+    ExecuteStatement of the original -> handle  the first operation is an alias of this one from here on
+    CloseOperation of the first                 and CallAgain: the client's GetOperationStatus goes to the original
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Fallback:
 
 
 def may_pass_unread(call: TrackedCall) -> bool:
-    """Whether a reply may pass without a look, as things stand when it begins: it may have rows of the answer."""
+    """True if a reply may pass without a look, as things stand when it begins: it may have rows of the answer."""
     tracked = call.tracked
     return tracked is None or not (call.is_superseded or tracked.is_overtaken())
 

@@ -47,7 +47,7 @@ _PLACEHOLDER: Final = (ColumnType("Result", "string"),)
 class Pass:
     """The backend's reply goes to the client."""
 
-    # Whether it tells the client the columns of the answer.
+    # True if it tells the client the columns of the answer.
     shows_columns: bool = False
 
 

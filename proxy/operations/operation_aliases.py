@@ -1,6 +1,7 @@
-"""Operation aliases: a statement that fell back has two operations, and its client names the first.
+"""Operation aliases: handles of first runs, which name the operations of their originals since a fallback.
 
-The second is the alias of the first: calls that name the first go to it.
+A statement that fell back has two operations, and its client names the first. That is an alias of the second:
+calls that name it go to the second.
 """
 
 from __future__ import annotations
@@ -11,33 +12,33 @@ from typing import Final, Protocol
 
 from proxy.wire.hs2.calls import OperationId, SessionHandle
 
-# Aliases since a fallback, until the client closes the operation. Past this nothing falls back.
+# An alias is kept until the client closes it. Past this nothing falls back.
 ALIASES_MAX: Final = 2_000
 
 
 class OperationAliases(Protocol):
-    """Aliases by the operation that the client names, until the client closes that or its session ends."""
+    """Operations by their aliases, until the client closes an alias or its session ends."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no alias."""
+        """True if there is no alias."""
         ...
 
     @property
     def has_room(self) -> bool:
-        """Whether one more operation may be given an alias."""
+        """True if one more operation may be given an alias."""
         ...
 
-    def add(self, old: OperationId, new: OperationId, session: SessionHandle) -> bool:
-        """From now on the new one is the alias of the old one; False where there is no room."""
+    def add(self, alias: OperationId, operation: OperationId, session: SessionHandle) -> bool:
+        """From now on the alias names the operation; False where there is no room."""
         ...
 
-    def alias_of(self, old: OperationId) -> OperationId | None:
-        """The alias of an operation, if it has one."""
+    def operation_of(self, alias: OperationId) -> OperationId | None:
+        """The operation that an alias names; None where it is no alias."""
         ...
 
-    def operation_closed(self, old: OperationId) -> OperationId | None:
-        """The operation is closed. Returns the alias that it had."""
+    def alias_closed(self, alias: OperationId) -> OperationId | None:
+        """The client closes what may be an alias. Returns the operation that it named."""
         ...
 
     def sessions_ended(self, sessions: Iterable[SessionHandle]) -> None:
@@ -46,7 +47,7 @@ class OperationAliases(Protocol):
 
 
 @dataclass(frozen=True)
-class _Alias:
+class _Aliased:
     operation: OperationId = field(repr=False)
     session: SessionHandle = field(repr=False)
 
@@ -56,37 +57,37 @@ class LocalOperationAliases:
 
     def __init__(self, aliases_max: int = ALIASES_MAX) -> None:
         self._aliases_max = aliases_max
-        self._aliases: dict[OperationId, _Alias] = {}
+        self._by_alias: dict[OperationId, _Aliased] = {}
 
     @property
     def is_empty(self) -> bool:
         """See OperationAliases."""
-        return not self._aliases
+        return not self._by_alias
 
     @property
     def has_room(self) -> bool:
         """See OperationAliases."""
-        return len(self._aliases) < self._aliases_max
+        return len(self._by_alias) < self._aliases_max
 
-    def add(self, old: OperationId, new: OperationId, session: SessionHandle) -> bool:
+    def add(self, alias: OperationId, operation: OperationId, session: SessionHandle) -> bool:
         """See OperationAliases."""
         if not self.has_room:
             return False
-        self._aliases[old] = _Alias(new, session)
+        self._by_alias[alias] = _Aliased(operation, session)
         return True
 
-    def alias_of(self, old: OperationId) -> OperationId | None:
+    def operation_of(self, alias: OperationId) -> OperationId | None:
         """See OperationAliases."""
-        found = self._aliases.get(old)
+        found = self._by_alias.get(alias)
         return None if found is None else found.operation
 
-    def operation_closed(self, old: OperationId) -> OperationId | None:
+    def alias_closed(self, alias: OperationId) -> OperationId | None:
         """See OperationAliases."""
-        found = self._aliases.pop(old, None)
+        found = self._by_alias.pop(alias, None)
         return None if found is None else found.operation
 
     def sessions_ended(self, sessions: Iterable[SessionHandle]) -> None:
         """See OperationAliases."""
         ended = frozenset(sessions)
-        for old in [old for old, found in self._aliases.items() if found.session in ended]:
-            del self._aliases[old]
+        for alias in [alias for alias, found in self._by_alias.items() if found.session in ended]:
+            del self._by_alias[alias]

@@ -61,12 +61,12 @@ class TrackedCall:
     # The statement that it is about, and which run of it.
     tracked: TrackedStatement | None = None
     operation: OperationHandle | None = field(default=None, repr=False)
-    # Whether the reply is kept back until it has been judged. No statement becomes so while its reply is awaited.
+    # True if the reply is kept back until it has been judged. No statement becomes so while its reply is awaited.
     is_judged: bool = False
 
     @property
     def is_superseded(self) -> bool:
-        """Whether the statement falls back by now, or has fallen back, and the reply is about the first run."""
+        """True if the statement falls back by now, or has fallen back, and the reply is about the first run."""
         tracked = self.tracked
         return tracked is not None and (tracked.is_falling_back or tracked.operation != self.operation)
 
@@ -101,7 +101,7 @@ class TrackedReply:
     header: Header
     # Calls of the client since that may have ended an operation.
     calls_since: int
-    # Whether the client has sent nothing behind its call: what it sends behind counts on the first run.
+    # True if the client has sent nothing behind its call: all that it sends behind counts on the first run.
     is_last: bool
 
 

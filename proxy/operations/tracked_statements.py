@@ -85,36 +85,36 @@ class TrackedStatement:
 
     @property
     def is_judged(self) -> bool:
-        """Whether replies about it are kept back until `proxy.operations.fallback_policy` has judged them."""
+        """True if replies about it are kept back until `proxy.operations.fallback_policy` has judged them."""
         return self.state in JUDGED
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether its answer must not be let out without a look."""
+        """True if its answer must not be let out without a look."""
         return self.state in UNSETTLED
 
     @property
     def is_falling_back(self) -> bool:
-        """Whether the original is being sent, and has no operation yet."""
+        """True if the original is being sent, and has no operation yet."""
         return self.state in FALLING_BACK
 
     @property
     def is_withheld(self) -> bool:
-        """Whether nothing of what its operation has is let out: its answer was overtaken."""
+        """True if nothing of what its operation has is let out: its answer was overtaken."""
         return self.state in KEPT_FROM_CLIENT
 
     @property
     def ends_with_rows(self) -> bool:
-        """Whether its first rows tell its end: Spark may compute them as they are fetched, and fail then."""
-        return self.state in ENDS_WITH_ROWS and not self.is_stopped
+        """True if its first rows tell its end: Spark may compute them as they are fetched, and fail then."""
+        return self.state in ENDS_WITH_ROWS
 
     @property
     def is_over(self) -> bool:
-        """Whether its end has been reported. The answer of one that was stopped may still come, and is judged."""
+        """True if its end has been reported. The answer of one that was stopped may still come, and is judged."""
         return self.is_stopped or self.state in ENDED
 
     def may_fall_back(self, failure: str | None, now: float, within_s: float) -> bool:
-        """Whether the original may be run now in the place of this run, for a failure or, without one, a change.
+        """True if the original may be run now in the place of this run, for a failure or, without one, a change.
 
         As long as the client knows nothing of the answer, the statement may as well have been analysed only now.
         Afterwards it has to mean what it meant: another statement may have changed names and settings.
@@ -126,12 +126,12 @@ class TrackedStatement:
         return self.state is StatementState.SENT or self.dispatch.premises.is_session_unchanged()
 
     def is_out_of_date(self, message: str) -> bool:
-        """Whether a failure's message is that of the check in the statement: its keys had changed."""
+        """True if a failure's message is that of the check in the statement: its keys had changed."""
         fall_back_on = self.dispatch.fall_back_on
         return self._first_run is None and fall_back_on != "" and fall_back_on in message
 
     def is_overtaken(self) -> bool:
-        """Whether the answer that is there now may be one that Spark could never have given."""
+        """True if the answer that is there now may be one that Spark could never have given."""
         if self.state not in ANSWER_UNKNOWN:
             return self.is_withheld
         premises = self.dispatch.premises
@@ -269,7 +269,7 @@ class TrackedStatements:
     def operation_opened(
         self, tracked: TrackedStatement, operation: OperationHandle, now: float
     ) -> list[StatementEnded]:
-        """The backend has made an operation of it. Where there are too many, the oldest one is given up."""
+        """The backend has made an operation of it. If there are too many, the oldest one is given up."""
         identifier = identifier_of(operation)
         if identifier is None:
             return tracked.stopped(now)
@@ -291,7 +291,7 @@ class TrackedStatements:
 
     @property
     def has_room_for_a_rewrite(self) -> bool:
-        """Whether one more statement can be tracked until its premises have been looked at.
+        """True if one more statement can be tracked until its premises have been looked at.
 
         No more than half of the records may be of such statements, which are never given up.
         """
@@ -300,7 +300,7 @@ class TrackedStatements:
 
     @property
     def has_unsettled(self) -> bool:
-        """Whether the answer of some statement must not be let out without a look."""
+        """True if the answer of some statement must not be let out without a look."""
         return self._unsettled_count > 0
 
     @property
@@ -315,33 +315,33 @@ class TrackedStatements:
         if found is None:
             return message, None
         identifier, span = found
-        alias = self._aliases.alias_of(identifier)
-        if alias is None:
+        actual = self._aliases.operation_of(identifier)
+        if actual is None:
             return message, self._by_operation.get(identifier)
-        return replace_operation(message, span, alias), self._by_operation.get(alias)
+        return replace_operation(message, span, actual), self._by_operation.get(actual)
 
     @property
     def has_room_for_fallback(self) -> bool:
-        """Whether one more operation may be given an alias."""
+        """True if one more operation may be given an alias."""
         return self._aliases.has_room
 
     def sent_again(self, tracked: TrackedStatement, operation: OperationHandle) -> bool:
-        """The original has this operation, which is the alias of the first one; False where there is no room."""
-        old = None if tracked.operation is None else identifier_of(tracked.operation)
-        new = identifier_of(operation)
-        if old is None or new is None or not self._aliases.add(old, new, tracked.session):
+        """The original has this operation, and the first one is its alias; False where there is no room."""
+        alias = None if tracked.operation is None else identifier_of(tracked.operation)
+        identifier = identifier_of(operation)
+        if alias is None or identifier is None or not self._aliases.add(alias, identifier, tracked.session):
             return False
         tracked.sent_again(operation)
-        if self._by_operation.pop(old, None) is not None:
-            self._by_operation[new] = tracked
+        if self._by_operation.pop(alias, None) is not None:
+            self._by_operation[identifier] = tracked
         return True
 
     def operation_closed(self, message: Message) -> None:
         """A client closes the operation that its call names: its records end here."""
         found = decode_operation_of_call(message)
         if found is not None:
-            alias = self._aliases.operation_closed(found[0])
-            tracked = self._by_operation.pop(found[0] if alias is None else alias, None)
+            actual = self._aliases.alias_closed(found[0])
+            tracked = self._by_operation.pop(found[0] if actual is None else actual, None)
             if tracked is not None:
                 tracked.is_closed = True
 

@@ -66,7 +66,7 @@ class PendingCalls:
 
     @property
     def is_falling_back(self) -> bool:
-        """Whether the client waits for a fallback, so that no call of its own may be made."""
+        """True if the client waits for a fallback, so that no call of its own may be made."""
         return self._fallback_steps is not None
 
     def remembered_reply(self, data: bytes) -> bytes | None:
@@ -154,7 +154,7 @@ class PendingCalls:
         return [BackendReply(end.raw)] if steps is None else self._advance(steps, end.raw, b"")
 
     def may_pass_overlong(self) -> bool:
-        """Whether the reply that begins now, too long to be kept, may pass: it has the rows of an answer."""
+        """True if the reply that begins now, too long to be kept, may pass: it has the rows of an answer."""
         # Without any call the connection has ended, or nothing is read any more.
         return not self._tracked_calls or may_pass_unread(self._tracked_calls[0])
 

@@ -1,7 +1,7 @@
 """The state machine of one client connection and its one backend connection. No I/O: bytes in, commands out.
 
 From the backend, bytes pass as they come. From the client, whole messages are looked at: an ExecuteStatement
-is held until `release` says which text goes on, and meanwhile `ask` sends calls of the proxy's own. Where that
+is held until `release` says which text goes on, and meanwhile `ask` sends calls of the proxy's own. If that
 text fails, the original is run (`proxy.operations.fallback`), and the client sees that answer alone.
 """
 
@@ -42,7 +42,7 @@ from proxy.wire.thrift.messages import Message
 
 # Spark Thrift Server itself cuts a connection whose message is longer, so no larger one can be answered.
 REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
-# Where the client's messages are handled as they come.
+# In these phases the client's messages are handled as they come.
 _TAKING: Final = frozenset({Phase.OPEN, Phase.TRANSPARENT})
 
 
@@ -81,27 +81,27 @@ class Relay:
 
     @property
     def has_open_operations(self) -> bool:
-        """Whether the client has executed statements that it has not closed yet."""
+        """True if the client has executed statements that it has not closed yet."""
         return self._calls.reply_tracker.open_operations > 0
 
     @property
     def awaits_replies(self) -> bool:
-        """Whether a call is under way, the client's or our own, or a statement held."""
+        """True if a call is under way, the client's or our own, or a statement held."""
         return self.phase in (Phase.HELD, Phase.MOVING) or self._calls.replies.pending_count > 0
 
     @property
     def awaits_login(self) -> bool:
-        """Whether the backend has been sent a login and has not answered it."""
+        """True if the backend has been sent a login and has not answered it."""
         return self.phase is Phase.NEGOTIATING and self._negotiation.turn is HandshakeStep.SERVER
 
     @property
     def may_await_replies(self) -> bool:
-        """Whether a call is under way, or nobody can tell."""
+        """True if a call is under way, or nobody can tell."""
         return self.phase is Phase.TRANSPARENT or self.awaits_replies
 
     @property
     def is_within_request(self) -> bool:
-        """Whether the client has begun a message that could be handled if it were whole."""
+        """True if the client has begun a message that could be handled if it were whole."""
         return self.phase is Phase.OPEN and not self._client_buffer.is_between_messages
 
     @property
@@ -322,7 +322,7 @@ class Relay:
             self._resume()
 
     def _read_clients(self, end: ReplyEnd) -> None:
-        # What the client has sent behind the call, it has sent in the belief that the call would be answered next.
+        # The client has sent all that follows the call in the belief that the call would be answered next.
         is_last = self.phase is Phase.OPEN and not end.calls_since
         self._commands += self._calls.read_clients(end, is_last=is_last)
         if self._calls.is_falling_back:

@@ -51,7 +51,7 @@ class Talk:
         self.sends = next(steps).message
 
     def hears(self, framed: bytes | None) -> "Talk":
-        """The backend replies; None stands for a reply too long to be read."""
+        """The backend replies; None is a reply too long to be read."""
         try:
             self.sends = self.steps.send(None if framed is None else framed[4:]).message
         except StopIteration as end:

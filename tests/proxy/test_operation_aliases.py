@@ -23,22 +23,22 @@ def aliases(request: pytest.FixtureRequest) -> Iterator[OperationAliases]:
         yield SharedOperationAliases(opened, DIGESTS, ALIASES_MAX)
 
 
-def test_an_operation_has_its_alias_until_it_is_closed(aliases: OperationAliases) -> None:
-    assert aliases.alias_of(OLD) is None
+def test_an_alias_names_its_operation_until_it_is_closed(aliases: OperationAliases) -> None:
+    assert aliases.operation_of(OLD) is None
     assert aliases.add(OLD, NEW, HERE)
     assert not aliases.is_empty
-    assert aliases.alias_of(OLD) == NEW
-    assert aliases.alias_of(NEW) is None
-    assert aliases.operation_closed(OLD) == NEW
-    assert aliases.alias_of(OLD) is aliases.operation_closed(OLD) is None
+    assert aliases.operation_of(OLD) == NEW
+    assert aliases.operation_of(NEW) is None
+    assert aliases.alias_closed(OLD) == NEW
+    assert aliases.operation_of(OLD) is aliases.alias_closed(OLD) is None
 
 
 def test_aliases_end_with_their_session_and_no_other(aliases: OperationAliases) -> None:
     aliases.add(OLD, NEW, HERE)
     aliases.add(OLDER, NEWER, THERE)
     aliases.sessions_ended([HERE])
-    assert aliases.alias_of(OLD) is None
-    assert aliases.alias_of(OLDER) == NEWER
+    assert aliases.operation_of(OLD) is None
+    assert aliases.operation_of(OLDER) == NEWER
 
 
 def test_past_the_bound_no_alias_is_added(aliases: OperationAliases) -> None:
@@ -46,14 +46,14 @@ def test_past_the_bound_no_alias_is_added(aliases: OperationAliases) -> None:
     assert aliases.add(OLDER, NEWER, HERE)
     assert not aliases.has_room
     assert not aliases.add(NEW, NEWER, HERE)
-    aliases.operation_closed(OLD)
+    aliases.alias_closed(OLD)
     assert aliases.has_room
 
 
 def test_another_worker_finds_it_and_what_is_kept_names_neither() -> None:
     with ledger(0) as opened:
         SharedOperationAliases(opened, DIGESTS).add(OLD, NEW, HERE)
-        assert SharedOperationAliases(Beside(opened, 1), DIGESTS).alias_of(OLD) == NEW
+        assert SharedOperationAliases(Beside(opened, 1), DIGESTS).operation_of(OLD) == NEW
         found = opened.environment.open_db(b"successors")
         with opened.environment.begin() as transaction, transaction.cursor(found) as cursor:
             kept = b"".join(key + value for key, value in cursor)
@@ -61,6 +61,6 @@ def test_another_worker_finds_it_and_what_is_kept_names_neither() -> None:
     assert not any(name in kept for name in (OLD, NEW, HERE, NEW[:4], OLD[:4]))
 
 
-def test_an_identifier_that_is_too_long_for_its_mask_is_no_alias() -> None:
+def test_an_operation_that_is_too_long_for_its_mask_gets_no_alias() -> None:
     with ledger() as opened:
         assert not SharedOperationAliases(opened, DIGESTS).add(OLD, OperationId(b"x" * 65), HERE)

@@ -113,11 +113,33 @@ def test_no_event_in_any_state_leaves_the_table(
         assert was_judged or not tracked.is_judged, "its replies would not have been kept back"
         assert not was_withheld or tracked.is_withheld or tracked.operation == AGAIN, "it would be let out"
         assert len(statement.ended) == tracked.is_over
+        # Only an answer that may still come, or a fallback, outlives the client's interest.
+        outlives = states.UNSETTLED | states.FALLING_BACK | states.ENDED
+        assert not tracked.is_stopped or tracked.state in outlives
         assert (tracked.original_call is not None) == (
             tracked.state in states.MAY_FALL_BACK and not tracked.is_stopped
         )
         assert tracked.is_judged or not (tracked.is_unsettled or tracked.is_overtaken() or tracked.is_falling_back)
         assert not tracked.may_fall_back(None, statement.now, 60.0) or tracked.original_call is not None
+
+
+def test_a_statement_that_the_server_cancelled_has_no_answer_to_judge() -> None:
+    statement = Statement()
+    statement.is_cancelled_by_the_server()
+    assert [end.outcome.kind for end in statement.ended] == [OutcomeKind.UNKNOWN]
+    assert not statement.tracked.is_judged
+
+
+@pytest.mark.parametrize("event", [Statement.finishes, Statement.rows_come, Statement.fails])
+@pytest.mark.parametrize("failure", ["it failed", None])
+def test_a_reply_about_the_first_run_is_not_the_end_of_a_statement_that_falls_back(
+    failure: str | None, event: Callable[[Statement], None]
+) -> None:
+    statement = Statement()
+    _ = statement.tracked.fall_back(11.0, failure)
+    event(statement)
+    assert statement.ended == []
+    assert statement.tracked.is_falling_back
 
 
 def _reachable(state: StatementState) -> set[StatementState]:

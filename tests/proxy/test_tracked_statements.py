@@ -40,7 +40,7 @@ def of(world: World, *, run_async: bool = True) -> TrackedStatement:
     return TrackedStatement(dispatch, SESSION, SENT_AT, run_async, Message(read_header(raw), raw))
 
 
-def run_again(tracked: TrackedStatement, failure: str | None = "it failed") -> TrackedStatement:
+def fallen_back(tracked: TrackedStatement, failure: str | None = "it failed") -> TrackedStatement:
     _ = tracked.fall_back(12.0, failure)
     tracked.sent_again(AGAIN)
     return tracked
@@ -61,7 +61,7 @@ def test_a_failure_is_kept_from_the_client_for_so_long(
 
 
 def test_a_second_run_is_neither_repeated_nor_out_of_date_whatever_it_says(tracked: TrackedStatement) -> None:
-    run_again(tracked)
+    fallen_back(tracked)
     assert not may_fall_back(tracked)
     assert not tracked.may_fall_back(CHECK_FAILED, 12.0, WITHIN_S)
     assert not tracked.is_out_of_date(CHECK_FAILED)
@@ -109,16 +109,18 @@ def test_what_is_withheld_stays_so_until_a_second_run(tracked: TrackedStatement,
     assert not again.is_overtaken()
 
 
-@pytest.mark.parametrize("is_rerun", [False, True])
-def test_nothing_is_judged_any_more_once_rows_are_there(tracked: TrackedStatement, *, is_rerun: bool) -> None:
-    if is_rerun:
-        run_again(tracked)
+@pytest.mark.parametrize("has_fallen_back", [False, True])
+def test_nothing_is_judged_any_more_once_rows_are_there(
+    tracked: TrackedStatement, *, has_fallen_back: bool
+) -> None:
+    if has_fallen_back:
+        fallen_back(tracked)
         assert tracked.ends_with_rows
     else:
         tracked.finished(11.0)
     [told] = tracked.rows_came(20.0)
     assert told.outcome == (
-        Outcome(OutcomeKind.RECOVERED, 2.0, "it failed") if is_rerun else Outcome(OutcomeKind.FINISHED, 1.0)
+        Outcome(OutcomeKind.RECOVERED, 2.0, "it failed") if has_fallen_back else Outcome(OutcomeKind.FINISHED, 1.0)
     )
     assert not tracked.is_judged
     assert not tracked.ends_with_rows
@@ -164,12 +166,12 @@ def test_a_statement_is_lost_where_the_server_runs_it_within_a_call_that_has_end
 
 def test_a_failed_first_run_that_had_finished_counts_as_such_no_longer(tracked: TrackedStatement) -> None:
     tracked.finished(11.0)
-    run_again(tracked)
+    fallen_back(tracked)
     assert [told.outcome for told in tracked.stopped(20.0)] == [Outcome(OutcomeKind.UNKNOWN, 2.0, "it failed")]
 
 
 def test_an_overtaken_run_has_no_message(tracked: TrackedStatement) -> None:
-    assert [told.outcome for told in run_again(tracked, None).finished(20.0)] == [
+    assert [told.outcome for told in fallen_back(tracked, None).finished(20.0)] == [
         Outcome(OutcomeKind.OVERTAKEN, 2.0)
     ]
 
