@@ -1,5 +1,6 @@
 # make setup   an environment in .venv, with a Java runtime from PyPI where the machine has none
-# make demo    Spark Thrift Server, a sample star schema and the proxy; the same queries with and without it
+# make demo    Spark Thrift Server, a sample star schema and the proxy; the same queries with and without it,
+#              RUNS=3 for medians
 # make test    everything that is tested
 # make test-deep   the differential tests by the hundred thousand, and the fuzzer on the wire; an hour or more
 # make test-spark-3.5   what meets a server, with Spark 3.5 as the server
@@ -40,7 +41,7 @@ $(READY): pyproject.toml
 	@touch $(READY)
 
 demo: setup
-	@$(BIN)/starpruner demo
+	@$(BIN)/starpruner demo $(if $(RUNS),--runs $(RUNS))
 
 check: setup
 	$(BIN)/ruff format --check

@@ -12,7 +12,7 @@ from pathlib import Path
 from demo.child import Child
 from demo.hive import Endpoint
 
-# A second, or on a machine with more to do than it has cores for, a minute.
+# The proxy starts within a second, or on an overloaded machine within a minute.
 START_SECONDS_MAX = 120
 START_POLL_SECONDS = 0.05
 
@@ -25,7 +25,7 @@ class ProxyError(Exception):
 
 @dataclass(frozen=True)
 class ProxyProcess:
-    """A proxy that listens."""
+    """A proxy that is ready, with its addresses."""
 
     endpoint: Endpoint
     admin_url: str

@@ -7,7 +7,7 @@ import pytest
 
 from proxy.session.session_settings import SessionSettings
 from rewriter import Rule, SkipReason
-from rewriter.vocabulary.skip_reason import Unpinned
+from rewriter.vocabulary.skip_reason import UnpinnedReason
 from tools import architecture_map, configuration_page
 
 ROOT = Path(__file__).parent.parent
@@ -42,7 +42,7 @@ def test_the_map_is_made_from_the_packages_as_they_are() -> None:
 
 def test_the_page_on_coverage_names_every_rule_and_every_reason_and_no_other() -> None:
     codes = re.findall(r"^\| `(\w+)` \|", text("coverage.md"), re.MULTILINE)
-    reasons = [reason.name for reason in (*SkipReason, *Unpinned)]
+    reasons = [reason.name for reason in (*SkipReason, *UnpinnedReason)]
     assert sorted(codes) == sorted([*(rule.value for rule in Rule), *reasons])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from proxy.config.address import address
-from proxy.config.backend_list import Source, split
+from proxy.config.backend_list import BackendEntry, split
 from proxy.config.endpoints import Listener
 from proxy.config.errors import ConfigError
 from proxy.config.rewriting import CatalogSection, FilesSection, RewriteSection, ShadowSection, SplitsSection
@@ -46,13 +46,13 @@ class Config(Section, frozen=True):
     splits: SplitsSection = SplitsSection()
     log: LogSection = LogSection()
 
-    def sources(self) -> tuple[Source, ...]:
+    def backend_entries(self) -> tuple[BackendEntry, ...]:
         """The addresses of the backends. Raises ConfigError."""
         try:
             entries = [split(text) for text in self.proxy.backends or (self.proxy.backend,)]
         except ValueError as error:
             raise ConfigError(f"proxy.backends: {error}") from error
-        sources = tuple(Source(address(where), weight, looked_up) for where, weight, looked_up in entries)
+        sources = tuple(BackendEntry(address(where), weight, looked_up) for where, weight, looked_up in entries)
         if len({source.address for source in sources}) < len(sources):
             raise ConfigError("proxy.backends: an address is named twice; write weight=N to give it more")
         return sources
@@ -130,7 +130,7 @@ def _convert(tree: dict[str, Any], origin: str, *, strict: bool) -> Config:
         raise ConfigError(f"{origin}: {_sentence(str(error))}") from error
     for text in (config.proxy.backend, config.admin.listen):
         address(text)
-    config.sources()
+    config.backend_entries()
     config.listeners()
     config.backend.to_upstream()
     return config

@@ -93,7 +93,8 @@ class ListenerSection(Section, frozen=True):
 
     # Its address.
     listen: HostAndPort
-    # The protocol of its clients. It cannot be told before a client has spoken, so each has a port of its own.
+    # The protocol of its clients: the backend's, or "http". It cannot be told before a client has spoken, so each
+    # has a port of its own.
     transport: Literal["sasl", "nosasl", "http"] = "sasl"
     # PEM files. With a certificate, clients have to speak TLS.
     tls_certificate: str = ""

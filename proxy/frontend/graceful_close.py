@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from proxy.net.sockets import Side
+from proxy.net.sockets import SocketCallbacks
 from proxy.relay.commands import SendBackend
 from proxy.relay.relay import Relay
 
@@ -21,7 +21,7 @@ class GracefulClose:
         self._on_end = on_end
         self._said_all = False
         self._timer = asyncio.get_running_loop().call_later(seconds_max, backend.abort)
-        backend.set_protocol(Side(lambda _: None, self._data, self._lost, lambda _: None))
+        backend.set_protocol(SocketCallbacks(lambda _: None, self._data, self._lost, lambda _: None))
         # A slow client may have held it back.
         backend.resume_reading()
         self._end_stream()

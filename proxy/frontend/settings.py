@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from proxy.access.impersonation import NOBODY, ProxyUsers
 from proxy.config.address import Address
 from proxy.config.endpoints import UPSTREAM, Listener, Upstream
-from proxy.net.timeouts import Keepalive, Limits
+from proxy.net.timeouts import Keepalive, TimeoutLimits
 from proxy.operations.fallback_policy import FALLBACK_WITHIN_S
 from proxy.relay.relay import REQUEST_BYTES_MAX
 
@@ -32,7 +32,7 @@ class ServerSettings:
     # Whether a handle that the proxy has not seen given out goes on to the backend, as it would without us.
     passes_unknown_handles: bool = True
     # What ends a connection that is silent; and how often the system asks a silent peer whether it is there.
-    patience: Limits = field(default_factory=Limits)
+    patience: TimeoutLimits = field(default_factory=TimeoutLimits)
     keepalive: Keepalive = field(default_factory=Keepalive)
     # What may wait to be written to a slow side before the other side is no longer read.
     write_buffer_bytes_max: int = 256 * 1024

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from proxy.backends.backend import Backend
 from proxy.backends.pool import BackendPool, Lease
 from proxy.config.endpoints import Transport
-from proxy.upstream.binary_link import BackendLink
+from proxy.upstream.binary_link import BinaryLink
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, LoginError, RefusedError, UnsentError
 from proxy.wire.hs2.calls import SessionHandle
@@ -50,7 +50,7 @@ class PoolKey(NamedTuple):
 class PooledConnection:
     """One connection, and the sessions that end with it."""
 
-    wire: BackendLink
+    wire: BinaryLink
     owner: PoolKey
     lease: Lease
     sessions: set[SessionHandle] = field(default_factory=set, repr=False)
@@ -117,7 +117,7 @@ class BinaryPool:
             del self._links[link.owner]
             self._heard.pop(link.owner, None)
         self._count -= 1
-        link.wire.hang_up()
+        link.wire.close()
         link.lease.release()
         self._on_lost(link.sessions)
 
@@ -142,11 +142,11 @@ class BinaryPool:
                 f"Starpruner has {self._count} connections to the backend already (connections_max); "
                 "try again later"
             )
-        lease = self._backends.lease_at(backend)
+        lease = self._backends.lease_for_client(backend)
         if lease is None:
-            raise UnsentError(f"the backend {backend.member.name} {self._backends.full}")
+            raise UnsentError(f"the backend {backend.member.name} {self._backends.full_reason}")
         self._count += 1
-        wire = BackendLink(backend.member.address, settings.dialer, settings.login_timeout_s)
+        wire = BinaryLink(backend.member.address, settings.dialer, settings.login_timeout_s)
         try:
             await wire.open(credentials, "a client")
         except BaseException as error:
@@ -168,7 +168,7 @@ class BinaryPool:
     async def _read_past(self, link: PooledConnection) -> None:
         try:
             while link.wire.awaits_reply:
-                _ = await link.wire.piece()
+                _ = await link.wire.next_chunk()
         except BackendError:
             self.end(link)
         else:
@@ -190,9 +190,9 @@ class BinaryPool:
 def _judge(lease: Lease, error: BaseException) -> None:
     """A login that is refused is an answer, and a client that has left says nothing."""
     if isinstance(error, LoginError):
-        lease.answered()
+        lease.backend_answered()
     elif isinstance(error, BackendError):
-        lease.failed(str(error))
+        lease.backend_failed(str(error))
 
 
 def _now() -> float:

@@ -31,7 +31,7 @@ from proxy.wire.hs2.replies import expect_reply
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.messages import CALL_VALUES_MAX, Message
 from proxy.wire.thrift.reader import read_header
-from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.skip import ValueSkipper
 from proxy.wire.thrift.types import Kind, MessageType
 
 # The reply for the client, or None where the reply to the last call goes to it unread, as it comes.
@@ -45,7 +45,7 @@ def message_of(body: bytes) -> Message:
     """The one message that a request carries. Raises RemoteProtocolError where it is anything else."""
     try:
         header = read_header(body)
-        end = Walk(Kind.STRUCT, header.body_offset, CALL_VALUES_MAX).advance(body)
+        end = ValueSkipper(Kind.STRUCT, header.body_offset, CALL_VALUES_MAX).advance(body)
     except IncompleteError:
         end = None
     if end != len(body):

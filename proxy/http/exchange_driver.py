@@ -24,7 +24,7 @@ class ExchangeReply:
         if self.body is not None:
             yield self.body
         elif self.incoming is not None:
-            async for piece in self.incoming.pieces():
+            async for piece in self.incoming.chunks():
                 yield piece
 
     def drop(self) -> None:
@@ -65,7 +65,7 @@ class ExchangeDriver:
         self._drop()
         try:
             self._incoming = await self._upstream.send(call)
-            self._reply = await self._incoming.whole(call.reply_bytes_max)
+            self._reply = await self._incoming.read_all(call.reply_bytes_max)
         except BaseException:
             self._give_up()
             raise

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from proxy.access.handle_access import HandleAccess
-from proxy.access.impersonation import Impersonation, Refusal
+from proxy.access.impersonation import Impersonation, SessionRefusal
 from proxy.backends.backend import Backend
 from proxy.frontend.context import ServerContext
 from proxy.frontend.rewrite_service import tell_outcome
@@ -100,8 +100,8 @@ class Gateway:
 
     async def _pass_on(self, message: Message, exchange: Exchange, upstream: Upstream) -> ExchangeReply:
         if message.header.name == OPEN_SESSION:
-            admitted = self._admission.decide(message, upstream.login)
-            if isinstance(admitted, Refusal):
+            admitted = self._admission.check_open_session(message, upstream.login)
+            if isinstance(admitted, SessionRefusal):
                 log.warning("%s: no session is opened: %s", _NAME, admitted.sentence)
                 return ExchangeReply(encode_open_session_refusal(message.header.seqid, admitted.sentence), None)
             message = admitted
@@ -171,13 +171,13 @@ class Gateway:
     def _run_shadow(self, dispatch: Dispatch, handle: SessionHandle, upstream: Upstream) -> None:
         if dispatch.shadow is None or upstream.credentials is None:
             return
-        lease = self._context.backends.lease_on(upstream.backend)
+        lease = self._context.backends.lease_for_proxy(upstream.backend)
         if lease is not None:
             _ = self._context.shadow_runner.start(handle, upstream.credentials, dispatch.shadow, lease)
             lease.release()
 
     def _close_gracefully(self, own: InternalCalls) -> None:
-        task = asyncio.get_running_loop().create_task(own.end(self._context.settings.farewell_s))
+        task = asyncio.get_running_loop().create_task(own.close_operation(self._context.settings.farewell_s))
         self._farewells.add(task)
         task.add_done_callback(self._farewells.discard)
 
@@ -228,14 +228,14 @@ class Gateway:
         passes_unknown = context.settings.passes_unknown_handles
         handle_access = HandleAccess(context.handles, upstream.backend.member.name, passes_unknown=passes_unknown)
         if upstream.names:
-            handle_access.logged_in("\0".join(sorted(upstream.names)).encode())
+            handle_access.user_logged_in("\0".join(sorted(upstream.names)).encode())
         return handle_access
 
 
 def _admitted(memory: CallerRecords, message: Message) -> Message | None:
     """See HandleAccess.admitted. Raises RemoteProtocolError."""
     try:
-        return memory.handle_access.admitted(message) if memory.handle_access.is_on else None
+        return memory.handle_access.replacement_for(message) if memory.handle_access.has_login else None
     except IncompleteError:
         raise RemoteProtocolError("a message ends inside one of its fields") from None
 

@@ -19,8 +19,8 @@ from proxy.http.gateway import Gateway
 from proxy.http.upstream_protocol import Client
 from proxy.upstream.errors import BackendError, RefusedError, UnsentError
 from proxy.upstream.http_connections import HEADER_BYTES_MAX
-from proxy.upstream.http_cookies import unmarked
-from proxy.upstream.http_headers import Caller, acts_for
+from proxy.upstream.http_cookies import without_marks
+from proxy.upstream.http_headers import Caller, proxy_users_of
 from proxy.wire.hs2.calls import OPEN_SESSION
 from proxy.wire.thrift.errors import RemoteProtocolError
 
@@ -138,12 +138,12 @@ class HttpListener:
         return None
 
     def _refused(self, query: str, headers: list[tuple[str, str]]) -> str | None:
-        users = acts_for(query)
+        users = proxy_users_of(query)
         if not users:
             return None
         # With the cookies of all backends: whichever it goes to, it gets no other name than these say.
-        said = ((name, unmarked(value) if name.lower() == "cookie" else value) for name, value in headers)
-        login = Caller.of(query, said).login
+        said = ((name, without_marks(value) if name.lower() == "cookie" else value) for name, value in headers)
+        login = Caller.from_request(query, said).login
         for wanted in users:
             refused = self._refusal(login, wanted)
             if refused is not None:
@@ -175,7 +175,7 @@ async def _forward(request: web.Request, answered: ExchangeReply) -> web.StreamR
     response.content_length = incoming.length
     try:
         await response.prepare(request)
-        async for piece in incoming.pieces():
+        async for piece in incoming.chunks():
             # Waits while the client reads slower than the backend sends.
             await response.write(piece)
         await response.write_eof()

@@ -11,8 +11,8 @@ from proxy.operations.internal_call import Call
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, UnsentError
 from proxy.upstream.http_connections import HttpConnections, HttpReply
-from proxy.upstream.http_cookies import cookies_for, mark_of, marks_in
-from proxy.upstream.http_headers import Caller, passing
+from proxy.upstream.http_cookies import cookies_for, mark_of_backend, marks_in
+from proxy.upstream.http_headers import Caller, forwarded_headers
 from proxy.wire.hs2.calls import SessionHandle
 
 
@@ -48,12 +48,13 @@ class HttpClient:
     def __init__(self, upstreams: HttpUpstreams, query: str, headers: list[tuple[str, str]]) -> None:
         self._upstreams = upstreams
         self._query = query
-        self._headers = [*passing(headers, to_backend=True), ("Accept-Encoding", "identity")]
+        self._headers = [*forwarded_headers(headers, to_backend=True), ("Accept-Encoding", "identity")]
         self.marks = marks_in(value for name, value in headers if name.lower() == "cookie")
 
     def at(self, backend: Backend) -> HttpUpstream:
         """An upstream to that backend, which is asked as this client and gets no other backend's cookies."""
-        mark = mark_of(backend.member.name) if self._upstreams.backends.have_been_several or self.marks else None
+        is_marked = self._upstreams.backends.has_had_several or self.marks
+        mark = mark_of_backend(backend.member.name) if is_marked else None
         headers = self._headers if mark is None else list(_with_cookies_for(mark, self._headers))
         return HttpUpstream(self._upstreams, backend, self._query, headers)
 
@@ -66,16 +67,16 @@ class HttpUpstream:
     ) -> None:
         self._upstreams = upstreams
         self._headers = headers
-        self._caller = caller = Caller.of(query, headers)
+        self._caller = caller = Caller.from_request(query, headers)
         self.backend = backend
-        self.name = caller.name(upstreams.key)
+        self.name = caller.owner_digest_without_cookie(upstreams.key)
         self.login = caller.login
-        self.names = caller.names
+        self.names = caller.claimed_users
 
     @property
     def owner(self) -> str | None:
         """Whom a session opened here belongs to; None where nothing may be asked in that name."""
-        return self._caller.owner(self._upstreams.key) if self._caller.may_be_asked_for else None
+        return self._caller.owner_digest(self._upstreams.key) if self._caller.can_be_reused else None
 
     @property
     def credentials(self) -> bytes | None:
@@ -86,20 +87,20 @@ class HttpUpstream:
         """Make a call, which has a thread of the backend's until its reply is read. Raises BackendError."""
         upstreams, address = self._upstreams, self.backend.member.address
         backends = upstreams.backends
-        lease = backends.lease_at(self.backend)
+        lease = backends.lease_for_client(self.backend)
         if lease is None:
-            raise UnsentError(f"the backend {address} {backends.full}")
+            raise UnsentError(f"the backend {address} {backends.full_reason}")
         try:
             incoming = await upstreams.connections.post(address, call.message, self._caller.query, self._headers)
         except BaseException as error:
             if isinstance(error, BackendError):
-                lease.failed(str(error))
+                lease.backend_failed(str(error))
             lease.release()
             raise
-        lease.answered()
-        incoming.ends_with(lease.release)
-        if backends.have_been_several:
-            incoming.mark_cookies(mark_of(self.backend.member.name))
+        lease.backend_answered()
+        incoming.call_at_end(lease.release)
+        if backends.has_had_several:
+            incoming.mark_cookies(mark_of_backend(self.backend.member.name))
         return incoming
 
     def opened(self, session: SessionHandle) -> None:

@@ -11,8 +11,8 @@ from proxy.wire.hs2.calls import (
     EXECUTE_STATEMENT,
     StatementCall,
     decode_statement_call,
+    decode_statement_leniently,
     replace_statement,
-    words_of_statement,
 )
 from proxy.wire.thrift.messages import Message
 
@@ -64,4 +64,4 @@ def hold(message: Message) -> HeldStatement | None:
 def statements_passed(message: Message) -> list[StatementPassed]:
     """The event that reports a statement before it goes on that nobody decides about."""
     call = decode_statement_call(message)
-    return [] if call is None else [StatementPassed(call.session, words_of_statement(message, call))]
+    return [] if call is None else [StatementPassed(call.session, decode_statement_leniently(message, call))]

@@ -127,7 +127,7 @@ class ReplyTracker:
         if name in _MAY_END_AN_OPERATION:
             self.status_cache.clear()
         if name in (CLOSE_SESSION, CLOSE_OPERATION):
-            self._handle_access.closed(message)
+            self._handle_access.handle_closed(message)
         if name == CLOSE_SESSION:
             return self._session_closed(message)
         if name not in (CANCEL_OPERATION, CLOSE_OPERATION):
@@ -170,7 +170,7 @@ class ReplyTracker:
         reply = decode_session_reply(reader)
         if not reply.status.ok or reply.session is None:
             return []
-        self._handle_access.opened(HandleKind.SESSION, reply.session)
+        self._handle_access.handle_opened(HandleKind.SESSION, reply.session)
         if call is None:
             return [SessionOpened(reply.session, reply.protocol_version, None)]
         return [SessionOpened(reply.session, reply.protocol_version, decode_configuration(call), user_of(call))]
@@ -179,7 +179,7 @@ class ReplyTracker:
         reply = decode_operation_reply(reader)
         self.open_operations += reply.status.ok
         if reply.status.ok and reply.operation is not None:
-            self._handle_access.opened(HandleKind.OPERATION, reply.operation)
+            self._handle_access.handle_opened(HandleKind.OPERATION, reply.operation)
         if tracked is None:
             return []
         now = self._clock()

@@ -44,7 +44,7 @@ class StatusCache:
             return
         if len(self._replies) >= STATUSES_MAX:
             self._replies.pop(next(iter(self._replies)))
-        sent, seqid_at = self._framing.written(raw), self._header_bytes + header.seqid_offset
+        sent, seqid_at = self._framing.to_wire(raw), self._header_bytes + header.seqid_offset
         self._replies[key] = (sent[:seqid_at], sent[seqid_at + 4 :])
 
     def reply_to(self, data: bytes) -> bytes | None:

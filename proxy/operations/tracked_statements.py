@@ -29,7 +29,7 @@ from proxy.wire.hs2.calls import (
     OperationId,
     SessionHandle,
     decode_operation_of_call,
-    identifier_of,
+    operation_id_of,
     replace_operation,
 )
 from proxy.wire.thrift.errors import LocalProtocolError
@@ -270,7 +270,7 @@ class TrackedStatements:
         self, tracked: TrackedStatement, operation: OperationHandle, now: float
     ) -> list[StatementEnded]:
         """The backend has made an operation of it. If there are too many, the oldest one is given up."""
-        identifier = identifier_of(operation)
+        identifier = operation_id_of(operation)
         if identifier is None:
             return tracked.stopped(now)
         is_full = len(self._by_operation) >= self._tracked_statements_max
@@ -327,8 +327,8 @@ class TrackedStatements:
 
     def sent_again(self, tracked: TrackedStatement, operation: OperationHandle) -> bool:
         """The original has this operation, and the first one is its alias; False where there is no room."""
-        alias = None if tracked.operation is None else identifier_of(tracked.operation)
-        identifier = identifier_of(operation)
+        alias = None if tracked.operation is None else operation_id_of(tracked.operation)
+        identifier = operation_id_of(operation)
         if alias is None or identifier is None or not self._aliases.add(alias, identifier, tracked.session):
             return False
         tracked.sent_again(operation)
@@ -352,7 +352,7 @@ class TrackedStatements:
         """
         if tracked.is_unsettled:
             return
-        identifier = None if tracked.operation is None else identifier_of(tracked.operation)
+        identifier = None if tracked.operation is None else operation_id_of(tracked.operation)
         if identifier is not None and self._by_operation.get(identifier) is tracked:
             del self._by_operation[identifier]
 

@@ -48,7 +48,7 @@ class PendingCalls:
         fall_back_within_s: float,
         framing: Framing = FRAMED,
     ) -> None:
-        self.replies = framing.follower()
+        self.replies = framing.reply_stream()
         self.reply_tracker = ReplyTracker(tracked_statements, handle_access, clock, framing)
         self.framing = framing
         self.own = InternalOperation()
@@ -162,7 +162,7 @@ class PendingCalls:
         """The part of a reply that was read and that the client has not been sent."""
         if end.call.handling is not Handling.KEEP or end.raw is None:
             return b""
-        return self.framing.written(end.raw)
+        return self.framing.to_wire(end.raw)
 
     def stop_reading(self) -> list[Command]:
         """No more replies are read: a fallback is abandoned."""
@@ -190,7 +190,7 @@ class PendingCalls:
     def _answer(self, answer: Answer, kept_back: bytes) -> list[Command]:
         match answer:
             case AnswerClient(reply, orphan_close):
-                return [*self._send_client(self.framing.written(reply)), *self._close_orphan(orphan_close)]
+                return [*self._send_client(self.framing.to_wire(reply)), *self._close_orphan(orphan_close)]
             case CallAgain(call, None):
                 return [self.ask_about(call)]
             case CallAgain(call, tracked, orphan_close):
@@ -215,4 +215,4 @@ class PendingCalls:
         return self._send(sent.raw)
 
     def _send(self, message: bytes) -> SendBackend:
-        return SendBackend(self.framing.written(message))
+        return SendBackend(self.framing.to_wire(message))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from proxy.access.handle_access import HandleAccess
-from proxy.access.impersonation import Refusal
+from proxy.access.impersonation import SessionRefusal
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.fallback_policy import FALLBACK_WITHIN_S
 from proxy.operations.held_statement import HeldStatement, hold, statements_passed
@@ -35,7 +35,7 @@ from proxy.relay.pending_calls import PendingCalls
 from proxy.relay.phases import FOLLOWING, Phase
 from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.hs2.open_session import encode_open_session_refusal
-from proxy.wire.reply_stream import Forward, Handling, Lost, Overlong, ReplyEnd
+from proxy.wire.reply_stream import Forward, Handling, ReplyEnd, ReplyTooLong, SyncLost
 from proxy.wire.sasl import plain_name
 from proxy.wire.thrift.errors import IncompleteError, LocalProtocolError, RemoteProtocolError
 from proxy.wire.thrift.messages import Message
@@ -154,7 +154,7 @@ class Relay:
 
     def backend_passes(self, count: int) -> bool:
         """The fast path: whether the backend's next `count` bytes may go to the client without a look."""
-        return self.phase is Phase.TRANSPARENT or self._calls.replies.passes(count)
+        return self.phase is Phase.TRANSPARENT or self._calls.replies.try_pass(count)
 
     def backend_data(self, data: bytes) -> list[Command]:
         """The backend sent bytes. Once closed, they may still say which operation of ours is to be ended."""
@@ -190,7 +190,7 @@ class Relay:
 
     def _pass_on(self, data: bytes) -> None:
         """Replies are followed no longer, but other users' handles stay out of reach."""
-        if not self._handle_access.is_on:
+        if not self._handle_access.has_login:
             self._commands.append(SendBackend(data))
             return
         self._client_buffer.feed(data)
@@ -213,7 +213,7 @@ class Relay:
             self._close("client: a message ends inside one of its fields")
 
     def _handle(self, message: Message) -> None:
-        spoiled = self._handle_access.admitted(message)
+        spoiled = self._handle_access.replacement_for(message)
         if spoiled is not None:
             self._commands.append(CallRefused(message.header.name))
         if self.phase is Phase.TRANSPARENT:
@@ -230,7 +230,7 @@ class Relay:
     def _elsewhere(self, message: Message) -> str | None:
         """The backend to move to for a call: with a session of its own, or a reply to come, the client stays."""
         stays = self._has_opened or self._calls.replies.pending_count
-        return None if stays else self._handle_access.elsewhere(message)
+        return None if stays else self._handle_access.other_backend_of(message)
 
     def _make(self, message: Message) -> None:
         """Make a call that the client may make, on the backend as it is."""
@@ -248,18 +248,18 @@ class Relay:
     def _forward(self, message: Message) -> None:
         """Send a call on where replies are not followed. No session is opened here either that may not be."""
         if message.header.name == hs2_calls.OPEN_SESSION:
-            admitted = self._admission.decide(message, self._negotiation.login)
-            if isinstance(admitted, Refusal):
+            admitted = self._admission.check_open_session(message, self._negotiation.login)
+            if isinstance(admitted, SessionRefusal):
                 self._close(f"client: {admitted.sentence}")
                 return
             message = admitted
         elif message.header.name == hs2_calls.EXECUTE_STATEMENT:
             self._commands += statements_passed(message)
-        self._commands.append(SendBackend(self._framing.written(message.raw)))
+        self._commands.append(SendBackend(self._framing.to_wire(message.raw)))
 
     def _open_session(self, message: Message) -> None:
-        admitted = self._admission.decide(message, self._negotiation.login)
-        if not isinstance(admitted, Refusal):
+        admitted = self._admission.check_open_session(message, self._negotiation.login)
+        if not isinstance(admitted, SessionRefusal):
             self._has_opened = True
             self._commands.append(self._calls.watch(admitted))
         elif self._calls.replies.pending_count:
@@ -267,7 +267,7 @@ class Relay:
             self._close(f"client: {admitted.sentence}")
         else:
             answer = encode_open_session_refusal(message.header.seqid, admitted.sentence)
-            self._commands += [SendClient(self._framing.written(answer)), SessionRefused(admitted.sentence)]
+            self._commands += [SendClient(self._framing.to_wire(answer)), SessionRefused(admitted.sentence)]
 
     def _hold(self, message: Message) -> None:
         held = hold(message)
@@ -289,13 +289,13 @@ class Relay:
                     self._send_client(forwarded)
                 case ReplyEnd():
                     self._read_reply(event)
-                case Overlong():
+                case ReplyTooLong():
                     if not self._calls.may_pass_overlong():
                         self._close("the backend's reply has rows that must not be let out")
-                case Lost(reason):
+                case SyncLost(reason):
                     self._lose(reason)
         if self.phase is Phase.TRANSPARENT:
-            self._send_client(self._calls.replies.give_up())
+            self._send_client(self._calls.replies.stop_following())
 
     def _read_reply(self, end: ReplyEnd) -> None:
         ours = end.call.handling is Handling.OURS
@@ -330,7 +330,7 @@ class Relay:
 
     def _lose(self, reason: str, *, ours: bool = False) -> None:
         """The reply stream is not what we expect: leave this connection alone from here on."""
-        if ours or self._calls.replies.awaits_ours():
+        if ours or self._calls.replies.awaits_own_reply():
             # A reply of ours may be anywhere in what follows: the client must never see one.
             self._close(f"backend, while a query of the proxy's own was under way: {reason}")
             return
@@ -341,8 +341,7 @@ class Relay:
             self._close(f"backend: {reason}")
             return
         if self._held is not None:
-            self._commands += statements_passed(self._held.message)
-            self._commands.append(SendBackend(self._framing.written(self._held.message.raw)))
+            self._forward(self._held.message)
             self._held = None
         self._turn_transparent(b"", reason)
         self._handle_messages(self._take_moving())
@@ -364,7 +363,7 @@ class Relay:
                 self._send_client(self._negotiation.backend_leftover())
             case HandshakeStep.FRAMES:
                 self._enter(Phase.OPEN)
-                self._handle_access.logged_in(plain_name(self._negotiation.credentials or b"") or b"")
+                self._handle_access.user_logged_in(plain_name(self._negotiation.credentials or b"") or b"")
                 self._commands += self._client_buffer.resume()
                 self._client_buffer.feed(self._negotiation.client_leftover())
                 self._handle_messages()

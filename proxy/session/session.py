@@ -271,9 +271,9 @@ class Session:
         def told(comparison: Comparison) -> None:
             shared.metrics.shadow_compared(comparison.verdict)
             is_refused = comparison.verdict is ShadowVerdict.REFUSED
-            if is_refused and rewrite.sent:
+            if is_refused and rewrite.tables_sent_to_metastore:
                 # As with a statement that is sent rewritten: nothing else is to blame.
-                shared.metastore.refused(rewrite.sent)
+                shared.metastore.refused(rewrite.tables_sent_to_metastore)
             elif is_refused or comparison.blames_us:
                 cause = Cause.DIFFERENT if comparison.verdict is ShadowVerdict.DIFFERENT else Cause.FAILED
                 is_wrong = cause is Cause.DIFFERENT

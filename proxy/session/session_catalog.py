@@ -30,16 +30,16 @@ from proxy.session.table_lookup import describe, with_indexed
 from proxy.statements.written_tables import WriteTargets
 from rewriter import (
     VIEW_NESTING_MAX,
-    Limits,
     Plan,
+    RewriteLimits,
     SkipReason,
     Statement,
     TableFacts,
     TableKind,
     TableName,
-    Unpinned,
-    known_at,
-    pinned,
+    UnpinnedReason,
+    catalog_at_snapshots,
+    pin_snapshots,
     plan,
 )
 from rewriter.domains.gap_costs import PartitionCosts
@@ -63,7 +63,7 @@ class PinnedPlan:
     plan: Plan
     # The scans of the names whose snapshots are named, and the reasons why others are not.
     reads: Mapping[TableName, SnapshotRead]
-    unpinned: Mapping[TableName, Unpinned]
+    unpinned: Mapping[TableName, UnpinnedReason]
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class SessionCatalog:
         counts_s = self._settings.facts_ttl_s
         return Expiring(said, self._shared.clock() + (counts_s if is_answered else min(counts_s, UNANSWERED_S)))
 
-    def plan(self, statement: Statement, limits: Limits) -> Queries[Plan | SkipReason]:
+    def plan(self, statement: Statement, limits: RewriteLimits) -> Queries[Plan | SkipReason]:
         """Plan a statement by the descriptions of its tables."""
         uncertain = yield from self._uncertainty()
         if uncertain is not None:
@@ -234,16 +234,16 @@ class SessionCatalog:
         facts = self._metadata.facts.current().get(name)
         return facts is not None and facts.kind is TableKind.TABLE
 
-    def pinned(self, planned: Plan, limits: Limits) -> Queries[PinnedPlan]:
+    def pinned(self, planned: Plan, limits: RewriteLimits) -> Queries[PinnedPlan]:
         """The plan of the statement with the snapshots of its small sides, where any can be named."""
         asked_at = self._metadata.facts.moment()
         unanswered = self._metadata.unanswered
         found = yield from self._shared.snapshots.current(planned.pinnable, self._settings, unanswered)
         reads = {name: what for name, what in found.items() if isinstance(what, SnapshotRead)}
-        unpinned = {name: what for name, what in found.items() if isinstance(what, Unpinned)}
+        unpinned = {name: what for name, what in found.items() if isinstance(what, UnpinnedReason)}
         again = (yield from self._planned_at(planned, reads, asked_at, limits)) if reads else None
         if again is None:
-            return PinnedPlan(planned, {}, {**unpinned, **dict.fromkeys(reads, Unpinned.NOT_PROVEN)})
+            return PinnedPlan(planned, {}, {**unpinned, **dict.fromkeys(reads, UnpinnedReason.NOT_PROVEN)})
         return PinnedPlan(again, reads, unpinned)
 
     def _planned_at(
@@ -251,14 +251,14 @@ class SessionCatalog:
         planned: Plan,
         reads: Mapping[TableName, SnapshotRead],
         asked_at: FactsMoment,
-        limits: Limits,
+        limits: RewriteLimits,
     ) -> Queries[Plan | None]:
         """The plan of the statement that names these snapshots, if it still asks for keys."""
         facts, at = self._metadata.facts, {name: scanned.snapshot_id for name, scanned in reads.items()}
-        statement = pinned(planned.statement, at)
+        statement = pin_snapshots(planned.statement, at)
         if statement is None:
             return None
-        known = known_at(facts.current(), at)
+        known = catalog_at_snapshots(facts.current(), at)
         for version in (name.at(snapshot_id) for name, snapshot_id in at.items()):
             if version in known:
                 facts.add(DescribedTable(version, known[version]), asked_at)

@@ -1,14 +1,14 @@
-"""Whether messages stand in frames, and what reads and writes them accordingly."""
+"""Framing of messages on a connection (SASL has frames, NOSASL has none), and readers and writers for it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.wire.reply_stream import Follower, ReplyFollower
+from proxy.wire.reply_stream import FramedReplyStream, ReplyStream
 from proxy.wire.thrift.frames import frame
-from proxy.wire.thrift.messages import MessageReader, PlainReader
-from proxy.wire.unframed_reply_stream import PlainFollower
+from proxy.wire.thrift.messages import FramedMessageReader, UnframedMessageReader
+from proxy.wire.unframed_reply_stream import UnframedReplyStream
 
 
 @dataclass(frozen=True)
@@ -17,17 +17,19 @@ class Framing:
 
     has_frames: bool
 
-    def written(self, message: bytes) -> bytes:
-        """A message as either side reads it."""
+    def to_wire(self, message: bytes) -> bytes:
+        """Return a message as both sides read it."""
         return frame(message) if self.has_frames else message
 
-    def reader(self, message_bytes_max: int) -> MessageReader | PlainReader:
-        """Reads the client's messages."""
-        return MessageReader(message_bytes_max) if self.has_frames else PlainReader(message_bytes_max)
+    def reader(self, message_bytes_max: int) -> FramedMessageReader | UnframedMessageReader:
+        """Return a reader of the client's messages."""
+        if self.has_frames:
+            return FramedMessageReader(message_bytes_max)
+        return UnframedMessageReader(message_bytes_max)
 
-    def follower(self) -> Follower:
-        """Follows the backend's replies, and gives their bytes as they are."""
-        return ReplyFollower() if self.has_frames else PlainFollower()
+    def reply_stream(self) -> ReplyStream:
+        """Return a follower of the backend's replies, which passes their bytes unchanged."""
+        return FramedReplyStream() if self.has_frames else UnframedReplyStream()
 
 
 FRAMED: Final = Framing(has_frames=True)

@@ -11,7 +11,7 @@ from stand_in import HOST, PATIENCE_S, Peer, Rewriter, eventually
 
 from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.config.address import Address
-from proxy.config.backend_list import Member
+from proxy.config.backend_list import PoolMember
 from proxy.config.endpoints import Listener
 from proxy.frontend.settings import ServerSettings
 from proxy.operations.session_port import SessionOpening
@@ -42,8 +42,8 @@ class StandIn:
         self._port = 0
 
     @property
-    def member(self) -> Member:
-        return Member(Address(HOST, self._port))
+    def member(self) -> PoolMember:
+        return PoolMember(Address(HOST, self._port))
 
     @property
     def connections(self) -> int:

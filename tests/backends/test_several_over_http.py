@@ -9,7 +9,7 @@ from stand_in import eventually
 from proxy.backends.circuit_breaker import FAILURES_MAX
 from proxy.backends.pool import PoolSettings
 from proxy.config.endpoints import Transport
-from proxy.upstream.http_cookies import mark_of
+from proxy.upstream.http_cookies import mark_of_backend
 from proxy.wire.hs2.calls import SessionHandle
 
 HTTP, SASL = Transport.HTTP, Transport.SASL
@@ -137,7 +137,7 @@ async def test_a_cookie_goes_back_to_its_own_backend_and_to_no_other() -> None:
         assert isinstance(second, HttpServer)
         _, _, got = await on.post(message(execute("SELECT 1", session=sessions[0])))
         given = got.headers["Set-Cookie"].partition(";")[0]
-        assert given.startswith(f"hive.server2.auth=starpruner-{mark_of(first.member.name)}.")
+        assert given.startswith(f"hive.server2.auth=starpruner-{mark_of_backend(first.member.name)}.")
         # Neither names the user by a password: the cookie alone says who it is.
         assert await on.is_known(execute("SELECT 2", session=sessions[0]), {"Cookie": given})
         assert first.asked[-1].header("Cookie") == [first.cookie]
@@ -173,7 +173,7 @@ async def test_after_a_restart_a_cookie_still_says_where_the_session_is() -> Non
             assert isinstance(server, HttpServer)
             # Opened past this process, as one before it would have.
             raw = server.known.answer(message(open_session()))
-            mark = mark_of(server.member.name)
+            mark = mark_of_backend(server.member.name)
             cookie = server.cookie.replace("=", f"=starpruner-{mark}.", 1)
             assert await on.is_known(execute("SELECT 1", session=session_in(raw)), {"Cookie": cookie})
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from proxy.cli import main
 from proxy.config.address import Address, address
-from proxy.config.backend_list import Source
+from proxy.config.backend_list import BackendEntry
 from proxy.config.config import Config, load
 from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from proxy.config.errors import ConfigError
@@ -186,11 +186,11 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_backends_are_the_list_or_else_the_one() -> None:
-    assert load(None).sources() == (Source(Address("127.0.0.1", 10_000)),)
+    assert load(None).backend_entries() == (BackendEntry(Address("127.0.0.1", 10_000)),)
     config = load(None, ('proxy.backends=["dns:spark:10000 weight=3", "[::1]:2"]',))
-    assert config.sources() == (
-        Source(Address("spark", 10_000), 3, is_looked_up=True),
-        Source(Address("::1", 2)),
+    assert config.backend_entries() == (
+        BackendEntry(Address("spark", 10_000), 3, is_looked_up=True),
+        BackendEntry(Address("::1", 2)),
     )
 
 

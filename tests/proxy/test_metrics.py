@@ -24,16 +24,16 @@ from proxy.session.shared_state import SharedState
 from rewriter import (
     Column,
     KeySet,
-    Limits,
     Rewrite,
+    RewriteLimits,
     Rule,
     SkipReason,
     Statement,
     TableFacts,
     TableName,
     apply,
+    parse,
     plan,
-    read,
 )
 from rewriter.files.file_index import Selection
 
@@ -73,10 +73,10 @@ Value = Callable[..., float | None]
 
 
 def rewrite(sql: str) -> Rewrite:
-    statement = read(sql, chars_max=1_000)
+    statement = parse(sql, chars_max=1_000)
     assert isinstance(statement, Statement)
-    found = plan(statement, {TableName(("f",)): FACT, TableName(("d",)): DIMENSION}, Limits())
-    return apply(found, {query: KeySet.of(("int",), [(1,)]) for query in found.key_queries}, Limits())
+    found = plan(statement, {TableName(("f",)): FACT, TableName(("d",)): DIMENSION}, RewriteLimits())
+    return apply(found, {query: KeySet.of(("int",), [(1,)]) for query in found.key_queries}, RewriteLimits())
 
 
 NARROWED = "SELECT f.k FROM f JOIN d ON f.k = d.k WHERE d.g = 1"

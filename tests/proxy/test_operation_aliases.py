@@ -54,7 +54,7 @@ def test_another_worker_finds_it_and_what_is_kept_names_neither() -> None:
     with ledger(0) as opened:
         SharedOperationAliases(opened, DIGESTS).add(OLD, NEW, HERE)
         assert SharedOperationAliases(Beside(opened, 1), DIGESTS).operation_of(OLD) == NEW
-        found = opened.environment.open_db(b"successors")
+        found = opened.environment.open_db(b"aliases")
         with opened.environment.begin() as transaction, transaction.cursor(found) as cursor:
             kept = b"".join(key + value for key, value in cursor)
     assert kept

@@ -35,7 +35,7 @@ from proxy.session.explain.text import text
 from proxy.session.explain.view import view
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.shared_state import SharedState
-from rewriter import Catalog, Limits, Plan, Rule, SkipReason, Statement, TableName, plan
+from rewriter import Catalog, Plan, RewriteLimits, Rule, SkipReason, Statement, TableName, plan
 
 FINISHED = Outcome(OutcomeKind.FINISHED, 1.0)
 ONE_SESSION, PATH = "spark.sql.hive.thriftServer.singleSession", "spark.sql.defaultPath"
@@ -221,7 +221,7 @@ def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_i
     one, other = stage.session(), stage.session("bob")
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
-    def overtaken(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
+    def overtaken(statement: Statement, catalog: Catalog, limits: RewriteLimits) -> Plan:
         planned = plan(statement, catalog, limits)
         # In the meantime: statements are planned in threads.
         played(other.rewrite("ALTER TABLE f ADD COLUMN extra INT"), []).on_outcome(FINISHED)

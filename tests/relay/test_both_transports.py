@@ -37,7 +37,7 @@ from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.commands import StatementHeld
 from proxy.wire.hs2.calls import OperationHandle, OperationState, encode_failure
 from proxy.wire.thrift.frames import frame
-from proxy.wire.thrift.messages import Message, MessageReader
+from proxy.wire.thrift.messages import FramedMessageReader, Message
 from proxy.wire.thrift.reader import read_header
 from proxy.wire.thrift.types import MessageType
 from proxy.wire.thrift.writer import Writer
@@ -98,7 +98,7 @@ class Binary:
                 self._dialogue.carry_out(self._dialogue.relay.release(self._world.dispatch))
             elif isinstance(command, StatementEnded):
                 self._world.report([command])
-        sent = MessageReader(1 << 20)
+        sent = FramedMessageReader(1 << 20)
         sent.feed(self._dialogue.backend_got())
         while (message := sent.next_message()) is not None:
             commands = self._dialogue.backend(frame(self._world.reply_to(message.raw)))

@@ -362,7 +362,7 @@ async def test_a_client_that_leaves_while_its_statement_is_held_ends_the_query_t
         backend.send(reply("GetOperationStatus", 2))
         await expect_last_words(backend)
         backend.close()
-        await eventually(lambda: not on.proxy.farewell_count)
+        await eventually(lambda: not on.proxy.closing_connection_count)
     assert rewriter.results == []
 
 
@@ -384,7 +384,7 @@ async def test_a_backend_that_never_answers_is_left_after_a_while() -> None:
         await backend.read_frame()
         client.close()
         assert await backend.rest() == b""
-        await eventually(lambda: not on.proxy.farewell_count)
+        await eventually(lambda: not on.proxy.closing_connection_count)
 
 
 async def test_the_proxy_ends_its_queries_before_it_goes() -> None:

@@ -9,7 +9,7 @@ from relay_dialogue import ACCEPTED, LOGIN, execute, fetch, get_status, open_ses
 from stand_in import Peer, Rewriter, Stage, stage
 
 from proxy.net.sockets import prepare
-from proxy.net.timeouts import Keepalive, Limits
+from proxy.net.timeouts import Keepalive, TimeoutLimits
 from proxy.wire.hs2.calls import OperationState
 
 FINISHED = OperationState.FINISHED
@@ -31,7 +31,7 @@ async def test_an_idle_client_is_ended_with_a_reason_and_its_neighbour_is_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with stage(patience=Limits(idle_s=1.0)) as on:
+    async with stage(patience=TimeoutLimits(idle_s=1.0)) as on:
         busy, _ = await says_at_once(on, open_session() + fetch(2))
         client, backend = await says_at_once(on, open_session())
         backend.send(session_opened())
@@ -43,7 +43,7 @@ async def test_an_idle_client_is_ended_with_a_reason_and_its_neighbour_is_not(
 
 
 async def test_a_client_that_stops_within_a_request_is_ended() -> None:
-    async with stage(patience=Limits(request_s=0.2)) as on:
+    async with stage(patience=TimeoutLimits(request_s=0.2)) as on:
         slow, _ = await on.open_session()
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2)[:20])
@@ -54,7 +54,7 @@ async def test_a_client_that_stops_within_a_request_is_ended() -> None:
 
 
 async def test_a_request_that_waits_for_a_ruling_is_not_the_clients_silence() -> None:
-    async with stage(Rewriter("SELECT 2"), patience=Limits(request_s=0.1)) as on:
+    async with stage(Rewriter("SELECT 2"), patience=TimeoutLimits(request_s=0.1)) as on:
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2) + fetch(3)[:10])
         await backend.expect(execute("SELECT 2", 2))
@@ -64,7 +64,7 @@ async def test_a_request_that_waits_for_a_ruling_is_not_the_clients_silence() ->
 
 
 async def test_a_client_that_reads_nothing_is_ended_where_that_is_wished() -> None:
-    async with stage(patience=Limits(unread_s=0.3), write_buffer_bytes_max=64 * 1024) as on:
+    async with stage(patience=TimeoutLimits(unread_s=0.3), write_buffer_bytes_max=64 * 1024) as on:
         client, backend = await on.open_session()
         client.send(fetch(2))
         await backend.expect(fetch(2))

@@ -13,23 +13,23 @@ from golden_cases import FOLDER, Expected, catalog
 
 from rewriter import (
     Catalog,
+    KeyQuery,
     KeySet,
-    Limits,
     Plan,
-    Question,
     Rewrite,
+    RewriteLimits,
     SkipReason,
     TableFacts,
     TableName,
     apply,
+    parse,
     plan,
-    read,
 )
 from rewriter.files.file_index import FileIndex
 from rewriter.files.splits import Packing
 
 KIND = "files"
-LIMITS = Limits(has_file_index=True)
+LIMITS = RewriteLimits(has_file_index=True)
 CHARS_MAX = 100_000
 _INDEX = FOLDER / KIND / "index.json"
 
@@ -90,9 +90,9 @@ def write_index(rows: Mapping[str, Sequence[IndexRow]]) -> None:
     _INDEX.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
-def planned(sql: str, limits: Limits = LIMITS) -> Plan:
+def planned(sql: str, limits: RewriteLimits = LIMITS) -> Plan:
     """The plan of a statement over the tables."""
-    statement = read(sql, chars_max=CHARS_MAX, has_file_index=True)
+    statement = parse(sql, chars_max=CHARS_MAX, has_file_index=True)
     assert not isinstance(statement, SkipReason), statement.sentence
     found, names = plan(statement, {}, limits), frozenset[TableName]()
     while found.missing:
@@ -106,7 +106,7 @@ class Outcome:
     """What a plan comes to with the answers of its key queries."""
 
     found: Plan
-    answers: Mapping[Question, KeySet]
+    answers: Mapping[KeyQuery, KeySet]
     index: Mapping[str, Sequence[IndexRow]]
 
     @classmethod
@@ -116,7 +116,7 @@ class Outcome:
         read_rows = ((query, query.read(answer)) for query, answer in rows)
         return cls(found, {query: keys for query, keys in read_rows if isinstance(keys, KeySet)}, index)
 
-    def rewrite(self, limits: Limits = LIMITS) -> Rewrite:
+    def rewrite(self, limits: RewriteLimits = LIMITS) -> Rewrite:
         """The statement with the files that it wants."""
         wanted = self.found.wants_files(self.answers, for_splits=True)
         files = {name: file_index(name.parts[-1].lower(), self.index) for name in wanted}

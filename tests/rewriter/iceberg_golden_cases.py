@@ -8,19 +8,19 @@ from rewriter import (
     Catalog,
     Column,
     IcebergFacts,
-    Limits,
     Plan,
+    RewriteLimits,
     SkipReason,
     TableFacts,
     TableKind,
     TableName,
+    parse,
     plan,
-    read,
 )
 from rewriter.domains.literals import is_key_type
 
 KIND = "iceberg"
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 CHARS_MAX = 100_000
 NAMESPACE = ("ice", "golden")
 
@@ -61,9 +61,9 @@ def pure_catalog(names: frozenset[TableName]) -> Catalog:
     return {name: known.get(name.parts[-1].lower()) for name in names}
 
 
-def planned(sql: str, limits: Limits = LIMITS) -> Plan:
+def planned(sql: str, limits: RewriteLimits = LIMITS) -> Plan:
     """The plan of a statement over the tables."""
-    statement = read(sql, chars_max=CHARS_MAX)
+    statement = parse(sql, chars_max=CHARS_MAX)
     assert not isinstance(statement, SkipReason), statement.sentence
     found, names = plan(statement, {}, limits), frozenset[TableName]()
     while found.missing:

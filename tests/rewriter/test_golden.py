@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import pytest
 from golden_cases import Expected, Refusal, Row, Take, expectations, pure_catalog, refusals, takes
 
-from rewriter import Limits, Plan, Rewrite, SkipReason, TableName, apply, plan, read
-from rewriter.sql.statement import parsed
+from rewriter import Plan, Rewrite, RewriteLimits, SkipReason, TableName, apply, parse, plan
+from rewriter.sql.statement import parse_tree
 
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 CHARS_MAX = 100_000
 
 
 def planned(sql: str) -> Plan:
-    statement = read(sql, chars_max=CHARS_MAX)
+    statement = parse(sql, chars_max=CHARS_MAX)
     assert not isinstance(statement, SkipReason), statement.sentence
     names: frozenset[TableName] = frozenset()
     found = plan(statement, {}, LIMITS)
@@ -37,12 +37,12 @@ def expectation(case: Take) -> Expected:
 def test_a_statement_that_the_rule_takes_asks_for_its_keys_and_is_rewritten(case: Take) -> None:
     expected = expectation(case)
     found = planned(case.sql)
-    assert tuple(query.repeating or query.sql for query in found.key_queries) == expected.key_queries
+    assert tuple(query.sql_with_repeats or query.sql for query in found.key_queries) == expected.key_queries
     result = rewritten(found, expected.answers)
     assert result.skip is None
     assert result.text == expected.rewritten
     assert result.text != case.sql
-    assert parsed(result.text) is not None
+    assert parse_tree(result.text) is not None
 
 
 @pytest.mark.parametrize("case", takes(), ids=str)
@@ -55,7 +55,7 @@ def test_without_its_keys_the_statement_stays_as_it_is(case: Take) -> None:
 @pytest.mark.parametrize("case", refusals(), ids=str)
 def test_a_statement_that_the_rule_refuses_says_why_and_stays_as_it_is(case: Refusal) -> None:
     if case.scan is None:
-        assert read(case.sql, chars_max=CHARS_MAX) is case.reason
+        assert parse(case.sql, chars_max=CHARS_MAX) is case.reason
         return
     found = planned(case.sql)
     if case.answers:

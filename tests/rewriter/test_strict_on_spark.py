@@ -17,23 +17,23 @@ from demo.thrift_server import ThriftServer
 from rewriter import (
     Catalog,
     Column,
+    KeyQuery,
     Keys,
     KeySet,
-    Limits,
     Plan,
-    Question,
+    RewriteLimits,
     SkipReason,
     TableFacts,
     TableName,
     apply,
+    parse,
     plan,
-    read,
 )
 from rewriter.predicates.strict_check import KEYS_CHANGED
 
-STRICT = Limits(strict=True)
+STRICT = RewriteLimits(strict=True)
 # One key at most, so that ranges around them are asked for.
-BY_RANGES = Limits(strict=True, key_rows_max=1)
+BY_RANGES = RewriteLimits(strict=True, key_rows_max=1)
 # All golden statements by ranges too take as long again.
 GOLDEN_LIMITS = {"keys": STRICT, **({"ranges": BY_RANGES} if os.environ.get("STARPRUNER_DEEP") else {})}
 
@@ -48,8 +48,8 @@ def golden(spark: ThriftServer) -> Iterator[hive.Connection]:
         yield connection
 
 
-def planned(sql: str, limits: Limits, facts: Catalog | None = None) -> Plan:
-    statement = read(sql, chars_max=100_000)
+def planned(sql: str, limits: RewriteLimits, facts: Catalog | None = None) -> Plan:
+    statement = parse(sql, chars_max=100_000)
     assert not isinstance(statement, SkipReason), statement.sentence
     names: frozenset[TableName] = frozenset()
     while (found := plan(statement, facts or pure_catalog(names), limits)).missing:
@@ -57,8 +57,8 @@ def planned(sql: str, limits: Limits, facts: Catalog | None = None) -> Plan:
     return found
 
 
-def asked(session: hive.Connection, found: Plan) -> dict[Question, Keys | SkipReason]:
-    answers: dict[Question, Keys | SkipReason] = {}
+def asked(session: hive.Connection, found: Plan) -> dict[KeyQuery, Keys | SkipReason]:
+    answers: dict[KeyQuery, Keys | SkipReason] = {}
     while pending := found.pending(answers):
         for question in pending:
             rows = [tuple(map(plain, row)) for row in run(session, question.sql)]
@@ -66,7 +66,7 @@ def asked(session: hive.Connection, found: Plan) -> dict[Question, Keys | SkipRe
     return answers
 
 
-def rewritten(session: hive.Connection, sql: str, limits: Limits, facts: Catalog | None = None) -> str:
+def rewritten(session: hive.Connection, sql: str, limits: RewriteLimits, facts: Catalog | None = None) -> str:
     """The statement with its keys and their check, as the session answers now."""
     found = planned(sql, limits, facts)
     result = apply(found, asked(session, found), limits)
@@ -85,7 +85,7 @@ def answer(session: hive.Connection, sql: str) -> Counter[str]:
 @pytest.mark.parametrize("limits", GOLDEN_LIMITS.values(), ids=GOLDEN_LIMITS)
 @pytest.mark.parametrize("case", takes(), ids=str)
 def test_a_statement_answers_as_it_does_without_its_check_or_fails_where_all_keys_are_new(
-    case: Take, limits: Limits, golden: hive.Connection
+    case: Take, limits: RewriteLimits, golden: hive.Connection
 ) -> None:
     found = planned(case.sql, limits)
     answers = asked(golden, found)
@@ -202,7 +202,7 @@ def unchanged(spark: ThriftServer, tables: None) -> None:  # noqa: ARG001 - the 
 @pytest.mark.parametrize("limits", [STRICT, BY_RANGES], ids=["keys", "ranges"])
 @pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_keys_that_came_after_they_were_read_fail_the_statement_and_nothing_else_does(
-    change: Change, limits: Limits, spark: ThriftServer
+    change: Change, limits: RewriteLimits, spark: ThriftServer
 ) -> None:
     with closing(connect(spark.endpoint)) as session:
         text = rewritten(session, change.statement, limits, FACTS)

@@ -118,7 +118,7 @@ class Suspects:
     @classmethod
     def of(cls, rewrite: Rewrite, key: StatementKey) -> Suspects:
         """The suspects of one rewrite. Tables that its session alone knows say nothing of rules to others."""
-        return cls(rewrite.rules if rewrite.tables else frozenset(), key, rewrite.sent)
+        return cls(rewrite.rules if rewrite.tables else frozenset(), key, rewrite.tables_sent_to_metastore)
 
 
 def learn(
