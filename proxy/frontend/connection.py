@@ -76,7 +76,7 @@ class Connection:
             self._loop.time,
             handle_access=self._handle_access,
             request_bytes_max=settings.request_bytes_max,
-            rerun_within_s=context.config.rewrite.rerun_within_s,
+            fall_back_within_s=context.config.rewrite.rerun_within_s,
         )
         self._own_sessions: set[SessionHandle] = set()
         self._client: asyncio.Transport | None = None

@@ -42,8 +42,8 @@ from stand_in import PATIENCE_S, Rewriter, eventually
 
 from proxy.operations.dispatch import Dispatch, OutcomeKind, Premises
 from proxy.operations.query import Query, QueryFailed, QueryResult
+from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
 from proxy.operations.session_port import SessionOpening
-from proxy.relay.pending_calls import WATCHED_REPLY_BYTES_MAX
 from proxy.statements.statement_class import StatementClass
 from proxy.wire.hs2.calls import OperationState, encode_open_session
 from proxy.wire.hs2.open_session import PROXY_USER

@@ -62,7 +62,7 @@ class Peer:
 class Rewriter:
     """A session that answers with whatever the test says, after asking what the test says."""
 
-    def __init__(  # noqa: PLR0913 - what is ruled, and what goes wrong
+    def __init__(  # noqa: PLR0913 - the dispatch, and what goes wrong
         self,
         text: str | None = None,
         queries: tuple[Query, ...] = (),

@@ -403,7 +403,7 @@ async def test_the_proxy_ends_its_queries_before_it_goes() -> None:
         assert await client.rest() == b""
 
 
-async def test_a_rewrite_that_fails_sends_the_statement_as_it_came_and_logs_none_of_it(
+async def test_a_rewrite_that_fails_sends_the_original_and_logs_none_of_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with stage(Rewriter(fails=True)) as on:
@@ -473,7 +473,7 @@ async def test_a_session_with_too_many_settings_is_not_offered_to_rewrite() -> N
         client.close()
 
 
-async def test_a_statement_that_fails_is_run_again_and_its_session_is_told(
+async def test_a_statement_that_fails_falls_back_and_its_session_is_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     rewriter = Rewriter("SELECT 'private'", may_fall_back=True)
