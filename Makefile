@@ -1,5 +1,6 @@
 # make setup   an environment in .venv, with a Java runtime from PyPI where the machine has none
-# make demo    Spark Thrift Server, a sample star schema and the proxy; the same queries with and without it
+# make demo    Spark Thrift Server, a sample star schema and the proxy; the same queries with and without it,
+#              RUNS=3 for medians
 # make test    everything that is tested, in a quarter of an hour
 # make test-deep   the same with many more examples, every golden case and Spark's own settings, and the fuzzer on the
 #              wire; hours
@@ -41,7 +42,7 @@ $(READY): pyproject.toml
 	@touch $(READY)
 
 demo: setup
-	@$(BIN)/starpruner demo
+	@$(BIN)/starpruner demo $(if $(RUNS),--runs $(RUNS))
 
 check: setup
 	$(BIN)/ruff format --check

@@ -1,4 +1,4 @@
-"""What the command lines of the benchmarks share: options, and how they end."""
+"""Options and signals that the command lines of the benchmarks share."""
 
 import signal
 from collections.abc import Callable
@@ -9,11 +9,11 @@ import click
 
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-memory_option = click.option("--memory", default="4g", show_default=True, help="Of the server.")
+memory_option = click.option("--memory", default="4g", show_default=True, help="The server's Java heap.")
 
 
 def directory_option(name: str, kept: str) -> Decorator:
-    """The folder of a benchmark, and what it keeps there."""
+    """The option of a benchmark's folder; `kept` is its help text."""
     return click.option(
         "--dir",
         "directory",
@@ -25,23 +25,23 @@ def directory_option(name: str, kept: str) -> Decorator:
 
 
 def runs_option(default: int) -> Decorator:
-    """How often each side is run; one run tells nothing of the noise."""
+    """The option of the number of runs on each side; a single run tells nothing of the noise."""
     return click.option(
-        "--runs", type=click.IntRange(min=2), default=default, show_default=True, help="On each side."
+        "--runs", type=click.IntRange(min=2), default=default, show_default=True, help="Runs on each side."
     )
 
 
 def warm_ups_option(default: int) -> Decorator:
-    """How often each side is run before."""
+    """The option of the number of unmeasured runs on each side."""
     return click.option(
         "--warm-ups",
         type=click.IntRange(min=0),
         default=default,
         show_default=True,
-        help="Runs before them, while the cost gate learns; none where listings are cold.",
+        help="Unmeasured runs before, while the cost gate learns; none where listings are cold.",
     )
 
 
 def end_with_servers() -> None:
-    """Take SIGTERM as Ctrl-C: whatever ends a benchmark, its server and its proxy end with it."""
+    """Take SIGTERM as Ctrl-C, so that a benchmark's server and proxy end with it in any case."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)

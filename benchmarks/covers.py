@@ -1,4 +1,4 @@
-"""What many keys on a table of many partitions cost: its index, where its partitions lie, the cover, the text.
+"""Cost of many keys on a table of many partitions: the index of partitions, the search in it, the cover, the text.
 
 `make bench` runs it. Times are CPU time, which a busy machine does not stretch.
 """
@@ -23,24 +23,24 @@ from rich.table import Table
 
 from proxy.config.rewriting import CatalogSection
 from proxy.session.layout.partition_store import ListKey, PartitionStore, open_store
-from rewriter import Column, KeySet, Limits
+from rewriter import Column, KeySet, RewriteLimits
 from rewriter.domains.cover import Cover
 from rewriter.domains.gap_costs import Costs
 from rewriter.domains.literals import Key
 from rewriter.domains.widen import widen
-from rewriter.partitions.pruning import costs
-from rewriter.predicates.partitions import Budget, render
+from rewriter.partitions.pruning import partition_costs
+from rewriter.predicates.partitions import Budget, partition_predicate
 from rewriter.predicates.predicate import Restriction
 
 Row: TypeAlias = tuple[Key, ...]
 
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 BUDGET = Budget(LIMITS.metastore, LIMITS.predicate_chars_max)
 _PARTITIONS = (1_000, 10_000, 100_000, 1_000_000)
 _PARTITIONS_PER_KEY = 10
 # No two partitions follow on each other: every key is a range of its own.
 _STEP = 3
-# What a day has in the grid of two columns.
+# Regions of each day in the grid of two columns.
 _REGIONS = 100
 _SEED = 4
 _LIST = ListKey(("someone",), ("f",))
@@ -146,7 +146,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured."""
+    """All measurements."""
 
     python: str
     sizes: Sequence[Measured]
@@ -180,27 +180,27 @@ class Steps:
             raise RuntimeError("the store did not keep the list that is to be measured")
 
     def load(self) -> Mapping[str, Costs]:
-        """Find the list in the store, and where its partitions lie."""
+        """Find the list in the store, and the positions of its partitions."""
         index = self._store.get(_LIST)
         if index is None:
             raise RuntimeError("the store does not find the list that is to be measured")
-        return costs(index)
+        return partition_costs(index)
 
     def key_set(self) -> KeySet:
         """Put the keys in order."""
         return KeySet.of(self.series.type_names, self.rows)
 
     def cover(self) -> Cover:
-        """The cover of just these keys."""
+        """The exact cover of these keys."""
         return self._restriction.cover
 
     def widen(self) -> Cover:
-        """The cover that the metastore digests."""
+        """The widened cover, which a metastore can evaluate."""
         return widen(self._cover, self.series.names, BUDGET.metastore, self._costs)
 
     def render(self) -> str:
-        """The text; none where all of it would be too long."""
-        predicate = render([self._restriction], self.series.names, BUDGET, self._costs)
+        """The predicate's text; None where it would be too long."""
+        predicate = partition_predicate([self._restriction], self.series.names, BUDGET, self._costs)
         return "" if predicate is None else predicate.sql
 
 
@@ -248,7 +248,7 @@ def _memory(steps: Steps) -> Memory:
 
 
 def _megabytes(step: Callable[[], object]) -> tuple[float, float]:
-    """What the step takes at its most, and what its result keeps."""
+    """The most memory that the step takes at once, and the memory that its result keeps."""
     before, _ = tracemalloc.get_traced_memory()
     tracemalloc.reset_peak()
     result = step()

@@ -1,4 +1,4 @@
-"""What the proxy says that it does with a statement, from its admin port."""
+"""The proxy's own account of a statement, by POST /explain on its admin port."""
 
 import json
 from base64 import b64encode
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.request import Request, urlopen
 
-# The proxy asks the backend as whoever asks it; Spark Thrift Server wants a password, and takes any.
+# POST /explain opens its session on the backend with these. Spark Thrift Server wants a password, and takes any.
 _LOGIN = b64encode(b"demo:demo").decode()
 
 # Covers slow key queries on a busy machine.
@@ -15,7 +15,7 @@ _SECONDS_MAX = 120
 
 @dataclass(frozen=True)
 class NarrowedScan:
-    """A scan that is narrowed, with how many of its table's partitions are kept, where that is known."""
+    """A scan that is narrowed, with the number of its table's partitions that are kept, where that is known."""
 
     table: str
     kept: int | None
@@ -24,14 +24,14 @@ class NarrowedScan:
 
 @dataclass(frozen=True)
 class Explained:
-    """What became of a statement."""
+    """The narrowed scans of a statement, and the seconds of its key queries."""
 
     narrowed: list[NarrowedScan]
     key_queries_s: float
 
 
 def explained(admin_url: str, database: str, sql: str) -> Explained:
-    """What the proxy would do with the statement now."""
+    """Ask the proxy for its account of the statement now."""
     request = Request(
         f"{admin_url}/explain",
         data=json.dumps({"sql": sql, "database": database}).encode(),

@@ -1,7 +1,7 @@
-"""What narrowing saves on Iceberg tables: manifests, files, bytes and seconds, directly and through the proxy.
+"""Savings on Iceberg tables: manifests, files, bytes and seconds, directly and through the proxy.
 
-By the number of files and of keys, on a partition column and on another, by a broadcast and by sort-merge. What is
-proxied has all in its times that the proxy does.
+Measured by the number of files and of keys, on a partition column and on another, by a broadcast and by
+sort-merge. The proxied times include all that the proxy does.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,13 +30,13 @@ from demo.progress import Progress, shown_progress
 from demo.proxy_process import proxy_process
 
 _MEBIBYTE = 1 << 20
-# What the table takes: where it is not written to a terminal, it would lose the names of the joins.
+# The width of the table: where it is not written to a terminal, it would lose the names of the joins.
 _WIDTH_CHARS = 130
 
 
 @dataclass(frozen=True)
 class Scanned:
-    """What the fact was scanned for, and the bytes that all tasks read, those of the proxy's questions too."""
+    """The scans of the fact, and the bytes that all tasks read, those of the proxy's own queries too."""
 
     fact: IcebergScan
     bytes_read: int
@@ -44,7 +44,7 @@ class Scanned:
 
 @dataclass(frozen=True)
 class Measured:
-    """One question of one number of files: both sides once for their scans, every run, and what they come to."""
+    """One question on one number of files: the scans of one run on each side, every run, and the verdict."""
 
     files: int
     question: Question
@@ -57,7 +57,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured."""
+    """All measurements."""
 
     runs: int
     measured: Sequence[Measured]
@@ -65,13 +65,13 @@ class Report:
 
 @dataclass(frozen=True)
 class Bench:
-    """The sessions to measure on, and the server to ask what it scanned."""
+    """The sessions to measure on, and the server that tells its scans."""
 
     server: PipelineServer
     sides: Sides
 
     def measured(self, files: int, question: Question, runs: int, warm_ups: int) -> Measured:
-        """Take the time, then compare the answers and the scans: the cost gate has learnt by then what it will."""
+        """Take the time, then compare answers and scans, when the cost gate has learnt all that it will."""
         pair = self.sides.measure(question.sql, WARM, runs=runs, warm_ups=warm_ups)
         direct_rows, direct = self._scanned(self.sides.direct, question)
         proxied_rows, proxied = self._scanned(self.sides.proxied, question)
@@ -109,7 +109,7 @@ def running(
 
 
 def show(console: Console, report: Report) -> None:
-    """A table for each number of files, and where narrowing does not help."""
+    """Print a table for each number of files, and the questions that were not faster."""
     for files in dict.fromkeys(one.files for one in report.measured):
         console.print(_table(files, [one for one in report.measured if one.files == files]))
     console.print(
@@ -156,7 +156,7 @@ def _table(files: int, measured: Sequence[Measured]) -> Table:
     multiple=True,
     default=(100, 1_000, 10_000),
     show_default=True,
-    help="Of each fact.",
+    help="Files of each fact.",
 )
 @click.option(
     "--keys",
@@ -165,14 +165,17 @@ def _table(files: int, measured: Sequence[Measured]) -> Table:
     multiple=True,
     default=[str(count) for count in KEYS],
     show_default=True,
-    help="Of each small side.",
+    help="Keys of each small side.",
 )
 @directory_option("iceberg", "Where the tables are kept, made once for each number of files, and the logs.")
 @memory_option
 @runs_option(5)
 @warm_ups_option(2)
 @click.option(
-    "--gate/--no-gate", default=True, show_default=True, help="Whether the proxy leaves alone what hardly pays."
+    "--gate/--no-gate",
+    default=True,
+    show_default=True,
+    help="The proxy's cost gate, which leaves alone statements that hardly gain.",
 )
 def main(  # noqa: PLR0913 - one parameter per option
     *,

@@ -9,7 +9,7 @@ from pyhive import hive
 from demo.hive import run
 from demo.progress import Progress
 
-# In a file of some 50 KB, so that ten thousand of them are made in minutes.
+# A file of some 50 KB, so that ten thousand of them are written in minutes.
 ROWS_OF_A_FILE = 1_000
 # A table whose files are this small has as many manifests as one of a terabyte in Iceberg's own 8 MiB.
 _MANIFEST_BYTES = 64 << 10
@@ -25,7 +25,7 @@ class IcebergFacts:
 
     @property
     def namespace(self) -> str:
-        """What holds them."""
+        """The namespace of the tables."""
         return f"ice.files_{self.files}"
 
     @property

@@ -20,7 +20,7 @@ class Question:
 
 
 def is_complete(session: hive.Connection, table: str) -> bool:
-    """Whether there is such a table, `database.name` or of the session's database, and all of it."""
+    """Tell whether the table, `database.name` or of the session's database, exists and is complete."""
     database, _, name = table.rpartition(".")
     place = f" IN {database}" if database else ""
     if not run(session, f"SHOW TABLES{place} LIKE '{name}'"):

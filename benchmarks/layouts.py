@@ -1,7 +1,7 @@
-"""What files that are told apart save: bytes, files and seconds, directly and through the proxy, in turns.
+"""Savings by a file index and list bucketing: bytes, files and seconds, directly and through the proxy, in turns.
 
-A list-bucketed fact and a plain copy of it, and a fact in the order of a key. The proxied times have all in them
-that the proxy does. Where nothing can be left out, the same questions show what that costs.
+The tables are a list-bucketed fact with a plain copy of it, and a fact in the order of a key. The proxied times
+include all that the proxy does. If no file can be skipped, the same questions show what the attempt costs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ _MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True)
 class Measured:
-    """One question: what its table was scanned for on each side, every run, and what they come to."""
+    """One question: the scans of its table on each side, every run, and the verdict."""
 
     question: Question
     same_answer: bool
@@ -45,7 +45,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured, and on how many rows."""
+    """All measurements, and the number of rows they were made on."""
 
     rows: int
     runs: int
@@ -54,7 +54,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Bench:
-    """The sessions to measure on, and the server to ask what it scanned."""
+    """The sessions to measure on, and the server that tells its scans."""
 
     server: PipelineServer
     sides: Sides
@@ -91,7 +91,7 @@ def running(tables: LayoutTables, directory: Path, memory: str, progress: Progre
 
 
 def show(console: Console, report: Report) -> None:
-    """A table for each fact, and where it does not help."""
+    """Print a table for each fact, and the questions that were not faster."""
     for name in dict.fromkeys(one.question.table for one in report.measured):
         console.print(_table(name, [one for one in report.measured if one.question.table == name]))
     console.print(
@@ -125,7 +125,7 @@ def _table(name: str, measured: Sequence[Measured]) -> Table:
 @click.command()
 @json_option
 @click.option(
-    "--rows", type=click.IntRange(min=100_000), default=50_000_000, show_default=True, help="Of each fact."
+    "--rows", type=click.IntRange(min=100_000), default=50_000_000, show_default=True, help="Rows of each fact."
 )
 @directory_option("layouts", "Where the tables are kept, made once for each number of rows, and the logs.")
 @memory_option

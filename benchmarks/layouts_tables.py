@@ -15,7 +15,7 @@ _SKEWED_VALUES = 10
 _ROWS_OF_A_RARE_VALUE = 100
 # Spark's own default for what a file's reader takes at once; a copy without skew has as many files.
 _FILE_BYTES = 128 << 20
-# Of each row: three numbers, and a text that does not compress.
+# The size of a row, which has three numbers and a text that does not compress.
 _BYTES_OF_A_ROW = 50
 
 SMALL_KEYS, LARGE_KEYS = 20, 2_000
@@ -83,7 +83,7 @@ class LayoutTables:
 
     @property
     def _keys_query(self) -> str:
-        """Small dimensions in one table: which keys of x, and which of k, by the group `g`."""
+        """Small dimensions in one table: keys of x and keys of k, by the group `g`."""
         groups = (
             (
                 "skewed and rare",
@@ -100,7 +100,7 @@ class LayoutTables:
         return " UNION ALL ".join(parts)
 
     def questions(self) -> Iterator[Question]:
-        """What is asked: the same of both skewed copies; of the clustered fact what its order helps, and not."""
+        """The questions: the same for both skewed copies; for the clustered fact some that its order helps."""
         for table in ("bucketed_by_skew", "plain"):
             yield from (
                 Question("skewed value", table, _filtered(table, "x = 3")),

@@ -13,15 +13,15 @@ from demo.hive import run
 
 COLD, WARM = "cold", "warm"
 
-# Where Linux tells the processor time of a process, in ticks; other systems do not.
+# Linux tells the processor time of a process here, in ticks; other systems do not.
 _STAT = "/proc/{}/stat"
-# What follows the command's name, which may hold spaces, up to the user's and the system's ticks.
+# Positions of the user's and the system's ticks after the command's name, which may hold spaces.
 _USER_TICKS, _SYSTEM_TICKS = 11, 12
 
 
 @dataclass
 class Runs:
-    """What each run of one query took on one side, in seconds; no processor time where it is not known."""
+    """The seconds of each run of one query on one side; no processor times where they are not known."""
 
     wall_s: list[float] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)

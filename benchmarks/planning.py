@@ -1,4 +1,4 @@
-"""What planning costs: per phase on the 99 TPC-DS texts, with nothing to do, and as statements grow.
+"""Cost of planning: per phase on the 99 TPC-DS texts, with nothing to narrow, and as statements grow.
 
 `make bench` runs it. Times are CPU time, which a busy machine does not stretch.
 """
@@ -21,15 +21,26 @@ from rich.console import Console
 from rich.table import Table
 from tpcds import tpcds
 
-from rewriter import Catalog, KeySet, Limits, Question, SkipReason, TableFacts, TableName, apply, plan, read
+from rewriter import (
+    Catalog,
+    KeyQuery,
+    KeySet,
+    RewriteLimits,
+    SkipReason,
+    TableFacts,
+    TableName,
+    apply,
+    parse,
+    plan,
+)
 from rewriter.sql.statement import tokenize
 
 T = TypeVar("T")
 
-LIMITS = Limits()
-# Above the largest statement here: what is refused for its length costs nothing.
+LIMITS = RewriteLimits()
+# Above the largest statement here: a statement that is refused for its length costs nothing.
 _STATEMENT_CHARS_MAX = 10_000_000
-# Keys for each key query: what a filter on a date dimension gives.
+# Keys for each key query, as many as a filter on a date dimension gives.
 _KEYS = 100
 _PHASES = ("tokenize", "parse", "plan", "apply")
 
@@ -61,7 +72,7 @@ Summary: TypeAlias = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured: by phase over the TPC-DS texts, and as statements grow."""
+    """All measurements: by phase over the TPC-DS texts, and as statements grow."""
 
     python: str
     sqlglot: str
@@ -75,8 +86,8 @@ class Report:
 def cost(sql: str, catalog: Catalog) -> Cost:
     """The cost of one rewrite, each phase once."""
     _, tokenized = _timed(lambda: tokenize(sql))
-    statement, parsed = _timed(lambda: read(sql, chars_max=_STATEMENT_CHARS_MAX))
-    # `read` tokenizes too.
+    statement, parsed = _timed(lambda: parse(sql, chars_max=_STATEMENT_CHARS_MAX))
+    # `parse` tokenizes too.
     parsed = max(0.0, parsed - tokenized)
     if isinstance(statement, SkipReason):
         return Cost(tokenized, parsed, 0.0, 0.0, statement.name)
@@ -93,7 +104,7 @@ def _timed(phase: Callable[[], T]) -> tuple[T, float]:
     return result, (process_time() - start) * 1_000
 
 
-def _keys(asked: Question) -> KeySet:
+def _keys(asked: KeyQuery) -> KeySet:
     type_names = tuple(column.type_name for column in asked.columns)
     rows = [tuple(n if name.endswith("int") else str(n) for name in type_names) for n in range(_KEYS)]
     return KeySet.of(type_names, rows)
@@ -139,7 +150,7 @@ def unpartitioned(tables: Mapping[TableName, TableFacts | None]) -> Catalog:
 
 
 def measured(queries_max: int, largest: int, runs: int) -> Report:
-    """All that is measured."""
+    """Make all measurements."""
     benchmark = tpcds(scale=0)
     texts = list(benchmark.queries.values())[:queries_max]
     catalogs = [benchmark.catalog(_tables(sql)) for sql in texts]
@@ -156,7 +167,7 @@ def measured(queries_max: int, largest: int, runs: int) -> Report:
 
 
 def _tables(sql: str) -> frozenset[TableName]:
-    statement = read(sql, chars_max=_STATEMENT_CHARS_MAX)
+    statement = parse(sql, chars_max=_STATEMENT_CHARS_MAX)
     return frozenset() if isinstance(statement, SkipReason) else plan(statement, {}, LIMITS).missing
 
 
@@ -198,7 +209,7 @@ def _growth_table(report: Report) -> Table:
 )
 @click.option("--runs", default=5, show_default=True, help="Runs of each statement, of which the median counts.")
 def main(json_path: Path | None, queries: int, largest: int, runs: int) -> None:
-    """Measure what planning costs."""
+    """Measure the cost of planning."""
     report = measured(queries, largest, runs)
     show(Console(), report)
     write_json(json_path, report)

@@ -1,4 +1,4 @@
-"""What the benchmarks report, beside what they print."""
+"""Reports of the benchmarks as JSON, beside the tables that they print."""
 
 import json
 from dataclasses import asdict
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 json_option = click.option(
-    "--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Where to write it all."
+    "--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="A file for all measurements."
 )
 
 

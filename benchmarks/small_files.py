@@ -1,4 +1,4 @@
-"""What many small files cost, and what grouping their splits saves: directly and through the proxy, in turns.
+"""Cost of many small files, and savings by grouping their splits: directly and through the proxy, in turns.
 
 One client, then several at once; then the same again once the pipeline has compacted the files.
 """
@@ -28,7 +28,7 @@ from demo.proxy_process import proxy_process
 _DATABASE = "small_files"
 _INDEX = f"{_DATABASE}.file_index"
 _ROWS_OF_A_FILE = 250
-# Some days of eight that are asked for, so that the scan is narrowed and most of its files are left.
+# The query asks for most of eight days, so that the scan is narrowed and most of its files are left.
 _DAYS, _DAYS_ASKED = 8, 7
 # Nobody reads the table while it is compacted.
 _COMPACT_AT_ONCE = ("--grace-minutes", "0", "--keep-hours", "0")
@@ -48,7 +48,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured, on how many files."""
+    """All measurements, and the number of files they were made on."""
 
     files: int
     runs: int
@@ -76,7 +76,7 @@ class Bench:
         return [self._side(layout, name, clients, runs) for name in self.sides]
 
     def answers(self) -> list[list[Row]]:
-        """What each side answers."""
+        """The answer of each side."""
         found = []
         for endpoint in self.sides.values():
             with closing(connect(endpoint)) as session:
@@ -95,7 +95,7 @@ class Bench:
         return Measured(layout, name, clients, tasks, seconds, clients * runs / elapsed_s)
 
     def _tasks(self, session: hive.Connection) -> int:
-        """The tasks of the statement alone: the proxy has asked what it asks the run before."""
+        """The tasks of the statement alone: the proxy made its own queries in the run before."""
         _ = run(session, self.sql)
         before = self.server.ui.last_execution()
         _ = run(session, self.sql)
@@ -154,7 +154,7 @@ def _compact(bench: Bench) -> None:
 
 
 def show(console: Console, report: Report) -> None:
-    """One table."""
+    """Print the measurements as one table."""
     table = Table("layout", "side", title=f"{report.files:,} files", title_justify="left", box=SIMPLE)
     for heading in ("clients", "tasks", "seconds", "statements/s"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -166,11 +166,15 @@ def show(console: Console, report: Report) -> None:
 
 @click.command()
 @json_option
-@click.option("--files", type=click.IntRange(min=100), default=4_000, show_default=True, help="Of the table.")
-@click.option("--clients", type=click.IntRange(min=2), default=8, show_default=True, help="At once, after one.")
+@click.option(
+    "--files", type=click.IntRange(min=100), default=4_000, show_default=True, help="Files of the table."
+)
+@click.option(
+    "--clients", type=click.IntRange(min=2), default=8, show_default=True, help="Clients at once, after one alone."
+)
 @directory_option("small_files", "Where the tables are kept, made once for each number of files, and the logs.")
 @memory_option
-@click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Of each client.")
+@click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Runs of each client.")
 def main(  # noqa: PLR0913 - one parameter per option
     *, json_path: Path | None, files: int, clients: int, directory: Path, memory: str, runs: int
 ) -> None:

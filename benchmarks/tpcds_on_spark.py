@@ -1,4 +1,4 @@
-"""TPC-DS on one Spark Thrift Server, directly and through the proxy: what is gained and what is slower.
+"""TPC-DS on one Spark Thrift Server, directly and through the proxy: gains, and queries that are slower.
 
 `make bench` runs some of the queries on little data. Without options all 99 run at scale 1, which takes hours on
 two cores. The proxied times have all in them that the proxy does: descriptions of tables, planning, key queries.
@@ -40,21 +40,21 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Settings:
-    """What is alike for all queries of a report."""
+    """The settings that all queries of a report share."""
 
     scale: float
     days_per_partition: int
     listings: Sequence[str]
     runs: int
-    # Before those with a warm listing.
+    # Unmeasured runs before the runs with a warm listing.
     warm_ups: int
-    # Of the proxy, other than by default.
+    # Settings of the proxy that differ from its defaults.
     proxy: Sequence[str]
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured so far."""
+    """The measurements so far."""
 
     settings: Settings
     queries: Sequence[Measured] = ()
@@ -69,7 +69,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Bench:
-    """The sessions to measure on, the queries, and where to ask what the proxy did."""
+    """The sessions to measure on, the queries, and the proxy's admin port."""
 
     sides: Sides
     benchmark: StarBenchmark
@@ -92,7 +92,7 @@ class Bench:
             )
             for listing in settings.listings
         }
-        # Last: to explain also lists partitions, which the proxied runs do by themselves if they need to.
+        # Explained last: that also lists partitions, which the proxied runs do by themselves if they need to.
         told = explained(self.admin_url, self.database, sql)
         return Measured(
             query,
@@ -133,7 +133,7 @@ def running(
         tables.ensure(direct, _named(texts, benchmark.tables), progress)
         options = tuple(word for setting in settings.proxy for word in ("--set", setting))
         proxy = stack.enter_context(proxy_process(backend, directory / "proxy", options=options))
-        # Of a server that was started elsewhere it is not known which process it is.
+        # The process of a server that was started elsewhere is not known.
         processes = (server.child.process.pid, proxy.child.process.pid) if server is not None else ()
         proxied = stack.enter_context(closing(connect(proxy.endpoint, database=tables.database)))
 
@@ -181,7 +181,7 @@ def _begun(path: Path | None, settings: Settings) -> Report:
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="That share a partition.",
+    help="Days that share a partition.",
 )
 @click.option(
     "--query",
@@ -203,7 +203,7 @@ def _begun(path: Path | None, settings: Settings) -> Report:
 )
 @runs_option(3)
 @warm_ups_option(4)
-@click.option("--minutes", default=600.0, show_default=True, help="After which no other query is begun.")
+@click.option("--minutes", default=600.0, show_default=True, help="The time after which no other query is begun.")
 @click.option("--resume", is_flag=True, help="Go on with the report that --json names.")
 @click.option("--set", "proxy_settings", multiple=True, metavar="KEY=VALUE", help="A setting of the proxy.")
 @click.option("--backend", metavar="HOST:PORT", show_default="one is started", help="A server on this machine.")
@@ -225,7 +225,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     """Measure TPC-DS on Spark, directly and through the proxy."""
     end_with_servers()
     until = time.monotonic() + 60 * minutes
-    # In this order: what a query lists with a cold listing is then warm.
+    # In this order, since a query with a cold listing leaves a warm one.
     states = [state for state in (COLD, WARM) if state in listings]
     settings = Settings(scale, days_per_partition, states, runs, warm_ups, list(proxy_settings))
     report = _begun(json_path, settings) if resume else Report(settings)

@@ -16,7 +16,7 @@ from demo.progress import Progress
 
 @dataclass(frozen=True)
 class TpcdsTables:
-    """Which tables; their files lie in a folder that this machine shares with the server."""
+    """The TPC-DS tables of one scale; their files lie in a folder that this machine shares with the server."""
 
     folder: Path
     scale: float

@@ -9,7 +9,7 @@ from verdicts import TOLERATED, Measured, Summary, Verdict
 
 
 def show(console: Console, measured: Sequence[Measured], summaries: Mapping[str, Summary]) -> None:
-    """A table for each state of the listing, and what they come to."""
+    """Print a table for each state of the listing, and its summary."""
     for listing in summaries:
         console.print(_table(measured, listing))
     console.print(

@@ -1,4 +1,4 @@
-"""What pairs of runs say: how the proxied ones compare with the direct ones, and which are slower."""
+"""Verdicts on pairs of runs: the ratio of proxied to direct times, and the queries that are slower."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,16 +18,16 @@ class Verdict:
     direct_s: float
     proxied_s: float
     ratio: float
-    # The same of processor time, which tells more on a busy machine; None where it is not known.
+    # The ratio of processor times, which tells more on a busy machine; None where they are not known.
     cpu_ratio: float | None
-    # How far the middle half of the direct runs is spread, as a part of their median.
+    # The spread of the middle half of the direct runs, as a part of their median.
     noise: float
-    # Whether the proxied runs take longer by more than is tolerated and by more than the noise.
+    # True if the proxied runs take longer by more than is tolerated and by more than the noise.
     slower: bool
 
 
 def verdict(pair: Pair) -> Verdict:
-    """What the runs of both sides come to."""
+    """The verdict on the runs of both sides."""
     direct_s, proxied_s = median(pair.direct.wall_s), median(pair.proxied.wall_s)
     ratio, noise = proxied_s / direct_s, _spread(pair.direct.wall_s) / direct_s
     return Verdict(direct_s, proxied_s, ratio, _cpu_ratio(pair), noise, ratio > max(TOLERATED, 1 + noise))
@@ -47,17 +47,17 @@ def _spread(seconds: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Measured:
-    """One query: every run by the state of the listing, what they come to, and what the proxy did."""
+    """One query: every run and the verdict by the state of the listing, and the scans that the proxy narrowed."""
 
     query: str
     rows: int = 0
     same_answer: bool = True
     narrowed: Sequence[NarrowedScan] = ()
-    # What the key queries took when the proxy was asked; in the proxied runs it is included.
+    # The seconds of the key queries by POST /explain; the proxied runs include theirs.
     key_queries_s: float = 0.0
     pairs: Mapping[str, Pair] = field(default_factory=dict)
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
-    # Why it could not be measured.
+    # The reason for which it could not be measured.
     error: str | None = None
 
 
@@ -78,7 +78,7 @@ class Summary:
 
 
 def summary(measured: Iterable[Measured], listing: str) -> Summary | None:
-    """What the queries come to with the listing in this state; None where none was measured."""
+    """The summary of all queries with the listing in this state; None where none was measured."""
     pairs = [(one, one.verdicts[listing]) for one in measured if listing in one.verdicts]
     pairs.sort(key=lambda pair: pair[1].ratio, reverse=True)
     if not pairs:

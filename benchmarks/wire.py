@@ -1,8 +1,8 @@
-"""What the wire costs: the same calls on one backend directly and through the proxy, in turns.
+"""Cost of the wire: the same calls on one backend directly and through the proxy, in turns.
 
-Large results with several clients and short calls on Spark Thrift Server; bytes relayed and crowds of sessions on
-a backend that has its answers ready, which takes more than Spark does and costs nothing itself; to clients that
-speak TLS too.
+Spark Thrift Server answers large results to several clients, and short calls. A backend that has its answers
+ready, which takes more load than Spark and costs nothing itself, serves relayed bytes and crowds of sessions. Both
+also with clients that speak TLS.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ Opening = Callable[[Endpoint, str, int], AbstractContextManager[Fetch]]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured."""
+    """The sizes of the measurements."""
 
     rows: int
     runs: int
@@ -58,7 +58,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured."""
+    """All measurements."""
 
     python: str
     machine: str
@@ -89,7 +89,7 @@ def _openings(directory: Path) -> Sequence[Opening]:
 def short_calls(
     backend: Endpoint, proxy: Endpoint, where: str, sizes: Sizes, trust: ssl.SSLContext | None = None
 ) -> Iterator[Latency]:
-    """A round trip, and a statement from its execution to its last row; over TLS if there is trust."""
+    """A round trip, and a statement from its execution to its last row; over TLS if `trust` is given."""
     sql = "select 1"
     with CountingClient(backend) as direct, CountingClient(proxy, trust) as proxied:
         round_trips = sizes.calls * _ROUND_TRIPS_PER_CALL
@@ -138,12 +138,12 @@ def measured(sizes: Sizes, directory: Path, backend: Endpoint | None, progress: 
 @click.command()
 @json_option
 @directory_option("wire", "For the server and the logs.")
-@click.option("--rows", default=200_000, show_default=True, help="Of a large result.")
+@click.option("--rows", default=200_000, show_default=True, help="Rows of a large result.")
 @runs_option(7)
 @click.option(
-    "--calls", type=click.IntRange(min=10), default=200, show_default=True, help="Short ones on each side."
+    "--calls", type=click.IntRange(min=10), default=200, show_default=True, help="Short calls on each side."
 )
-@click.option("--gigabytes", default=1.0, show_default=True, help="Relayed in each run.")
+@click.option("--gigabytes", default=1.0, show_default=True, help="Gigabytes relayed in each run.")
 @click.option("--crowd", "crowd_sizes", multiple=True, default=[200, 1_000], show_default=True, help="Sessions.")
 @click.option("--client", "clients", multiple=True, type=click.Choice(CLIENTS), default=CLIENTS)
 @click.option("--backend", metavar="HOST:PORT", show_default="one is started", help="A server on this machine.")
@@ -159,7 +159,7 @@ def main(  # noqa: PLR0913 - one parameter per option
     clients: tuple[str, ...],
     backend: str | None,
 ) -> None:
-    """Measure what the wire costs."""
+    """Measure the cost of the wire."""
     end_with_servers()
     sizes = Sizes(rows, runs, calls, gigabytes, crowd_sizes, clients)
     endpoint = None if backend is None else Endpoint.parse(backend)

@@ -1,4 +1,4 @@
-"""Clients that fetch a result again and again, each on a session that stays open: what it took them in seconds."""
+"""Clients that fetch a result again and again, each on a session that stays open, and return the seconds."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -13,11 +13,11 @@ from counting_client import CountingClient
 from demo.hive import Endpoint, connect, run
 from demo.java import Java, beeline_command, spark_home
 
-# Runs a query once, and says how long it took.
+# Runs a query once, and returns the seconds that it took.
 Fetch: TypeAlias = Callable[[], float]
 
 _PROGRAM = Path(__file__).with_name("Fetch.java")
-# What beeline says at the end of a result, on standard error.
+# The line that beeline prints at the end of a result, on standard error.
 _SELECTED = re.compile(r"([\d,]+) rows? selected \(([\d.,]+) seconds\)")
 _DRIVER = "org.apache.hive.jdbc.HiveDriver"
 
@@ -49,7 +49,7 @@ def pyhive(endpoint: Endpoint, sql: str, rows: int) -> Iterator[Fetch]:
 
 
 def compiled(java: Java, directory: Path) -> Path:
-    """The folder of the program's class. To start the source instead would look through all of Spark's jars."""
+    """The folder of the program's class. Starting its source instead would search all of Spark's jars."""
     directory.mkdir(parents=True, exist_ok=True)
     compiler = java.path.with_name("javac")
     _ = check_call([str(compiler), "-proc:none", "-d", str(directory), str(_PROGRAM)])
@@ -74,7 +74,7 @@ def hive_jdbc(java: Java, classes: Path, endpoint: Endpoint, sql: str, rows: int
 
 @contextmanager
 def beeline(java: Java, endpoint: Endpoint, sql: str, rows: int) -> Iterator[Fetch]:
-    """Beeline as it comes with Spark, by the time that it says itself."""
+    """Beeline as it comes with Spark, with the time that it prints itself."""
     command = beeline_command(java, endpoint.jdbc_url, "-n", "bench", "--outputformat=tsv2")
     with _talking(command, output=DEVNULL) as (say, _, errors):
 

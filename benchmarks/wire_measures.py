@@ -1,4 +1,4 @@
-"""What is measured of the wire, on both sides in turns, and what it comes to."""
+"""Measurements of the wire, directly and through the proxy in turns, and their results."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -21,13 +21,13 @@ _CALLS_AT_ONCE = 10
 
 @dataclass(frozen=True)
 class Speed:
-    """A client that fetches a large result. The speed is of the direct one: 1.0 loses nothing."""
+    """A client that fetches a large result. The speed is relative to the direct one: 1.0 loses nothing."""
 
     client: str
     direct_s: Sequence[float]
     proxied_s: Sequence[float]
     speed: float
-    # How far the middle half of the direct runs is spread, as a part of their median.
+    # The spread of the middle half of the direct runs, as a part of their median.
     noise: float
 
 
@@ -45,7 +45,7 @@ def speed(client: str, direct: Fetch, proxied: Fetch, runs: int) -> Speed:
 def _in_turns(
     direct: Callable[[], float], proxied: Callable[[], float], runs: int
 ) -> tuple[list[float], list[float]]:
-    """Neither side always runs in the wake of the other."""
+    """Run both in turns, so that neither always runs after the other."""
     direct_s: list[float] = []
     proxied_s: list[float] = []
     for number in range(runs):
@@ -57,7 +57,7 @@ def _in_turns(
 
 @dataclass(frozen=True)
 class Latency:
-    """What one call takes, in milliseconds."""
+    """The duration of one call, in milliseconds."""
 
     call: str
     direct_p50_ms: float
@@ -95,7 +95,7 @@ class Relayed:
     gigabytes: float
     direct_gb_per_s: float
     proxied_gb_per_s: float
-    # Of the proxy.
+    # The proxy's processor time.
     cpu_s_per_gb: float
 
 

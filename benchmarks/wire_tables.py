@@ -1,4 +1,4 @@
-"""What was measured of the wire as tables for a terminal, its losses marked."""
+"""The measurements of the wire as tables for a terminal, with losses marked."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from wire_measures import Crowd, Latency, Relayed, Speed
 
-# A large result is to come at this part of the direct speed at least, and a short call to take this much longer.
+# A large result shall come at this part of the direct speed at least, and a short call take this much longer at
+# most.
 SPEED_MIN = 0.95
 ADDED_MS_MAX = 0.2
 
@@ -20,7 +21,7 @@ def show(
     relayed: Sequence[Relayed],
     crowds: Sequence[Crowd],
 ) -> None:
-    """The tables, and what was lost."""
+    """Print the tables, and the names of all clients and calls that lost."""
     console.print(
         _table("Large results", ("client", "direct s", "proxied s", "speed", "noise"), map(_speed_cells, speeds)),
         _table(

@@ -7,15 +7,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-# Spark's shutdown hooks take two or three seconds on a small machine; past this it is killed outright.
+# Spark's shutdown hooks take two or three seconds on a small machine; after this time it is killed.
 STOP_SECONDS_MAX = 20
 
 # Enough for a Java stack trace with its causes, little enough for a terminal.
 LOG_TAIL_LINES = 40
 LOG_TAIL_BYTES_MAX = 64 * 1024
 
-# Reads its standard input, which the parent holds open and never writes to: the read ends when the parent
-# is gone, however it went. Unlike prctl(PR_SET_PDEATHSIG) it works on macOS, and needs no code between
+# A shell that reads its standard input, which the parent holds open and never writes to: the read ends when the
+# parent has ended, in whatever way. Unlike prctl(PR_SET_PDEATHSIG) it works on macOS, and needs no code between
 # fork and exec.
 LEASH = f'read -r _; kill "$1" && sleep {STOP_SECONDS_MAX} && kill -9 "$1" 2>/dev/null'
 
@@ -52,20 +52,20 @@ class Child:
         return self.process.poll()
 
     def stop(self) -> int:
-        """Asks it to end, and makes it after a while; its exit code."""
+        """Terminates the process, and kills it after a while; returns its exit code."""
         self.process.terminate()
         try:
             code = self.process.wait(STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
-        # The leash goes last: should a second Ctrl-C end us before, it still ends the child.
+        # The leash ends last: if a second Ctrl-C ends us before, it still ends the child.
         self.leash.kill()
         self.leash.communicate()
         return code
 
     def log_tail(self) -> str:
-        """The last lines that it printed, for an error message."""
+        """The last lines of the child's output, for an error message."""
         with self.log.open("rb") as log:
             log.seek(max(0, self.log.stat().st_size - LOG_TAIL_BYTES_MAX))
             lines = log.read().decode(errors="replace").splitlines()

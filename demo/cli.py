@@ -1,31 +1,35 @@
-"""`starpruner demo` and `starpruner sts`."""
+"""The commands `starpruner demo` and `starpruner sts`."""
 
 import json
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from demo.child import Child
-from demo.compare import RUNS_DEFAULT, Bench, Comparison, compare
+from demo.compare import RUNS_DEFAULT, Bench, compare, warm_up
 from demo.hive import connect
 from demo.java import Java, JavaNotFoundError, find_java
 from demo.metrics import MetricsError, SparkUi
 from demo.progress import Progress, shown_progress
 from demo.proxy_process import ProxyError, ProxyProcess, proxy_process
-from demo.queries import SAMPLE_QUERIES
-from demo.report import as_json, print_how_to_connect, print_table
-from demo.sample import DAYS_DEFAULT, Sample, SampleError, clear_unfinished, is_loaded, load
+from demo.report import as_json, print_how_to_connect
+from demo.sample import DAYS_DEFAULT, Sample, SampleError, clear_unfinished, is_loaded, load_by_parts
 from demo.thrift_server import ServerSettings, ThriftServer, ThriftServerError, only_user, thrift_server
+from demo.tour import Tour
 
-# What the user can do something about; anything else is a defect of ours and shows its stack.
+# Errors that the user can do something about; any other one is a defect of ours and shows its stack.
 EXPECTED_ERRORS = (JavaNotFoundError, SampleError, ThriftServerError, ProxyError, MetricsError)
 
 CHILD_POLL_SECONDS = 0.5
+
+# The newest half year, on which a cold direct query takes some seconds: enough to see a difference, and loaded in
+# half a minute.
+FIRST_LOOK_PARTITIONS = 736
 
 
 @click.command()
@@ -40,31 +44,54 @@ CHILD_POLL_SECONDS = 0.5
 @click.option("--port", default=0, show_default="a free port", help="Where the proxy listens.")
 @click.option("--once", is_flag=True, help="Print the comparison and exit; with 1 if any answer differs.")
 @click.option("--json", "print_json", is_flag=True, help="With --once: print one JSON object.")
-@click.option("--runs", type=click.IntRange(min=1), default=RUNS_DEFAULT, show_default=True, help="Of each query.")
 @click.option(
-    "--days", type=click.IntRange(1, DAYS_DEFAULT), default=DAYS_DEFAULT, show_default=True, help="Of sales."
+    "--runs",
+    type=click.IntRange(min=1),
+    default=RUNS_DEFAULT,
+    show_default=True,
+    help="Runs of each query; with several, the medians are shown.",
+)
+@click.option(
+    "--days", type=click.IntRange(1, DAYS_DEFAULT), default=DAYS_DEFAULT, show_default=True, help="Days of sales."
 )
 def demo(  # noqa: PLR0913 - one parameter per option
     directory: Path, port: int, runs: int, days: int, *, once: bool, print_json: bool
 ) -> None:
-    """Run sample queries on a Spark Thrift Server of its own, without the proxy and through it."""
+    """Run sample queries on a Spark Thrift Server of its own, without the proxy and through it.
+
+    The first query is shown before the whole sample is loaded, and how to connect right after it. Then every query
+    is shown when it is measured on the whole sample, and at the end the table of all of them.
+    """
     if print_json and not once:
         raise click.UsageError("--json needs --once: without it the demo goes on running")
+    sample, console = Sample(days), Console()
     with _sentences_for_errors(), ExitStack() as running:
-        with shown_progress(Console(stderr=True)) as progress:
-            java = find_java()
-            server = running.enter_context(_server_with_sample(directory, Sample(days), java, progress))
-            progress("Starting the proxy")
-            proxy = running.enter_context(proxy_process(server.endpoint, directory / "logs", port=port))
-            comparisons = _compare(server, proxy, runs, progress)
+        progress = running.enter_context(shown_progress(Console(stderr=True)))
+        java = find_java()
+        server, loading = running.enter_context(_server_with_sample(directory, sample, java, progress))
+        loaded = next(count for count in loading if count >= min(FIRST_LOOK_PARTITIONS, sample.partitions))
+        progress("Starting the proxy")
+        proxy = running.enter_context(proxy_process(server.endpoint, directory / "logs", port=port))
+        bench = running.enter_context(_bench(server, proxy))
+        warm_up(bench, progress)
+        running.callback(progress, "Stopping")
+        tour = Tour(lambda query: compare(bench, query, runs, progress), progress, loading)
         if print_json:
-            click.echo(json.dumps(as_json(comparisons, java), indent=2, ensure_ascii=False))
+            whole = json.dumps(as_json(tour.whole(), java), indent=2, ensure_ascii=False)
+            with progress.hidden():
+                click.echo(whole)
         else:
-            _show(comparisons, java, server, proxy)
-        if not once:
-            click.echo("Running until Ctrl-C.")
-            _wait_for_interrupt(server.child, proxy.child)
-        if not all(comparison.equal for comparison in comparisons):
+            first = tour.first_look(console, loaded, sample.partitions)
+            if not once:
+                with progress.hidden():
+                    print_how_to_connect(console, java, proxy.endpoint, server.endpoint, proxy.admin_url)
+            # The user has been told of Ctrl-C: from now on it is the way to end the demo, not an error.
+            with nullcontext() if once else suppress(KeyboardInterrupt):
+                tour.show_all(console, first if loaded == sample.partitions else None, runs)
+                if not once:
+                    progress("Running until Ctrl-C")
+                    _wait_for_interrupt(server.child, proxy.child)
+        if not all(comparison.equal for comparison in tour.compared):
             raise click.ClickException("a query gave another answer through the proxy than directly")
 
 
@@ -93,27 +120,30 @@ def sts(directory: Path, port: int | None, conf: tuple[str, ...], memory: str) -
 
 
 @contextmanager
-def _server_with_sample(directory: Path, sample: Sample, java: Java, progress: Progress) -> Iterator[ThriftServer]:
+def _server_with_sample(
+    directory: Path, sample: Sample, java: Java, progress: Progress
+) -> Iterator[tuple[ThriftServer, Iterator[int]]]:
+    """Runs a server; the second value loads a part of the sample each time, and yields the partitions so far."""
     # Another demo may be loading here: its half-loaded sample is not ours to remove.
     with only_user(directory):
         clear_unfinished(directory, sample)
-    with thrift_server(ServerSettings(directory), java, progress) as server:
-        if not is_loaded(directory, sample):
-            with closing(connect(server.endpoint)) as connection:
-                load(connection, directory, sample, progress)
-        yield server
+    try:
+        with thrift_server(ServerSettings(directory), java, progress) as server:
+            if is_loaded(directory, sample):
+                yield server, iter((sample.partitions,))
+            else:
+                with closing(connect(server.endpoint)) as connection:
+                    yield server, load_by_parts(connection, directory, sample, progress)
+    finally:
+        # A sample that Ctrl-C cut short is of no use to the next demo.
+        with suppress(ThriftServerError), only_user(directory):
+            clear_unfinished(directory, sample)
 
 
-def _compare(server: ThriftServer, proxy: ProxyProcess, runs: int, progress: Progress) -> list[Comparison]:
+@contextmanager
+def _bench(server: ThriftServer, proxy: ProxyProcess) -> Iterator[Bench]:
     with closing(connect(server.endpoint)) as direct, closing(connect(proxy.endpoint)) as proxied:
-        bench = Bench(direct, proxied, SparkUi(server.ui_url), proxy.admin_url)
-        return list(compare(bench, SAMPLE_QUERIES, runs, progress))
-
-
-def _show(comparisons: list[Comparison], java: Java, server: ThriftServer, proxy: ProxyProcess) -> None:
-    console = Console()
-    print_table(console, comparisons)
-    print_how_to_connect(console, java, proxy.endpoint, server.endpoint, proxy.admin_url)
+        yield Bench(direct, proxied, SparkUi(server.ui_url), proxy.admin_url)
 
 
 def _setting(text: str) -> tuple[str, str]:

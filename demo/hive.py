@@ -12,7 +12,7 @@ from pyhive import hive
 
 Row = tuple[Any, ...]
 
-# Below those that systems give to whoever does not mind which: 32768 and up on Linux, 49152 elsewhere.
+# Below the ports that systems choose for sockets bound to port 0: 32768 and up on Linux, 49152 elsewhere.
 _PORTS = range(20_000, 30_000)
 _PORTS_TRIED_MAX = 100
 
@@ -21,7 +21,7 @@ CONNECT_SECONDS_MAX = 2  # To a server on this machine; it either listens or it 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a HiveServer2 listens."""
+    """The address on which a HiveServer2 listens."""
 
     host: str
     port: int
@@ -36,14 +36,14 @@ class Endpoint:
 
     @property
     def jdbc_url(self) -> str:
-        """What hive-jdbc and beeline call it."""
+        """The URL for hive-jdbc and beeline."""
         return f"jdbc:hive2://{self}/default"
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
 
     def listens(self) -> bool:
-        """Whether somebody accepts connections here."""
+        """Tells whether a process accepts connections here."""
         try:
             socket.create_connection((self.host, self.port), CONNECT_SECONDS_MAX).close()
         except OSError:
@@ -72,7 +72,7 @@ def run(connection: hive.Connection, sql: str) -> list[Row]:
         cursor.execute(sql)
         return fetch_all(cursor)
     except KeyboardInterrupt:
-        # In the middle of a reply nothing more can be said, and the rest of it may be minutes away.
+        # In the middle of a reply no other call can be sent, and the rest of the reply may be minutes away.
         transport.close()
         raise
     finally:
@@ -96,7 +96,7 @@ def fetch_all(cursor: hive.Cursor) -> list[Row]:
 
 
 def same_answer(left: Sequence[Row], right: Sequence[Row]) -> bool:
-    """Whether two results hold the same rows equally often, in whatever order."""
+    """Tells whether two results hold the same rows equally often, in any order."""
     return Counter(left) == Counter(right)
 
 
@@ -104,7 +104,7 @@ def free_port() -> int:
     """A port that nobody listens on now.
 
     Spark cannot be told to choose one and say which, so another process may take it before Spark does; Spark
-    then fails to start, with a message in its log. No process gets one of these without asking for it.
+    then fails to start, with a message in its log. No process gets one of these ports unless it asks for it.
     """
     for port in random.sample(_PORTS, _PORTS_TRIED_MAX):
         with socket.socket() as probe, suppress(OSError):

@@ -21,7 +21,7 @@ from pathlib import Path
 JAVA_VERSION_MIN = 17  # Spark 4's class files need it.
 ADD_MODULES = "--add-modules="
 
-# Names another Spark than the pip-installed one. Not SPARK_HOME: whoever has that set means a cluster by it.
+# Names another Spark than the pip-installed one. SPARK_HOME does not serve: where it is set, it means a cluster's.
 SPARK_HOME = "STARPRUNER_SPARK_HOME"
 
 # A Java that takes longer than this to print its version or a command line is not usable; a slow disk is.
@@ -41,7 +41,7 @@ class Java:
 
     @property
     def home(self) -> Path:
-        """What JAVA_HOME has to be for this runtime."""
+        """The value of JAVA_HOME for this runtime."""
         return self.path.parent.parent
 
     @cached_property
@@ -52,11 +52,11 @@ class Java:
 
     @property
     def runs_spark_scripts(self) -> bool:
-        """Whether Spark's own shell scripts (bin/beeline, bin/spark-submit) work with it."""
+        """Tells whether Spark's own shell scripts (bin/beeline, bin/spark-submit) work with it."""
         return "jdk.incubator.vector" in self.modules
 
     def supports(self, option: str) -> bool:
-        """Whether the runtime starts with this option (only module options can prevent it)."""
+        """Tells whether the runtime starts with this option (only module options can prevent it)."""
         if not option.startswith(ADD_MODULES):
             return True
         return self.modules.issuperset(option.removeprefix(ADD_MODULES).split(","))
@@ -122,7 +122,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _version(java: Path) -> str | None:
-    """What `java -version` calls itself, such as 17.0.15 or 1.8.0_402; None if it does not start."""
+    """The version that `java -version` prints, such as 17.0.15 or 1.8.0_402; None if it does not start."""
     try:
         answer = _answer([str(java), "-version"])
     except (OSError, subprocess.SubprocessError):
@@ -145,7 +145,7 @@ def _scala_version(home: Path) -> str:
 
 
 def _answer(command: list[str], environment: Mapping[str, str] | None = None) -> str:
-    """What a command prints on either stream; `java -version` prints on standard error."""
+    """The output of a command on both streams; `java -version` prints on standard error."""
     try:
         return subprocess.run(
             command,

@@ -1,4 +1,4 @@
-"""What Spark says about its own scans: partitions and files listed and read, from the REST API of its UI."""
+"""Spark's own metrics of its scans: partitions and files listed and read, from the REST API of its UI."""
 
 import json
 import re
@@ -14,28 +14,28 @@ SETTLE_POLL_SECONDS = 0.05
 # The first question takes a busy machine a while.
 ANSWER_SECONDS_MAX = 60
 
-# How many of Spark's events its UI has still to hear of.
+# The gauge of Spark's events that have not reached its UI yet.
 _EVENTS_WAITING = ".LiveListenerBus.queue.appStatus.size"
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
-# What a node of a plan counts, by Spark's own names for it; what never ran counts nothing.
+# The metrics of a plan's node, by Spark's own names; a node that never ran has none.
 Metrics: TypeAlias = Mapping[str, str]
 
 
 class MetricsError(Exception):
-    """Spark's UI did not tell."""
+    """Spark's UI did not have the metrics in time."""
 
 
 @dataclass(frozen=True)
 class ScanMetrics:
-    """What the scans of one table did, added up over one or more executions."""
+    """The metrics of the scans of one table, added up over one or more executions."""
 
     # Without dynamic partition pruning the files listed are the files read.
     files_listed: int
     files_read: int
     partitions_read: int
-    # What came out of the scans: rows of row groups that were skipped did not.
+    # The rows that the scans returned; rows of skipped row groups are not counted.
     rows_read: int
     # The size of the files read, in whole units as Spark shows it, whatever part of their columns was read.
     bytes_read: int
@@ -50,22 +50,22 @@ class SparkUi:
     def last_execution(self) -> int:
         """The number of the newest SQL execution, -1 before the first."""
         self._wait_until_all_is_heard()
-        return max((tracked["id"] for tracked in self._tracked_statements(details=False)), default=-1)
+        return max((execution["id"] for execution in self._executions(details=False)), default=-1)
 
     def scans_of(self, table: str, *, after: int) -> ScanMetrics:
-        """What was scanned of a table since that execution; raises if nothing was."""
+        """The metrics of a table's scans since that execution; raises MetricsError if there were none."""
         found = self.metrics_of(rf"Scan .*\.{re.escape(table)}", after=after)
         return _sum([_scan(metrics) for metrics in found])
 
     def metrics_of(self, nodes: str, *, after: int) -> list[Metrics]:
-        """What the nodes whose whole names match counted in plans since that execution; raises without any."""
+        """The metrics of nodes whose whole names match, in plans since that execution; raises without any."""
         wanted = re.compile(nodes)
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while time.monotonic() < deadline:
-            tracked_statements = [e for e in self._tracked_statements(details=True) if e["id"] > after]
-            found = [node for e in tracked_statements for node in e["nodes"] if wanted.fullmatch(node["nodeName"])]
-            # One that was cancelled, as a question of the proxy may be, has ended too.
-            if found and not any(tracked["status"] == "RUNNING" for tracked in tracked_statements):
+            executions = [e for e in self._executions(details=True) if e["id"] > after]
+            found = [node for e in executions for node in e["nodes"] if wanted.fullmatch(node["nodeName"])]
+            # A cancelled execution, as that of a key query may be, has ended too.
+            if found and not any(execution["status"] == "RUNNING" for execution in executions):
                 return [{metric["name"]: metric["value"] for metric in node["metrics"]} for node in found]
             time.sleep(SETTLE_POLL_SECONDS)
         raise MetricsError(
@@ -73,7 +73,7 @@ class SparkUi:
         )
 
     def _wait_until_all_is_heard(self) -> None:
-        """What was run before may not be in the UI yet, and would be taken for what comes after."""
+        """Waits until the UI has all earlier executions, which would otherwise be taken for later ones."""
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while time.monotonic() < deadline:
             gauges = _get(f"{self.url}/metrics/json/")["gauges"]
@@ -83,7 +83,7 @@ class SparkUi:
         raise MetricsError(f"{self.url} has not heard of all that was run within {SETTLE_SECONDS_MAX} s")
 
     def input_bytes(self) -> int:
-        """What the tasks that have ended read, all together, as Spark counts it."""
+        """The bytes that all ended tasks read together, by Spark's own count."""
         executors = _get(f"{self._application}/executors")
         return sum(int(executor["totalInputBytes"]) for executor in executors)
 
@@ -96,18 +96,18 @@ class SparkUi:
         """The tasks of all that ran since that execution; raises if nothing did."""
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
         while time.monotonic() < deadline:
-            tracked_statements = [e for e in self._tracked_statements(details=False) if e["id"] > after]
-            jobs = [job for tracked in tracked_statements for job in tracked["successJobIds"]]
-            if jobs and not any(tracked["status"] == "RUNNING" for tracked in tracked_statements):
+            executions = [e for e in self._executions(details=False) if e["id"] > after]
+            jobs = [job for execution in executions for job in execution["successJobIds"]]
+            if jobs and not any(execution["status"] == "RUNNING" for execution in executions):
                 return sum(_get(f"{self._application}/jobs/{job}")["numCompletedTasks"] for job in jobs)
             time.sleep(SETTLE_POLL_SECONDS)
         raise MetricsError(f"{self.url} shows no completed job after execution {after} in {SETTLE_SECONDS_MAX} s")
 
-    def _tracked_statements(self, *, details: bool) -> list[dict[str, Any]]:
+    def _executions(self, *, details: bool) -> list[dict[str, Any]]:
         # Spark keeps no more executions than spark.sql.ui.retainedExecutions.
         query = f"details={str(details).lower()}&planDescription=false&offset=0&length=2147483647"
-        tracked_statements: list[dict[str, Any]] = _get(f"{self._application}/sql?{query}")
-        return tracked_statements
+        executions: list[dict[str, Any]] = _get(f"{self._application}/sql?{query}")
+        return executions
 
 
 def _scan(metrics: Metrics) -> ScanMetrics:

@@ -12,7 +12,7 @@ from pathlib import Path
 from demo.child import Child
 from demo.hive import Endpoint
 
-# A second, or on a machine with more to do than it has cores for, a minute.
+# The proxy starts within a second, or on an overloaded machine within a minute.
 START_SECONDS_MAX = 120
 START_POLL_SECONDS = 0.05
 
@@ -25,7 +25,7 @@ class ProxyError(Exception):
 
 @dataclass(frozen=True)
 class ProxyProcess:
-    """A proxy that listens."""
+    """A proxy that is ready, with its addresses."""
 
     endpoint: Endpoint
     admin_url: str
@@ -34,14 +34,18 @@ class ProxyProcess:
 
 @contextmanager
 def proxy_process(
-    backend: Endpoint | None, directory: Path, *, port: int = 0, options: tuple[str, ...] = ()
+    backend: Endpoint | None, directory: Path, *, port: int | None = 0, options: tuple[str, ...] = ()
 ) -> Iterator[ProxyProcess]:
-    """Runs `starpruner serve` as long as the context lasts, in front of a backend or of those in its options."""
+    """Runs `starpruner serve` as long as the context lasts, in front of a backend or of those in its options.
+
+    Without a port it listens where its configuration file alone says so.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     command = [
         *starpruner_command(),
         *("serve", *(() if backend is None else ("--backend", str(backend)))),
-        *("--listen", f"127.0.0.1:{port}", "--admin", "127.0.0.1:0"),
+        *(("--set", "proxy.listen=") if port is None else ("--listen", f"127.0.0.1:{port}")),
+        *("--admin", "127.0.0.1:0"),
         *options,
     ]
     # Its ready line is read from the log, which Python would otherwise hold back in a buffer.

@@ -1,4 +1,4 @@
-"""The sample queries: what a dashboard on the sample schema would ask."""
+"""The sample queries, as a dashboard on the sample schema would send them."""
 
 from dataclasses import dataclass
 
@@ -46,7 +46,7 @@ FROM sales JOIN dates USING (ds)
 WHERE weekday = 'Sunday' AND month = 12
 GROUP BY region, ds""",
     ),
-    # Sales stand on the preserved side: none may be left out, so the proxy passes the query on as it is.
+    # Sales are the preserved side of the outer join: none may be left out, so the proxy sends the original.
     SampleQuery(
         "left join, left alone",
         """

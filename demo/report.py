@@ -17,9 +17,15 @@ from demo.java import Java, beeline_command, spark_home
 
 GIGABYTE = 1024**3
 
+# Widths of the columns after the query's name; with its 21 characters they make 80.
+LINE_WIDTHS = (9, 10, 7, 14, 13, 6)
+
+# Without quotes, so that it can be copied into any shell.
+EXAMPLE = "SELECT sum(s.amount) FROM sales s JOIN dates d ON s.ds = d.ds WHERE d.month = 12"
+
 
 def as_json(comparisons: Sequence[Comparison], java: Java) -> dict[str, Any]:
-    """What `--json` prints; seconds are medians."""
+    """The object that `--json` prints; seconds are medians."""
     return {
         "queries": [_query(comparison) for comparison in comparisons],
         "machine": {
@@ -55,28 +61,54 @@ def _query(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def print_table(console: Console, comparisons: Sequence[Comparison]) -> None:
-    """Before and after, three lines for each query; it fits into 80 columns."""
+def print_heading(console: Console) -> None:
+    """The names of the columns of `print_line`."""
+    _print_columns(console, ("query, cold", "direct s", "proxied s", "ratio", "listed", "files read", "equal"))
+
+
+def print_line(console: Console, comparison: Comparison) -> None:
+    """One query before and after, as soon as it is measured; it fits into 80 columns."""
+    direct, proxied = comparison.direct, comparison.proxied
+    cells = (
+        comparison.query.name,
+        f"{direct.cold_s:.2f}",
+        f"{proxied.cold_s:.2f}",
+        f"{comparison.cold_speedup:.1f}x",
+        f"{direct.scans.files_listed:,} → {proxied.scans.files_listed:,}",
+        f"{direct.scans.files_read:,} → {proxied.scans.files_read:,}",
+        "yes" if comparison.equal else "NO",
+    )
+    _print_columns(console, cells, style=None if comparison.equal else "bold red")
+
+
+def _print_columns(console: Console, cells: Sequence[str], style: str | None = None) -> None:
+    name, *numbers = cells
+    line = f"{name:<21}" + "".join(f"{cell:>{width}}" for cell, width in zip(numbers, LINE_WIDTHS, strict=True))
+    console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def print_table(console: Console, comparisons: Sequence[Comparison], runs: int) -> None:
+    """All queries with all that was measured, three lines for each; it fits into 80 columns."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
     table.add_column("query", no_wrap=True)
-    for header in ("cold s", "warm s", "listed", "read", "keys s", "gain", "equal"):
+    for header in ("cold s", "warm s", "listed", "read", "keys s", "ratio", "equal"):
         table.add_column(header, justify="right", no_wrap=True)
     for comparison in comparisons:
         table.add_row(f"[bold]{comparison.query.name}[/]")
         table.add_row("  directly", *_side(comparison.direct))
         table.add_row("  proxied", *_side(comparison.proxied), *_verdict(comparison))
     console.print(table)
+    seconds = "one run each; --runs 3 gives medians" if runs == 1 else f"medians of {runs} runs"
     console.print(
-        "Seconds are medians; the proxy's include its key query (keys s). Cold: Spark has forgotten which "
-        "files the table has, as after a start, a REFRESH or an INSERT. Listed and read are partitions of "
-        "sales. Gain: cold, directly against through the proxy. Equal: the same rows, in any order.\n",
+        f"Seconds: {seconds}. The proxy's include its key query (keys s). Cold: Spark has forgotten which "
+        "files the table has, as after a start, a REFRESH or an INSERT. Listed and read are files of sales, one "
+        "in each partition. Ratio: cold, direct by proxied. Equal: the same rows, in any order.\n",
         style="dim",
     )
 
 
 def _side(measured: Measured) -> tuple[str, ...]:
-    # The sample has one file in each partition.
-    listed, read = measured.scans.files_listed, measured.scans.partitions_read
+    listed, read = measured.scans.files_listed, measured.scans.files_read
     return (f"{measured.cold_s:.2f}", f"{measured.warm_s:.2f}", f"{listed:,}", f"{read:,}")
 
 
@@ -91,16 +123,31 @@ def _verdict(comparison: Comparison) -> tuple[str, str, str]:
 
 def print_how_to_connect(console: Console, java: Java, proxy: Endpoint, server: Endpoint, admin_url: str) -> None:
     """Everything that a user can copy from the terminal, never wrapped or coloured."""
-    lines = f"""Connect through the proxy ({proxy}), or to Spark Thrift Server itself ({server}):
+    lines = f"""
+Try it: both servers stay up until Ctrl-C. The times below include whatever you run meanwhile.
 
-  JDBC      {proxy.jdbc_url}
-  beeline   {_beeline(java, proxy.jdbc_url)}
-  PyHive    from pyhive import hive
-            cursor = hive.connect(host="{proxy.host}", port={proxy.port}, username="demo").cursor()
-  explain   starpruner explain --backend {server} "SELECT ..."
-  admin     {admin_url}
+  Through the proxy, {proxy}
+    JDBC        {proxy.jdbc_url}
+    beeline     {_beeline(java, proxy.jdbc_url)}
+    PyHive      {_pyhive(proxy)}
+  Directly, Spark Thrift Server on {server}
+    JDBC        {server.jdbc_url}
+    beeline     {_beeline(java, server.jdbc_url)}
+    PyHive      {_pyhive(server)}
+  The proxy's account of a query
+    any client  EXPLAIN REWRITE {EXAMPLE}
+    command     starpruner explain --backend {server} "{EXAMPLE}"
+    HTTP        curl -u demo:demo -d '{{"sql": "{EXAMPLE}"}}' {admin_url}/explain
+  Metrics       {admin_url}/metrics
 """
     console.print(lines, markup=False, highlight=False, soft_wrap=True)
+
+
+def _pyhive(endpoint: Endpoint) -> str:
+    return (
+        f'from pyhive import hive; cursor = hive.connect(host="{endpoint.host}", port={endpoint.port}, '
+        f'username="demo").cursor()'
+    )
 
 
 def _beeline(java: Java, url: str) -> str:

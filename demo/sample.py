@@ -6,6 +6,7 @@ Every value is computed from its row's number: all machines get the same data.
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -15,13 +16,14 @@ from pyhive import hive
 from demo.hive import run
 from demo.progress import Progress
 
-# Raise it when the tables change; a sample of another version on disk is then made anew.
+# To be raised when the tables change; a sample of another version on disk is then loaded anew.
 SAMPLE_VERSION = 1
 
 REGIONS = ("north", "south", "east", "west")
 LAST_DAY = date(2024, 12, 31)
-# Two years of days in four regions are 2,924 partitions: they load in about a minute on two cores, three
-# quarters of it writing files, and listing them takes Spark long enough to be felt.
+# Two years of days in four regions are 2,924 partitions: they load in about a minute on two cores, three quarters
+# of it writing files, and listing them takes Spark seconds. Most of the writing goes into the processes by which
+# Hadoop, without its native library, sets the permissions of each file.
 DAYS_DEFAULT = 731
 ROWS_PER_PARTITION = 40
 # One INSERT writes a quarter of a year: few enough statements to lose no time, enough to show progress.
@@ -37,7 +39,7 @@ class SampleError(Exception):
 
 @dataclass(frozen=True)
 class Sample:
-    """Which sample; two of the same fields are the same to the last row."""
+    """The size of a sample; two samples with the same fields are the same to the last row."""
 
     days: int = DAYS_DEFAULT
     version: int = SAMPLE_VERSION
@@ -47,9 +49,14 @@ class Sample:
         """The sample ends with 2024, however short it is, so that the same queries find rows."""
         return LAST_DAY - timedelta(days=self.days - 1)
 
+    @property
+    def partitions(self) -> int:
+        """The number of partitions of `sales`."""
+        return self.days * len(REGIONS)
+
 
 def is_loaded(directory: Path, sample: Sample) -> bool:
-    """Whether the directory holds the finished sample."""
+    """Tells whether the directory holds the finished sample."""
     return _state(directory) == {"finished": True, **asdict(sample)}
 
 
@@ -65,20 +72,38 @@ def clear_unfinished(directory: Path, sample: Sample) -> None:
         )
     for path in left_over:
         shutil.rmtree(path)
+    # Last: until then it says that the rest of the tables is the demo's.
+    (directory / STATE_FILE).unlink()
 
 
 def load(connection: hive.Connection, directory: Path, sample: Sample, progress: Progress) -> None:
     """Makes the tables, and marks the directory once they are complete."""
+    for _ in load_by_parts(connection, directory, sample, progress):
+        pass
+
+
+def load_by_parts(
+    connection: hive.Connection, directory: Path, sample: Sample, progress: Progress
+) -> Iterator[int]:
+    """Makes the tables, one INSERT of sales each time it is asked to go on; yields the partitions loaded so far.
+
+    The newest days come first, and the small tables before them: a part of the sample answers the sample queries,
+    with the same rows as the whole wherever a query asks for the last quarter alone.
+    """
     _write_state(directory, sample, finished=False)
     for table, sql in _dimensions(sample).items():
         progress(f"Loading {table}")
         run(connection, sql)
     run(connection, SALES_TABLE)
-    for first in range(0, sample.days, DAYS_PER_INSERT):
-        days = min(DAYS_PER_INSERT, sample.days - first)
-        progress(f"Loading sales, partition {first * len(REGIONS):,} of {sample.days * len(REGIONS):,}")
-        run(connection, _insert_sales(sample, first, days))
+    for end in range(sample.days, 0, -DAYS_PER_INSERT):
+        first = max(0, end - DAYS_PER_INSERT)
+        loaded = (sample.days - end) * len(REGIONS)
+        progress(f"Loading sales, {loaded:,} of {sample.partitions:,} partitions done")
+        run(connection, _insert_sales(sample, first, end - first))
+        if first > 0:
+            yield (sample.days - first) * len(REGIONS)
     _write_state(directory, sample, finished=True)
+    yield sample.partitions
 
 
 SALES_TABLE = """
@@ -152,7 +177,7 @@ def _array(words: tuple[str, ...]) -> str:
 
 
 def _state(directory: Path) -> object:
-    """What was last written about the sample; None when the demo never loaded anything here."""
+    """The sample's state file; None if the demo never loaded anything into the directory."""
     try:
         return json.loads((directory / STATE_FILE).read_text())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""An embedded Spark Thrift Server: one Java process, everything it keeps in one directory."""
+"""An embedded Spark Thrift Server: one Java process, with all of its files in one directory."""
 
 import fcntl
 import os
@@ -29,7 +29,7 @@ class ThriftServerError(Exception):
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """What may differ between one embedded server and another."""
+    """The settings of an embedded server."""
 
     directory: Path
     port: int | None = None  # None: a free one
@@ -42,7 +42,7 @@ class ServerSettings:
 
 @dataclass(frozen=True)
 class ThriftServer:
-    """A server process and where it answers."""
+    """A server process and its addresses."""
 
     endpoint: Endpoint
     ui_url: str
@@ -56,7 +56,7 @@ def thrift_server(
 ) -> Iterator[ThriftServer]:
     """Runs a server as long as the context lasts, or as long as this process does; yields once it answers.
 
-    `answers` asks a server that does not speak what PyHive speaks by itself.
+    `answers` tells whether a server answers that does not speak PyHive's default protocol.
     """
     directory = settings.directory.resolve()
     for part in ("conf", "logs", "tmp"):
@@ -84,15 +84,15 @@ def _submit_arguments(settings: ServerSettings, endpoint: Endpoint, ui_port: int
         "spark.local.dir": str(directory / "tmp"),
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
-        # The interface's REST API tells which partitions and files a query listed and read.
+        # The UI's REST API tells which partitions and files a query listed and read.
         "spark.ui.port": str(ui_port),
         # The last query's metrics are read right after it; a thousand would make every read slow.
         "spark.sql.ui.retainedExecutions": "100",
         "spark.log.level": "WARN",
         # One machine, small data: 200 shuffle partitions would cost more than they help, proxied or not.
         "spark.sql.shuffle.partitions": str(2 * settings.cores),
-        # To cancel a statement interrupts its thread, and Derby loses the connection that an interrupt meets: from
-        # a pool of ten, the eleventh statement would wait for ever.
+        # Cancelling a statement interrupts its thread, and Derby loses a connection that is interrupted: with a
+        # pool of ten, the eleventh statement would wait for ever.
         "spark.hadoop.datanucleus.connectionPoolingType": "None",
         **settings.conf,
     }
@@ -113,7 +113,7 @@ def _submit_arguments(settings: ServerSettings, endpoint: Endpoint, ui_port: int
 
 
 def _environment() -> dict[str, str]:
-    """What Hadoop's shell commands need, and nothing else of the caller's."""
+    """The variables that Hadoop's shell commands need, and no others of the caller's."""
     inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TZ") if name in os.environ}
     # Without it Spark's interface listens on every network.
     return inherited | {"SPARK_LOCAL_IP": LOOPBACK}
@@ -131,7 +131,7 @@ def _wait_until_it_answers(server: ThriftServer, answers: Callable[[Endpoint], b
 
 
 def _answers(endpoint: Endpoint) -> bool:
-    """Whether a session can be opened; the port alone may be open before the server is ready."""
+    """Tells whether a session can be opened; the port alone may be open before the server is ready."""
     if not endpoint.listens():
         return False
     try:
@@ -150,7 +150,7 @@ def _failure(server: ThriftServer, what: str) -> ThriftServerError:
 
 @contextmanager
 def only_user(directory: Path) -> Iterator[None]:
-    """Keeps others out: Derby lets one process at a time use a metastore, and says so in a stack trace."""
+    """Locks the directory: Derby lets one process at a time use a metastore, and says so in a stack trace."""
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "lock").open("w") as lock:
         try:

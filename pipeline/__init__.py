@@ -1,1 +1,1 @@
-"""PySpark jobs that lay tables out so that files can be skipped, and the index that says which."""
+"""PySpark jobs that write tables so that files can be skipped, and the file index by which they are skipped."""

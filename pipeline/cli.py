@@ -1,4 +1,4 @@
-"""`starpruner pipeline`: the jobs that lay tables out, and that index their files."""
+"""The group `starpruner pipeline`: commands that lay tables out, and that index their files."""
 
 import click
 

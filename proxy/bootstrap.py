@@ -1,4 +1,4 @@
-"""Wires the proxy's parts, serves until it is told to stop, and reads the configuration anew."""
+"""Wiring of the proxy's parts, serving until a signal, and reloading of the configuration."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from typing import Any, TypeVar
 
 import click
 from aiohttp import web
+from msgspec.structs import replace
 
-from proxy.access.impersonation import ProxyUsers
 from proxy.admin.app import application
-from proxy.admin.explain_endpoint import ExplainRequest, ask
-from proxy.backends.assembly import known_backends, registration, upkeep
+from proxy.admin.explain_endpoint import ExplainRequest, explain_as_user
+from proxy.backends.assembly import backend_maintenance, resolved_backends, zookeeper_registration
 from proxy.backends.maintenance import Maintenance
 from proxy.config.address import Address, address
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
-from proxy.frontend.settings import ServerSettings
-from proxy.net.fd_limit import make_room
-from proxy.net.timeouts import Keepalive, Limits
+from proxy.net.fd_limit import raise_fd_limit
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.session.explain.statement import ExplainingSession
@@ -33,92 +31,102 @@ from proxy.session.session import Session
 from proxy.session.shared_state import SharedState
 from proxy.upstream.errors import BackendError
 from proxy.workers.launch import ReservedPorts, worker_count
-from proxy.workers.process_role import Role, role
+from proxy.workers.process_role import ProcessRole, process_role
 from proxy.workers.worker_slot import WorkerSlot
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-# Set by `docker stop`, systemd and Kubernetes, and by Ctrl-C.
+# Sent by `docker stop`, systemd and Kubernetes, and by Ctrl-C.
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 async def explain_once(config: Config, request: ExplainRequest, user: str, password: str) -> ExplainView:
-    """Ask about one statement in a backend session of its own, and end."""
-    backends, _ = await known_backends(config)
-    return await ask(config, request, user, password, SharedState.of(config), backends=backends)
+    """Explain one statement in a backend session of its own."""
+    backends, _ = await resolved_backends(config)
+    return await explain_as_user(config, request, user, password, SharedState.of(config), backends=backends)
 
 
-def work(config: Config, read: Callable[[], Config], placement: ReservedPorts, place: WorkerSlot) -> int:
-    """Serve as one of several. Returns the exit code."""
-    log_to_stderr(config, f" worker {place.slot}")
+def run_worker(
+    config: Config, read: Callable[[], Config], reserved_ports: ReservedPorts, worker_slot: WorkerSlot
+) -> int:
+    """Serve as one of several workers. Returns the exit code."""
+    log_to_stderr(config, f" worker {worker_slot.number}")
     try:
-        run(lambda: serve_until_stopped(placement.of(config), lambda: placement.of(read()), place))
+        run(
+            lambda: serve_until_stopped(
+                reserved_ports.applied_to(config), lambda: reserved_ports.applied_to(read()), worker_slot
+            )
+        )
     except click.ClickException as error:
         _log.error("%s", error.message)
         return error.exit_code
     return 0
 
 
-async def serve_until_stopped(config: Config, read: Callable[[], Config], place: WorkerSlot | None = None) -> None:
-    """Serve until a signal says to stop, alone or in the place of one of several workers."""
-    with role(place) as chosen, open_store(config.catalog) as store:
-        await _serve_with(config, SharedState.of(config, store=store, writes=chosen.writes), read, chosen)
+async def serve_until_stopped(
+    config: Config, read: Callable[[], Config], worker_slot: WorkerSlot | None = None
+) -> None:
+    """Serve until a stop signal, as the only process or as the worker of this slot."""
+    with process_role(worker_slot) as role, open_store(config.catalog) as store:
+        await _serve_with(config, SharedState.of(config, store=store, writes=role.writes), read, role)
 
 
-async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Config], chosen: Role) -> None:
+async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Config], role: ProcessRole) -> None:
     workers = worker_count(config.proxy.workers)
-    make_room(config.proxy.connections_max)
-    backends, names = await known_backends(config, workers)
-    care = upkeep(config, backends, names)
-    proxy = Proxy(_server_settings(config), partial(_session, shared), backends, process=chosen.process)
+    raise_fd_limit(config.proxy.connections_max)
+    backends, names = await resolved_backends(config, workers)
+    maintenance = backend_maintenance(config, backends, names)
+    proxy = Proxy(_share_of(config, workers), partial(_session, shared), backends, process=role.process)
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, proxy, shared, care, read)
-    await chosen.start(stop.set, shared.metrics.exposition)
-    if chosen.is_late:
-        _reload(proxy, shared, care, read)
-    admin = application(config, shared, backends, chosen.exposition, slots=proxy.slots, is_stopping=stop.is_set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, _reload, proxy, shared, maintenance, read)
+    await role.start(stop.set, shared.metrics.exposition)
+    if role.is_late:
+        _reload(proxy, shared, maintenance, read)
+    admin = application(config, shared, backends, role.exposition, slots=proxy.slots, is_stopping=stop.is_set)
     runner = web.AppRunner(admin, handle_signals=False, access_log=None)
     await runner.setup()
     try:
         await proxy.start()
-        care.start()
-        registered = registration(config, proxy.ports) if chosen.is_first else None
+        maintenance.start()
+        registered = zookeeper_registration(config, proxy.ports) if role.is_first else None
         shared.metrics.watch_connections(lambda: proxy.connection_count)
         shared.metrics.watch_backends(backends.views)
-        site = _admin_site(runner, config, shares_port=chosen.process.shares_ports)
+        site = _admin_site(runner, config, shares_port=role.process.shares_ports)
         await site.start()
         if registered is not None:
             registered.start()
-        chosen.listens(lambda: _ready_line(config, proxy.ports, runner.addresses[0][1], backends.name))
+        role.report_listening(
+            lambda: _ready_line(config, proxy.ports, runner.addresses[0][1], backends.display_name)
+        )
         await stop.wait()
         if registered is not None:
             await registered.close()
         _log.info("draining for at most %g s", config.proxy.drain_s)
         await proxy.drain(config.proxy.drain_s)
     finally:
-        await care.close()
+        await maintenance.close()
         await proxy.close()
         await runner.cleanup()
-        await chosen.end()
+        await role.stop()
 
 
-def _reload(proxy: Proxy, shared: SharedState, care: Maintenance, read: Callable[[], Config]) -> None:
-    """SIGHUP: read certificates and the configuration anew. What cannot be used changes nothing."""
-    proxy.renew_certificates()
+def _reload(proxy: Proxy, shared: SharedState, maintenance: Maintenance, read: Callable[[], Config]) -> None:
+    """Reload certificates and the configuration at SIGHUP. A configuration with errors changes nothing."""
+    proxy.reload_certificates()
     try:
         config = read()
-        at_start = shared.reload(config)
+        restart_sections = shared.reload(config)
     except click.ClickException as error:
-        _log.error("the configuration was not read anew, the one before goes on: %s", error.message)
+        _log.error("the configuration was not reloaded, the previous one stays in use: %s", error.message)
         return
-    care.reload(config.sources())
-    _log.info("the configuration was read anew")
-    if at_start:
-        _log.warning("what changed in %s counts after a restart only", ", ".join(at_start))
+    maintenance.reload(config.backend_entries())
+    _log.info("the configuration was reloaded")
+    if restart_sections:
+        _log.warning("changes to %s take effect after a restart only", ", ".join(restart_sections))
 
 
 def _session(shared: SharedState, opened: SessionOpening) -> ExplainingSession:
@@ -130,41 +138,20 @@ def _admin_site(runner: web.AppRunner, config: Config, *, shares_port: bool) -> 
     return web.TCPSite(runner, admin.host, admin.port, reuse_port=shares_port or None)
 
 
-def _server_settings(config: Config) -> ServerSettings:
-    backend = address(config.proxy.backend)
-    # What the backend bears is one number, however many ask it.
-    workers = worker_count(config.proxy.workers)
-    return ServerSettings(
-        listeners=config.listeners(),
-        backend_host=backend.host,
-        backend_port=backend.port,
-        upstream=config.backend.to_upstream(),
-        proxy_users=ProxyUsers(config.proxy_users),
-        request_bytes_max=config.proxy.request_bytes_max,
-        connections_max=config.proxy.connections_max,
-        connect_timeout_s=config.proxy.connect_timeout_s,
-        handshake_timeout_s=config.proxy.handshake_timeout_s,
-        http_keep_alive_s=config.http.keep_alive_s,
-        http_body_s=config.http.body_s,
-        http_session_idle_s=config.http.session_idle_s,
-        patience=Limits(
-            config.proxy.idle_timeout_s, config.proxy.request_timeout_s, config.proxy.unread_timeout_s
-        ),
-        keepalive=Keepalive(
-            config.proxy.keepalive_idle_s, config.proxy.keepalive_interval_s, config.proxy.keepalive_count
-        ),
-        passes_unknown_handles=config.proxy.unknown_handles == "pass",
-        write_buffer_bytes_max=config.proxy.write_buffer_bytes_max,
-        rerun_within_s=config.rewrite.rerun_within_s,
-        key_queries_at_once_max=max(1, config.rewrite.key_queries_at_once_max // workers),
-        shadows_at_once_max=max(1, config.shadow.at_once_max // workers),
+def _share_of(config: Config, workers: int) -> Config:
+    """The part of one worker: what the backend bears is one number, however many ask it."""
+    key_queries, shadows = config.rewrite.key_queries_at_once_max, config.shadow.at_once_max
+    return replace(
+        config,
+        rewrite=replace(config.rewrite, key_queries_at_once_max=max(1, key_queries // workers)),
+        shadow=replace(config.shadow, at_once_max=max(1, shadows // workers)),
     )
 
 
-def say_ready(config: Config) -> None:
-    """All workers listen."""
+def print_ready_line(config: Config) -> None:
+    """Print the ready line: all workers listen."""
     ports = [listener.address.port for listener in config.listeners()]
-    backends = ", ".join(str(source.address) for source in config.sources())
+    backends = ", ".join(str(source.address) for source in config.backend_entries())
     click.echo(_ready_line(config, ports, address(config.admin.listen).port, backends))
 
 
@@ -177,7 +164,7 @@ def _ready_line(config: Config, ports: Sequence[int], admin_port: int, backend: 
 
 
 def run(main_coroutine: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run on uvloop where it is installed, and turn what the user can mend into a sentence."""
+    """Run on uvloop if it is installed, and turn errors that the user can correct into a sentence."""
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(main_coroutine())
@@ -194,13 +181,13 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def log_to_stderr(config: Config, who: str = "") -> None:
-    """Log as the configuration has it; `who` names a worker."""
+    """Log to stderr with the configured level; `who` names a worker."""
     logging.basicConfig(
-        # A worker says which one it is.
+        # A worker replaces the supervisor's format by one with its number.
         force=bool(who),
         stream=sys.stderr,
         level=config.log.level.upper(),
         format=f"%(asctime)s %(levelname)s{who} %(name)s: %(message)s",
     )
-    # Its warnings quote the statement, and literals have no place in a log.
+    # sqlglot's warnings quote the statement, and literals must not be logged.
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)

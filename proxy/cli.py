@@ -1,4 +1,4 @@
-"""The command line: `starpruner serve`, `starpruner explain`, and the commands that extras add."""
+"""The command line: `starpruner serve`, `starpruner explain`, and the commands of installed extras."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import click
 import msgspec
 
 from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest
-from proxy.bootstrap import explain_once, log_to_stderr, run, say_ready, serve_until_stopped, work
+from proxy.bootstrap import explain_once, log_to_stderr, print_ready_line, run, run_worker, serve_until_stopped
 from proxy.config.config import Config, load
 from proxy.config.errors import ConfigError
 from proxy.session.explain.text import text
-from proxy.workers.launch import host, worker_count
+from proxy.workers.launch import run_workers, worker_count
 from proxy.workers.supervisor import WorkersError
 
 
@@ -43,7 +43,7 @@ def _load(entry_point: Any) -> click.Command:
 
 
 def _unavailable(name: str, module: str) -> click.Command:
-    """A command that says which extra it is missing, also in the list of commands."""
+    """Return a command that names the missing extra when it is called and in the list of commands."""
 
     @click.command(
         name,
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _configured(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that every command with a configuration takes."""
+    """Add the options of every command with a configuration."""
     command = click.option(
         "--set",
         "overrides",
@@ -79,16 +79,19 @@ def _configured(command: Callable[..., None]) -> Callable[..., None]:
     )
 
 
-def _config(path: Path | None, overrides: tuple[str, ...], **flags: str | None) -> Config:
-    """The configuration with the flags on top: `proxy_listen` is the flag of proxy.listen."""
+def _config(path: Path | None, overrides: tuple[str, ...], *, serves: bool = False, **flags: str | None) -> Config:
+    """Load the configuration, overridden by the flags: `proxy_listen` is the flag of proxy.listen."""
     named = [f"{flag.replace('_', '.', 1)}={value}" for flag, value in flags.items() if value is not None]
     if flags.get("proxy_backend") is not None:
-        # The flag means this one, whatever the file lists.
+        # The flag names the only backend, whatever the file lists.
         named.append("proxy.backends=[]")
     try:
-        return load(path, (*overrides, *named))
+        config = load(path, (*overrides, *named))
+        if serves:
+            config.expect_one_transport()
     except ConfigError as error:
         raise click.ClickException(str(error)) from error
+    return config
 
 
 @main.command()
@@ -106,7 +109,8 @@ def serve(
     """Run the proxy until SIGTERM or Ctrl-C."""
 
     def read() -> Config:
-        return _config(path, overrides, proxy_backend=backend, proxy_listen=listen, admin_listen=admin)
+        flags = {"proxy_backend": backend, "proxy_listen": listen, "admin_listen": admin}
+        return _config(path, overrides, serves=True, **flags)
 
     config = read()
     log_to_stderr(config)
@@ -114,7 +118,7 @@ def serve(
         if worker_count(config.proxy.workers) == 1:
             run(lambda: serve_until_stopped(config, read))
         else:
-            host(config, partial(work, config, read), say_ready)
+            run_workers(config, partial(run_worker, config, read), print_ready_line)
     except (ConfigError, WorkersError, OSError) as error:
         raise click.ClickException(str(error)) from error
 

@@ -1,4 +1,4 @@
-"""The proxy as a server: accepts clients, owns their connections, drains and closes."""
+"""The proxy as a server, which accepts clients, owns their connections, drains and closes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from functools import partial
 from typing import Final
 
 from proxy.backends.pool import BackendPool
-from proxy.config.address import Address
-from proxy.config.backend_list import Member
+from proxy.config.address import Address, address
+from proxy.config.backend_list import PoolMember
+from proxy.config.config import Config
 from proxy.config.endpoints import Listener, Transport
 from proxy.frontend.connection import Connection
 from proxy.frontend.context import ServerContext
 from proxy.frontend.process_scope import ProcessScope
 from proxy.frontend.rewrite_service import RewriteService, tell_outcome
 from proxy.frontend.session_registry import SessionRegistry
-from proxy.frontend.settings import ServerSettings
 from proxy.frontend.shadow_runner import ShadowRunner, ShadowRunnerSettings
 from proxy.http.listeners import Listeners
 from proxy.net.tls import Certificates
@@ -30,13 +30,15 @@ from proxy.upstream.dialer import Dialer
 
 log = logging.getLogger(__name__)
 
-# While draining: how often to look, and for how long an open but unused result counts as in flight. A client
-# that reads on comes back for its next batch sooner than this; one that forgot to close would never.
+# While draining: the time between two checks, and the time for which an open but unused result counts as in
+# flight. A client that reads on fetches its next batch sooner; one that forgot to close never does.
 DRAIN_LOOK_S: Final = 0.05
 DRAIN_UNUSED_S: Final = 2.0
-# How often to look whether sessions that other processes opened have ended there. Until then what they wrote
-# counts as being written.
+# The time between two checks whether sessions that other processes opened have ended there. Until then their
+# writes count as running.
 SWEEP_S: Final = 10.0
+# Parsing is pure Python and holds the interpreter's lock: more threads would only take turns.
+REWRITE_THREADS: Final = 2
 
 _WHO_IS_READ: Final = (
     "Statements of clients that log in by PLAIN or not at all are rewritten; Kerberos and delegation tokens are "
@@ -45,50 +47,50 @@ _WHO_IS_READ: Final = (
 
 
 class Proxy:
-    """Relays HiveServer2 connections, each to one backend, and offers their statements for rewriting."""
+    """Relays HiveServer2 connections, each to one backend, and passes their statements to the rewrite service."""
 
     def __init__(
         self,
-        settings: ServerSettings,
+        config: Config,
         open_session: Callable[[SessionOpening], SessionPort],
         backends: BackendPool | None = None,
         *,
         process: ProcessScope | None = None,
     ) -> None:
-        """`open_session` is told how the client opened its session. Without `backends`, the settings name one.
+        """`open_session` gets the client's OpenSession. Without `backends`, proxy.backend is the only one.
 
-        `process` is what workers have in common.
+        `process` is the state that workers share. Raises ConfigError if a TLS file cannot be used.
         """
-        self._settings = settings
+        self._connections_max = config.proxy.connections_max
+        self._listeners = config.listeners()
         self._process = process = process or ProcessScope()
-        # Raises ConfigError where a file of theirs cannot be used.
         self._certificates = {
             listener: Certificates.of_listener(f"listener {listener.address}", listener.tls, time.monotonic)
-            for listener in settings.listeners
+            for listener in self._listeners
             if listener.tls is not None
         }
-        # Held by the queries of ours that need one, whoever asks: see Query.needs_slot.
-        self.slots = asyncio.Semaphore(settings.key_queries_at_once_max)
-        dialer = Dialer(settings.upstream, settings.connect_timeout_s)
+        # Taken by the proxy's own queries that need one, for any statement: see Query.needs_slot.
+        self.slots = asyncio.Semaphore(config.rewrite.key_queries_at_once_max)
+        dialer = Dialer(config.backend.to_upstream(), config.proxy.connect_timeout_s)
         sessions = SessionRegistry(open_session, process.handles)
-        pool = ThreadPoolExecutor(settings.rewrite_threads, thread_name_prefix="rewrite")
+        pool = ThreadPoolExecutor(REWRITE_THREADS, thread_name_prefix="rewrite")
         self._context = ServerContext(
-            settings,
+            config,
             sessions,
             TrackedStatements(aliases=process.aliases),
             pool,
             process.handles,
             RewriteService(sessions, pool, self.slots),
-            ShadowRunner(ShadowRunnerSettings(dialer, at_once_max=settings.shadows_at_once_max), pool),
+            ShadowRunner(ShadowRunnerSettings(dialer, at_once_max=config.shadow.at_once_max), pool),
             dialer,
-            backends or BackendPool([Member(settings.backend)], time.monotonic),
+            backends or BackendPool([PoolMember(address(config.proxy.backend))], time.monotonic),
         )
         self._http = Listeners(self._context)
         self._connections: set[Connection] = set()
         self._accepted = 0
         self._servers: list[asyncio.Server | TlsServer] = []
-        # Clients of these connect anew for every call.
-        self._kept_until_the_end: set[asyncio.Server | TlsServer] = set()
+        # HTTP clients may open a connection for every call, so these listen until the end of the drain.
+        self._listening_while_draining: set[asyncio.Server | TlsServer] = set()
         self._sweep_timer: asyncio.TimerHandle | None = None
 
     @property
@@ -98,40 +100,40 @@ class Proxy:
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """The ports that are listened on, one for each listener."""
+        """The listening ports, one for each listener."""
         if not self._servers:
             raise RuntimeError("the proxy is not listening; await start() first")
         return tuple(server.sockets[0].getsockname()[1] for server in self._servers)
 
     @property
     def connection_count(self) -> int:
-        """How many clients are connected."""
+        """The number of connected clients."""
         return len(self._connections) + self._http.connection_count
 
     @property
-    def farewell_count(self) -> int:
-        """How many backend connections are kept for a moment because a query of ours is being ended on them."""
+    def closing_connection_count(self) -> int:
+        """The number of backend connections that stay open while the proxy's own query on them is cancelled."""
         return len(self._context.graceful_closes)
 
     async def start(self) -> None:
-        """Listen. Raises OSError where the address cannot be had."""
-        for listener in filter(self._serves, self._settings.listeners):
+        """Listen. Raises OSError if an address is not available."""
+        for listener in filter(self._serves, self._listeners):
             self._servers.append(await self._listen(listener))
             if listener.transport is Transport.HTTP:
-                self._kept_until_the_end.add(self._servers[-1])
+                self._listening_while_draining.add(self._servers[-1])
             log.info("listening on %s for %s", Address(listener.address.host, self.ports[-1]), listener.spoken)
-        log.info("the backend is %s. %s", self._context.backends.name, _WHO_IS_READ)
+        log.info("the backend is %s. %s", self._context.backends.display_name, _WHO_IS_READ)
         self._sweep_timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep_again)
 
-    def sweep(self) -> None:
-        """End what is kept of sessions that other processes opened and that have ended there."""
+    def drop_sessions_ended_elsewhere(self) -> None:
+        """Drop the state of sessions that other processes opened and that have ended there."""
         ended = self._context.sessions.ended_elsewhere()
-        for told in self._context.tracked_statements.sessions_ended(ended, asyncio.get_running_loop().time()):
-            tell_outcome(told.dispatch, told.outcome, "a session of another process")
+        for event in self._context.tracked_statements.sessions_ended(ended, asyncio.get_running_loop().time()):
+            tell_outcome(event.dispatch, event.outcome, "a session of another process")
 
     async def drain(self, seconds: float) -> None:
-        """Accept no more clients, and wait for statements in flight, up to `seconds`."""
-        self._stop_listening(but=self._kept_until_the_end)
+        """Accept no more clients, and wait up to `seconds` for statements in flight."""
+        self._stop_listening(except_for=self._listening_while_draining)
         self._http.drain()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
@@ -157,49 +159,49 @@ class Proxy:
         await self._http.close()
         await self._context.shadow_runner.close()
         self._context.pool.shutdown(wait=False, cancel_futures=True)
-        # One turn of the loop, so that the ends of streams are on their way before it stops.
+        # One turn of the event loop, so that it sends the ends of streams before it stops.
         await asyncio.sleep(0)
-        # Each of them ends by itself after `farewell_s`.
+        # Each of them closes by itself after GRACEFUL_CLOSE_S.
         while self._context.graceful_closes:  # noqa: ASYNC110 - it happens once, at the very end
             await asyncio.sleep(DRAIN_LOOK_S)
 
     def _serves(self, listener: Listener) -> bool:
-        """Over HTTP the calls of a session come on many connections, and only who sees them all can rewrite."""
+        """Whether this process serves the listener. One worker takes HTTP, to see all calls of each session."""
         return self._process.is_first or listener.transport is not Transport.HTTP
 
     async def _listen(self, listener: Listener) -> asyncio.Server | TlsServer:
-        address, certificates = listener.address, self._certificates.get(listener)
-        over_http = self._http.serves(listener)
+        where, certificates = listener.address, self._certificates.get(listener)
+        over_http = listener.transport is Transport.HTTP
         accept = await self._http.accepting(listener) if over_http else partial(self._accept, listener)
         if certificates is not None:
-            return TlsServer(address, certificates, accept, shares_port=self._process.shares_ports)
+            return TlsServer(where, certificates, accept, shares_port=self._process.shares_ports)
         loop = asyncio.get_running_loop()
         shares_port = self._process.shares_ports or None
-        return await loop.create_server(lambda: accept()[0], address.host, address.port, reuse_port=shares_port)
+        return await loop.create_server(lambda: accept()[0], where.host, where.port, reuse_port=shares_port)
 
     def _accept(self, listener: Listener) -> Accepted:
         self._accepted += 1
-        full = len(self._connections) + self._process.connections_elsewhere() >= self._settings.connections_max
-        connection = Connection(self._accepted, listener, self._context, self._ended)
+        full = len(self._connections) + self._process.connections_elsewhere() >= self._connections_max
+        connection = Connection(self._accepted, listener, self._context, self._connection_ended)
         self._connections.add(connection)
         self._process.count_connections(len(self._connections))
         return connection.client_side(full=full), connection.close
 
-    def renew_certificates(self) -> None:
-        """Read the files of TLS again, for the connections that come."""
+    def reload_certificates(self) -> None:
+        """Read the TLS files again, for new connections."""
         for certificates in self._certificates.values():
-            certificates.renew()
-        self._context.dialer.renew_certificates()
+            certificates.reload()
+        self._context.dialer.reload_certificates()
 
-    def _ended(self, connection: Connection) -> None:
+    def _connection_ended(self, connection: Connection) -> None:
         self._connections.discard(connection)
         self._process.count_connections(len(self._connections))
 
     def _sweep_again(self) -> None:
-        self.sweep()
+        self.drop_sessions_ended_elsewhere()
         self._sweep_timer = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep_again)
 
-    def _stop_listening(self, but: Collection[asyncio.Server | TlsServer] = ()) -> None:
+    def _stop_listening(self, except_for: Collection[asyncio.Server | TlsServer] = ()) -> None:
         for server in self._servers:
-            if server not in but:
+            if server not in except_for:
                 server.close()

@@ -1,4 +1,4 @@
-"""What may be narrowed in a statement, and which keys to ask for first; `rewrite` inserts what they come to."""
+"""Plan of a statement: the scans that can be narrowed, and the key queries whose answers `rewrite` needs."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from rewriter.catalog.table_facts import Catalog
 from rewriter.domains.keyset import KeyRanges, Keys, KeySet
 from rewriter.planning.scans import checked, refused, scans
 from rewriter.planning.snapshot_pins import pins
-from rewriter.planning.switched_off import allowed
-from rewriter.planning.views import Seen, see_through
+from rewriter.planning.switched_off import without_switched_off
+from rewriter.planning.views import FollowedViews, follow_views
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
-from rewriter.semijoins.reducers import Question, Reducer
+from rewriter.semijoins.reducers import KeyQuery, Reducer
 from rewriter.sql.statement import Statement
-from rewriter.sql.task_dependence import numbers_tasks, shows_order
+from rewriter.sql.task_dependence import depends_on_row_order, depends_on_tasks
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason, Unpinned
+from rewriter.vocabulary.skip_reason import SkipReason, UnpinnedReason
 
-# What became of a question: the keys, or why there are none.
+# The result of a key query: the keys, or the reason why there are none.
 KeyAnswer: TypeAlias = Keys | SkipReason
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What may be done to a statement. `missing` names the tables whose facts are needed to tell."""
+    """A plan for a statement. `missing` names the tables whose facts are needed to make one."""
 
     statement: Statement
     scans: tuple[PlannedScan, ...]
     missing: frozenset[TableName] = frozenset()
-    # The Iceberg tables that keys are read from, each with why it is read as it is. With None the statement can be
-    # planned anew at the table's snapshot (`rewriter.planning.snapshot_pins.pinned`). With strict consistency,
-    # that may find key queries where this plan has none.
-    pins: Mapping[TableName, Unpinned | None] = field(default_factory=dict)
-    # All tables and views that the statement reads, those behind views among them, once scans could be narrowed.
+    # The Iceberg tables that key queries read, each with the reason why it is read without a snapshot. With None
+    # the statement can be planned again at the table's snapshot (`rewriter.planning.snapshot_pins.pin_snapshots`).
+    # With strict consistency, that plan may have key queries where this one has none.
+    pins: Mapping[TableName, UnpinnedReason | None] = field(default_factory=dict)
+    # All tables and views that the statement reads, views' own tables among them, if scans could be narrowed.
     names: frozenset[TableName] = frozenset()
-    # Whether the splits of its scans are to stay as they are.
+    # True if the splits of its scans must not be changed.
     keeps_splits: bool = False
-    # The columns by which the tables among these are partitioned that a metastore may be asked for partitions of.
+    # The partition columns of all tables among the names whose partitions a metastore filters.
     partition_columns: frozenset[str] = frozenset()
-    # The tables that count as unknown since they were not described in time.
+    # The tables that count as unknown because they were not described in time.
     late: frozenset[TableName] = frozenset()
 
     @property
@@ -52,22 +52,22 @@ class Plan:
         return frozenset(name for name, why in self.pins.items() if why is None)
 
     @property
-    def unpinned(self) -> Mapping[TableName, Unpinned]:
-        """The Iceberg tables that keys are read from and of which no snapshot can be named, with the reason."""
+    def unpinned(self) -> Mapping[TableName, UnpinnedReason]:
+        """The Iceberg tables that key queries read and that the statement cannot pin, with the reason."""
         return {name: why for name, why in self.pins.items() if why is not None}
 
     @property
-    def key_queries(self) -> tuple[Question, ...]:
+    def key_queries(self) -> tuple[KeyQuery, ...]:
         """The key queries to run first, each once however many scans use it."""
         return self.pending({})
 
-    def pending(self, answers: Mapping[Question, KeyAnswer]) -> tuple[Question, ...]:
-        """The queries to run next, given what others answered; none once all has been asked."""
+    def pending(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[KeyQuery, ...]:
+        """The queries to run next, given the answers of others; none if all have been run."""
         asked = (r.key_query for scan in self.scans for r in effective_reducers(scan, answers))
         return tuple(query for query in dict.fromkeys(asked) if query not in answers)
 
-    def wants_partitions(self, answers: Mapping[Question, KeyAnswer]) -> tuple[TableName, ...]:
-        """The tables whose partitions would tell how to say the many keys of their scans in few words."""
+    def wants_partitions(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[TableName, ...]:
+        """The tables whose partition lists would help to widen the many keys of their scans."""
         wanted = (
             scan.reference.name
             for scan in self.scans
@@ -78,17 +78,17 @@ class Plan:
         return tuple(dict.fromkeys(wanted))
 
     def wants_files(
-        self, answers: Mapping[Question, KeyAnswer], *, for_splits: bool = False
+        self, answers: Mapping[KeyQuery, KeyAnswer], *, for_splits: bool = False
     ) -> tuple[TableName, ...]:
-        """The tables of which a file index would tell which files hold nothing that is asked for.
+        """The tables whose file index would show files without rows that are asked for.
 
-        For splits also those of which it would tell no more than how large the files are that are left.
+        With `for_splits` also the tables whose file index would show only the sizes of the files that are left.
         """
         sized = self.wants_packings(answers) if for_splits else ()
         wanted = (scan.reference.name for scan in self.scans if _wants_files(scan, answers))
         return tuple(dict.fromkeys([*wanted, *sized]))
 
-    def wants_packings(self, answers: Mapping[Question, KeyAnswer]) -> tuple[TableName, ...]:
+    def wants_packings(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[TableName, ...]:
         """The tables whose scans may be read in fewer splits, if their files are small and many."""
         if self.keeps_splits:
             return ()
@@ -96,20 +96,20 @@ class Plan:
         return tuple(dict.fromkeys(wanted))
 
 
-# Keys that are said one by one without a second thought: the metastore digests them, and to ask for a list of
-# partitions costs more than it could save.
+# Keys that are always listed: the metastore accepts so few, and a list of partitions would cost more than it could
+# save.
 FEW_KEYS = 16
 
 
-def _wants_files(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> bool:
-    return not scan.own.is_all or any(
+def _wants_files(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
+    return not scan.own_cover.is_all or any(
         key_count(answers.get(reducer.key_query)) and any(map(scan.has_files_by, reducer.columns))
         for reducer in effective_reducers(scan, answers)
     )
 
 
-def _may_have_fewer_splits(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> bool:
-    """Whether the scan may be narrowed, and its splits be others than they are."""
+def _may_have_fewer_splits(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
+    """True if the scan may be narrowed and read in other splits."""
     if scan.facts is None or not scan.facts.packs_files:
         return False
     if _wants_files(scan, answers):
@@ -118,60 +118,62 @@ def _may_have_fewer_splits(scan: PlannedScan, answers: Mapping[Question, KeyAnsw
 
 
 def key_count(answer: KeyAnswer | None) -> int:
-    """How many keys, or ranges of keys, an answer holds."""
+    """The number of keys, or of ranges of keys, in an answer."""
     if isinstance(answer, KeySet):
         return len(answer.rows)
     return len(answer.ranges) if isinstance(answer, KeyRanges) else 0
 
 
-def effective_reducers(scan: PlannedScan, answers: Mapping[Question, KeyAnswer]) -> Iterator[Reducer]:
-    """The scan's reducers, with others in the place of those that have too many keys."""
+def effective_reducers(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> Iterator[Reducer]:
+    """The scan's reducers, with the alternatives of those that have too many keys in their place."""
     pending = list(reversed(scan.reducers))
     while pending:
         reducer = pending.pop()
-        if reducer.instead and answers.get(reducer.key_query) is SkipReason.TOO_MANY_KEYS:
-            pending += reversed(reducer.instead)
+        if reducer.alternatives and answers.get(reducer.key_query) is SkipReason.TOO_MANY_KEYS:
+            pending += reversed(reducer.alternatives)
         else:
             yield reducer
 
 
-def plan(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
+def plan(statement: Statement, catalog: Catalog, limits: RewriteLimits) -> Plan:
     """Find the fact scans that may be narrowed, given what is known of the tables.
 
-    Where tables are missing from the catalog, the plan names them and finds nothing: look them up and
-    plan again.
+    If tables are missing from the catalog, the plan names them and has no scans: look them up and plan again.
     """
-    catalog = allowed(statement, catalog, limits)
+    catalog = without_switched_off(statement, catalog, limits)
     scopes = Scopes(statement, catalog, has_variables=limits.has_variables)
     may_narrow = scopes.may_narrow or (limits.has_file_index and scopes.has_conditions)
-    seen = see_through(scopes.tables if may_narrow else frozenset(), catalog)
-    if seen.missing:
-        return Plan(statement, (), seen.missing)
-    if seen.catalog is not catalog and Rule.VIEWS not in limits.rules_off:
-        scopes = Scopes(statement, seen.catalog, has_variables=limits.has_variables)
-    if any(map(numbers_tasks, (statement, *seen.queries))):
+    followed = follow_views(scopes.tables if may_narrow else frozenset(), catalog)
+    if followed.missing:
+        return Plan(statement, (), followed.missing)
+    if followed.catalog is not catalog and Rule.VIEWS not in limits.rules_off:
+        scopes = Scopes(statement, followed.catalog, has_variables=limits.has_variables)
+    if any(map(depends_on_tasks, (statement, *followed.queries))):
         return Plan(statement, refused(scopes, SkipReason.NUMBERED_BY_TASK))
-    if statement.target in {name.parts[-1].lower() for name in seen.names}:
+    if statement.target in {name.parts[-1].lower() for name in followed.names}:
         return Plan(statement, refused(scopes, SkipReason.WRITES_WHAT_IT_READS))
     if limits.strict and statement.target is not None:
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     found = scans(scopes, limits)
-    kept, narrowable = _keeps_splits(statement, seen), checked(found) if limits.strict else found
+    must_keep_splits, narrowable = (
+        _must_keep_splits(statement, followed),
+        checked(found) if limits.strict else found,
+    )
     return Plan(
         statement,
         narrowable,
         pins=pins(scopes, found),
-        names=seen.names,
-        keeps_splits=kept,
-        partition_columns=seen.partition_columns,
+        names=followed.names,
+        keeps_splits=must_keep_splits,
+        partition_columns=followed.partition_columns,
     )
 
 
-def _keeps_splits(statement: Statement, seen: Seen) -> bool:
-    """Whether the statement, or a view that it names, may show more of its scans' splits than their rows.
+def _must_keep_splits(statement: Statement, followed: FollowedViews) -> bool:
+    """True if the statement, or a view that it names, may show more of its scans' splits than their rows.
 
-    What a statement writes has as many files as there are tasks.
+    A statement that writes makes as many files as there are tasks.
     """
-    if not statement.only_reads or not seen.is_whole:
+    if not statement.only_reads or not followed.is_whole:
         return True
-    return any(map(shows_order, (statement, *seen.queries)))
+    return any(map(depends_on_row_order, (statement, *followed.queries)))

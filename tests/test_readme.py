@@ -1,24 +1,38 @@
-"""The README's claims about the configuration are the configuration."""
+"""The README is short, and the commands and settings in it are there."""
 
 import re
-import tomllib
 from pathlib import Path
 
-import msgspec
+from click.testing import CliRunner
 
-from proxy.config.config import Config
+from proxy.cli import main
+from proxy.config.config import load
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-
-
-def test_the_configuration_in_the_readme_is_every_key_with_its_default() -> None:
-    found = re.search(r"```toml\n(.*?)```", README, re.DOTALL)
-    assert found is not None
-    assert tomllib.loads(found[1]) == msgspec.json.decode(msgspec.json.encode(Config()))
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LINES_MAX = 160
 
 
-def test_every_file_that_the_readme_names_is_there() -> None:
-    root = Path(__file__).parent.parent
-    targets = re.findall(r"\]\(([^)#:]+)\)", README)
-    assert targets
-    assert [target for target in targets if not (root / target).exists()] == []
+def test_the_readme_can_be_read_at_one_sitting() -> None:
+    assert len(README.splitlines()) <= LINES_MAX
+
+
+def test_every_target_of_make_in_the_readme_is_there() -> None:
+    targets = re.findall(r"^([\w.-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    named = re.findall(r"\bmake ([a-z-]+)[`\n]", README)
+    assert named
+    assert [target for target in named if target not in targets] == []
+
+
+def test_every_option_of_a_command_in_the_readme_is_there() -> None:
+    commands = re.findall(r"^(?:\$ )?starpruner (\w+)(.*)$", README, re.MULTILINE)
+    assert commands
+    for command, rest in commands:
+        told = CliRunner().invoke(main, [command, "--help"]).output
+        assert [option for option in re.findall(r"(--[\w-]+)", rest) if option not in told] == []
+
+
+def test_every_setting_in_the_readme_is_taken() -> None:
+    settings = re.findall(r"--set ([\w.]+=\w+)", README)
+    assert settings
+    load(None, tuple(settings))

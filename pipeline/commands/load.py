@@ -1,88 +1,116 @@
-"""`starpruner pipeline load`."""
+"""The command `starpruner pipeline load`."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import click
 
-from pipeline.commands.options import column_names, sentences_for_errors, setting, size_bytes
+from pipeline.commands.options import SparkOptions, column_names, size_bytes, spark_options
 from pipeline.load.load import Load
 from pipeline.load.load import load as load_table
 from pipeline.load.skew import Skew
 from pipeline.load.source import PATH_FORMATS, Source
-from pipeline.spark.session import spark_session, to_stderr
+from pipeline.spark.session import to_stderr
 from pipeline.tables.table import NATIVE_FORMATS
 
 
+def _source_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options of the rows' source to a command, which gets them as `source`."""
+
+    @click.option("--query", help="The source of the rows: a query;")
+    @click.option("--source-table", help="or a table or view;")
+    @click.option("--path", help="or files, of --format.")
+    @click.option("--format", "path_format", type=click.Choice(PATH_FORMATS), default="parquet", show_default=True)
+    @functools.wraps(command)
+    def with_source(
+        *, query: str | None, source_table: str | None, path: str | None, path_format: str, **others: object
+    ) -> None:
+        if sum(given is not None for given in (query, source_table, path)) != 1:
+            raise click.UsageError("expected one of --query, --source-table and --path")
+        command(source=Source(query, source_table, path, path_format), **others)
+
+    return with_source
+
+
+def _skew_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options of the skewed values to a command, which gets them as `skew`."""
+
+    @click.option("--skewed-by", required=True, metavar="X[,Y]", help="The skewed columns.")
+    @click.option(
+        "--skewed-value",
+        "values",
+        multiple=True,
+        metavar="VALUE",
+        help="One skewed value, or tuple as a line of CSV ('10,a'); may be repeated. Without it they are found.",
+    )
+    @click.option(
+        "--top", type=click.IntRange(min=1), help="The number of values found in each partition, at most."
+    )
+    @click.option(
+        "--min-share",
+        type=click.FloatRange(0, 1, min_open=True),
+        default=0.05,
+        show_default=True,
+        help="The share of a partition's rows from which a value is found skewed.",
+    )
+    @click.option("--skewed-values-max", type=click.IntRange(min=1), default=1000, show_default=True)
+    @functools.wraps(command)
+    def with_skew(
+        *,
+        skewed_by: str,
+        values: tuple[str, ...],
+        top: int | None,
+        min_share: float,
+        skewed_values_max: int,
+        **others: object,
+    ) -> None:
+        command(skew=Skew(column_names(skewed_by), values, top, min_share, skewed_values_max), **others)
+
+    return with_skew
+
+
 @click.command()
-@click.option("--table", required=True, help="Spark-native table to load; made if there is none.")
-@click.option("--query", help="Where the rows come from: a query;")
-@click.option("--source-table", help="or a table or view;")
-@click.option("--path", help="or files, of --format.")
-@click.option("--format", "path_format", type=click.Choice(PATH_FORMATS), default="parquet", show_default=True)
-@click.option("--skewed-by", required=True, metavar="X[,Y]", help="The skewed columns.")
-@click.option(
-    "--skewed-value",
-    "values",
-    multiple=True,
-    metavar="VALUE",
-    help="One skewed value, or tuple as a line of CSV ('10,a'); may be repeated. Without it they are found.",
-)
-@click.option("--top", type=click.IntRange(min=1), help="Of the values found, at most so many in each partition.")
-@click.option(
-    "--min-share",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=0.05,
-    show_default=True,
-    help="Of a partition's rows: what a value must have to be found skewed.",
-)
-@click.option("--skewed-values-max", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option("--table", required=True, help="Spark-native table to load; created if there is none.")
+@_source_options
+@_skew_options
 @click.option("--mode", type=click.Choice(["append", "overwrite"]), default="append", show_default=True)
 @click.option(
     "--file-size", callback=size_bytes, default="128m", show_default=True, help="Larger groups get several files."
 )
 @click.option("--table-format", type=click.Choice(NATIVE_FORMATS), default="parquet", show_default=True)
-@click.option("--partition-by", default="", metavar="C[,D]", help="Partition columns of a table that is made.")
-@click.option("--index", help="The file index to keep, a table; made if there is none.")
-@click.option("--master", help="Spark's master; by default the one of spark-submit, else local.")
-@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A Spark setting; may be repeated.")
-def load(  # noqa: PLR0913 - one parameter per option
+@click.option("--partition-by", default="", metavar="C[,D]", help="Partition columns of a table that is created.")
+@click.option("--index", help="The file index to keep, a table; created if there is none.")
+@spark_options
+def load(  # noqa: PLR0913 - one parameter per option or group of options
     *,
     table: str,
-    query: str | None,
-    source_table: str | None,
-    path: str | None,
-    path_format: str,
-    skewed_by: str,
-    values: tuple[str, ...],
-    top: int | None,
-    min_share: float,
-    skewed_values_max: int,
+    source: Source,
+    skew: Skew,
     mode: str,
     file_size: int,
     table_format: str,
     partition_by: str,
     index: str | None,
-    master: str | None,
-    conf: tuple[str, ...],
+    spark_options: SparkOptions,
 ) -> None:
     """Load a table with files of their own for skewed values.
 
     In overwrite mode the partitions that the source has rows for are replaced, and a table without partitions as a
     whole.
     """
-    if sum(given is not None for given in (query, source_table, path)) != 1:
-        raise click.UsageError("expected one of --query, --source-table and --path")
     request = Load(
         table,
-        Source(query, source_table, path, path_format),
-        Skew(column_names(skewed_by), values, top, min_share, skewed_values_max),
+        source,
+        skew,
         index,
         overwrite=mode == "overwrite",
         file_bytes=file_size,
         table_format=table_format,
         partition_by=column_names(partition_by),
     )
-    with sentences_for_errors(), spark_session(master, dict(map(setting, conf))) as spark:
+    with spark_options.session() as spark:
         done = load_table(spark, request, to_stderr)
     click.echo(
         f"{table}: {done.rows} rows in {done.files} files, {done.skewed_files} of them of one skewed value each; "

@@ -1,1 +1,1 @@
-"""Merges a table's small files."""
+"""Compaction: merges a table's small files."""

@@ -1,4 +1,4 @@
-"""Compaction: many small files of a partition become few, without a moment in which a reader sees other rows."""
+"""Compaction of a table: many small files of a partition become few, and readers see the same rows throughout."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ from pipeline.compaction.small_files import SmallFiles, sorted_by
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
 from pipeline.swap.record import Exchange
-from pipeline.swap.swap import go_away
+from pipeline.swap.swap import switch_to_temporary
 from pipeline.swap.workspace import Workspace, at_work
 from pipeline.tables.partitions import Locations
 from pipeline.tables.storage import Storage
 from pipeline.tables.table import Table, find_table
 
-# Between two looks at the partitions that are away: so many times as long as the look took.
-_REST = 5
+# The pause between two rounds over the running exchanges, as a multiple of the time that a round took.
+_PAUSE_PER_ROUND = 5
 
 _NESTED = re.compile("struct|array|map|variant")
 
-# Others change what is read of a file, such as pathGlobFilter and ignoreCorruptFiles.
+# Other options, such as pathGlobFilter and ignoreCorruptFiles, change what is read of a file.
 _KNOWN_OPTIONS = frozenset({"path", "serialization.format", "compression", "parquet.compression", "orc.compress"})
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What is asked for."""
+    """The request for a compaction."""
 
     table: str
     index: str | None = None
-    # Of the partitions, a condition on their columns.
+    # A condition on partition columns that chooses partitions.
     where: str | None = None
     sort_by: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
-    # A statement that listed the old files may read them so long.
+    # The time for which a statement that listed the old files may read them.
     grace_s: float = 600.0
-    # A statement that began in between may read, or append, at the second place so long.
+    # The time for which a statement that began in between may read or append at the temporary location.
     keep_s: float = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What was done: numbers of partitions and of files."""
+    """The numbers of partitions and files that a compaction reports."""
 
     partitions: int = 0
     files_before: int = 0
     files_after: int = 0
     rewritten_bytes: int = 0
-    # Replaced by other writers meanwhile.
+    # Partitions that other writers replaced meanwhile.
     changed: int = 0
     indexed: str = ""
 
@@ -73,14 +73,14 @@ def plan_compaction(spark: SparkSession, request: Compaction, progress: Progress
 
 
 def compact(spark: SparkSession, request: Compaction, progress: Progress) -> Compacted:
-    """Compacts what is worth it. Raises PipelineError; every partition is then as it was, or is compacted."""
+    """Compacts where it pays. Raises PipelineError, after which each partition is unchanged or compacted."""
     table = table_to_compact(spark, request.table)
     with at_work(spark, table, progress) as workspace:
         return _Compacting(spark, request, table, workspace, progress).run()
 
 
 def table_to_compact(spark: SparkSession, name: str) -> Table:
-    """The table, if its partitions can be given other places."""
+    """The table, if its partitions can be given other locations. Raises PipelineError."""
     table = find_table(spark, name, takes_buckets=True)
     if table is None:
         raise PipelineError(f"{name}: there is no such table")
@@ -120,27 +120,27 @@ class _Compacting:
             self.request.where, order, self.request.limits
         )
         work = _Batches(self, Merger.of(spark, storage, table, order), skew, locations)
-        journeys = self.workspace.journeys(self.progress)
+        recovery = self.workspace.recovery(self.progress)
         merged: list[Merged] = []
-        gone: list[PartitionPlan] = []
-        next_look = 0.0
+        switched: list[PartitionPlan] = []
+        next_round = 0.0
         for first, batch in batches(plans):
             self.progress(f"Compacting partitions {first + 1} to {first + len(batch)} of {len(plans)}")
             for plan, files in work.run(first, batch):
-                gone.append(plan)
+                switched.append(plan)
                 merged += files
-            # The next batch may take long. To look at thousands of partitions that are away takes long as well.
-            if (started := time.monotonic()) >= next_look:
-                journeys.tend()
-                next_look = started + _REST * (time.monotonic() - started)
-        journeys.settle()
+            # The next batch may take long, and so may a round over thousands of exchanges.
+            if (started := time.monotonic()) >= next_round:
+                recovery.advance_all()
+                next_round = started + _PAUSE_PER_ROUND * (time.monotonic() - started)
+        recovery.finish_all()
         self.spark.catalog.refreshTable(self.table.sql_name)
         return Compacted(
-            len(gone),
-            sum(plan.files for plan in gone),
-            sum(plan.files for plan in gone) - sum(len(plan.merged) for plan in gone) + len(merged),
-            sum(plan.rewritten_bytes for plan in gone),
-            len(plans) - len(gone),
+            len(switched),
+            sum(plan.files for plan in switched),
+            sum(plan.files for plan in switched) - sum(len(plan.merged) for plan in switched) + len(merged),
+            sum(plan.rewritten_bytes for plan in switched),
+            len(plans) - len(switched),
             self._index(merged),
         )
 
@@ -159,7 +159,7 @@ class _Compacting:
 
 @dataclass(frozen=True)
 class _Batches:
-    """Works on some partitions at once, so that Spark writes many of their files together."""
+    """Compacts several partitions at once, so that Spark writes many of their files in one statement."""
 
     work: _Compacting
     merger: Merger
@@ -167,7 +167,7 @@ class _Batches:
     locations: Locations
 
     def run(self, first: int, plans: Sequence[PartitionPlan]) -> Iterator[tuple[PartitionPlan, list[Merged]]]:
-        """The partitions that went away, each with its new files."""
+        """The partitions that were switched to their temporary locations, each with its new files."""
         storage = self.work.workspace.storage
         self._check_space(plans)
         made = self._merge(plans, first)
@@ -175,14 +175,14 @@ class _Batches:
         for number, plan in enumerate(plans, first):
             files = made[plan.directory]
             prepared = self.work.workspace.scratch(f"prepared-{number}")
-            if not (files or plan.kept) or self.locations.place(plan.directory) != plan.directory:
+            if not (files or plan.kept) or self.locations.location_of(plan.directory) != plan.directory:
                 continue
             for file in plan.kept:
                 storage.copy(f"{plan.directory}/{file.name}".removeprefix("/"), f"{prepared}/place/{file.name}")
             for one in files:
                 storage.copy(f"{prepared}/place/{one.name}", f"{prepared}/ready/{one.name}")
             exchange = self._exchange(plan, files, number)
-            if go_away(storage, self.locations, prepared, exchange, time.time):
+            if switch_to_temporary(storage, self.locations, prepared, exchange, time.time):
                 yield plan, files
 
     def _check_space(self, plans: Sequence[PartitionPlan]) -> None:
@@ -196,7 +196,7 @@ class _Batches:
             )
 
     def _merge(self, plans: Sequence[PartitionPlan], first: int) -> dict[str, list[Merged]]:
-        """Writes the merged files of all the partitions, by codec, and puts each where it is prepared."""
+        """Writes the merged files of all the partitions, by codec; moves each to its partition's preparation."""
         made: dict[str, list[Merged]] = {plan.directory: [] for plan in plans}
         for count, (codec, groups) in enumerate(statements(plans, first)):
             written = self.merger.merge(

@@ -1,4 +1,4 @@
-"""Compaction of Iceberg's tables by Iceberg's own procedure, which commits a snapshot: one step for readers."""
+"""Compaction of Iceberg tables by Iceberg's own procedure, which commits a snapshot: one step for readers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rewriter.vocabulary.identifiers import quoted
 
 # A catalog, at least one namespace and the table.
 _NAME_PARTS_MIN = 3
-# What Iceberg can turn into an expression of its own, by which it chooses files.
+# Conditions that Iceberg can turn into an expression of its own, by which it chooses files.
 _WHERE_EXPECTED = "For --where it takes comparisons, IN, IS NULL and LIKE 'a%', of columns with literals"
 # A dry run shows the partitions with most small files.
 PARTITIONS_SHOWN_MAX = 100
@@ -49,7 +49,7 @@ def _described(spark: SparkSession, name: str) -> dict[str, str]:
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     except PySparkException:
-        # No table, or no name of one: who looks for a table of files says which.
+        # There is no such table, or this is no table name: the search for a table of files reports which.
         return {}
     return {row.col_name: str(row.data_type) for row in rows}
 
@@ -66,14 +66,14 @@ class _Sizes(NamedTuple):
 
 @dataclass(frozen=True)
 class IcebergCompaction:
-    """One run on one table."""
+    """The compaction of one Iceberg table."""
 
     spark: SparkSession
     names: tuple[str, ...]
     request: Compaction
 
     def plan(self) -> str:
-        """What Iceberg would choose, going by the sizes of files alone."""
+        """The report of a dry run: the files that Iceberg would choose, judged by their sizes alone."""
         files = self._files_of_other_sizes()
         is_partitioned = "partition" in files.columns
         keys = ["spec_id", "partition"] if is_partitioned else ["spec_id"]
@@ -90,14 +90,14 @@ class IcebergCompaction:
         return "\n".join([*lines, said + (", less what --where leaves out" if self.request.where else "")])
 
     def run(self, progress: Progress) -> str:
-        """Calls the procedure, and says what it did."""
+        """Calls the procedure, and returns a report of what it did."""
         progress(f"{self.request.table}: {quoted(self.names[0])}.system.rewrite_data_files")
         try:
             [done] = self.spark.sql(self._call()).collect()
         except PySparkException as error:
             raise PipelineError(self._why(str(error))) from error
         except Py4JJavaError as error:
-            # What PySpark has no class for, and shows with the stack of Java.
+            # PySpark has no class for this error, and would show it with the stack of Java.
             raise PipelineError(self._why(error.java_exception.toString())) from error
         return (
             f"{self.request.table}: {done.rewritten_data_files_count} files became {done.added_data_files_count}, "
@@ -107,17 +107,17 @@ class IcebergCompaction:
     def _files_of_other_sizes(self) -> DataFrame:
         files = self.spark.table(".".join(map(quoted, (*self.names, "files"))))
         size, sizes = f.col("file_size_in_bytes"), self._sizes()
-        # 0 is data; the others say what of it is deleted.
+        # 0 is a data file; the other numbers are delete files.
         return files.where(f.col("content") == 0).where((size < sizes.least) | (size > sizes.most))
 
     def _is_worth_rewriting(self) -> Column:
-        """As Iceberg decides of a partition's files (`SizeBasedFileRewritePlanner`)."""
+        """The condition by which Iceberg chooses a partition's files (`SizeBasedFileRewritePlanner`)."""
         files, size = f.col("files"), f.col("bytes")
         is_enough = (files >= self.request.limits.files_min) | (size > self.request.limits.target_bytes)
         return ((files > 1) & is_enough) | (size > self._sizes().most)
 
     def _sizes(self) -> _Sizes:
-        """The sizes that files are left as they are with."""
+        """The range of sizes in which files are left unchanged."""
         target_bytes = self.request.limits.target_bytes
         return _Sizes(int(target_bytes * SMALL_SHARE), target_bytes * 2)
 

@@ -1,4 +1,4 @@
-"""What the file index knows of files that are merged, and how it learns of the merged ones."""
+"""The file index in a compaction: what it tells of the files to merge, and its update with the merged ones."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from pyspark.sql import functions as f
 
 from pipeline.index.build import IndexReport, index_files
 from pipeline.index.index_table import known_rows, replace_rows
-from pipeline.index.indexed_table import source_table
+from pipeline.index.indexed_table import find_indexed_table
 from pipeline.index.known_files import indexed_file
 from pipeline.index.rows import IndexedFile, LacksEntry, as_frame
 from pipeline.spark.session import Progress
 from pipeline.tables.table import Table
 
-# One statement asks for so many files by name.
+# The number of files that one statement names.
 NAMES_PER_STATEMENT = 1_000
 
 
 @dataclass(frozen=True)
 class KnownSkew:
-    """Which values have files of their own; nothing, where no load with skewed values wrote the table."""
+    """The skewed values that have files of their own; none where no load with skewed values wrote the table."""
 
     files: Mapping[str, IndexedFile]
-    # The columns, or tuples of columns, whose values have.
+    # The skewed columns, or tuples of columns.
     columns: frozenset[tuple[str, ...]]
 
     @classmethod
     def read(cls, spark: SparkSession, index: str | None, table: Table) -> KnownSkew:
-        """From the index, if there is one."""
+        """Reads them from the index, if there is one."""
         if index is None or not spark.catalog.tableExists(index):
             return cls({}, frozenset())
         rows = known_rows(spark, index, table.index_name)
@@ -40,7 +40,7 @@ class KnownSkew:
         return cls({file.identity: file for file in files}, columns)
 
     def kind(self, identity: str) -> Hashable:
-        """Files of other rows, of one value, and of which nothing is known are never mixed."""
+        """The kind of a file; files of one value, of other rows, and unknown ones are of different kinds."""
         file = self.files.get(identity)
         if file is None:
             return None
@@ -49,7 +49,7 @@ class KnownSkew:
         return tuple((names, values) for names in sorted(self.columns) if (values := _only(file, names)))
 
     def lacks(self, identities: Iterable[str]) -> tuple[LacksEntry, ...]:
-        """What no row of any of the files has."""
+        """The tuples that no row of any of the files has."""
         known = [self.files[identity].lacks if identity in self.files else () for identity in identities]
         sets = [{entry.columns: set(entry.tuples) for entry in lacks} for lacks in known]
         common = set.intersection(*(set(one) for one in sets))
@@ -62,7 +62,7 @@ class Merged:
     """One new file of the table."""
 
     name: str
-    # Of those that it stands for, as URIs, and what none of them had.
+    # The URIs of the files merged into it, and the tuples that none of them had.
     replaced: tuple[str, ...]
     lacks: tuple[LacksEntry, ...]
 
@@ -70,7 +70,7 @@ class Merged:
 def update_index(
     spark: SparkSession, table: Table, index: str, merged: Sequence[Merged], progress: Progress
 ) -> IndexReport:
-    """Says of the new files what those that they stand for lacked, and then all that the index says of others."""
+    """Adds the new files with the tuples that their old files lacked, and then indexes them as any others."""
     columns = _indexed_columns(spark, table, index)
     gone = [uri for file in merged for uri in file.replaced]
     if gone:
@@ -80,7 +80,7 @@ def update_index(
 
 
 def _only(file: IndexedFile, names: Sequence[str]) -> tuple[str, ...]:
-    """The one value of each column, if it has just one and no null."""
+    """The only value of each column; () if any column has several, or a null."""
     known = [file.columns.get(name) for name in names]
     values = [one.low for one in known if one is not None and one.low == one.high and one.nulls == 0]
     texts = tuple(text for text in values if text is not None)
@@ -88,18 +88,18 @@ def _only(file: IndexedFile, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _indexed_columns(spark: SparkSession, table: Table, index: str) -> list[str]:
-    """The columns that were indexed until now; none means all that can be."""
+    """The columns that were indexed until now; none means all that can be indexed."""
     if not spark.catalog.tableExists(index):
         return []
     names = known_rows(spark, index, table.index_name).select(f.explode(f.map_keys("columns")).alias("name"))
     before = {row.name for row in names.distinct().collect()}
-    return [column for column in source_table(spark, table.sql_name).columns if column.lower() in before]
+    return [column for column in find_indexed_table(spark, table.sql_name).columns if column.lower() in before]
 
 
 def _as_spark_names_them(
     spark: SparkSession, table: Table, lacks: Mapping[str, tuple[LacksEntry, ...]]
 ) -> list[IndexedFile]:
-    """The named files with what they lack and nothing else: the index then completes them."""
+    """The named files with the tuples they lack and nothing else, for the index to complete."""
     names = sorted(lacks)
     found: list[IndexedFile] = []
     for start in range(0, len(names), NAMES_PER_STATEMENT):

@@ -1,4 +1,4 @@
-"""Writes groups of files as one file each, and compares what was written with what was read."""
+"""Merging: each group of files is written as one file, and its rows are compared with those that were read."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from pipeline.tables.storage import Storage
 from pipeline.tables.table import Table
 from rewriter.vocabulary.identifiers import quoted
 
-# One statement writes so many files: its plan has a scan for each.
+# The number of files that one statement writes: its plan has a scan for each.
 GROUPS_PER_STATEMENT = 64
 
 _PART = re.compile(r"part-(\d+)-")
-# Spark's name of a file ends in `-c000.snappy.parquet`, or in `_00003.c000.snappy.parquet` in the bucket 3.
+# Spark's file names end in `-c000.snappy.parquet`, in bucket 3 in `_00003.c000.snappy.parquet`.
 _CODEC = re.compile(r"^part-.*[-.]c\d+(?:\.(\w+))?\.(?:parquet|orc)$")
 _CODECS = {"gz": "gzip", "lz4raw": "lz4_raw", None: "none"}
 _COUNTER = re.compile(r"-(c\d+\.)")
-# What a path means by itself and a pattern of paths does not.
+# Characters of a path that a pattern of paths takes as special.
 _PATTERN = re.compile(r"([{}\[\]*?\\])")
 
 _SETTINGS = {
-    # A group is one task, which reads each of its files from beginning to end.
+    # One task writes a group, and reads each of its files from beginning to end.
     "spark.sql.files.minPartitionNum": "1",
     "spark.sql.files.maxPartitionBytes": str(1 << 40),
     "spark.sql.files.maxRecordsPerFile": "0",
-    # Spark 4.1 puts the single tasks of a union together where it can.
+    # Spark 4.1 would combine the single tasks of a union where it can.
     "spark.sql.unionOutputPartitioning": "false",
-    # What cannot be read is not left out.
+    # A file that cannot be read is an error.
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
-    # Spark's own files tell which calendar their old dates are of. Of others a reader may say which, and what is
-    # written here would fix one answer for all.
+    # Spark's own files tell the calendar of their old dates. For files of other writers a setting of the reader
+    # decides, and a merged file would fix one answer for all readers.
     "spark.sql.parquet.datetimeRebaseModeInRead": "EXCEPTION",
     "spark.sql.parquet.int96RebaseModeInRead": "EXCEPTION",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
 }
-# What Spark says of a date before 1582, or a timestamp before 1900, in a file whose writer is not known.
+# Spark's error class for a date before 1582, or a timestamp before 1900, in a file whose writer is not known.
 _ANCIENT = "READ_ANCIENT_DATETIME"
-# Of paths that are named one by one, each is looked up by a task of its own, unless there are to be fewer.
+# Spark looks up each path that is named in a task of its own, unless this setting allows fewer.
 _LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _LISTING_TASKS_PER_SLOT = 4
 
@@ -58,14 +58,14 @@ class Group:
     """Files that become one; paths are relative to the table's directory."""
 
     paths: tuple[str, ...]
-    # The same files as the index knows them.
+    # The same files by their identities in the file index.
     identities: tuple[str, ...] = ()
     bucket: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file holds: the number of its rows, and a sum that does not depend on their order."""
+    """The content of a file: the number of its rows, and a sum that does not depend on their order."""
 
     rows: int
     checksum: int
@@ -78,7 +78,7 @@ NOTHING = Content(0, 0)
 
 
 def codec_of(name: str) -> str | None:
-    """The compression that Spark's name of a file tells; None for files of other writers.
+    """The compression in Spark's name of a file; None for files of other writers.
 
     >>> codec_of("part-00000-5e2a-c000.zstd.parquet"), codec_of("part-00000-5e2a_00003.c000.gz.parquet")
     ('zstd', 'gzip')
@@ -91,7 +91,7 @@ def codec_of(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class Merger:
-    """Reads and writes the files of one table, in a session of its own."""
+    """Reader and writer of one table's files, in a Spark session of its own."""
 
     session: SparkSession
     storage: Storage
@@ -101,7 +101,7 @@ class Merger:
 
     @classmethod
     def of(cls, spark: SparkSession, storage: Storage, table: Table, sort_by: tuple[str, ...]) -> Merger:
-        """A merger whose settings nobody else changes."""
+        """A merger in a new session, whose settings nobody else changes."""
         session = spark.newSession()
         for name, setting in _SETTINGS.items():
             session.conf.set(name, setting)
@@ -112,7 +112,7 @@ class Merger:
         return cls(session, storage, table, StructType(data), sort_by)
 
     def merge(self, groups: Sequence[Group], codec: str | None, directory: str) -> list[str | None]:
-        """Writes each group to one file below `directory`; the paths, None for groups without rows."""
+        """Writes each group to one file below `directory`; returns the paths, None for groups without rows."""
         options = dict(self.table.file_options)
         if codec is not None:
             options["compression"] = codec
@@ -130,14 +130,14 @@ class Merger:
         return made
 
     def name_for(self, group: Group, path: str) -> str:
-        """The name that a merged file has in the table: Spark reads the bucket from it."""
+        """The name of a merged file in the table, with the bucket that Spark reads from it."""
         name = path.rpartition("/")[2]
         if group.bucket is None:
             return name
         return _COUNTER.sub(rf"_{group.bucket:05d}.\1", name)
 
     def foreign_columns(self, paths: Iterable[str]) -> list[str]:
-        """Columns of the files that the table does not have, or has with another type; they would be lost."""
+        """Columns of the files that the table lacks, or has with another type; they would be lost."""
         known = {field.name.lower(): field.dataType for field in self.schema.fields}
         reader = self.session.read.format(self.table.provider).option("mergeSchema", "true")
         found = reader.load([self._plain(path) for path in paths]).schema
@@ -163,7 +163,7 @@ class Merger:
         return _PATTERN.sub(r"\\\1", self.storage.absolute(path))
 
     def _by_number(self, directory: str) -> dict[int, str]:
-        """The files that were written, by the number of their task, which is that of their group."""
+        """The written files, by the number of their task, which is that of their group."""
         found: dict[int, str] = {}
         for path in self.storage.files(directory):
             match = _PART.match(path.rpartition("/")[2])
@@ -172,7 +172,7 @@ class Merger:
         return found
 
     def _check(self, groups: Sequence[Group], made: Sequence[str | None]) -> None:
-        """Reads both sides back: no merged file may hold other rows than its group."""
+        """Reads both sides back, and raises PipelineError if a merged file holds other rows than its group."""
         before = self._contents([path for group in groups for path in group.paths])
         after = self._contents([path for path in made if path is not None])
         for group, path in zip(groups, made, strict=True):
@@ -185,7 +185,7 @@ class Merger:
     def _contents(self, paths: Sequence[str]) -> Mapping[str, Content]:
         if not paths:
             return {}
-        # A null is hashed as nothing at all, so that of two columns it is not told which of them is null.
+        # Spark hashes a null as nothing at all, so the hash does not tell which of two columns is null.
         nulls = [f.col(quoted(field.name)).isNull() for field in self.schema.fields]
         hashed = [*hashable(self.schema), *nulls]
         checksum = f.xxhash64(*hashed) if hashed else f.lit(0)

@@ -1,4 +1,4 @@
-"""Which files of a partition become one, whether that pays, and how much of a compaction is done at once."""
+"""Plans of a compaction: the groups of files that become one, the profit of each partition, and the batches."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from dataclasses import dataclass
 from pipeline.compaction.merge_files import GROUPS_PER_STATEMENT, Group
 from pipeline.tables.storage import StoredFile
 
-# A file of this share of the target is as good as one of the target: to write it again saves next to nothing.
+# A file of at least this share of the target size is large enough: to write it again saves next to nothing.
 SMALL_SHARE = 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When compaction pays; the defaults are those of the command."""
+    """The conditions under which compaction pays; the defaults are those of the command."""
 
-    # A split of Spark's is 128 MB (spark.sql.files.maxPartitionBytes): a larger file is read in pieces again.
+    # One split of Spark's (spark.sql.files.maxPartitionBytes): a larger file is read in pieces again.
     target_bytes: int = 128 << 20
     # Fewer small files than this in a partition are not worth a statement of their own.
     files_min: int = 5
-    # To open a file costs a scan as much as to read 4 MB (Spark's own spark.sql.files.openCostInBytes), and to
-    # write a byte again costs about two reads: so what is written is paid back after some 32 scans.
+    # Opening a file costs a scan as much as reading 4 MB (Spark's own spark.sql.files.openCostInBytes), and
+    # writing a byte again costs about two reads: so some 32 scans pay back what is written.
     worth_bytes: int = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What files must have in common to become one."""
+    """The properties that files must have in common to become one."""
 
-    # Spark's bucket, and the compression, both as the file's name tells.
+    # Spark's bucket and the compression, both from the file's name.
     bucket: int | None = None
     codec: str | None = None
-    # Of a table with files of their own for skewed values: which.
+    # The skewed value whose file it is, in a table with files of their own for skewed values.
     skew: Hashable = None
 
 
@@ -45,47 +45,47 @@ class Candidate:
     kind: Kind
     # Neighbours in this order become one.
     rank: int = 0
-    # How the file index knows it.
+    # The file's identity in the file index.
     identity: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionPlan:
-    """What becomes of one partition's files; its directory is relative to the table, and '' without partitions."""
+    """The plan for one partition's files; its directory is relative to the table's, '' without partitions."""
 
     directory: str
     # Each becomes one file.
     groups: tuple[tuple[Candidate, ...], ...]
-    # These stay as they are. They are copied too, since a partition has one place at a time for all its files.
+    # Unchanged files. They are copied too, since a partition has one location for all its files.
     kept: tuple[StoredFile, ...]
 
     @property
     def merged(self) -> tuple[StoredFile, ...]:
-        """The files that are gone afterwards."""
+        """The files that are merged into others."""
         return tuple(candidate.file for group in self.groups for candidate in group)
 
     @property
     def saved(self) -> int:
-        """How many files fewer there are afterwards."""
+        """The number of files less."""
         return len(self.merged) - len(self.groups)
 
     @property
     def files(self) -> int:
-        """How many files there are before."""
+        """The number of files before."""
         return len(self.merged) + len(self.kept)
 
     @property
     def rewritten_bytes(self) -> int:
-        """What is written again, merged or copied."""
+        """The bytes that are written again, merged or copied."""
         return sum(file.size_bytes for file in (*self.merged, *self.kept))
 
     @property
     def needed_bytes(self) -> int:
-        """What it takes of the disk: what is merged is shown at one place, and comes home from another."""
+        """The disk space needed: a merged file is at the temporary location, and once more ready to be moved."""
         return self.rewritten_bytes + sum(file.size_bytes for file in self.merged)
 
     def pays(self, limits: Limits) -> bool:
-        """Files saved against bytes rewritten."""
+        """Tells whether enough files are saved for the bytes that are rewritten."""
         is_enough = len(self.merged) >= limits.files_min
         return is_enough and self.rewritten_bytes <= self.saved * limits.worth_bytes
 
@@ -116,7 +116,7 @@ def _packed(candidates: Iterable[Candidate], target_bytes: int) -> Iterator[tupl
         yield tuple(group)
 
 
-# Written before any of it is shown, and lost when the command is killed as it writes.
+# The bytes that are written before readers see any of them, and lost when the command is killed meanwhile.
 BATCH_BYTES = 16 << 30
 
 
@@ -134,7 +134,7 @@ def batches(plans: Sequence[PartitionPlan]) -> Iterator[tuple[int, list[Partitio
 def statements(
     plans: Sequence[PartitionPlan], first: int
 ) -> Iterator[tuple[str | None, list[tuple[int, str, Group]]]]:
-    """The groups of the partitions, by codec, so many at a time as one statement writes."""
+    """The groups of the partitions, by codec, as many at a time as one statement writes."""
     by_codec: dict[str | None, list[tuple[int, str, Group]]] = {}
     for number, plan in enumerate(plans, first):
         for candidates in plan.groups:

@@ -1,4 +1,4 @@
-"""Finds the partitions of a table whose small files are worth to be merged."""
+"""Search for the partitions of a table whose small files are worth merging."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from pipeline.tables.table import Table
 from rewriter.files.file_facts import file_identity
 from rewriter.vocabulary.identifiers import quoted
 
-# As Spark reads it: the digits before the first dot that follows.
+# Spark's own reading: the digits before the first dot that follows.
 _BUCKET = re.compile(r".*_(\d+)(?:\..*)?$")
 
-# Partitions whose files are asked for their columns by one statement.
+# The number of partitions whose files' columns one statement checks.
 PARTITIONS_PER_CHECK = 100
 
 
 def sorted_by(spark: SparkSession, table: Table, wanted: Sequence[str]) -> tuple[str, ...]:
-    """The columns by which the rows of merged files are sorted: those wanted, or those of SORTED BY."""
+    """The columns by which the rows of merged files are sorted: the wanted ones, or those of SORTED BY."""
     names = {name.lower(): name for name in table.columns if name not in table.partition_columns}
     if unknown := [name for name in wanted if name.lower() not in names]:
         raise PipelineError(f"--sort-by {', '.join(unknown)}: {table.index_name} has {', '.join(names.values())}")
@@ -43,7 +43,7 @@ def sorted_by(spark: SparkSession, table: Table, wanted: Sequence[str]) -> tuple
 
 @dataclass(frozen=True)
 class SmallFiles:
-    """Looks at the files of one table as the file system lists them."""
+    """The small files of one table, as the file system lists them."""
 
     spark: SparkSession
     storage: Storage
@@ -53,7 +53,7 @@ class SmallFiles:
     progress: Progress
 
     def plans(self, where: str | None, order: tuple[str, ...], limits: Limits) -> list[PartitionPlan]:
-        """What is worth it, the partitions that gain most for each byte first."""
+        """The plans that pay, those that save most files for each byte first."""
         self.progress(f"{self.table.index_name}: listing files")
         directories = self._chosen(where)
         ranks = self._ranks(where, order, limits) if order else {}
@@ -67,15 +67,15 @@ class SmallFiles:
         return sorted(self._with_known_columns(paying), key=lambda plan: plan.rewritten_bytes / max(1, plan.saved))
 
     def _chosen(self, where: str | None) -> list[str]:
-        """The partitions that are in their own directories, of those that the condition names."""
+        """The partitions that the condition names, without those that have a LOCATION of their own."""
         directories = self._matching(self.locations.directories(), where)
-        home = [directory for directory in directories if self.locations.place(directory) == directory]
-        if len(home) < len(directories):
+        chosen = [directory for directory in directories if self.locations.location_of(directory) == directory]
+        if len(chosen) < len(directories):
             self.progress(
-                f"{self.table.index_name}: {len(directories) - len(home)} partitions are left alone: they have a "
-                f"LOCATION of their own"
+                f"{self.table.index_name}: {len(directories) - len(chosen)} partitions are left alone: they have "
+                f"a LOCATION of their own"
             )
-        return home
+        return chosen
 
     def _matching(self, directories: Sequence[str], where: str | None) -> list[str]:
         if where is None or not directories:
@@ -85,7 +85,7 @@ class SmallFiles:
         texts = [(directory, *self._values(directory)) for directory in directories]
         count = len(self.table.partition_columns)
         schema = ", ".join(["directory STRING", *(f"value{number} STRING" for number in range(count))])
-        # Named so that no condition can mean it.
+        # No condition can name this column by accident.
         typed = [f.col("directory").alias("__starpruner_directory")]
         typed += [
             f.col(f"value{number}").cast(self.table.columns[name]).alias(name)
@@ -105,10 +105,10 @@ class SmallFiles:
         return [by_name[name.lower()] for name in self.table.partition_columns]
 
     def _ranks(self, where: str | None, order: Sequence[str], limits: Limits) -> Mapping[str, int]:
-        """The small files of the chosen partitions by the least and the greatest value of the leading column.
+        """Ranks of the chosen partitions' small files, by least and greatest value of the leading column.
 
-        Neighbours in this order become one file: files that did not overlap do not afterwards, and no value is
-        between the bounds of more than one file more.
+        Neighbours in this order become one file: files that did not overlap do not overlap afterwards, and no
+        value lies between the bounds of more than one file more.
         """
         column = f.col(quoted(order[0]))
         rows = (
@@ -138,7 +138,7 @@ class SmallFiles:
         return Candidate(file, kind, ranks.get(uri, len(ranks)), identity)
 
     def _with_known_columns(self, plans: Sequence[PartitionPlan]) -> list[PartitionPlan]:
-        """Without the partitions whose files have columns that the table does not: they would be lost."""
+        """The plans without partitions whose files have columns that the table lacks: they would be lost."""
         merger = Merger.of(self.spark, self.storage, self.table, ())
         found: list[PartitionPlan] = []
         for start in range(0, len(plans), PARTITIONS_PER_CHECK):
@@ -164,6 +164,6 @@ class SmallFiles:
 
 
 def _rows(spark: SparkSession, table: Table, name: str) -> list[str]:
-    """The columns of a line such as `Bucket Columns`, [`a`, `b`], of what the catalog says of a table."""
+    """The columns in a line of DESCRIBE TABLE EXTENDED such as `Bucket Columns`, [`a`, `b`]."""
     described = spark.sql(f"DESCRIBE TABLE EXTENDED {table.sql_name}").where(f.col("col_name") == name).collect()
     return re.findall(r"`((?:[^`]|``)+)`", described[-1].data_type) if described else []

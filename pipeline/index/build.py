@@ -1,7 +1,7 @@
 """Builds and refreshes the file index of a table: only files that are new or have changed are looked at.
 
-Each batch of files is written as it is done, so a run that is killed has done what it has done, and the next one
-goes on from there. What the index lacks costs pruning alone: a file that it does not know is read.
+Each batch of files is written as it is done, so the next run goes on from where a killed one stopped. A gap in the
+index costs pruning alone: a file that it does not have is read.
 """
 
 from __future__ import annotations
@@ -13,44 +13,45 @@ from dataclasses import dataclass, replace
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from pipeline.index.file_listing import other_than
+from pipeline.index.file_listing import all_but_files
 from pipeline.index.footers import FooterReader
 from pipeline.index.index_table import create_if_needed, replace_rows
-from pipeline.index.indexed_table import SourceTable, source_table
+from pipeline.index.indexed_table import IndexedTable, find_indexed_table
 from pipeline.index.known_files import KnownFiles, known_files
 from pipeline.index.rows import ColumnBounds, IndexedFile, as_frame
-from pipeline.index.scan_bounds import Reader
+from pipeline.index.scan_bounds import ScanReader
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
 
-# Of one table: the proxy takes no more either. Their names make a statement of some 40 MB.
+# Files of one table: the proxy takes no more either. Their names make a statement of some 40 MB.
 FILES_MAX = 200_000
 
-# Files written to the index at once: what a killed run loses, against rewriting a table's rows that often.
+# Files written to the index at once. A killed run loses one batch; each batch rewrites the table's rows of the
+# index.
 BATCH_FILES = 5_000
 
 # A footer takes the driver some ten calls through py4j for each column, of 0.1 to 0.4 ms, whatever its size.
-# To read a file of up to this size is no more work, and is spread over the executors.
+# Reading a file of up to this size is no more work, and is spread over the executors.
 READ_WHOLE_BYTES_MAX = 1 << 20
 
-# Where a store keeps times in whole seconds, a file can be written twice in one of them.
+# Some stores keep times in whole seconds, and a file can be written twice within one.
 _COARSE_MS = 1_000
 _SETTLED_MS = 2_000
 
 
 @dataclass(frozen=True)
 class IndexReport:
-    """What a run did: numbers of files."""
+    """The numbers of files that a run dealt with."""
 
     table: str
-    # As they are, so that they were not looked at.
+    # In the index already, and unchanged.
     known: int
     from_footers: int = 0
     read: int = 0
-    # Changed as they were looked at, or too young to tell.
+    # Changed while they were looked at, or too young to tell.
     unsettled: int = 0
     gone: int = 0
-    # There are more files than the index takes.
+    # True if there are more files than the index takes.
     is_full: bool = False
 
     def __str__(self) -> str:
@@ -67,7 +68,7 @@ def index_files(
     spark: SparkSession, name: str, index: str, columns: Sequence[str], progress: Progress
 ) -> IndexReport:
     """Brings the index of one table up to date. Raises PipelineError."""
-    table = source_table(spark, name, columns)
+    table = find_indexed_table(spark, name, columns)
     try:
         create_if_needed(spark, index)
     except AnalysisException as error:
@@ -81,15 +82,15 @@ def index_files(
 @dataclass(frozen=True)
 class _Run:
     spark: SparkSession
-    table: SourceTable
+    table: IndexedTable
     index: str
     progress: Progress
 
     def refresh(self) -> IndexReport:
         self.progress(f"{self.table.full_name}: listing files")
         known = known_files(self.spark, self.index, self.table)
-        reader = Reader.of(self.spark, self.table)
-        listed = reader.listed(other_than(known.complete), max(0, FILES_MAX - len(known.complete)))
+        reader = ScanReader.of(self.spark, self.table)
+        listed = reader.listed(all_but_files(known.complete), max(0, FILES_MAX - len(known.complete)))
         settled = [file for file in listed if _is_settled(file)]
         changed = {file.path for file in listed}
         if known.gone:
@@ -107,7 +108,7 @@ class _Run:
         return report
 
     def _batch(
-        self, reader: Reader, known: KnownFiles, files: Sequence[IndexedFile], report: IndexReport
+        self, reader: ScanReader, known: KnownFiles, files: Sequence[IndexedFile], report: IndexReport
     ) -> IndexReport:
         by_footer, read = _profiled(FooterReader(self.spark, self.table), reader, files)
         self._write((), [*by_footer, *read], known)
@@ -124,12 +125,12 @@ class _Run:
 
 
 def _profiled(
-    footers: FooterReader, reader: Reader, files: Sequence[IndexedFile]
+    footers: FooterReader, reader: ScanReader, files: Sequence[IndexedFile]
 ) -> tuple[list[IndexedFile], list[IndexedFile]]:
-    """The files with bounds of all columns: those whose footers sufficed, and those that Spark read."""
+    """The files with bounds of all columns: first those whose footers sufficed, then those that Spark read."""
     table = reader.table
     small, large = _split(files, lambda file: _is_read_whole(table, file))
-    told, lacking = _split(footers.read(large), lambda file: _is_complete(table, file))
+    sufficient, lacking = _split(footers.read(large), lambda file: _is_complete(table, file))
     needed = {
         name: type_name
         for name, type_name in table.data_columns.items()
@@ -137,7 +138,7 @@ def _profiled(
     }
     read = [*reader.read(small, table.data_columns), *reader.read(lacking, needed)]
     sure, doubtful = _split(read, lambda file: _is_complete(table, file))
-    return told, [*sure, *(_completed(table, file) for file in footers.read(doubtful))]
+    return sufficient, [*sure, *(_completed(table, file) for file in footers.read(doubtful))]
 
 
 def _split(
@@ -149,34 +150,34 @@ def _split(
     return parts
 
 
-def _is_read_whole(table: SourceTable, file: IndexedFile) -> bool:
-    # An ORC file may have its columns by position, which its footer alone tells.
+def _is_read_whole(table: IndexedTable, file: IndexedFile) -> bool:
+    # An ORC file may have its columns by position, which only its footer tells.
     return table.provider == "parquet" and file.size_bytes <= READ_WHOLE_BYTES_MAX
 
 
-def _is_complete(table: SourceTable, file: IndexedFile) -> bool:
+def _is_complete(table: IndexedTable, file: IndexedFile) -> bool:
     return file.columns.keys() >= table.columns.keys()
 
 
-def _completed(table: SourceTable, file: IndexedFile) -> IndexedFile:
-    """The file with nothing said of the columns of which nothing is certain."""
+def _completed(table: IndexedTable, file: IndexedFile) -> IndexedFile:
+    """The file with unknown bounds for the columns that nothing certain is known of."""
     unknown = {name: ColumnBounds(type_name, None, None, None) for name, type_name in table.columns.items()}
     return replace(file, columns={**unknown, **file.columns})
 
 
 def _merged(file: IndexedFile, before: IndexedFile | None) -> IndexedFile:
-    """What is known of a file now, with what a load or an earlier run said of it as it is."""
+    """The file with its bounds of now, and those that a load or an earlier run wrote of the same version."""
     columns = {name.lower(): known for name, known in file.columns.items()}
     if before is None:
         return replace(file, columns=columns)
     together = {**before.columns, **columns}
-    # What a column lacks was said in values of the type that it had.
+    # `lacks` holds values of the type that a column had then.
     changed = {name for name, known in before.columns.items() if known.type_name != together[name].type_name}
     lacks = tuple(entry for entry in before.lacks if changed.isdisjoint(entry.columns))
     return replace(file, columns=together, lacks=lacks)
 
 
 def _is_settled(file: IndexedFile) -> bool:
-    """Whether another version of the file would have another time."""
+    """Tells whether a later version of the file would have a later time."""
     is_young = file.modified_ms > time.time() * 1000 - _SETTLED_MS
     return not is_young or file.modified_ms % _COARSE_MS != 0

@@ -1,4 +1,4 @@
-"""The files of a table as Spark itself names and reads them."""
+"""The files of a table as Spark names and reads them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from pyspark.sql import Row, SparkSession
 
-from pipeline.index.indexed_table import SourceTable
+from pipeline.index.indexed_table import IndexedTable
 from pipeline.index.rows import ColumnBounds, IndexedFile, bounds
 from rewriter.domains.literals import literal
 from rewriter.files.file_hint import FILE_IDENTITY, FILE_SIZE, FILE_TIME
@@ -15,18 +15,18 @@ from rewriter.vocabulary.identifiers import quoted
 
 _FILE = f"_metadata.file_path, {FILE_SIZE}, {FILE_TIME}"
 
-# The first day on which the Julian and the Gregorian calendar agree. How earlier days are read is a setting of
-# the session (`datetimeRebaseModeInRead`) where a file does not say who wrote it.
+# The first day on which the Julian and the Gregorian calendar agree. A setting of the session
+# (`datetimeRebaseModeInRead`) decides how earlier days are read where a file does not say who wrote it.
 _FIRST_CERTAIN_DATE = "1582-10-15"
 
 
-def current_paths(spark: SparkSession, table: SourceTable) -> frozenset[str]:
-    """Where the table's files are now, each as `comparable_path` has it."""
+def current_paths(spark: SparkSession, table: IndexedTable) -> frozenset[str]:
+    """The paths of the table's files now, each in the spelling of `comparable_path`."""
     return frozenset(comparable_path(path) for path in spark.table(table.sql).inputFiles())
 
 
 def comparable_path(path: str) -> str:
-    """A path by which one of Spark's two spellings is found among the others.
+    """One spelling of a path for the two that Spark uses.
 
     >>> comparable_path("file:///a"), comparable_path("file:/a"), comparable_path("s3a://bucket/a")
     ('file:/a', 'file:/a', 's3a://bucket/a')
@@ -34,19 +34,19 @@ def comparable_path(path: str) -> str:
     return re.sub(r"^file:/+", "file:/", path)
 
 
-def other_than(identities: Iterable[str]) -> str:
-    """The condition that leaves these files out; Spark does so before it opens any."""
+def all_but_files(identities: Iterable[str]) -> str:
+    """The condition that excludes these files; Spark applies it before it opens any."""
     listed = ", ".join(literal("string", text) for text in identities)
     return f"{FILE_IDENTITY} NOT IN ({listed})" if listed else "TRUE"
 
 
-def only(files: Collection[IndexedFile]) -> str:
-    """The condition that holds in these files alone, and in none of them that changed."""
+def only_files(files: Collection[IndexedFile]) -> str:
+    """The condition that holds in these versions of these files alone."""
     return f"{FILE_IDENTITY} IN ({', '.join(literal('string', file.identity) for file in files)})"
 
 
-def profiles(
-    spark: SparkSession, table: SourceTable, columns: Mapping[str, str], condition: str, files_max: int
+def file_profiles(
+    spark: SparkSession, table: IndexedTable, columns: Mapping[str, str], condition: str, files_max: int
 ) -> list[IndexedFile]:
     """The files in which the condition holds, with rows and exact bounds of the columns, as Spark reads them.
 

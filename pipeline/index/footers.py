@@ -1,8 +1,8 @@
-"""What Parquet and ORC files say of themselves in their footers, read by the JVM's own readers on the driver.
+"""Statistics from the footers of Parquet and ORC files, read by the JVM's own readers on the driver.
 
 Parquet's reader knows which writers' statistics are wrong (PARQUET-251, signed bytes as strings) and hides them.
-Whatever is not exactly as a current writer of the table's own type leaves it has no answer here, and Spark reads
-the column instead.
+A column that is not written exactly as a current writer of the table's own type does it gets no bounds here, and
+Spark reads the column instead.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pipeline.index.file_listing import certain_bounds
-from pipeline.index.indexed_table import SourceTable
+from pipeline.index.indexed_table import IndexedTable
 from pipeline.index.orc_bounds import OrcFooter
 from pipeline.index.parquet_bounds import ParquetFooter
 from pipeline.index.rows import ColumnBounds, IndexedFile
 
-# Threads that wait for storage. Each call into the JVM holds Python's lock only while it is written and read.
+# Threads that wait for storage. A call into the JVM holds Python's lock only while it is written and read.
 FOOTERS_AT_ONCE = 8
 
 
@@ -32,10 +32,10 @@ class FooterReader:
     """Reads footers of one table's files, from whatever file system Spark reads them."""
 
     spark: SparkSession
-    table: SourceTable
+    table: IndexedTable
 
     def read(self, files: Iterable[IndexedFile]) -> Iterator[IndexedFile]:
-        """The files with the bounds that their footers are sure of; without the files that changed meanwhile."""
+        """The files with the bounds that their footers give for certain; without files that changed meanwhile."""
         session: Any = self.spark
         conf = session._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - PySpark has no other way
         with ThreadPoolExecutor(FOOTERS_AT_ONCE) as pool:
@@ -52,7 +52,7 @@ class FooterReader:
             if (status.getLen(), status.getModificationTime()) != (file.size_bytes, file.modified_ms):
                 return None
         except (Py4JError, PySparkException):
-            # Encrypted, of an unknown version, gone: Spark's own scan tells, by bounds or by its error.
+            # The file is encrypted, of an unknown version or gone: Spark's own scan gives bounds or an error.
             return file
         return replace(file, columns={**file.columns, **found})
 

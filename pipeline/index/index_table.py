@@ -1,8 +1,8 @@
-"""The file index as a Spark table: made, read, and its rows replaced one indexed table at a time.
+"""The file index as a Spark table: created, read, and its rows replaced one indexed table at a time.
 
-Its partitions are the indexed tables, so a command rewrites only what belongs to its own table, and the proxy
-reads one small directory. Rows are replaced after the files that they speak of are in place: a row that is
-missing costs pruning, and a row of a file that is gone names nothing.
+Its partitions are the indexed tables, so a command rewrites only the rows of its own table, and the proxy reads
+one small directory. Rows are replaced after the files that they describe are in place: a missing row costs pruning
+alone, and a row of a deleted file does no harm.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pyspark.sql import functions as f
 from pipeline.index.rows import INDEX_COLUMNS
 from rewriter.domains.literals import literal
 
-# Dynamic: replaces only the partitions that the rows belong to, once all of them are written.
+# "dynamic" replaces only the partitions that the rows belong to, once all rows are written.
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
 def create_if_needed(spark: SparkSession, index: str) -> None:
-    """Makes the index table if there is none; its database must be there."""
+    """Creates the index table if there is none; its database must exist."""
     spark.sql(
         f"CREATE TABLE IF NOT EXISTS {index} ({INDEX_COLUMNS}, table_name STRING) "
         f"USING parquet PARTITIONED BY (table_name)"
@@ -35,16 +35,16 @@ def known_rows(spark: SparkSession, index: str, table_name: str) -> DataFrame:
 def replace_rows(
     spark: SparkSession, index: str, table_name: str, removed: Iterable[str], added: DataFrame
 ) -> None:
-    """Takes out the rows of the removed paths, and puts in new ones, in place of older ones of the same paths.
+    """Deletes the rows of the removed paths, and adds rows in place of older ones of the same paths.
 
     `added` has the columns of the index but `table_name`; `rows.as_frame` makes such a frame.
     """
     gone = spark.createDataFrame([(path,) for path in removed], "path STRING").union(added.select("path"))
     kept = known_rows(spark, index, table_name).join(f.broadcast(gone), "path", "left_anti")
-    # One file: it is read at once by one query of the proxy, and a row is a few hundred bytes.
+    # One file: one query of the proxy reads all of it, and a row is a few hundred bytes.
     rows = kept.unionByName(added).coalesce(1).withColumn("table_name", f.lit(table_name))
     if rows.isEmpty():
-        # Dynamic overwriting leaves a partition alone that gets no rows.
+        # Dynamic overwriting keeps a partition that gets no rows.
         spark.sql(f"ALTER TABLE {index} DROP IF EXISTS PARTITION (table_name = {literal('string', table_name)})")
         return
     before = spark.conf.get(_OVERWRITE_MODE)

@@ -1,4 +1,4 @@
-"""The table whose files are indexed, and which of its columns are."""
+"""The table whose files are indexed, with the columns that are indexed."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rewriter.domains.literals import is_key_type
 
 
 @dataclass(frozen=True)
-class SourceTable:
-    """A table of files, with the names of its columns as it writes them and their types as DESCRIBE does."""
+class IndexedTable:
+    """A table of files. Its column names have the table's spelling, their types that of DESCRIBE."""
 
-    # The name as SQL, each part quoted, and as the index has it.
+    # The name in SQL, each part quoted; and the name in the index.
     sql: str
     full_name: str
     provider: str
-    # Those that are indexed.
+    # The columns that are indexed.
     data_columns: Mapping[str, str]
     partition_columns: Mapping[str, str]
-    # Of these, files from before the column was added hold a default.
+    # Columns that were added with a default, which files from before do not hold.
     defaulted: frozenset[str] = frozenset()
 
     @property
@@ -33,8 +33,8 @@ class SourceTable:
         return {**self.data_columns, **self.partition_columns}
 
 
-def source_table(spark: SparkSession, name: str, wanted: Sequence[str] = ()) -> SourceTable:
-    """The table of that name with the columns to index: those wanted, or all that can be."""
+def find_indexed_table(spark: SparkSession, name: str, wanted: Sequence[str] = ()) -> IndexedTable:
+    """The table of that name with the columns to index: the wanted ones, or all that can be indexed."""
     table = find_table(spark, name, takes_buckets=True)
     if table is None:
         raise PipelineError(f"{name}: there is no such table")
@@ -42,7 +42,7 @@ def source_table(spark: SparkSession, name: str, wanted: Sequence[str] = ()) -> 
     refusals = {column: _refusal(column, table.columns, metadata[column]) for column in table.columns}
     chosen = _chosen(name, refusals, wanted)
     types = {column: type_name for column, type_name in table.columns.items() if column in chosen}
-    return SourceTable(
+    return IndexedTable(
         table.sql_name,
         table.index_name,
         table.provider,
@@ -53,11 +53,11 @@ def source_table(spark: SparkSession, name: str, wanted: Sequence[str] = ()) -> 
 
 
 def _refusal(name: str, columns: Mapping[str, str], metadata: Mapping[str, Any]) -> str | None:
-    """Why a column is not indexed, if it cannot be."""
+    """The reason for which a column cannot be indexed; None if it can."""
     if sum(other.lower() == name.lower() for other in columns) > 1:
         return "another column has its name in other letters"
     if "parquet.field.id" in metadata:
-        return "which column of a file it is, by name or by number, is a setting of each session"
+        return "each session decides by a setting whether it is found in a file by name or by number"
     if not is_key_type(columns[name]):
         return f"values of {columns[name]} are not compared with certainty"
     return None
@@ -65,7 +65,7 @@ def _refusal(name: str, columns: Mapping[str, str], metadata: Mapping[str, Any])
 
 def _chosen(name: str, refusals: Mapping[str, str | None], wanted: Sequence[str]) -> set[str]:
     if "_metadata" in {column.lower() for column in refusals}:
-        raise PipelineError(f"{name}: its column `_metadata` hides from what file a row comes; rename the column")
+        raise PipelineError(f"{name}: its column `_metadata` hides the file of a row; rename the column")
     if not wanted:
         return {column for column, refusal in refusals.items() if refusal is None}
     by_name = {column.lower(): column for column in refusals}

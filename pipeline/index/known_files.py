@@ -1,4 +1,4 @@
-"""What the index says of a table's files before it is refreshed."""
+"""The index's rows of a table's files before a refresh."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from pyspark.sql import functions as f
 
 from pipeline.index.file_listing import comparable_path, current_paths
 from pipeline.index.index_table import known_rows
-from pipeline.index.indexed_table import SourceTable
+from pipeline.index.indexed_table import IndexedTable
 from pipeline.index.rows import ColumnBounds, IndexedFile, LacksEntry
 from rewriter.files.file_facts import file_identity
 
 
 @dataclass(frozen=True)
 class KnownFiles:
-    """The files of the index, by identity where there is still one of that path. It may have changed since."""
+    """The files of the index, by identity where a file of that path still exists. It may have changed since."""
 
-    # The paths of those of which the index has all columns that are wanted.
+    # Paths of files of which the index has all wanted columns.
     complete: Mapping[str, str]
-    # Of these some: a load told of its own columns, or more are wanted than before.
+    # Files of which it has some: a load wrote the columns it knew, or more are wanted than before.
     partial: Mapping[str, IndexedFile]
-    # The paths of the others.
+    # Paths of files that no longer exist.
     gone: tuple[str, ...]
 
 
-def known_files(spark: SparkSession, index: str, table: SourceTable) -> KnownFiles:
-    """What the index says of the table's files, compared with the table's files now."""
+def known_files(spark: SparkSession, index: str, table: IndexedTable) -> KnownFiles:
+    """The index's rows of the table's files, compared with the table's files now."""
     current = current_paths(spark, table)
     rows = known_rows(spark, index, table.full_name).withColumn("is_complete", _is_complete(table))
     files = rows.select("path", "size_bytes", "modified_ms", "is_complete").collect()
@@ -41,7 +41,7 @@ def known_files(spark: SparkSession, index: str, table: SourceTable) -> KnownFil
     )
 
 
-def _is_complete(table: SourceTable) -> Column:
+def _is_complete(table: IndexedTable) -> Column:
     complete = f.lit("true").cast("boolean")
     for name, type_name in table.columns.items():
         complete &= f.col("columns")[name.lower()]["type"].eqNullSafe(type_name)
@@ -53,7 +53,7 @@ def _identity(row: Row) -> str:
 
 
 def indexed_file(row: Row) -> IndexedFile:
-    """A row of the index."""
+    """One row of the index as a file."""
     return IndexedFile(
         row.path,
         row.size_bytes,

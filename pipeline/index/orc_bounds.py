@@ -1,4 +1,4 @@
-"""An ORC file's bounds of a column, from the statistics of the whole file."""
+"""Bounds of a column in an ORC file, from the statistics of the whole file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 @dataclass(frozen=True)
 class OrcFooter:
-    """An open file, whose footer was read."""
+    """An open file with its footer."""
 
     reader: Any
     rows: int
@@ -35,9 +35,9 @@ class OrcFooter:
         self.reader.close()
 
     def bounds(self, name: str, type_name: str) -> KnownBounds | None:
-        """The bounds of a column of that very name and type; None where Spark has to read it."""
+        """The bounds of a column of exactly that name and type; None where Spark has to read it."""
         position = self.schema.getFieldNames().indexOf(name)
-        # Columns of old Hive writers are called `_col0`, and which is which is the table's to say.
+        # Old Hive writers call columns `_col0`, and only the table tells which column that is.
         if position < 0 or name.startswith("_col"):
             return ABSENT
         if self.reader.getWriterVersion().toString() not in _KNOWN_WRITERS:
@@ -45,7 +45,7 @@ class OrcFooter:
         column = self.schema.getChildren().get(position)
         if column.toString() != type_name:
             return None
-        # Of a file without statistics the reader says that it has no values.
+        # The reader reports no values for a file without statistics.
         if self.statistics[0].getNumberOfValues() != self.rows:
             return None
         statistics = self.statistics[column.getId()]
@@ -59,7 +59,7 @@ class OrcFooter:
 def _low_and_high(statistics: Any, type_name: str) -> tuple[str, str] | None:
     if type_name in _INTEGERS:
         low, high = statistics.getMinimum(), statistics.getMaximum()
-        # Where nothing was recorded these are the greatest and the least number.
+        # Without recorded values these are the greatest and the least number.
         return (str(low), str(high)) if low <= high else None
     if type_name == "boolean":
         return ("false" if statistics.getFalseCount() else "true"), (
@@ -69,7 +69,7 @@ def _low_and_high(statistics: Any, type_name: str) -> tuple[str, str] | None:
         low, high = statistics.getMinimumDayOfEpoch(), statistics.getMaximumDayOfEpoch()
         return (date_text(low), date_text(high)) if low <= high else None
     if type_name == "string":
-        # Of long strings the file has a lesser and a greater one in place of the least and the greatest.
+        # For long strings the file has a lesser and a greater string in place of the least and the greatest.
         return statistics.getLowerBound(), statistics.getUpperBound()
     low, high = statistics.getMinimum(), statistics.getMaximum()
     return (low.toString(), high.toString()) if low is not None and high is not None else None

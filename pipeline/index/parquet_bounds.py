@@ -1,4 +1,4 @@
-"""A Parquet file's bounds of a column, from the statistics of its row groups."""
+"""Bounds of a column in a Parquet file, from the statistics of its row groups."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from typing import Any, TypeAlias
 # Minimum, maximum and nulls; the first two as Spark casts them to strings, both None if all values are null.
 KnownBounds: TypeAlias = tuple[str | None, str | None, int | None]
 
-# Of a column that a file does not have by that very name: what is read in its place, nulls, a default or a column
-# `X` for `x`, is up to the session and to the table, which may be made anew over the same files.
+# The bounds of a column that a file does not have by exactly that name. Nulls, a default or a column `X` for `x`
+# may be read in its place: the session decides, and the table, which may be created anew over the same files.
 ABSENT: KnownBounds = (None, None, None)
 
-# A file with more row groups is read by Spark: each takes a few milliseconds here.
+# Spark reads a file with more row groups: each takes a few milliseconds here.
 ROW_GROUPS_MAX = 1_000
 
 _EPOCH = date(1970, 1, 1)
 
-# How Spark, Hive, Impala, Trino and Arrow declare a column of the type. Other declarations are read with a cast.
+# The declarations by which Spark, Hive, Impala, Trino and Arrow write a column of the type. Spark reads columns of
+# other declarations with a cast.
 _DECLARED = {
     "tinyint": r"int32 NAME \(INTEGER\(8,true\)\)",
     "smallint": r"int32 NAME \(INTEGER\(16,true\)\)",
@@ -36,12 +37,12 @@ _DECLARED = {
 
 
 class _InsufficientError(Exception):
-    """The footer does not say it for certain."""
+    """The footer gives no certain bounds."""
 
 
 @dataclass(frozen=True)
 class ParquetFooter:
-    """An open file, whose footer was read."""
+    """An open file with its footer."""
 
     reader: Any
     rows: int
@@ -61,10 +62,10 @@ class ParquetFooter:
         self.reader.close()
 
     def bounds(self, name: str, type_name: str) -> KnownBounds | None:
-        """The bounds of a column of that very name and type; None where Spark has to read it."""
+        """The bounds of a column of exactly that name and type; None where Spark has to read it."""
         if not self.schema.containsField(name):
             return ABSENT
-        # Statistics name a nested column `a`.`b` as they name `a.b`.
+        # Statistics have one name for the nested column `a`.`b` and for `a.b`.
         if "." in name:
             return None
         physical = _physical_type(self.schema.getType(name).toString(), name, type_name)
@@ -80,7 +81,7 @@ class ParquetFooter:
         position = self.schema.getFieldIndex(name)
         for number in range(self.blocks.size()):
             chunks = self.blocks.get(number).getColumns()
-            # Where columns before it are nested the position is another one, then the same in all row groups.
+            # Nested columns before it shift the position, by the same number in all row groups.
             position = _position(chunks, name, position)
             yield chunks.get(position)
 
@@ -99,7 +100,7 @@ def _of_chunk(chunk: Any) -> tuple[bytes | None, bytes | None, int]:
     nulls = statistics.getNumNulls()
     if statistics.hasNonNullValue():
         return bytes(statistics.getMinBytes()), bytes(statistics.getMaxBytes()), nulls
-    # Either all are null, or there are values of which nothing is said.
+    # Either all values are null, or the statistics leave some out.
     if nulls != chunk.getValueCount():
         raise _InsufficientError
     return None, None, nulls
@@ -126,7 +127,8 @@ def _physical_type(declaration: str, name: str, type_name: str) -> str | None:
 
 def _value(physical: str, type_name: str, stored: bytes) -> Any:
     if type_name == "string":
-        # Order by bytes is order by code points; what replaces a byte that is no text makes the bound unfit.
+        # The order of bytes is the order of code points. A byte that is no text is replaced by U+FFFD later, which
+        # makes the bound unfit.
         return stored
     if physical in {"int32", "int64", "boolean"}:
         return int.from_bytes(stored, "little", signed=physical != "boolean")
@@ -148,7 +150,7 @@ def _text(type_name: str, value: Any) -> str:
 
 
 def date_text(days: int) -> str:
-    """A date from its days since 1970, with a sign where Python has no date for it."""
+    """A date from its days since 1970; a mere sign where Python has no such date."""
     try:
         return (_EPOCH + timedelta(days)).isoformat()
     except OverflowError:

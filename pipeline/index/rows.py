@@ -1,4 +1,4 @@
-"""One file of the index as Python sees it, on its way into the index table."""
+"""One row of the file index in Python, and its form in the index table."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rewriter.files.file_facts import file_identity
 
-# What stands in `table_name` beside these is the partition column of the index table.
+# The index table has one more column, `table_name`, by which it is partitioned.
 INDEX_COLUMNS = """
   path STRING, size_bytes BIGINT, modified_ms BIGINT, rows BIGINT,
   columns MAP<STRING, STRUCT<type: STRING, low: STRING, high: STRING, nulls: BIGINT>>,
   lacks ARRAY<STRUCT<columns: ARRAY<STRING>, tuples: ARRAY<ARRAY<STRING>>>>,
   indexed_at TIMESTAMP"""
 
-# A longer string is no bound: every session's proxy holds two of them for each column of each file.
+# A longer string is no bound: the proxy of every session holds two for each column of each file.
 STRING_CHARS_MAX = 256
-# Control characters travel badly through terminals and logs, and U+FFFD stands for bytes that are not known.
+# Terminals and logs garble control characters, and U+FFFD stands for unknown bytes.
 _UNFIT_STRING = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ufffd]")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnBounds:
-    """What one file holds of one column; `low` and `high` are key texts, both None where they are not known."""
+    """The bounds of one column in one file; `low` and `high` are key texts, both None where they are unknown."""
 
     type_name: str
     low: str | None
@@ -46,7 +46,7 @@ class LacksEntry:
 
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
-    """One row of the index: `path`, `size_bytes` and `modified_ms` exactly as Spark's `_metadata` says them."""
+    """One row of the index: `path`, `size_bytes` and `modified_ms` exactly as in Spark's `_metadata`."""
 
     path: str
     size_bytes: int
@@ -58,12 +58,12 @@ class IndexedFile:
 
     @property
     def identity(self) -> str:
-        """Which version of which file it is."""
+        """The identity of this version of the file."""
         return file_identity(self.path, self.size_bytes, self.modified_ms)
 
 
 def key_text(type_name: str, text: str | None) -> str | None:
-    """A value that Spark cast to a string, as the index writes it; None if it can be no bound.
+    """The text in the index of a value that Spark cast to a string; None if it can be no bound.
 
     >>> key_text("decimal(10,8)", "1E-7")
     '0.0000001'
@@ -82,7 +82,7 @@ def key_text(type_name: str, text: str | None) -> str | None:
 
 
 def bounds(type_name: str, low: str | None, high: str | None, nulls: int | None) -> ColumnBounds:
-    """The bounds of a column from its minimum and maximum as Spark casts them; both are known or neither."""
+    """The bounds of a column from its minimum and maximum as Spark casts them: both are known or neither."""
     texts = key_text(type_name, low), key_text(type_name, high)
     return ColumnBounds(type_name, *(texts if None not in texts else (None, None)), nulls)
 

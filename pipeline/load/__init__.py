@@ -1,1 +1,1 @@
-"""Loads a table with files of their own for skewed values."""
+"""List-bucketed load: skewed values get files of their own."""

@@ -1,8 +1,8 @@
-"""Which rows go to which file: each group of a partition has files of its own, one writing task for each.
+"""Assignment of rows to files: each group of a partition has files of its own, one writing task for each file.
 
-A group is one skewed tuple, or all other rows, of one partition. Its files have consecutive numbers; a row's file
-is chosen by a hash of the row, so that a task that runs again writes the same rows. Spark sends rows to tasks by
-`pmod(hash(column), n)`: so each number gets an int that hashes to it, and the rows are sent by that int.
+A group is one skewed tuple, or all other rows, of one partition. Its files have consecutive numbers; a hash of the
+row chooses among them, so that a task that runs again writes the same rows. Spark sends rows to tasks by
+`pmod(hash(column), n)`, so each file number gets an int that hashes to it, and the rows are sent by that int.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pipeline.spark.errors import PipelineError
 from pipeline.tables.row_hash import hashable
 from rewriter.vocabulary.identifiers import quoted
 
-# Each file is a task of Spark's, whose driver keeps the state of all, and a row of two broadcast tables.
+# Each file is a task, whose state Spark's driver keeps, and a row of two broadcast tables.
 FILES_MAX = 50_000
-# Hashing fills files unevenly: aimed at this share of the target size, the fullest still stays within.
+# Hashing fills files unevenly: with this share of the target size as the mean, the fullest still stays within it.
 FILL = 0.8
-# So many more ints than numbers that one number in a thousand million runs stays without an int.
+# With so many more ints than file numbers, some number gets no int in one of a thousand million runs.
 _SPARE = 20
 
 _FIRST = f"{GROUP}_first"
@@ -69,7 +69,7 @@ def lay_out(
 
 
 def spread(spark: SparkSession, rows: DataFrame, layout: Layout, columns: Sequence[str]) -> DataFrame:
-    """The columns of the labelled rows, in tasks that each hold rows of one group."""
+    """The columns of the labelled rows, distributed to tasks that each hold rows of one group."""
     keys = (*layout.partition_columns, *group_columns(layout.skewed_columns))
     groups = layout.groups.select(
         *(f.col(quoted(name)).alias(f"{GROUP}_of_{name}") for name in keys), _FIRST, _FILES
@@ -83,12 +83,12 @@ def spread(spark: SparkSession, rows: DataFrame, layout: Layout, columns: Sequen
 
 
 def _row_hash(rows: DataFrame, columns: Sequence[str]) -> Column:
-    """Another hash than the one that sends rows to tasks."""
+    """A hash of the row that differs from the one by which Spark sends rows to tasks."""
     return f.xxhash64(*hashable(rows.select(*(f.col(quoted(name)) for name in columns)).schema))
 
 
 def _tasks(spark: SparkSession, files: int) -> DataFrame:
-    """An int for each number below `files`, which Spark's partitioning into so many tasks sends to that task."""
+    """An int for each number below `files` that Spark, with so many tasks, sends to the task of that number."""
     count = math.ceil(files * (math.log(files) + _SPARE))
     ints = spark.range(count).select(f.col("id").cast("int").alias(_TASK))
     number = f.pmod(f.hash(_TASK), f.lit(files)).alias(_NUMBER)

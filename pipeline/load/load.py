@@ -1,7 +1,7 @@
-"""List-bucketed load: in each partition every skewed value gets files of its own, all other rows go to others.
+"""List-bucketed load: in each partition every skewed value gets files of its own, and all other rows other files.
 
-Spark refuses `SKEWED BY`, so which file holds what is said by the file index alone; a load without an index makes
-the same files, of which `starpruner pipeline index` then learns the bounds.
+Spark refuses `SKEWED BY`, so only the file index tells which file holds which values. A load without an index
+writes the same files; `starpruner pipeline index` can find their bounds later.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from pipeline.tables.publish import Publication
 from pipeline.tables.storage import Storage
 from pipeline.tables.table import Table, find_table
 
-# Written once to see how many bytes a row takes in the table's format and compression.
+# Rows that are written once to measure the bytes of a row in the table's format and compression.
 PROBE_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is asked for."""
+    """The request for a load."""
 
     table: str
     source: Source
@@ -42,14 +42,14 @@ class Load:
     index: str | None = None
     overwrite: bool = False
     file_bytes: int = 128 << 20
-    # Of a table that is made, as there is none of that name.
+    # Format and partition columns of a table that is created because there is none of that name.
     table_format: str = "parquet"
     partition_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What was done."""
+    """The numbers that a load reports."""
 
     rows: int
     files: int
@@ -59,7 +59,7 @@ class Loaded:
 
 
 def load(spark: SparkSession, request: Load, progress: Progress) -> Loaded:
-    """Loads, publishes and indexes. Raises PipelineError; the table is then as it was."""
+    """Loads, publishes and indexes. Raises PipelineError, after which the table is unchanged."""
     progress(f"Reading the source of {request.table}")
     found = find_table(spark, request.table)
     rows = read(spark, request.source, found)
@@ -75,7 +75,7 @@ def load(spark: SparkSession, request: Load, progress: Progress) -> Loaded:
 
 @contextmanager
 def _made_if_needed(spark: SparkSession, request: Load, rows: DataFrame, found: Table | None) -> Iterator[Table]:
-    """The table, made if there is none; and gone again if the load fails."""
+    """The table, created if there is none, and dropped again if the load fails."""
     if found is not None:
         _check_partitioning(request, found)
         yield found
@@ -84,7 +84,7 @@ def _made_if_needed(spark: SparkSession, request: Load, rows: DataFrame, found: 
     try:
         yield table
     except BaseException:
-        # Unless it was the index that failed: the rows are in the table by then.
+        # If only the index failed, the rows are in the table already.
         if not Storage(spark, table.location).files_below(""):
             spark.sql(f"DROP TABLE IF EXISTS {table.sql_name}")
         raise
@@ -103,7 +103,7 @@ def _check_partitioning(request: Load, table: Table) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Loading:
-    """A load at work, with what all its steps need."""
+    """A running load, with all that its steps need."""
 
     spark: SparkSession
     request: Load
@@ -117,7 +117,7 @@ class _Loading:
         self.progress("Looking for skewed values")
         skewed = skewed_values(self.spark, rows, self.table, self.skew).persist()
         try:
-            # Here rather than in a broadcast, which has a time limit.
+            # Computed here rather than in a broadcast, which has a time limit.
             skewed.count()
             written = self._write(rows, skewed)
             files = self._staged_files(skewed, written)
@@ -130,7 +130,7 @@ class _Loading:
         return Loaded(written, len(files), skewed_files, len(publication.removes), indexed)
 
     def _read_once(self, source: DataFrame) -> DataFrame:
-        """A query's rows as files: it may be slow, and give other rows each time it runs."""
+        """The source's rows; those of a query as files, since it may be slow, and return other rows each time."""
         if self.request.source.query is None:
             return source
         self.progress("Running the query")
@@ -139,7 +139,7 @@ class _Loading:
         return self.spark.read.schema(source.schema).parquet(place)
 
     def _write(self, rows: DataFrame, skewed: DataFrame) -> int:
-        """Stages the files and says how many rows they must hold."""
+        """Stages the files and returns the number of rows that they must hold."""
         partition_columns = self.table.partition_columns
         grouped = labelled(rows, skewed, partition_columns, self.skew.columns)
         self.progress("Counting the rows of each group")
@@ -166,7 +166,7 @@ class _Loading:
         return max(1, self.request.file_bytes * max(1, count) // max(1, size))
 
     def _writer(self, rows: DataFrame, rows_per_file: int) -> DataFrameWriter:
-        # A group of equal rows cannot be split by hashing them; there Spark begins a new file in the same task.
+        # Hashing cannot split a group of equal rows; there Spark begins a new file in the same task.
         return (
             rows.write.format(self.table.provider)
             .options(**self.table.file_options)
@@ -186,7 +186,7 @@ class _Loading:
         return files
 
     def _index(self, files: Sequence[StagedFile], publication: Publication) -> int:
-        """Puts the published files into the index, and takes out those that they replaced."""
+        """Adds the published files to the index, and deletes those that they replaced."""
         if self.request.index is None:
             return 0
         self.progress(f"Indexing in {self.request.index}")
@@ -211,7 +211,7 @@ def _changed(before: int, after: int) -> str:
 
 
 def published(spark: SparkSession, table: Table, files: Sequence[StagedFile]) -> list[IndexedFile]:
-    """The files as they are in the table: paths, sizes and times from Spark's own `_metadata`."""
+    """The files after publication: paths, sizes and times from Spark's own `_metadata`."""
     staged = {file.path: file for file in files}
     # part-00000-<the write's own id>.c000.snappy.parquet
     ids = {path.rpartition("/")[2].split("-", 2)[-1].partition(".")[0] for path in staged}

@@ -1,7 +1,7 @@
-"""Which values are skewed: given by the user, or found in each partition; and which rows have one of them.
+"""Skewed values, given by the user or found in each partition, and the rows that have one of them.
 
 A frame of skewed values has the partition columns and the skewed columns, one row per tuple. Nulls are never
-skewed: a row with a null in any skewed column goes to the others.
+skewed: a row with a null in any skewed column counts among the other rows.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pipeline.tables.table import Table
 from rewriter.domains.literals import Key, UnreadableKeyError, literal
 from rewriter.vocabulary.identifiers import quoted
 
-# Above that many rows the values are counted in a sample: enough that a value of one row in a thousand is seen
-# fifty thousand times, few enough to count in minutes.
+# With more rows than this the values are counted in a sample of this size: large enough that a value of one row in
+# a thousand is seen fifty thousand times, small enough to be counted in minutes.
 ROWS_COUNTED_EXACTLY = 50_000_000
-# The same rows again each time Spark computes the sample.
+# Gives the same rows each time Spark computes the sample.
 SAMPLE_SEED = 7
 
 GROUP = "__starpruner_group"  # the columns added to rows begin with this
@@ -33,7 +33,7 @@ IS_SKEWED = f"{GROUP}_skewed"
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """What the user says of the skew; `values` are tuples of texts, and found ones if there are none."""
+    """The options of the skew; the skewed values are found where no `values` are given."""
 
     columns: tuple[str, ...]
     values: tuple[str, ...]
@@ -59,7 +59,7 @@ def check_given(table: Table, skew: Skew) -> None:
 
 
 def too_many(count: int, what: str, values_max: int) -> str:
-    """Why there is a limit, and what to do."""
+    """The message that there are too many skewed values: the reason of the limit, and what to do."""
     return (
         f"{count} {what}, and at most {values_max} are allowed: each gets a file of its own in every partition, "
         f"and the index lists them all for each file of other rows, which every proxy keeps in memory. Give "
@@ -97,7 +97,7 @@ def _given_literals(table: Table, skew: Skew) -> set[str]:
 def _given_values(spark: SparkSession, table: Table, skew: Skew) -> DataFrame:
     rows = sorted(_given_literals(table, skew))
     names = ", ".join(map(quoted, skew.columns))
-    # Distinct once more: 1.5 and 1.50 are one decimal, and a tuple that stood here twice would double its rows.
+    # DISTINCT, since 1.5 and 1.50 are one decimal, and a tuple given twice would double its rows.
     return spark.sql(f"SELECT DISTINCT * FROM VALUES {', '.join(f'({row})' for row in rows)} AS given({names})")
 
 
@@ -106,7 +106,7 @@ def _found_values(source: DataFrame, table: Table, skew: Skew) -> DataFrame:
         _sample(source).groupBy(*_named((*table.partition_columns, *skew.columns))).agg(f.count("*").alias("rows"))
     )
     partition = Window.partitionBy(*_named(table.partition_columns))
-    # Ties are broken by the values themselves: computed again, the list is the same.
+    # The values themselves break ties, so that the list is the same when it is computed again.
     ordered = partition.orderBy(f.desc("rows"), *_named(skew.columns))
     shares = counted.withColumn("share", f.col("rows") / f.sum("rows").over(partition))
     known = [f.col(quoted(name)).isNotNull() for name in skew.columns]
@@ -131,7 +131,7 @@ def _sample(source: DataFrame) -> DataFrame:
 
 
 def _tuple_literals(text: str, columns: Sequence[str], types: Sequence[str]) -> str:
-    # One column takes the text as it is; a tuple is a line of CSV, so that a string may hold a comma.
+    # With one column the text is the value; a tuple is a line of CSV, so that a string may hold a comma.
     texts = [text] if len(columns) == 1 else next(csv.reader([text], skipinitialspace=True), [])
     if len(texts) != len(columns):
         raise PipelineError(
@@ -157,7 +157,7 @@ def _key(type_name: str, text: str) -> Key:
 
 
 def _decimal(type_name: str, text: str) -> str:
-    """The text, unless Spark would have to round it: it would then be another value than the user's."""
+    """The text; raises ValueError if Spark would have to round it to a value that the user did not give."""
     precision, scale = (int(part) for part in type_name.removeprefix("decimal(").rstrip(")").split(","))
     whole, _, fraction = text.lstrip("-").partition(".")
     if len(whole.lstrip("0")) > precision - scale or len(fraction) > scale:

@@ -1,4 +1,4 @@
-"""What a load reads, made to fit the table that it writes."""
+"""The source of a load, fitted to the columns of the table that is written."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rewriter.domains.literals import is_key_type
 from rewriter.vocabulary.identifiers import quoted
 
 PATH_FORMATS = ("parquet", "orc", "csv", "json")
-# Their files name no types: they are read with those of the table, and a field that does not parse is an error.
+# Formats without types: files are read with the table's types, and a field that does not parse is an error.
 _UNTYPED = {"csv", "json"}
 _PADDED = re.compile(r"\b(var)?char\(")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the rows come from: one of the three."""
+    """The source of the rows: a query, a table, or a path with its format; just one of the three."""
 
     query: str | None = None
     table: str | None = None
@@ -32,7 +32,7 @@ class Source:
 
 
 def read(spark: SparkSession, source: Source, table: Table | None) -> DataFrame:
-    """The rows as Spark reads them. Raises PipelineError with Spark's own words if it cannot."""
+    """The rows of the source. Raises PipelineError with Spark's own message if they cannot be read."""
     try:
         if source.query is not None:
             return spark.sql(source.query)
@@ -46,7 +46,7 @@ def read(spark: SparkSession, source: Source, table: Table | None) -> DataFrame:
 def create_table(
     spark: SparkSession, name: str, table_format: str, rows: DataFrame, partition_columns: Sequence[str]
 ) -> Table:
-    """Makes an empty table for the rows."""
+    """Creates an empty table for the rows."""
     names = {field.name.lower(): field.name for field in rows.schema.fields}
     if unknown := [column for column in partition_columns if column.lower() not in names]:
         raise PipelineError(
@@ -94,12 +94,12 @@ def check_fits(spark: SparkSession, rows: DataFrame, table: Table) -> None:
 
 
 def fitted(rows: DataFrame, table: Table) -> DataFrame:
-    """The columns as the table names and orders them."""
+    """The rows with the table's names and order of columns."""
     return rows.select(*(_column(name, kind, table).alias(name) for name, kind in table.columns.items()))
 
 
 def skewed_columns(table: Table, names: Sequence[str]) -> tuple[str, ...]:
-    """The skewed columns as the table spells them. Raises PipelineError for those that it cannot lay out by."""
+    """The skewed columns in the table's spelling. Raises PipelineError for columns that cannot be skewed."""
     spelled = {name.lower(): name for name in table.columns}
     if unknown := [name for name in names if name.lower() not in spelled]:
         raise PipelineError(
@@ -134,7 +134,7 @@ def _read_path(spark: SparkSession, source: Source, table: Table | None) -> Data
 
 def _column(name: str, kind: str, table: Table) -> Column:
     column = f.col(quoted(name))
-    # Spark writes an empty partition value as null: it is one group with the nulls, not one of its own.
+    # Spark writes an empty partition value as null, so both must be in one group.
     return f.nullif(column, f.lit("")) if name in table.partition_columns and kind == "string" else column
 
 

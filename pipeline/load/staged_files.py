@@ -1,4 +1,4 @@
-"""What the staged files really hold: read back before they are published, so that nothing is believed unseen."""
+"""Contents of the staged files, read back before publication, so that the index rests on what was written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIRECTORY = "__starpruner_directory"
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """One staged file, by its path below the staging directory as Spark's `_metadata` spells it."""
+    """One staged file; its path is below the staging directory, in the spelling of Spark's `_metadata`."""
 
     path: str
     rows: int
@@ -34,15 +34,15 @@ class StagedFile:
 
     @property
     def directory(self) -> str:
-        """Its partition."""
+        """The directory of its partition."""
         return posixpath.dirname(self.path)
 
 
 def inspect(
     spark: SparkSession, staged: DataFrame, table: Table, skewed: DataFrame, columns: Sequence[str]
 ) -> list[StagedFile]:
-    """Every staged file with its bounds and what it lacks. Raises PipelineError if a file holds two groups."""
-    # Directories of partitions hold a `=`: the last `/data/` is that of the staging directory.
+    """Every staged file with its bounds and the values it lacks. Raises PipelineError if one holds two groups."""
+    # A partition's directory holds a `=`, so the last `/data/` is that of the staging directory.
     path = f.element_at(f.split("_metadata.file_path", "/data/"), -1)
     rows = staged.withColumn(_FILE, path)
     indexed = [name for name in (*columns, *table.partition_columns) if is_key_type(table.columns[name])]
@@ -56,7 +56,7 @@ def inspect(
 
 
 def rows_of(files: Sequence[StagedFile]) -> int:
-    """How many rows were written."""
+    """The number of rows in all files."""
     return sum(file.rows for file in files)
 
 
@@ -80,7 +80,7 @@ def _file(row: Row, table: Table, indexed: Sequence[str], columns: Sequence[str]
 def _with_lacks(
     spark: SparkSession, rows: DataFrame, table: Table, files: list[StagedFile], columns: Sequence[str]
 ) -> list[StagedFile]:
-    """The files, those of other rows with the tuples that have files of their own in the same partition."""
+    """The files; those of other rows lack the tuples that have files of their own in the same partition."""
     tuples: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     for file in files:
         known = [file.columns[name.lower()].low for name in columns]
@@ -102,7 +102,7 @@ def _with_lacks(
 
 
 def _check_absent(rows: DataFrame, claims: DataFrame, types: Mapping[str, str], others: set[str]) -> None:
-    """Looks for rows that have a tuple which their file is about to be said to lack, by the text that says it."""
+    """Raises PipelineError if a row has a tuple that its file is about to be recorded to lack, in that text."""
     same = [f.regexp_extract(rows[_FILE], "^(.*)/[^/]*$", 1) == claims[_DIRECTORY]]
     same += [
         rows[quoted(name)] == claims[f"claim{position}"].cast(type_name)

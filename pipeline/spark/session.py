@@ -1,4 +1,4 @@
-"""The Spark that a command runs on: the one of spark-submit where there is one, else a local one of its own."""
+"""The Spark session of a command: that of spark-submit if there is one, else a local one of its own."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
 
 
 def to_stderr(message: str) -> None:
-    """Says on standard error what a command is doing: one line for each stage."""
+    """Prints on standard error what a command is doing: one line for each stage."""
     sys.stderr.write(f"{message}\n")
     sys.stderr.flush()
 

@@ -1,1 +1,1 @@
-"""Exchanges a partition's files under readers, and recovers from an exchange that was cut short."""
+"""Exchanges a partition's files while others read it, and completes exchanges that were cut short."""

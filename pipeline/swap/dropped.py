@@ -1,4 +1,4 @@
-"""What becomes of a partition's files where somebody dropped, renamed or moved it while they were exchanged."""
+"""Exchanges of partitions that somebody drops, renames or moves meanwhile."""
 
 from __future__ import annotations
 
@@ -6,60 +6,60 @@ from dataclasses import replace
 
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
-from pipeline.swap.locations import Locations, Rows, foreign_files, rows_placed
-from pipeline.swap.record import COMING_HOME, LEFT, OVER, Exchange, advance
-from pipeline.swap.swap import bring_home, settle_files
+from pipeline.swap.locations import Locations, TemporaryRows, foreign_files, temporary_rows
+from pipeline.swap.record import DELETING, SWITCHED_BACK, SWITCHING_BACK, Exchange, write_next_record
+from pipeline.swap.swap import install_merged_files, move_late_files_back
 from pipeline.tables.storage import Storage
 
 
-def was_made_anew(storage: Storage, locations: Locations, exchange: Exchange) -> bool:
-    """Whether the partition was dropped with all of its files, and another one of its name was made.
+def was_recreated(storage: Storage, locations: Locations, exchange: Exchange) -> bool:
+    """Tells whether the partition was dropped with all of its files, and another one of its name was made.
 
-    Raises PipelineError where some of the files are still there: which rows went with it, no file tells.
+    Raises PipelineError where some of the files are still there: no file tells which rows were dropped.
     """
     born_ms = locations.born_ms(exchange.directory)
-    if born_ms in {None, exchange.born_ms} or exchange.stage == OVER:
+    if born_ms in {None, exchange.born_ms} or exchange.stage == DELETING:
         return False
     has_foreign = bool(foreign_files(storage, exchange))
-    if exchange.stage == LEFT and not has_foreign:
+    if exchange.stage == SWITCHED_BACK and not has_foreign:
         return False
-    old = [file.name for file in storage.stored(exchange.directory) if exchange.is_ours_at_home(file)]
+    old = [file.name for file in storage.stored(exchange.directory) if exchange.is_known_in_directory(file)]
     if not old and not has_foreign:
         return True
     raise PipelineError(
         f"{storage.absolute(exchange.directory)}: the partition was dropped and made anew while its files were "
         f"exchanged for compaction. Of the one that was dropped, {len(old)} files are still there, which readers "
-        f"see{f': {min(old)} to {max(old)}' if old else ''}, and what is in {storage.absolute(exchange.place)}. "
-        f"Delete of the first what went with the dropped one, move there from the second what did not, delete "
-        f"{storage.absolute(exchange.root)}, and run this again"
+        f"see{f': {min(old)} to {max(old)}' if old else ''}, and all files in "
+        f"{storage.absolute(exchange.temporary)}. Delete those of the former whose rows were dropped, move there "
+        f"those of the latter whose rows were not, delete {storage.absolute(exchange.root)}, and run this again"
     )
 
 
-def abandon(storage: Storage, locations: Locations, exchange: Exchange, progress: Progress) -> None:
-    """The partition was dropped, or somebody gave it a place of its own: its files are left as that would have."""
+def give_up(storage: Storage, locations: Locations, exchange: Exchange, progress: Progress) -> None:
+    """Ends the exchange of a partition that was dropped or got another LOCATION; its files follow that."""
     if _is_read(locations, exchange, progress):
         return
-    is_deleted = locations.place(exchange.directory) is None and locations.owns_files()
-    if is_deleted or rows_placed(storage, exchange) is Rows.REPLACED:
+    is_deleted = locations.location_of(exchange.directory) is None and locations.owns_files()
+    if is_deleted or temporary_rows(storage, exchange) is TemporaryRows.OVERWRITTEN:
         _delete_ours(storage, exchange)
-    elif exchange.stage == COMING_HOME:
-        settle_files(storage, exchange)
+    elif exchange.stage == SWITCHING_BACK:
+        install_merged_files(storage, exchange)
     if not is_deleted:
-        bring_home(storage, exchange)
-    discard(storage, locations, exchange, progress)
+        move_late_files_back(storage, exchange)
+    delete_exchange(storage, locations, exchange, progress)
 
 
-def discard(storage: Storage, locations: Locations, exchange: Exchange, progress: Progress) -> None:
-    """Deletes the second place and the record, unless a partition is read from there."""
+def delete_exchange(storage: Storage, locations: Locations, exchange: Exchange, progress: Progress) -> None:
+    """Deletes the temporary location and the record, unless a partition is read from there."""
     if not _is_read(locations, exchange, progress):
-        # Written down, since a directory is not deleted in one step, and half of it looks like replaced rows.
-        advance(storage, replace(exchange, stage=OVER))
+        # Recorded first: a directory is not deleted in one step, and half of it looks like replaced rows.
+        write_next_record(storage, replace(exchange, stage=DELETING))
         storage.delete(exchange.root)
 
 
 def _is_read(locations: Locations, exchange: Exchange, progress: Progress) -> bool:
-    """Whether a partition has its files there, as one has that was renamed while it was away."""
-    if readers := locations.readers(exchange.root):
+    """Tells whether a partition is read from the temporary location, as after a rename before the switch back."""
+    if readers := locations.partitions_at(exchange.root):
         progress(
             f"{exchange.root} stays: the partition {readers[0]} is read from there. Move its files to a directory "
             f"of its own and set its LOCATION to that"
@@ -69,5 +69,5 @@ def _is_read(locations: Locations, exchange: Exchange, progress: Progress) -> bo
 
 def _delete_ours(storage: Storage, exchange: Exchange) -> None:
     for file in storage.stored(exchange.directory):
-        if exchange.is_ours_at_home(file):
-            storage.delete(exchange.at_home(file.name))
+        if exchange.is_known_in_directory(file):
+            storage.delete(exchange.own_path(file.name))

@@ -1,4 +1,4 @@
-"""What the steps of an exchange ask of the catalog, and what they find at the partition's two places."""
+"""The two directories of an exchanged partition: the catalog's say, and the files that are found in each."""
 
 from __future__ import annotations
 
@@ -12,66 +12,69 @@ from pipeline.tables.storage import Storage, StoredFile
 # Seconds since 1970.
 Clock = Callable[[], float]
 
-# A writer that has ended leaves this; every other hidden name belongs to one that is at work.
+# A writer that has ended leaves this file; every other hidden name belongs to a writer at work.
 _DONE = frozenset({"_SUCCESS"})
 
 
 class Locations(Protocol):
-    """What the catalog says of where partitions are; a table without partitions is the one named ''."""
+    """The locations of partitions in the catalog; a table without partitions is the one named ''."""
 
     def refresh(self) -> None:
         """Asks the catalog anew."""
 
-    def place(self, directory: str) -> str | None:
-        """The place of a partition, relative to the table's directory; None if there is no such partition."""
+    def location_of(self, directory: str) -> str | None:
+        """The location of a partition, relative to the table's directory; None if there is no such partition."""
 
     def born_ms(self, directory: str) -> int | None:
-        """When the catalog got the partition."""
+        """The time at which the partition was added to the catalog."""
 
-    def readers(self, path: str) -> list[str]:
-        """The partitions whose place is this path, or is below it."""
+    def partitions_at(self, path: str) -> list[str]:
+        """The partitions whose location is this path, or is below it."""
 
-    def put(self, directory: str, place: str) -> None:
-        """Says in one step that it is there."""
+    def set_location(self, directory: str, location: str) -> None:
+        """Changes the location of a partition in one step."""
 
     def owns_files(self) -> bool:
-        """Whether dropping a partition drops its files."""
+        """Tells whether DROP PARTITION deletes the files, as it does in a managed table."""
 
 
-class Rows(Enum):
-    """What became of the rows that were put at the second place."""
+class TemporaryRows(Enum):
+    """The state of the rows that the exchange put at the temporary location."""
 
-    THERE = auto()
-    # By a statement that has ended: what stands there now is all that the partition holds.
-    REPLACED = auto()
+    PRESENT = auto()
+    # Replaced by a statement that has ended: the files there now are all that the partition holds.
+    OVERWRITTEN = auto()
     # Some are gone, or a statement is about to replace them all.
     UNCLEAR = auto()
 
 
-def rows_placed(storage: Storage, exchange: Exchange) -> Rows:
-    """Whether a statement has replaced the rows at the second place."""
-    names = set(storage.names(exchange.place))
-    if names >= exchange.placed:
-        return Rows.THERE
+def temporary_rows(storage: Storage, exchange: Exchange) -> TemporaryRows:
+    """The state of the rows that the exchange put at the temporary location, by the names of the files there."""
+    names = set(storage.names(exchange.temporary))
+    if names >= exchange.placed_names:
+        return TemporaryRows.PRESENT
     at_work = {name for name in names if name.startswith((".", "_"))} - _DONE
-    is_replaced = not (names & exchange.placed) and not at_work and storage.exists(exchange.place)
-    return Rows.REPLACED if is_replaced else Rows.UNCLEAR
+    is_replaced = not (names & exchange.placed_names) and not at_work and storage.exists(exchange.temporary)
+    return TemporaryRows.OVERWRITTEN if is_replaced else TemporaryRows.UNCLEAR
 
 
-def is_undisturbed(storage: Storage, exchange: Exchange) -> bool:
-    """Whether nobody has replaced the rows at home, which a statement may that read the catalog before."""
+def is_directory_unchanged(storage: Storage, exchange: Exchange) -> bool:
+    """Tells whether the own directory's rows are still there.
+
+    A statement that read the catalog before the switch may have replaced them.
+    """
     there = storage.stored(exchange.directory)
-    if not exchange.placed and all(map(exchange.is_ours_at_home, there)):
-        # All at home is old. INSERT OVERWRITE of one partition clears that as well, wherever it writes.
+    if not exchange.placed_names and all(map(exchange.is_known_in_directory, there)):
+        # All files there are old. INSERT OVERWRITE of one partition clears them as well, wherever it writes.
         return True
     return set(there) >= {*exchange.merged, *exchange.kept}
 
 
 def late_files(storage: Storage, exchange: Exchange) -> list[StoredFile]:
-    """What others have written at home since the partition went away."""
-    return [file for file in storage.stored(exchange.directory) if not exchange.is_ours_at_home(file)]
+    """Files that others wrote to the own directory since the switch to the temporary location."""
+    return [file for file in storage.stored(exchange.directory) if not exchange.is_known_in_directory(file)]
 
 
 def foreign_files(storage: Storage, exchange: Exchange) -> list[StoredFile]:
-    """What others have written to the second place, and is not home yet."""
-    return [file for file in storage.stored(exchange.place) if not exchange.is_ours(file)]
+    """Files that others wrote to the temporary location, and that are not in the own directory yet."""
+    return [file for file in storage.stored(exchange.temporary) if not exchange.is_known_in_temporary(file)]

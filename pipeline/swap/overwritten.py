@@ -1,4 +1,4 @@
-"""What becomes of a partition that is away where a statement replaces its rows, at the one place or the other."""
+"""Exchanges whose rows a statement replaces meanwhile, at the temporary location or in the own directory."""
 
 from __future__ import annotations
 
@@ -6,56 +6,57 @@ from dataclasses import replace
 
 from pipeline.spark.errors import PipelineError
 from pipeline.swap.locations import Clock, Locations, foreign_files, late_files
-from pipeline.swap.record import AWAY, LEFT, Exchange, advance
+from pipeline.swap.record import IN_TEMPORARY, SWITCHED_BACK, Exchange, write_next_record
 from pipeline.tables.storage import Storage
 
 
-def give_way(storage: Storage, locations: Locations, exchange: Exchange) -> Exchange:
-    """Lets a statement have the last word that replaced the rows at the second place: the partition holds those.
+def keep_temporary(storage: Storage, locations: Locations, exchange: Exchange) -> Exchange:
+    """Keeps the rows by which a statement replaced ours at the temporary location, and drops all older ones.
 
-    It may have read the catalog while the partition was away and have ended when it was home again; then it goes
-    away once more. At home all is old.
+    The statement may have read the catalog before the switch back and have ended after it; then the partition is
+    switched to the temporary location once more. All files in the own directory are old.
     """
     if late := late_files(storage, exchange):
         raise PipelineError(
-            f"{storage.absolute(exchange.place)}: a statement replaced rows there while the partition was there "
-            f"for compaction, and another wrote {late[0].name} to {storage.absolute(exchange.directory)}. "
+            f"{storage.absolute(exchange.temporary)}: a statement replaced rows there while the partition was "
+            f"there for compaction, and another wrote {late[0].name} to {storage.absolute(exchange.directory)}. "
             f"{_by_hand(storage, exchange)}"
         )
     old = tuple(storage.stored(exchange.directory))
-    if locations.place(exchange.directory) != exchange.place:
-        locations.put(exchange.directory, exchange.place)
-    given = replace(exchange, stage=AWAY, merged=old, kept=(), made=(), carried=())
-    if exchange.stage != AWAY:
-        # Home has been read meanwhile: the grace begins anew.
+    if locations.location_of(exchange.directory) != exchange.temporary:
+        locations.set_location(exchange.directory, exchange.temporary)
+    given = replace(exchange, stage=IN_TEMPORARY, merged=old, kept=(), made=(), carried=())
+    if exchange.stage != IN_TEMPORARY:
+        # Statements have read the own directory meanwhile: the grace begins anew.
         given = replace(given, since_s=None)
-    given = advance(storage, given)
+    given = write_next_record(storage, given)
     storage.delete(f"{exchange.root}/ready")
     return given
 
 
-def put_back(storage: Storage, locations: Locations, exchange: Exchange, now: Clock) -> Exchange:
-    """Gives way to a writer that replaced the rows at home, having read the catalog before the partition left."""
+def keep_own_directory(storage: Storage, locations: Locations, exchange: Exchange, now: Clock) -> Exchange:
+    """Keeps the rows of a statement that replaced ours in the own directory, as it read the catalog before."""
     if theirs := foreign_files(storage, exchange):
         raise PipelineError(
-            f"{storage.absolute(exchange.directory)}: a statement replaced files there while the partition was at "
-            f"{storage.absolute(exchange.place)} for compaction, and another appended {theirs[0].name} to that. "
+            f"{storage.absolute(exchange.directory)}: a statement replaced files there while the partition was "
+            f"at {storage.absolute(exchange.temporary)} for compaction, and another appended {theirs[0].name} to "
+            f"that. "
             f"{_by_hand(storage, exchange)}"
         )
-    locations.put(exchange.directory, exchange.directory)
-    return stay_home(storage, exchange, now)
+    locations.set_location(exchange.directory, exchange.directory)
+    return record_switched_back(storage, exchange, now)
 
 
-def stay_home(storage: Storage, exchange: Exchange, now: Clock) -> Exchange:
-    """It never left, or was put back: what stands in the second place is kept for a while, as after a journey."""
-    return advance(storage, replace(exchange, stage=LEFT, since_s=now()))
+def record_switched_back(storage: Storage, exchange: Exchange, now: Clock) -> Exchange:
+    """Records that the partition is in its own directory; keeps the temporary location for the usual time."""
+    return write_next_record(storage, replace(exchange, stage=SWITCHED_BACK, since_s=now()))
 
 
 def unclear(storage: Storage, exchange: Exchange) -> PipelineError:
-    """Says that a statement has replaced a part of the rows at the second place, or is about to replace all."""
-    gone = min(exchange.placed - set(storage.names(exchange.place)))
+    """The error that a statement replaced some rows at the temporary location, or is about to replace all."""
+    gone = min(exchange.placed_names - set(storage.names(exchange.temporary)))
     return PipelineError(
-        f"{storage.absolute(exchange.place)}: a statement is replacing rows there, where the partition is for "
+        f"{storage.absolute(exchange.temporary)}: a statement is replacing rows there, where the partition is for "
         f"compaction, or replaced some of them ({gone} is gone). Run this again when it has ended. If none is "
         f"running and the partition is to be empty, make the directory. {_by_hand(storage, exchange)}"
     )
@@ -63,6 +64,6 @@ def unclear(storage: Storage, exchange: Exchange) -> PipelineError:
 
 def _by_hand(storage: Storage, exchange: Exchange) -> str:
     return (
-        f"Which rows are to be is then not for a program to say: make {storage.absolute(exchange.directory)} hold "
-        f"them, set the partition's LOCATION to it, delete {storage.absolute(exchange.root)}, and run this again"
+        f"A program cannot know which rows are meant: make {storage.absolute(exchange.directory)} hold them, set "
+        f"the partition's LOCATION to it, delete {storage.absolute(exchange.root)}, and run this again"
     )

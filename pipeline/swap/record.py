@@ -1,4 +1,4 @@
-"""What is written down of a partition that is exchanged, so that any process can go on with it."""
+"""The record on disk of a partition that is exchanged, so that any process can go on with it."""
 
 from __future__ import annotations
 
@@ -7,73 +7,74 @@ import re
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
-from pipeline.tables.reserved_paths import PLACES
+from pipeline.tables.reserved_paths import EXCHANGES
 from pipeline.tables.storage import Storage, StoredFile
 
-# At the second place; on its way home, where files come and go; home again, with the second place kept for a
-# while; and done, so that what is left can be deleted.
-STAGES = AWAY, COMING_HOME, LEFT, OVER = "away", "coming home", "left", "over"
+# The catalog has the partition at the temporary location; its own directory is being filled; the catalog has it in
+# its own directory again, and the temporary location is kept for a while; what is left is being deleted. The texts
+# stand in records on disk.
+STAGES = IN_TEMPORARY, SWITCHING_BACK, SWITCHED_BACK, DELETING = "away", "coming home", "left", "over"
 
 _RECORD = re.compile(r"record-(\d+)\.json")
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """One partition on its way; its own directory is relative to the table's, and '' is that directory itself."""
+    """One partition's exchange; its own `directory` is relative to the table's, '' where it is that itself."""
 
     id: str
     directory: str
-    # Files of its own directory whose rows are in the new ones, and those that are to stay.
+    # Files of the own directory whose rows are in the new files, and files that are to stay.
     merged: tuple[StoredFile, ...]
     kept: tuple[StoredFile, ...]
     # The new files.
     made: tuple[str, ...]
-    # How long statements may read the old files, and then what was seen while the partition was away.
+    # Time for statements to read the old files, and then to read or append at the temporary location.
     grace_s: float
     keep_s: float
-    # When the catalog got the partition: one of the same name that was made later is another.
+    # When the partition was added to the catalog: one of the same name that was made later is another.
     born_ms: int = 0
-    stage: str = AWAY
-    # When the stage began; None until the catalog has certainly been told of it.
+    stage: str = IN_TEMPORARY
+    # When the stage began; None until the catalog has certainly been changed.
     since_s: float | None = None
-    # Written by others while it was away, and copied home.
+    # Files that others wrote to the temporary location, and that were copied into the own directory.
     carried: tuple[StoredFile, ...] = ()
     # The record with the highest number counts, where a killed process left two.
     number: int = 0
 
     @property
     def root(self) -> str:
-        """All that belongs to it."""
-        return f"{PLACES}/{self.id}"
+        """The directory of all that belongs to this exchange."""
+        return f"{EXCHANGES}/{self.id}"
 
     @property
-    def place(self) -> str:
-        """Where readers find its rows while it is away."""
+    def temporary(self) -> str:
+        """The temporary location, where readers find the rows until the switch back."""
         return f"{self.root}/place"
 
     @property
-    def placed(self) -> frozenset[str]:
-        """Files of the second place that only a statement can have deleted that replaced its rows."""
+    def placed_names(self) -> frozenset[str]:
+        """Names of files at the temporary location; only a statement that replaces rows deletes them."""
         return frozenset((*self.made, *(file.name for file in (*self.kept, *self.carried))))
 
-    def at_home(self, name: str) -> str:
-        """A file in its own directory."""
+    def own_path(self, name: str) -> str:
+        """The path of a file in the own directory."""
         return f"{self.directory}/{name}".removeprefix("/")
 
     def late(self, file: StoredFile) -> str:
-        """What a file is called that was carried over: always the same, so that it is carried once."""
+        """The name of a file's copy in the other directory: always the same, so that it is copied once."""
         return f"{self._late}{file.modified_ms}-{file.name}"
 
     def is_copy(self, name: str) -> bool:
-        """Whether a file was carried over, from either side."""
+        """Tells by its name whether a file is a copy from the other directory."""
         return name.startswith(self._late)
 
-    def is_ours(self, file: StoredFile) -> bool:
-        """Whether a file of the second place need not be carried home."""
+    def is_known_in_temporary(self, file: StoredFile) -> bool:
+        """Tells whether a file at the temporary location need not be copied into the own directory."""
         return file.name in self._named_there or self.is_copy(file.name) or file in self.carried
 
-    def is_ours_at_home(self, file: StoredFile) -> bool:
-        """Whether a file of its own directory is one that was there when it left, or that came home with it."""
+    def is_known_in_directory(self, file: StoredFile) -> bool:
+        """Tells whether a file of the own directory was there before the exchange, or was put there by it."""
         return file in self._was_home or file.name in self.made or self.is_copy(file.name)
 
     # Sets, since a partition may have thousands of files, and each of them is asked about.
@@ -91,15 +92,15 @@ class Exchange:
 
 
 def exchanges(storage: Storage) -> list[Exchange]:
-    """All partitions on their way."""
-    found = (_read(storage, f"{PLACES}/{name}") for name in storage.names(PLACES))
-    # Without a record it is what a store left whose rename copies, or what a statement left that cleared the
-    # whole table and wrote to this place since. Nobody can tell, so it stays.
+    """All exchanges of a table that are not over."""
+    found = (_read(storage, f"{EXCHANGES}/{name}") for name in storage.names(EXCHANGES))
+    # A directory without a record was left by a store whose rename copies, or by a statement that cleared the
+    # whole table and wrote to this location since. Nobody can tell which, so it stays.
     return [exchange for exchange in found if exchange is not None]
 
 
 def write_record(storage: Storage, root: str, exchange: Exchange) -> None:
-    """Writes it down as a whole or not at all."""
+    """Writes the record of an exchange as a whole or not at all."""
     path = f"{root}/record-{exchange.number}.json"
     # Renamed when it is whole.
     storage.delete(f"{path}.new")
@@ -107,8 +108,8 @@ def write_record(storage: Storage, root: str, exchange: Exchange) -> None:
     storage.move(f"{path}.new", path)
 
 
-def advance(storage: Storage, exchange: Exchange) -> Exchange:
-    """Writes down what it is now, and forgets what it was."""
+def write_next_record(storage: Storage, exchange: Exchange) -> Exchange:
+    """Writes the next record of an exchange, and deletes the earlier ones."""
     following = replace(exchange, number=exchange.number + 1)
     write_record(storage, exchange.root, following)
     for number in _numbers(storage, exchange.root):

@@ -1,4 +1,7 @@
-"""Brings partitions home that went away for compaction, once nobody reads their old files any more."""
+"""Completion of exchanges: partitions get back to their own directories once nobody reads their old files.
+
+The exchanges are those of this process, and those that an earlier process left when it was killed.
+"""
 
 from __future__ import annotations
 
@@ -8,47 +11,59 @@ from dataclasses import dataclass, field, replace
 
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
-from pipeline.swap.dropped import abandon, discard, was_made_anew
-from pipeline.swap.locations import Clock, Locations, Rows, foreign_files, rows_placed
-from pipeline.swap.overwritten import give_way, stay_home
-from pipeline.swap.record import AWAY, COMING_HOME, LEFT, OVER, Exchange, advance, exchanges
-from pipeline.swap.swap import arrive, bring_home, carry_late_files, come_home
+from pipeline.swap.dropped import delete_exchange, give_up, was_recreated
+from pipeline.swap.locations import Clock, Locations, TemporaryRows, foreign_files, temporary_rows
+from pipeline.swap.overwritten import keep_temporary, record_switched_back
+from pipeline.swap.record import (
+    DELETING,
+    IN_TEMPORARY,
+    SWITCHED_BACK,
+    SWITCHING_BACK,
+    Exchange,
+    exchanges,
+    write_next_record,
+)
+from pipeline.swap.swap import copy_late_files, finish_switch_back, move_late_files_back, switch_back
 from pipeline.tables.storage import Storage
 
-# How soon rows are seen that a statement appends to the place it read of before the partition went away.
+# Readers see rows at most this late that a statement appends to the own directory after the switch away from it.
 POLL_S = 5.0
 
 
 @dataclass(frozen=True)
-class Journeys:
-    """All partitions of one table that are on their way; for the holder of the lock."""
+class Recovery:
+    """All exchanges of one table that are not over; only the process that holds the table's lock may use it."""
 
     storage: Storage
     locations: Locations
     progress: Progress
-    # Of tests, which do not wait.
+    # Tests pass a clock of their own, and do not wait.
     now: Clock = time.time
     sleep: Callable[[float], None] = time.sleep
-    # In this run: their second places are looked at in each round, and deleted by a later command.
-    _came_home: set[str] = field(default_factory=set)
+    # Exchanges that were switched back in this run: each round looks at their temporary locations, and a later
+    # command deletes them.
+    _switched_back: set[str] = field(default_factory=set)
 
-    def settle(self) -> None:
-        """Waits until all are home."""
-        watched = self.tend()
-        if dues := [self._due_s(exchange) for exchange in watched if exchange.stage != LEFT]:
+    def finish_all(self) -> None:
+        """Waits until all partitions are in their own directories."""
+        watched = self.advance_all()
+        if dues := [self._due_s(exchange) for exchange in watched if exchange.stage != SWITCHED_BACK]:
             self.progress(
                 f"Statements may still read the old files of {len(dues)} partitions: waiting "
                 f"{max(0.0, max(dues) - self.now()):.0f} s. This can be stopped, and the next command on the "
                 f"table goes on"
             )
-        while dues := [self._due_s(exchange) for exchange in watched if exchange.stage != LEFT]:
+        while dues := [self._due_s(exchange) for exchange in watched if exchange.stage != SWITCHED_BACK]:
             self.sleep(max(0.0, min(POLL_S, min(dues) - self.now())))
             if any(map(self._needs_catalog, watched)):
                 self.locations.refresh()
             watched = self._round(watched)
 
-    def tend(self) -> list[Exchange]:
-        """One round: carries over what was written, and brings home who is due; returns those to look at again."""
+    def advance_all(self) -> list[Exchange]:
+        """Makes one round: copies late files, and switches back the partitions whose grace is over.
+
+        Returns the exchanges to look at again.
+        """
         known = exchanges(self.storage)
         if known:
             self.locations.refresh()
@@ -61,72 +76,72 @@ class Journeys:
             try:
                 found = self._visit(exchange)
             except PipelineError as error:
-                # One that waits for a person does not keep the others away.
+                # An exchange that needs a person does not hold up the others.
                 failed.append(error)
                 continue
-            if found is not None and (found.stage != LEFT or found.id in self._came_home):
+            if found is not None and (found.stage != SWITCHED_BACK or found.id in self._switched_back):
                 watched.append(found)
         if failed:
             raise failed[0]
         return watched
 
     def _visit(self, exchange: Exchange) -> Exchange | None:
-        """Goes on with one as far as it can go now; None if there is nothing left of it."""
-        place = self.locations.place(exchange.directory)
-        if exchange.stage == OVER or was_made_anew(self.storage, self.locations, exchange):
-            discard(self.storage, self.locations, exchange, self.progress)
+        """Goes on with one exchange as far as possible now; None if it is over."""
+        location = self.locations.location_of(exchange.directory)
+        if exchange.stage == DELETING or was_recreated(self.storage, self.locations, exchange):
+            delete_exchange(self.storage, self.locations, exchange, self.progress)
             return None
-        if exchange.stage == LEFT:
-            return self._clean(exchange, place)
-        if place not in {exchange.directory, exchange.place}:
-            abandon(self.storage, self.locations, exchange, self.progress)
+        if exchange.stage == SWITCHED_BACK:
+            return self._clean(exchange, location)
+        if location not in {exchange.directory, exchange.temporary}:
+            give_up(self.storage, self.locations, exchange, self.progress)
             return None
-        if place == exchange.directory:
-            # Of a process that was killed before it told the catalog, or when it had.
-            return self._at_home(exchange)
+        if location == exchange.directory:
+            # Another process was killed before it changed the catalog, or right after that.
+            return self._in_own_directory(exchange)
         return self._wait(exchange)
 
-    def _at_home(self, exchange: Exchange) -> Exchange:
-        if exchange.stage == AWAY:
-            return stay_home(self.storage, exchange, self.now)
-        return arrive(self.storage, self.locations, exchange, self.now)
+    def _in_own_directory(self, exchange: Exchange) -> Exchange:
+        if exchange.stage == IN_TEMPORARY:
+            return record_switched_back(self.storage, exchange, self.now)
+        return finish_switch_back(self.storage, self.locations, exchange, self.now)
 
     def _wait(self, exchange: Exchange) -> Exchange:
         if exchange.since_s is None:
-            # Of a process that was killed as it told the catalog.
-            exchange = advance(self.storage, replace(exchange, since_s=self.now()))
+            # Another process was killed while it changed the catalog.
+            exchange = write_next_record(self.storage, replace(exchange, since_s=self.now()))
         if self.now() < self._due_s(exchange):
-            carry_late_files(self.storage, exchange)
+            copy_late_files(self.storage, exchange)
             return exchange
-        found = come_home(self.storage, self.locations, exchange, self.now)
-        if found.stage == LEFT:
-            self._came_home.add(found.id)
+        found = switch_back(self.storage, self.locations, exchange, self.now)
+        if found.stage == SWITCHED_BACK:
+            self._switched_back.add(found.id)
             return self._clean(found, exchange.directory) or found
         return found
 
-    def _clean(self, exchange: Exchange, place: str | None) -> Exchange | None:
-        """Carries home what is written to the second place, until nobody can have read of it any more."""
+    def _clean(self, exchange: Exchange, location: str | None) -> Exchange | None:
+        """Moves files from the temporary location back, until no statement can know that location any more."""
         theirs = foreign_files(self.storage, exchange)
-        is_replaced = bool(theirs) and rows_placed(self.storage, exchange) is Rows.REPLACED
-        if place == exchange.place or (is_replaced and place == exchange.directory):
-            return give_way(self.storage, self.locations, exchange)
+        is_replaced = bool(theirs) and temporary_rows(self.storage, exchange) is TemporaryRows.OVERWRITTEN
+        if location == exchange.temporary or (is_replaced and location == exchange.directory):
+            return keep_temporary(self.storage, self.locations, exchange)
         if is_replaced:
-            # It is away again, in a second exchange: this is seen to when it is home.
+            # A second exchange has it at another temporary location: this one waits until that is over.
             return exchange
-        if place is not None or not self.locations.owns_files():
-            bring_home(self.storage, exchange)
+        if location is not None or not self.locations.owns_files():
+            move_late_files_back(self.storage, exchange)
         is_over = self.now() >= (exchange.since_s or 0.0) + exchange.keep_s
-        if is_over and exchange.id not in self._came_home:
-            discard(self.storage, self.locations, exchange, self.progress)
+        if is_over and exchange.id not in self._switched_back:
+            delete_exchange(self.storage, self.locations, exchange, self.progress)
             return None
         return exchange
 
     def _needs_catalog(self, exchange: Exchange) -> bool:
-        if exchange.stage == LEFT:
+        if exchange.stage == SWITCHED_BACK:
             return bool(foreign_files(self.storage, exchange))
         return self.now() >= self._due_s(exchange)
 
     def _due_s(self, exchange: Exchange) -> float:
-        if exchange.stage == COMING_HOME:
+        if exchange.stage == SWITCHING_BACK:
             return self.now()
         return (self.now() if exchange.since_s is None else exchange.since_s) + exchange.grace_s

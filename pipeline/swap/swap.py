@@ -1,115 +1,137 @@
-"""Exchanges the files of a partition for others with the same rows, so that each reader sees all rows once.
+"""Exchange of a partition's files for others with the same rows, so that each reader sees all rows once.
 
-No file system can exchange many files for one in one step. A catalog can: it says in one word where a partition
-is. So a partition goes away to a second place that holds the new files, and comes home when nobody reads the old
-ones:
+No file system can exchange many files for one in one step. A catalog can, by a partition's LOCATION. So a
+partition is switched to a temporary location that holds the new files, and back to its own directory when nobody
+reads the old files any more:
 
-- `<table>/.starpruner-compacted/<id>/place`: what readers see while it is away
-- `.../ready`: the new files once more, to be moved home
-- `.../record-<n>.json`: how far it is, and all that is needed to go on from there
+- `<table>/.starpruner-compacted/<id>/place`: the temporary location, which readers see in the meantime
+- `.../ready`: the new files once more, to be moved into the partition's own directory
+- `.../record-<n>.json`: the stage of the exchange, and all that is needed to go on from there
 
-What others write to the one place after they read the other's name is carried over: nothing that was appended is
-lost. Every step can be made again, by whoever holds the table's lock next.
+Files that others write to the one directory because they read its name before a switch are copied to the other:
+nothing that was appended is lost. Every step can be repeated, by the process that holds the table's lock next.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.swap.locations import Clock, Locations, Rows, foreign_files, is_undisturbed, late_files, rows_placed
-from pipeline.swap.overwritten import give_way, put_back, unclear
-from pipeline.swap.record import AWAY, COMING_HOME, LEFT, Exchange, advance, write_record
+from pipeline.swap.locations import (
+    Clock,
+    Locations,
+    TemporaryRows,
+    foreign_files,
+    is_directory_unchanged,
+    late_files,
+    temporary_rows,
+)
+from pipeline.swap.overwritten import keep_own_directory, keep_temporary, unclear
+from pipeline.swap.record import (
+    IN_TEMPORARY,
+    SWITCHED_BACK,
+    SWITCHING_BACK,
+    Exchange,
+    write_next_record,
+    write_record,
+)
 from pipeline.tables.storage import Storage, StoredFile
 
-# While files arrive faster than they are copied there is no moment to switch.
+# While files finish_switch_back faster than they are copied there is no moment to switch.
 ARRIVALS_MAX = 5
 
 
-def go_away(storage: Storage, locations: Locations, prepared: str, exchange: Exchange, now: Clock) -> bool:
-    """Lets readers see the prepared `place` instead; False if it may not.
+def switch_to_temporary(
+    storage: Storage, locations: Locations, prepared: str, exchange: Exchange, now: Clock
+) -> bool:
+    """Gives the partition the prepared temporary location; False if that is not allowed.
 
-    It may not where a file that was merged has gone or changed meanwhile: another writer has replaced the rows.
+    It is not allowed where a merged file has gone or changed meanwhile: another writer has replaced the rows.
     """
     if (copied := _with_arrivals(storage, prepared, exchange)) is None:
         return False
     write_record(storage, prepared, copied)
     storage.move(prepared, copied.root)
-    locations.put(copied.directory, copied.place)
-    # Only now: readers may list the old files until the catalog has been told.
-    away = advance(storage, replace(copied, since_s=now()))
-    if rows_placed(storage, away) is Rows.THERE and not is_undisturbed(storage, away):
-        put_back(storage, locations, away, now)
+    locations.set_location(copied.directory, copied.temporary)
+    # The grace begins only now: readers may list the old files until the catalog has been changed.
+    moved = write_next_record(storage, replace(copied, since_s=now()))
+    if temporary_rows(storage, moved) is TemporaryRows.PRESENT and not is_directory_unchanged(storage, moved):
+        keep_own_directory(storage, locations, moved, now)
         return False
-    carry_late_files(storage, away)
+    copy_late_files(storage, moved)
     return True
 
 
-def come_home(storage: Storage, locations: Locations, exchange: Exchange, now: Clock) -> Exchange:
+def switch_back(storage: Storage, locations: Locations, exchange: Exchange, now: Clock) -> Exchange:
     """Moves the new files into the partition's own directory, which no reader looks at, and switches back.
 
-    A statement that has replaced the rows has the last word, wherever it did: what has come of it is returned.
+    A statement that replaced the rows has the last word, in either directory; the exchange that follows from it is
+    returned.
     """
-    match rows_placed(storage, exchange):
-        case Rows.UNCLEAR:
+    match temporary_rows(storage, exchange):
+        case TemporaryRows.UNCLEAR:
             raise unclear(storage, exchange)
-        case Rows.REPLACED:
-            return give_way(storage, locations, exchange)
-        case Rows.THERE if exchange.stage == AWAY and not is_undisturbed(storage, exchange):
-            return put_back(storage, locations, exchange, now)
-    if exchange.stage == AWAY:
-        exchange = advance(storage, replace(exchange, stage=COMING_HOME))
-    settle_files(storage, exchange)
+        case TemporaryRows.OVERWRITTEN:
+            return keep_temporary(storage, locations, exchange)
+        case TemporaryRows.PRESENT if exchange.stage == IN_TEMPORARY and not is_directory_unchanged(
+            storage, exchange
+        ):
+            return keep_own_directory(storage, locations, exchange, now)
+    if exchange.stage == IN_TEMPORARY:
+        exchange = write_next_record(storage, replace(exchange, stage=SWITCHING_BACK))
+    install_merged_files(storage, exchange)
     carried = _copy_home(storage, exchange)
-    if rows_placed(storage, exchange) is not Rows.THERE:
-        # Replaced in this moment, which the next round sees to.
+    if temporary_rows(storage, exchange) is not TemporaryRows.PRESENT:
+        # The rows were replaced in this moment; the next round handles it.
         return exchange
     if carried != exchange.carried:
-        # Before readers see the copies, which a statement may then replace: they are not brought again.
-        exchange = advance(storage, replace(exchange, carried=carried))
-    locations.put(exchange.directory, exchange.directory)
-    return arrive(storage, locations, exchange, now)
+        # Recorded before readers see the copies: a statement may replace them then, and they are not copied again.
+        exchange = write_next_record(storage, replace(exchange, carried=carried))
+    locations.set_location(exchange.directory, exchange.directory)
+    return finish_switch_back(storage, locations, exchange, now)
 
 
-def arrive(storage: Storage, locations: Locations, exchange: Exchange, now: Clock) -> Exchange:
-    """The catalog has been told that it is home: from now on its directory is for others to change."""
-    if rows_placed(storage, exchange) is Rows.REPLACED:
-        return give_way(storage, locations, exchange)
-    return advance(storage, replace(exchange, stage=LEFT, since_s=now()))
+def finish_switch_back(storage: Storage, locations: Locations, exchange: Exchange, now: Clock) -> Exchange:
+    """Records that the catalog has the partition in its own directory again, which others may change now."""
+    if temporary_rows(storage, exchange) is TemporaryRows.OVERWRITTEN:
+        return keep_temporary(storage, locations, exchange)
+    return write_next_record(storage, replace(exchange, stage=SWITCHED_BACK, since_s=now()))
 
 
-def settle_files(storage: Storage, exchange: Exchange) -> None:
+def install_merged_files(storage: Storage, exchange: Exchange) -> None:
     """Puts the new files in place of the old ones, in the partition's own directory."""
     for file in exchange.merged:
-        storage.delete(exchange.at_home(file.name))
+        storage.delete(exchange.own_path(file.name))
     for name in exchange.made:
-        ready, target = f"{exchange.root}/ready/{name}", exchange.at_home(name)
+        ready, target = f"{exchange.root}/ready/{name}", exchange.own_path(name)
         if storage.exists(ready):
             storage.complete_move(ready, target)
-        elif not storage.exists(target) and storage.exists(shown := f"{exchange.place}/{name}"):
-            # Deleted by a statement that replaces the rows, or by hand.
+        elif not storage.exists(target) and storage.exists(shown := f"{exchange.temporary}/{name}"):
+            # The ready copy was deleted by a statement that replaces the rows, or by hand.
             storage.copy(shown, target)
 
 
-def carry_late_files(storage: Storage, exchange: Exchange) -> None:
-    """Shows files that were written at home after the partition went away; they stay there too.
+def copy_late_files(storage: Storage, exchange: Exchange) -> None:
+    """Copies files that were written to the own directory after the switch to where readers look; keeps both.
 
-    Not beside rows that replaced others: that would double them, or undo the replacement.
+    Does nothing where a statement replaced rows: a copy would double them, or undo the replacement.
     """
-    if rows_placed(storage, exchange) is not Rows.THERE or not is_undisturbed(storage, exchange):
+    if temporary_rows(storage, exchange) is not TemporaryRows.PRESENT or not is_directory_unchanged(
+        storage, exchange
+    ):
         return
     for file in late_files(storage, exchange):
-        if not storage.exists(target := f"{exchange.place}/{exchange.late(file)}"):
-            storage.copy(exchange.at_home(file.name), target)
+        if not storage.exists(target := f"{exchange.temporary}/{exchange.late(file)}"):
+            storage.copy(exchange.own_path(file.name), target)
 
 
-def bring_home(storage: Storage, exchange: Exchange) -> None:
-    """Moves home what was written to the second place after the partition had left it."""
+def move_late_files_back(storage: Storage, exchange: Exchange) -> None:
+    """Moves files that were written to the temporary location after the switch back into the own directory."""
     for file in foreign_files(storage, exchange):
-        storage.complete_move(f"{exchange.place}/{file.name}", exchange.at_home(exchange.late(file)))
+        storage.complete_move(f"{exchange.temporary}/{file.name}", exchange.own_path(exchange.late(file)))
 
 
 def _with_arrivals(storage: Storage, prepared: str, exchange: Exchange) -> Exchange | None:
-    """The exchange with what was appended since it was planned, copied as it is; None if it may not go on."""
+    """The exchange with files copied that were appended since it was planned; None if it may not go on."""
     for _ in range(ARRIVALS_MAX):
         known = {*exchange.merged, *exchange.kept}
         now = set(storage.stored(exchange.directory))
@@ -118,19 +140,19 @@ def _with_arrivals(storage: Storage, prepared: str, exchange: Exchange) -> Excha
         if not (arrived := sorted(now - known, key=lambda file: file.name)):
             return exchange
         for file in arrived:
-            storage.copy(exchange.at_home(file.name), f"{prepared}/place/{file.name}")
+            storage.copy(exchange.own_path(file.name), f"{prepared}/place/{file.name}")
         exchange = replace(exchange, kept=(*exchange.kept, *arrived))
     return None
 
 
 def _copy_home(storage: Storage, exchange: Exchange) -> tuple[StoredFile, ...]:
-    """Copies what others wrote to the second place; and deletes copies of what was replaced there since."""
+    """Copies files that others wrote to the temporary location; deletes copies of files replaced there since."""
     theirs = tuple(foreign_files(storage, replace(exchange, carried=())))
     names = {exchange.late(file) for file in theirs}
     for file in storage.stored(exchange.directory):
         if exchange.is_copy(file.name) and file.name not in names:
-            storage.delete(exchange.at_home(file.name))
+            storage.delete(exchange.own_path(file.name))
     for file in theirs:
-        if not storage.exists(target := exchange.at_home(exchange.late(file))):
-            storage.copy(f"{exchange.place}/{file.name}", target)
+        if not storage.exists(target := exchange.own_path(exchange.late(file))):
+            storage.copy(f"{exchange.temporary}/{file.name}", target)
     return theirs

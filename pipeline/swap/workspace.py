@@ -1,4 +1,4 @@
-"""One process's work on a table's files: locked, put right before it begins and after it fails."""
+"""One process's work on a table's files, under the table's lock, with recovery before it and after a failure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.session import Progress
-from pipeline.swap.recovery import Journeys
+from pipeline.swap.recovery import Recovery
 from pipeline.tables import partitions
 from pipeline.tables.lock import locked
 from pipeline.tables.publish import COMMITTED, Publication, publish, recover, staging
@@ -22,7 +22,7 @@ from pipeline.tables.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where new files of a table are staged, and the way from there into the table."""
+    """A directory in which new files of a table are staged, and their publication into the table."""
 
     spark: SparkSession
     storage: Storage
@@ -31,16 +31,16 @@ class Workspace:
 
     @property
     def staging(self) -> str:
-        """Where files are staged, for Spark's writers and readers; it mirrors the table's directory."""
+        """The directory of staged files, for Spark's writers and readers; it mirrors the table's directory."""
         return self.storage.absolute(staging(self.id))
 
     def scratch(self, name: str) -> str:
-        """A directory beside it, relative to the table, for what is never published."""
+        """A directory beside it, relative to the table, for files that are never published."""
         return f"{WORK}/{self.id}/{name}"
 
-    def journeys(self, progress: Progress) -> Journeys:
-        """Partitions that are away for compaction: they must be home before anything is published."""
-        return Journeys(self.storage, partitions.Locations(self.spark, self.storage, self.table), progress)
+    def recovery(self, progress: Progress) -> Recovery:
+        """Exchanges that compaction began: their partitions must be switched back before anything is published."""
+        return Recovery(self.storage, partitions.Locations(self.spark, self.storage, self.table), progress)
 
     def publish_staged(self, *, replace: bool) -> Publication:
         """Moves the staged files into the table; with `replace`, in place of what their partitions held."""
@@ -49,7 +49,7 @@ class Workspace:
         if not self.table.partition_columns:
             directories = {""}
         known = partitions.known_directories(self.spark, self.storage, self.table)
-        partitions.check_places(known, directories)
+        partitions.check_locations(known, directories)
         new = sorted(directories - known.keys() - {""})
         removes: list[str] = []
         if replace:
@@ -74,7 +74,7 @@ class Workspace:
             ) from error
 
     def _check_unclaimed(self, directories: Sequence[str]) -> None:
-        """New partitions must not bring to light files that the catalog, and so no reader, knows of."""
+        """Raises PipelineError if new partitions would show files that the catalog does not know of now."""
         if not self.table.tracks_partitions:
             return
         if claimed := [directory for directory in directories if self.storage.files(directory)]:
@@ -89,16 +89,16 @@ class Workspace:
 
 @contextmanager
 def at_work(spark: SparkSession, table: Table, progress: Progress) -> Iterator[Workspace]:
-    """Holds the table's lock; whatever an earlier process left half-way, or this one does, is put right."""
+    """Holds the table's lock; undoes or completes all that an earlier process left half-way, or this one does."""
     storage = Storage(spark, table.location)
     workspace = Workspace(spark, storage, table, uuid.uuid4().hex)
     with locked(storage):
         if done := recover(storage, workspace._register):  # noqa: SLF001 - its own, in this module
             progress(f"{table.index_name}: what an earlier command left half-way was {done}")
             spark.catalog.refreshTable(table.sql_name)
-        workspace.journeys(progress).settle()
+        workspace.recovery(progress).finish_all()
         try:
             yield workspace
         finally:
-            # After a success nothing stands there but scratch; after a failure the moves are undone.
+            # After a success only scratch files are left; after a failure the moves are undone.
             recover(storage, workspace._register)  # noqa: SLF001 - the same

@@ -1,4 +1,4 @@
-"""What stands in a directory. Java is asked once for all of it: of each entry alone, it would take eight calls."""
+"""The entries of a directory. Java is asked once for all of them: one by one, each would take eight calls."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from pipeline.spark.java import list_of, texts
 
-# As `org.apache.hadoop.fs.FileStatus.toString` has said it since Hadoop 3.0. A name may hold any of these words,
-# so the last ones count.
+# The text of `org.apache.hadoop.fs.FileStatus.toString` since Hadoop 3.0. A name may hold any of these words, so
+# the last ones count.
 _STATUS = re.compile(
     r"\w+\{path=(?P<path>.*); isDirectory=(?P<is_directory>true|false); "
     r"(?:length=(?P<size>\d+); replication=\d+; blocksize=\d+; )?"
@@ -38,13 +38,13 @@ def entries(spark: SparkSession, statuses: Any) -> list[Entry]:
     said = texts(spark, list_of(spark, statuses))
     if said is None:
         return [_asked(status) for status in statuses]
-    return [told(text) or _asked(statuses[number]) for number, text in enumerate(said)]
+    return [parsed(text) or _asked(statuses[number]) for number, text in enumerate(said)]
 
 
-def told(text: str) -> Entry | None:
-    """The entry that a status names; None where a kind of its own says it otherwise.
+def parsed(text: str) -> Entry | None:
+    """The entry that the text of a status describes; None where a subclass of `FileStatus` writes another text.
 
-    >>> told("FileStatus{path=file:/a/b; isDirectory=true; modification_time=7; access_time=0; isSymlink=false}")
+    >>> parsed("FileStatus{path=file:/a/b; isDirectory=true; modification_time=7; access_time=0; isSymlink=false}")
     Entry(name='b', is_file=False, is_directory=True, size_bytes=0, modified_ms=7)
     """
     found = _STATUS.fullmatch(text)

@@ -10,48 +10,48 @@ from pyspark.sql import SparkSession
 
 from pipeline.spark.java import jvm, texts
 
-# What Spark writes as it is in the name of a directory.
+# Characters that Spark writes unescaped in the name of a directory.
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
-# As `CatalogTablePartition.toString` in org/apache/spark/sql/catalyst/catalog/interface.scala says it.
+# The text of `CatalogTablePartition.toString` in org/apache/spark/sql/catalyst/catalog/interface.scala.
 _PARTITION = r"CatalogPartition\(\n\tPartition Values: \[%s\]\n\tLocation: ([^\n]+)\n\t.*\)"
-# What a null says of itself, and a text too.
+# The text of a null, and also of a string of these letters.
 _UNCLEAR = "null"
 
-Place = tuple[str, str]
+Location = tuple[str, str]
 
 
-def listed_partitions(spark: SparkSession, objects: Any, columns: Sequence[str]) -> list[Place]:
-    """Of each `CatalogTablePartition` in a Java list: the directory that Spark would give it, and where it is."""
+def listed_partitions(spark: SparkSession, objects: Any, columns: Sequence[str]) -> list[Location]:
+    """The directory that Spark would give each `CatalogTablePartition` of a Java list, and its location."""
     if not len(objects):
         return []
-    told, said = teller(columns), texts(spark, objects)
+    parse, said = partition_parser(columns), texts(spark, objects)
     if said is None:
         return [_asked(spark, partition, columns) for partition in objects]
-    return [told(text) or _asked(spark, objects[number], columns) for number, text in enumerate(said)]
+    return [parse(text) or _asked(spark, objects[number], columns) for number, text in enumerate(said)]
 
 
-def teller(columns: Sequence[str]) -> Callable[[str], Place | None]:
-    r"""Reads what partitions by these columns say; None where another one could say the same.
+def partition_parser(columns: Sequence[str]) -> Callable[[str], Location | None]:
+    r"""A reader of the texts of partitions by these columns; None where two partitions could have one text.
 
     >>> said = "CatalogPartition(\n\tPartition Values: [day=1]\n\tLocation: file:/t/day=1\n\tCreated Time: now)"
-    >>> teller(["day"])(said)
+    >>> partition_parser(["day"])(said)
     ('day=1', 'file:/t/day=1')
     """
     are_plain = all(map(_PLAIN.fullmatch, columns))
     values = ", ".join(f"{re.escape(column)}=({_PLAIN.pattern})" for column in columns)
     pattern = re.compile(_PARTITION % values, re.DOTALL)
 
-    def told(text: str) -> Place | None:
+    def parse(text: str) -> Location | None:
         found = pattern.fullmatch(text) if are_plain else None
         if found is None or _UNCLEAR in found.groups():
             return None
-        *values, place = found.groups()
-        return "/".join(f"{column}={value}" for column, value in zip(columns, values, strict=True)), place
+        *values, location = found.groups()
+        return "/".join(f"{column}={value}" for column, value in zip(columns, values, strict=True)), location
 
-    return told
+    return parse
 
 
-def _asked(spark: SparkSession, partition: Any, columns: Sequence[str]) -> Place:
+def _asked(spark: SparkSession, partition: Any, columns: Sequence[str]) -> Location:
     java = jvm(spark)
     escape = java.org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils.escapePathName
     spec = java.scala.jdk.javaapi.CollectionConverters.asJava(partition.spec())

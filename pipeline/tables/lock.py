@@ -1,4 +1,4 @@
-"""Lets one process at a time work on a table's files, wherever it runs."""
+"""The lock file of a table: one process at a time works on the table's files, on whatever machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pipeline.spark.errors import PipelineError
 from pipeline.tables.reserved_paths import LOCK
 from pipeline.tables.storage import Storage
 
-# Who found the same holder gone has written its own name by then, if it was not stopped in between.
+# Another process that found the same holder gone has written its own name by then, if it was not stopped in
+# between.
 TAKE_OVER_S = 2.0
 
 
@@ -27,7 +28,7 @@ def locked(storage: Storage, sleep: Callable[[float], None] = time.sleep) -> Ite
             "host": platform.node(),
             "pid": os.getpid(),
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
-            # No two are the same.
+            # Tells apart two processes of the same number.
             "id": uuid.uuid4().hex,
         }
     )
@@ -36,13 +37,13 @@ def locked(storage: Storage, sleep: Callable[[float], None] = time.sleep) -> Ite
     try:
         yield
     finally:
-        # Not that of another, who took this one for a dead one's.
+        # Another process may have taken this lock for a dead one's, and hold its own.
         if storage.read(LOCK) == mine:
             storage.delete(LOCK)
 
 
 def _take_over(storage: Storage, mine: str, sleep: Callable[[float], None]) -> None:
-    """Puts our lock in the place of one whose holder is certainly gone. Raises PipelineError."""
+    """Replaces a lock whose holder is certainly gone by our own. Raises PipelineError."""
     found = storage.read(LOCK)
     _check_gone(storage, found)
     if storage.read(LOCK) == found:
@@ -60,7 +61,7 @@ def _check_gone(storage: Storage, text: str | None) -> None:
         holder = json.loads(text or "{}")
         host, pid = str(holder["host"]), int(holder["pid"])
     except (ValueError, KeyError, TypeError):
-        # A process that was killed as it wrote the file; or one that writes it now.
+        # A process was killed while it wrote the file, or one writes it now.
         host, pid = "a process that has not said its name", 0
     if host != platform.node() or _runs_elsewhere(pid):
         raise PipelineError(
@@ -70,7 +71,7 @@ def _check_gone(storage: Storage, text: str | None) -> None:
 
 
 def _runs_elsewhere(pid: int) -> bool:
-    # This process itself holds no lock yet: the number is an earlier one's, as it is in containers.
+    # This process holds no lock yet: the number is that of an earlier process, as happens in containers.
     if pid == os.getpid():
         return False
     try:

@@ -1,12 +1,12 @@
-"""Puts new files into a table and takes old ones out, so that a kill at any moment can be made undone.
+"""Publication: new files are put into a table and old ones taken out, so that a kill at any moment can be undone.
 
 Everything happens below `<table>/.starpruner`, which Spark does not read:
 
-- `lock`: which process works on the table; one at a time
+- `lock`: the process that works on the table; one at a time
 - `<id>/data/..`: staged files, at the path that they will have in the table
 - `<id>/removed/..`: files that were taken out, until the publication is complete
-- `journal.json`: what is being moved; while it stands, all moves are undone by whoever comes next
-- `committed.json`: the same file renamed, once all moves are made: now whoever comes next completes them
+- `journal.json`: the moves that are being made; while it stands, the next process undoes them all
+- `committed.json`: the same file renamed, once all moves are made: now the next process completes them
 
 A failure before the first move leaves nothing that a reader sees. Between the first move and the last, which
 takes a rename per file, readers see a part of the new files; so they do while Spark's own INSERT commits.
@@ -28,24 +28,24 @@ COMMITTED = f"{WORK}/committed.json"
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Which files come and go; paths are relative to the table's directory."""
+    """The files to add and to remove; paths are relative to the table's directory."""
 
     id: str
     adds: tuple[str, ...]
     removes: tuple[str, ...]
-    # Directories of partitions that the catalog has to learn of once their files are in place.
+    # Directories of partitions that are added to the catalog once their files are in place.
     partitions: tuple[str, ...]
 
     def staged(self, path: str) -> str:
-        """Where a file waits until it is published."""
+        """The path of a file before it is published."""
         return f"{staging(self.id)}/{path}"
 
     def removed(self, path: str) -> str:
-        """Where a file waits that was taken out."""
+        """The path of a removed file until the publication is complete."""
         return f"{WORK}/{self.id}/removed/{path}"
 
 
-# Tells the catalog of new partitions, by their directories; must bear to be told of one again.
+# Adds partitions to the catalog, by their directories; a partition may be added again.
 Register = Callable[[tuple[str, ...]], None]
 
 
@@ -72,9 +72,10 @@ def publish(storage: Storage, publication: Publication, register: Register) -> I
 
 
 def recover(storage: Storage, register: Register) -> str | None:
-    """Undoes or completes what an earlier process left half-way, and says which; None if nothing was left.
+    """Undoes or completes the publication that an earlier process left half-way; None if there was none.
 
-    Only for the holder of the lock. It may be killed too: every step of it can be made again.
+    Returns "undone" or "completed". Only for the holder of the lock. It may be killed too: every step can be
+    repeated.
     """
     done = None
     if (text := storage.read(COMMITTED)) is not None:

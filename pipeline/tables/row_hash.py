@@ -14,6 +14,6 @@ _UNHASHED = re.compile(r"map<|variant")
 
 
 def hashable(schema: StructType) -> list[Column]:
-    """The columns that can be hashed: Spark refuses what has one value in several forms, as the order in a map."""
+    """The columns that can be hashed: Spark refuses types with several forms of one value, such as maps."""
     types = {field.name: field.dataType.simpleString() for field in schema.fields}
     return [f.col(quoted(name)) for name, type_name in types.items() if not _UNHASHED.search(type_name)]

@@ -12,11 +12,11 @@ from pipeline.spark.errors import PipelineError
 from pipeline.spark.java import jvm, jvm_session
 from pipeline.tables.directory import Entry, entries
 
-# What `hdfs dfs -put` is still writing; Spark does not read it either.
+# The end of names that `hdfs dfs -put` is still writing; Spark does not read such files either.
 _UNFINISHED = "._COPYING_"
-# What stands in a URI as it is. Of other names Java knows how they are spelled.
+# Names that a URI holds unescaped. Java is asked how others are spelled.
 _PLAIN = re.compile(r"[A-Za-z0-9_.=-]+")
-# Java's greatest long: what Hadoop's file systems say of a capacity that they do not know.
+# Java's greatest long, by which Hadoop's file systems report a capacity that they do not know.
 _UNLIMITED = (1 << 63) - 1
 
 
@@ -35,10 +35,10 @@ class Storage:
     def __init__(self, spark: SparkSession, root_uri: str) -> None:
         self._spark = spark
         self._jvm = jvm(spark)
-        # Each name in front of a class is a call to Java, as is each call of a method.
+        # Kept, since each name in front of a class is a call to Java, as is each call of a method.
         self._path_class = self._jvm.org.apache.hadoop.fs.Path
-        # By way of a URI, since a location in the catalog is percent-encoded and a Path is not. And of its text:
-        # Hadoop spells `file:///a` and `file:/a/` alike only then.
+        # Made from a URI, since a location in the catalog is percent-encoded and a Path is not; and again from its
+        # text, since Hadoop spells `file:///a` and `file:/a/` alike only then.
         self._root = self._path_class(self._path_class(self._jvm.java.net.URI(root_uri)).toString())
         self._root_text = str(self._root.toString())
         self._directory_uris: dict[str, str] = {}
@@ -64,20 +64,20 @@ class Storage:
         return f"{self._directory_uris[directory]}/{name}"
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or a directory."""
+        """Tells whether there is a file or a directory."""
         return bool(self._files.exists(self._path(path)))
 
     def names(self, path: str) -> list[str]:
-        """What stands in a directory, hidden entries too; nothing if there is no such directory."""
+        """The names in a directory, hidden ones too; none if there is no such directory."""
         return [entry.name for entry in self._entries(path)]
 
     def files(self, path: str) -> list[str]:
-        """The paths of a directory's own files that Spark reads; it leaves hidden ones alone."""
+        """The paths of the files in a directory itself that Spark reads; it ignores hidden ones."""
         names = [entry.name for entry in self._entries(path) if entry.is_file and not _is_hidden(entry.name)]
         return [f"{path}/{name}".removeprefix("/") for name in names]
 
     def stored(self, path: str) -> list[StoredFile]:
-        """The same files with size and time."""
+        """The files in a directory itself that Spark reads, with size and time."""
         return [
             StoredFile(entry.name, entry.size_bytes, entry.modified_ms)
             for entry in self._entries(path)
@@ -85,7 +85,7 @@ class Storage:
         ]
 
     def files_below(self, path: str) -> list[str]:
-        """The same of a directory and all that it holds, with paths relative to `path`."""
+        """The files that Spark reads in a directory and in all directories below it, relative to `path`."""
         found: list[str] = []
         waiting = [""]
         while waiting:
@@ -96,7 +96,7 @@ class Storage:
         return found
 
     def size_bytes(self, path: str) -> int:
-        """What a directory holds, its hidden files too."""
+        """The size of all files in and below a directory, hidden ones too."""
         return int(self._files.getContentSummary(self._path(path)).getLength())
 
     def file_bytes(self, path: str) -> int | None:
@@ -104,7 +104,7 @@ class Storage:
         return int(self._files.getFileStatus(self._path(path)).getLen()) if self.exists(path) else None
 
     def free_bytes(self) -> int | None:
-        """What is left on the file system; None where it does not tell, as object stores do not."""
+        """The free space of the file system; None where it reports none, as object stores do not."""
         status = self._files.getStatus(self._root)
         free_bytes = int(status.getRemaining())
         return free_bytes if 0 < int(status.getCapacity()) < _UNLIMITED else None
@@ -117,7 +117,7 @@ class Storage:
             raise PipelineError(f"{self.root}: the file system refused to rename {source} to {target}")
 
     def complete_move(self, source: str, target: str) -> None:
-        """Moves a file to a name of its own, also where a store was stopped in this that renames by copying."""
+        """Moves a file to an unused name; completes the move of a stopped store that renames by copying."""
         moved_bytes = self.file_bytes(target)
         if moved_bytes is not None and moved_bytes == self.file_bytes(source):
             self.delete(source)
@@ -127,7 +127,7 @@ class Storage:
         self.move(source, target)
 
     def copy(self, source: str, target: str) -> None:
-        """Copies a file, byte for byte; under its own name it is there as a whole or not at all."""
+        """Copies a file, byte for byte; under the target's name it is there as a whole or not at all."""
         path, parts = self._path(target), target.rpartition("/")
         unfinished = f"{parts[0]}/.{parts[2]}".removeprefix("/")
         self._files.mkdirs(path.getParent())
@@ -137,17 +137,17 @@ class Storage:
             self._files,
             self._path(unfinished),
             False,  # noqa: FBT003 - Java's; the source stays
-            True,  # noqa: FBT003 - Java's; what a killed process left is written over
+            True,  # noqa: FBT003 - Java's; a file that a killed process left is overwritten
             self._files.getConf(),
         )
         self.move(unfinished, target)
 
     def delete(self, path: str) -> None:
-        """Deletes a file or a directory with all that it holds; nothing if there is none."""
+        """Deletes a file, or a directory with all below it; does nothing if there is none."""
         self._files.delete(self._path(path), True)  # noqa: FBT003 - Java's; recursively
 
     def read(self, path: str) -> str | None:
-        """A small text file; None if there is none."""
+        """The text of a small file; None if there is none."""
         if not self.exists(path):
             return None
         stream = self._files.open(self._path(path))
@@ -157,7 +157,7 @@ class Storage:
             stream.close()
 
     def create(self, path: str, text: str) -> bool:
-        """Writes a new small text file; False if there is one already, which is left as it is."""
+        """Writes a new small text file; False if there is one already, which stays unchanged."""
         try:
             stream = self._files.create(self._path(path), False)  # noqa: FBT003 - Java's; no overwriting
         except Exception as error:

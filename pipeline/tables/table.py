@@ -1,4 +1,4 @@
-"""What the catalog says of a table that a command works on."""
+"""The catalog's entry of a table that a command works on."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 
 from pipeline.spark.errors import PipelineError
 from pipeline.spark.java import jvm, jvm_session
-from pipeline.tables.reserved_paths import PLACES
+from pipeline.tables.reserved_paths import EXCHANGES
 from rewriter.vocabulary.identifiers import quoted
 
-# The formats whose files Spark itself reads and writes, and that hold every value exactly.
+# Formats that Spark itself reads and writes, and that hold every value exactly.
 NATIVE_FORMATS = ("parquet", "orc")
-# The only catalog whose tables are directories for us to lay out; Iceberg and Delta keep their own lists of files.
+# The only catalog whose tables are plain directories; Iceberg and Delta keep their own lists of files.
 SESSION_CATALOG = "spark_catalog"
 PARTS_WITH_CATALOG = 3
 
@@ -30,18 +30,18 @@ class Table:
     # Name to type, as DESCRIBE writes it but in lower case; in the table's order, partition columns last.
     columns: dict[str, str]
     partition_columns: tuple[str, ...]
-    # Whether the catalog lists its partitions; older tables find them by listing directories.
+    # True if the catalog lists its partitions; older tables find them by listing directories.
     tracks_partitions: bool
     options: dict[str, str]
 
     @property
     def sql_name(self) -> str:
-        """The name for SQL, quoted and complete: no temporary view is in its way."""
+        """The full name for SQL, quoted, which no temporary view can hide."""
         return ".".join(map(quoted, self.names))
 
     @property
     def file_options(self) -> dict[str, str]:
-        """What readers and writers of its files are to be told, such as the compression; not where it is."""
+        """Options for readers and writers of its files, such as the compression; without its path."""
         left_out = {"path", "serialization.format"}
         return {name: value for name, value in self.options.items() if name.lower() not in left_out}
 
@@ -64,8 +64,9 @@ def find_table(spark: SparkSession, name: str, *, takes_buckets: bool = False) -
     return Table(
         names,
         described.provider().get().lower(),
-        # A table without partitions is elsewhere while it is compacted; locks and journals stay at its own place.
-        str(described.location().toString()).partition(f"/{PLACES}/")[0],
+        # A table without partitions has a temporary location while it is compacted; locks and journals stay in its
+        # own directory.
+        str(described.location().toString()).partition(f"/{EXCHANGES}/")[0],
         _columns(spark, names, int(described.schema().length())),
         partition_columns,
         bool(described.tracksPartitionsInCatalog()),
@@ -74,7 +75,7 @@ def find_table(spark: SparkSession, name: str, *, takes_buckets: bool = False) -
 
 
 def identifier(spark: SparkSession, *parts: str) -> Any:
-    """What Spark's session catalog takes for a table's name, given as database and table, or as table alone."""
+    """The identifier of a table in Spark's session catalog, given as database and table, or table alone."""
     session = jvm_session(spark).sessionState()
     return session.catalog().qualifyIdentifier(
         session.sqlParser().parseTableIdentifier(".".join(map(quoted, parts)))

@@ -1,1 +1,1 @@
-"""Handles and the users who may use them, and the users that somebody may act for."""
+"""Handles and the users who may use them; users, and the others for whom they may act."""

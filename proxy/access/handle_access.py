@@ -1,20 +1,20 @@
-"""Keeps a client from the sessions and operations of other users, whatever call names them.
+"""Access of one client to sessions and operations: its own user's, and no other user's.
 
-A call that names one goes on about a handle that nobody has, in the same place and of the same length. So the
-server itself answers it, in the shape of that call and in its turn, and in the words that it has for a handle
-that does not exist. The handle that the client has got hold of never reaches the server.
+The proxy forwards a call that names another user's handle with that handle overwritten, in place and at equal
+length, so that it names no handle at all. The server itself then answers "Invalid SessionHandle" or the like, in
+the form that the call needs and in the order of calls. The other user's handle never reaches the server.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from proxy.access.handle_owners import HandleKind, HandleOwner, HandleOwners, Owner
+from proxy.access.handle_owners import HandleKind, HandleOwner, HandleOwners, UserDigest
 from proxy.wire.hs2.calls import OPEN_SESSION
-from proxy.wire.hs2.handles import HandleId, identifier_in, named_by
+from proxy.wire.hs2.handles import HandleId, handle_id_of, handle_named_by
 from proxy.wire.thrift.messages import Message
 
-# Calls that answer with an operation of which nothing but its owner has to be known.
+# Calls that open an operation, of which the proxy tracks nothing but the owner.
 CATALOG_CALLS: Final = frozenset(
     """
     GetTypeInfo GetCatalogs GetSchemas GetTables GetTableTypes GetColumns GetFunctions GetPrimaryKeys
@@ -24,57 +24,57 @@ CATALOG_CALLS: Final = frozenset(
 
 
 class HandleAccess:
-    """Stands before one client connection. Until somebody has logged in, nothing is let through or kept."""
+    """Checks the handles in one client connection's calls. It has no effect until the client has logged in."""
 
     def __init__(self, handles: HandleOwners, backend_name: str, *, passes_unknown: bool = True) -> None:
         self._handles = handles
-        # The backend that gives out what is opened from now on.
+        # The backend that gives out the handles opened from now on.
         self.backend_name = backend_name
-        # Whether a handle that this proxy has never seen may be used by whoever has it, as without us.
+        # Whether a client may use a handle that this proxy has never seen, as it may without the proxy.
         self._passes_unknown = passes_unknown
-        self._owner: Owner | None = None
+        self._owner: UserDigest | None = None
 
     @property
-    def is_on(self) -> bool:
-        """Whether it is known who the client is."""
+    def has_login(self) -> bool:
+        """Whether the client has logged in, so that its user is known."""
         return self._owner is not None
 
-    def logged_in(self, user: bytes) -> None:
-        """The backend has accepted the client as that user; empty where it asks for no name."""
-        self._owner = self._handles.digests.owner(user)
+    def user_logged_in(self, user: bytes) -> None:
+        """Note that the backend has accepted the client as that user; empty if it asks for no name."""
+        self._owner = self._handles.digests.user_digest(user)
 
-    def admitted(self, message: Message) -> Message | None:
-        """The message to send in the place of one that may not be sent as it is, or None where it may.
+    def replacement_for(self, message: Message) -> Message | None:
+        """Return the message to send instead of one with a foreign handle, or None if it may pass unchanged.
 
-        Raises RemoteProtocolError or IncompleteError where it cannot be read.
+        Raises RemoteProtocolError or IncompleteError if the message cannot be read.
         """
         if message.header.name == OPEN_SESSION:
             return None
-        named = named_by(message)
+        named = handle_named_by(message)
         if named is None or self._may_use(named.identifier):
             return None
-        return named.spoiled(message)
+        return named.with_handle_overwritten(message)
 
-    def elsewhere(self, message: Message) -> str | None:
-        """The backend that has what the client's call names, where that is another one than this."""
-        named = None if message.header.name == OPEN_SESSION else named_by(message)
-        handle_owner = None if named is None else self._handles.find(named.identifier)
+    def other_backend_of(self, message: Message) -> str | None:
+        """Return the other backend of the session or operation that the call names, if it is the user's own."""
+        named = None if message.header.name == OPEN_SESSION else handle_named_by(message)
+        handle_owner = None if named is None else self._handles.find_owner(named.identifier)
         if handle_owner is None or handle_owner.owner != self._owner or handle_owner.backend == self.backend_name:
             return None
         return handle_owner.backend
 
-    def opened(self, kind: HandleKind, handle: bytes) -> None:
-        """The backend has given this client a handle."""
-        identifier = identifier_in(handle)
+    def handle_opened(self, kind: HandleKind, handle: bytes) -> None:
+        """Note that the backend has given this client a handle."""
+        identifier = handle_id_of(handle)
         if identifier is not None and self._owner is not None:
-            self._handles.opened(kind, identifier, HandleOwner(self._owner, self.backend_name))
+            self._handles.handle_opened(kind, identifier, HandleOwner(self._owner, self.backend_name))
 
-    def closed(self, message: Message) -> None:
-        """The client closes what its call names."""
-        named = named_by(message)
+    def handle_closed(self, message: Message) -> None:
+        """Note that the client closes the session or operation that its call names."""
+        named = handle_named_by(message)
         if named is not None:
-            self._handles.closed([named.identifier])
+            self._handles.handles_closed([named.identifier])
 
     def _may_use(self, identifier: HandleId) -> bool:
-        handle_owner = self._handles.find(identifier)
+        handle_owner = self._handles.find_owner(identifier)
         return self._passes_unknown if handle_owner is None else handle_owner.owner == self._owner

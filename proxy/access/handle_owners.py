@@ -1,8 +1,8 @@
-"""Whose the sessions and operations are, so that nobody can use another user's.
+"""Owners of session and operation handles, so that no user can use another user's.
 
-On Spark Thrift Server a handle is all it takes: it works from any connection, whoever logged in there. Here it
-belongs to the user who was logged in as it was given out. Neither handles nor names of users are kept, but digests
-with a key that no other process has.
+On Spark Thrift Server a handle works from any connection, whoever logged in there. Here a handle belongs to the
+user who was logged in when the server gave it out. The proxy keeps neither handles nor user names, but digests of
+them with a key that no other process has.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from typing import Final, NewType, Protocol
 
 from proxy.wire.hs2.handles import HandleId
 
-# Enough that two never have one digest.
+# Long enough that two handles never have the same digest.
 DIGEST_BYTES: Final = 16
-# Of words: two with one digest would make a write count for a table that it does not name, and nothing worse.
+# Digests of words: two words with one digest make a write count for a table that it does not name, nothing worse.
 WORD_BYTES: Final = 8
 _KEY_BYTES: Final = 32
 
-# Sessions and operations that are known, each about 500 bytes. Spark Thrift Server runs 500 connections, most with
-# one session and some dozens of operations that nobody has closed.
+# Sessions and operations kept, each about 500 bytes. Spark Thrift Server runs 500 connections, most with one
+# session and some dozens of operations that no client has closed.
 SESSIONS_MAX: Final = 10_000
 OPERATIONS_MAX: Final = 100_000
 
-Owner = NewType("Owner", bytes)
+UserDigest = NewType("UserDigest", bytes)
 Digest = NewType("Digest", bytes)
 
 
 class HandleKind(Enum):
-    """What a handle is of."""
+    """The kind of thing that a handle names."""
 
     SESSION = b"s"
     OPERATION = b"o"
@@ -40,80 +40,80 @@ class HandleKind(Enum):
 
 @dataclass(frozen=True)
 class HandleOwner:
-    """A handle that was given out: to whom, and by which backend."""
+    """The user to whom a handle was given, and the backend that gave it."""
 
-    owner: Owner = field(repr=False)
+    owner: UserDigest = field(repr=False)
     backend: str
 
 
 class Digests:
-    """Digests of secrets, equal for equal ones in all processes that have the key."""
+    """Keyed digests of secrets: equal secrets have equal digests in all processes that have the key."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     @classmethod
     def new(cls) -> Digests:
-        """With a key of its own."""
+        """Return digests with a new random key."""
         return cls(secrets.token_bytes(_KEY_BYTES))
 
-    def of(self, identifier: bytes) -> Digest:
-        """By what a handle is kept."""
+    def handle_digest(self, identifier: bytes) -> Digest:
+        """Return the digest by which a handle is kept."""
         return Digest(blake2b(identifier, key=self._key, digest_size=DIGEST_BYTES, person=b"handle").digest())
 
-    def owner(self, user: bytes) -> Owner:
-        """The owner that a user name stands for, letter by letter; without one, whoever logs in without a name."""
-        return Owner(blake2b(user, key=self._key, digest_size=DIGEST_BYTES, person=b"owner").digest())
+    def user_digest(self, user: bytes) -> UserDigest:
+        """Return the digest of a user name, upper and lower case distinct; empty for a login without a name."""
+        return UserDigest(blake2b(user, key=self._key, digest_size=DIGEST_BYTES, person=b"owner").digest())
 
-    def word(self, word: str) -> bytes:
-        """A word of a statement."""
+    def word_digest(self, word: str) -> bytes:
+        """Return the digest of a word of a statement."""
         encoded = word.encode(errors="surrogatepass")
         return blake2b(encoded, key=self._key, digest_size=WORD_BYTES, person=b"word").digest()
 
     def mask(self, identifier: bytes, length: int) -> bytes:
-        """Bytes that nobody knows without the key and the identifier."""
+        """Return bytes that cannot be computed without the key and the identifier."""
         return blake2b(identifier, key=self._key, digest_size=length, person=b"mask").digest()
 
 
 class HandleOwners(Protocol):
-    """The handles that were given out, as far back as the bounds reach.
+    """The owners of the handles that backends gave out, up to a bound for each kind.
 
-    Past a bound the oldest one that is closed is forgotten, and where none is, the oldest one. A handle that is
-    forgotten is like one that was never seen.
+    At the bound the oldest closed handle is forgotten, or the oldest one if none is closed. A forgotten handle
+    counts as one that was never seen.
     """
 
     @property
     def digests(self) -> Digests:
-        """How handles and owners are told apart."""
+        """The digests by which handles and owners are kept and compared."""
         ...
 
-    def opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
-        """The backend has given out a handle."""
+    def handle_opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
+        """Add a handle that a backend has given out."""
         ...
 
-    def find(self, identifier: HandleId) -> HandleOwner | None:
-        """Whose it is; None where that was never seen, or is forgotten."""
+    def find_owner(self, identifier: HandleId) -> HandleOwner | None:
+        """Return a handle's owner; None if the handle was never seen or is forgotten."""
         ...
 
-    def closed(self, identifiers: Iterable[HandleId]) -> None:
-        """These have ended. Until room is needed they stay somebody's: the server may be slow to end them."""
+    def handles_closed(self, identifiers: Iterable[HandleId]) -> None:
+        """Mark handles as closed. They keep their owners until room is needed: the server may close them late."""
         ...
 
     def is_closed(self, identifier: HandleId) -> bool:
-        """Whether the handle is known to have ended."""
+        """Whether the handle is known to be closed."""
         ...
 
     def used_elsewhere(self, identifier: HandleId) -> bool:
-        """A statement of this session has come to a process that did not open it. Whether another one did."""
+        """Note a statement of a session that this process did not open. Returns whether another process did."""
         ...
 
     def is_local(self, identifier: HandleId) -> bool:
-        """Whether this process has opened the session, and all of its statements came here so far."""
+        """Whether this process opened the session, and all its statements have come to this process so far."""
         ...
 
 
 class LocalHandleOwners:
-    """The handles of one process."""
+    """The owners of one process's handles."""
 
     def __init__(
         self,
@@ -124,35 +124,35 @@ class LocalHandleOwners:
     ) -> None:
         self.digests = digests or Digests.new()
         self._maxima = {HandleKind.SESSION: sessions_max, HandleKind.OPERATION: operations_max}
-        # Each in the order in which they were opened, and closed.
+        # In the order in which handles were opened, and in the order in which they were closed.
         self._open: dict[HandleKind, dict[Digest, HandleOwner]] = {kind: {} for kind in HandleKind}
         self._closed: dict[HandleKind, dict[Digest, HandleOwner]] = {kind: {} for kind in HandleKind}
 
     @property
     def count(self) -> int:
-        """How many are known."""
+        """The number of handles known."""
         return sum(len(found) for tables in (self._open, self._closed) for found in tables.values())
 
-    def opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
+    def handle_opened(self, kind: HandleKind, identifier: HandleId, handle_owner: HandleOwner) -> None:
         """See HandleOwners."""
         opened, closed = self._open[kind], self._closed[kind]
         if len(opened) + len(closed) >= self._maxima[kind]:
             oldest = closed or opened
             del oldest[next(iter(oldest))]
-        opened[self.digests.of(identifier)] = handle_owner
+        opened[self.digests.handle_digest(identifier)] = handle_owner
 
-    def find(self, identifier: HandleId) -> HandleOwner | None:
+    def find_owner(self, identifier: HandleId) -> HandleOwner | None:
         """See HandleOwners."""
-        digest = self.digests.of(identifier)
+        digest = self.digests.handle_digest(identifier)
         for tables in (self._open, self._closed):
             for found in tables.values():
                 if digest in found:
                     return found[digest]
         return None
 
-    def closed(self, identifiers: Iterable[HandleId]) -> None:
+    def handles_closed(self, identifiers: Iterable[HandleId]) -> None:
         """See HandleOwners."""
-        for digest in map(self.digests.of, identifiers):
+        for digest in map(self.digests.handle_digest, identifiers):
             for kind, opened in self._open.items():
                 handle_owner = opened.pop(digest, None)
                 if handle_owner is not None:
@@ -160,13 +160,13 @@ class LocalHandleOwners:
 
     def is_closed(self, identifier: HandleId) -> bool:
         """See HandleOwners."""
-        digest = self.digests.of(identifier)
+        digest = self.digests.handle_digest(identifier)
         return any(digest in found for found in self._closed.values())
 
-    def used_elsewhere(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nobody else
+    def used_elsewhere(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is no other process
         """See HandleOwners."""
         return False
 
-    def is_local(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is nowhere else
+    def is_local(self, identifier: HandleId) -> bool:  # noqa: ARG002 - there is no other process
         """See HandleOwners."""
         return True

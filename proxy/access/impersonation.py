@@ -1,8 +1,8 @@
-"""OpenSession calls: which of them go on to the backend, in whose name, and who may act for whom.
+"""Impersonation in OpenSession calls: the users for whom a login may act.
 
-Spark Thrift Server with authentication NONE lets anybody act for anybody, and with another one asks Hadoop's
-own rules. What a proxy lets through has to be said to it: nobody may act for others until the configuration
-names him. That holds for `hive.server2.proxy.user` of an OpenSession, and for `doAs` over HTTP.
+Spark Thrift Server with authentication NONE lets every user act for every other, and with another authentication
+asks Hadoop's own rules. Behind the proxy no user may act for others unless the configuration allows it. That holds
+for `hive.server2.proxy.user` of an OpenSession, and for `doAs` over HTTP.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from proxy.wire.hs2.open_session import proxy_user_of, user_of, with_user
 from proxy.wire.thrift.messages import Message
 
 EVERYBODY: Final = "*"
-# Of a name in an answer or a log line. A client may ask for any.
+# The longest name in an answer or a log line: a client may send any.
 NAME_CHARS_MAX: Final = 100
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """No session is opened, and the client is told why."""
+class SessionRefusal:
+    """The proxy opens no session, and sends the client this sentence."""
 
     sentence: str
 
 
 @dataclass(frozen=True)
 class Impersonation:
-    """What one connection's calls are held to."""
+    """The rules for one connection's OpenSession calls."""
 
     proxy_users: ProxyUsers
-    # Whether the backend asks nobody for a login, and believes the name in the call.
+    # Whether the backend asks for no login, and takes the client to be the user that the call names.
     names_user: bool = False
 
-    def decide(self, message: Message, login: str | None) -> Message | Refusal:
-        """The call as it goes on. Raises RemoteProtocolError where the server could read it otherwise."""
+    def check_open_session(self, message: Message, login: str | None) -> Message | SessionRefusal:
+        """Return the call to forward. Raises RemoteProtocolError if the server could read it otherwise."""
         wanted = proxy_user_of(message)
         if wanted is not None:
             sentence = self.proxy_users.refusal(user_of(message) if login is None else login, wanted)
             if sentence is not None:
-                return Refusal(sentence)
-        # Who has logged in is who it is, as on a server that asks: the name in the call is not asked for there.
+                return SessionRefusal(sentence)
+        # The user is the login, as on a server that asks for one: such a server ignores the name in the call.
         return with_user(message, login) if self.names_user and login is not None else message
 
 
 @dataclass(frozen=True)
 class ProxyUsers:
-    """Logins, and the users that each may act for. `*` stands for everybody on either side."""
+    """Logins, and the users that each may act for. `*` means every user, on either side."""
 
     allowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def refusal(self, login: str | None, wanted: str) -> str | None:
-        """Why the login may not act for that user, or None where it may. None is a login that gave no name."""
+        """Return why the login may not act for that user, None if it may. A login that gave no name is None."""
         if login is not None and wanted == login:
             return None
         for name in (login, EVERYBODY):

@@ -1,1 +1,1 @@
-"""The HTTP port beside the proxy."""
+"""The HTTP admin port: explain, metrics, health and the backends."""

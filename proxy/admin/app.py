@@ -1,4 +1,4 @@
-"""POST /explain, GET /metrics and GET /healthz on the admin port; what else there is comes as routes."""
+"""The admin port's application: POST /explain, GET /metrics, GET /healthz, and the routes for backends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import BasicAuth, web
 
 from proxy.admin import backends_endpoint as backend_routes
-from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest, ask
+from proxy.admin.explain_endpoint import ANONYMOUS, ExplainRequest, explain_as_user
 from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
 from proxy.session.metrics import CONTENT_TYPE
@@ -21,7 +21,7 @@ from proxy.upstream.errors import BackendError
 log = logging.getLogger(__name__)
 
 
-def application(  # noqa: PLR0913 - what the routes tell of
+def application(  # noqa: PLR0913 - the parts that the routes show
     config: Config,
     shared: SharedState,
     backends: BackendPool,
@@ -30,7 +30,7 @@ def application(  # noqa: PLR0913 - what the routes tell of
     slots: asyncio.Semaphore | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> web.Application:
-    """The admin port's routes; `exposition` is what /metrics says, `slots` are those of `Query.needs_slot`."""
+    """Return the application; /metrics answers with `exposition`, and `slots` are those of `Query.needs_slot`."""
 
     async def explain(request: web.Request) -> web.Response:
         try:
@@ -39,14 +39,14 @@ def application(  # noqa: PLR0913 - what the routes tell of
         except ValueError as error:
             return _error(HTTPStatus.BAD_REQUEST, f"The request is not understood: {error}.")
         try:
-            explained = await ask(
+            explained = await explain_as_user(
                 config, asked, caller.login, caller.password, shared, backends=backends, slots=slots
             )
         except BackendError as error:
             return _error(HTTPStatus.BAD_GATEWAY, str(error))
-        except Exception as error:  # noqa: BLE001 - nobody else may put it into a log
-            # Not its own words: they may quote the statement.
-            log.error("an explanation failed with %s", type(error).__name__)  # noqa: TRY400
+        except Exception as error:  # noqa: BLE001 - aiohttp would log its message
+            # Without its message, which may quote the statement.
+            log.error("POST /explain failed with %s", type(error).__name__)  # noqa: TRY400
             return _error(HTTPStatus.INTERNAL_SERVER_ERROR, "Starpruner has failed; its log says more.")
         return web.Response(body=msgspec.json.encode(explained), content_type="application/json")
 
@@ -67,7 +67,7 @@ def application(  # noqa: PLR0913 - what the routes tell of
 
 
 def _caller(request: web.Request) -> BasicAuth:
-    """The credentials of the request, which the backend judges. Raises ValueError if not HTTP Basic."""
+    """Return the credentials of the request, which the backend checks. Raises ValueError if not HTTP Basic."""
     header = request.headers.get("Authorization")
     return BasicAuth(ANONYMOUS, ANONYMOUS) if header is None else BasicAuth.decode(header, encoding="utf-8")
 

@@ -1,8 +1,7 @@
 """GET /backends, and POST /backends/{name}/drain and /undrain, on the admin port.
 
-As with the rest of the port, whoever reaches it may use it: it listens on loopback until it is told otherwise.
-But a web page that somebody looks at on that machine may not, so what a browser says for a page of another origin
-is refused.
+As on the rest of the port, every client that can reach the port may use them; by default it listens on loopback.
+But a web page in a browser on that machine may not, so requests from a page of another origin are refused.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from proxy.backends.pool import BackendPool
 
 
 def routes(backends: BackendPool, *, is_alone: bool = True) -> list[web.RouteDef]:
-    """What the admin port serves of the backends. Of several workers none drains: the others would not hear."""
+    """Return the routes for backends. One of several workers refuses to drain, as the others would not know."""
 
     async def show(_: web.Request) -> web.Response:
         return _json({"backends": backends.views()})

@@ -1,4 +1,4 @@
-"""One explain request, answered in a backend session of its own that is opened as the caller."""
+"""Answers to explain requests, each in a backend session of its own that is opened as the caller."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from proxy.upstream.client import BackendClient, Login
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError
 
-# Who asks, and with which password, where nobody is named: as beeline does without -n and -p. PLAIN refuses
-# an empty password before the backend sees it.
+# The user and the password of a request that names none, as in beeline without -n and -p. PLAIN refuses an empty
+# password before the backend sees it.
 ANONYMOUS = "anonymous"
 
 
@@ -28,7 +28,7 @@ class ExplainRequest(msgspec.Struct, forbid_unknown_fields=True):
     run_key_queries: bool = True
 
 
-async def ask(  # noqa: PLR0913 - what is asked, by whom, and of whom
+async def explain_as_user(  # noqa: PLR0913 - the request, its user, and the parts that answer it
     config: Config,
     request: ExplainRequest,
     user: str,
@@ -38,14 +38,14 @@ async def ask(  # noqa: PLR0913 - what is asked, by whom, and of whom
     backends: BackendPool,
     slots: asyncio.Semaphore | None = None,
 ) -> ExplainView:
-    """Explain a statement as the user would get it. Raises BackendError.
+    """Explain the decision about a statement of this user. Raises BackendError.
 
-    `slots` bound how many key queries run at once, those of clients' statements included.
+    `slots` limits the key queries that run at once, together with those of clients' statements.
     """
     search = backends.search(user)
-    lease = search.next()
+    lease = search.next_lease()
     if lease is None:
-        raise BackendError(f"cannot reach the backend {backends.name}: {search.reason}")
+        raise BackendError(f"cannot reach the backend {backends.display_name}: {search.reason}")
     session = Session(shared)
     dialer = Dialer(config.backend.to_upstream(), config.proxy.connect_timeout_s)
     try:

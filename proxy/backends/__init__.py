@@ -1,1 +1,1 @@
-"""Several backends as one: which of them a new session goes to, how each one is, and how clients find us."""
+"""A pool of backends: load balancing, health checks, circuit breakers, DNS lookups, ZooKeeper registration."""

@@ -1,4 +1,4 @@
-"""The backends and who looks after them, as the configuration has it."""
+"""Assembly of the pool, its maintenance and the ZooKeeper registration from the configuration."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from proxy.backends.backend import Backend
 from proxy.backends.dns import DnsNames
 from proxy.backends.health import Health
 from proxy.backends.health_checks import HealthCheckRounds, HealthProbe, ProbeSettings
-from proxy.backends.maintenance import Chore, Maintenance
+from proxy.backends.maintenance import Maintenance, PeriodicTask
 from proxy.backends.pool import BackendPool, PoolSettings
-from proxy.backends.zookeeper_nodes import connection_settings, node_prefix, reached_at
+from proxy.backends.zookeeper_nodes import advertised_address, connection_settings, node_prefix
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
 
 if TYPE_CHECKING:
     from proxy.backends.zookeeper import Registration
 
-# What the nodes of a version have in common, as `hiveserver2 --deregister` would look for them.
+# The version in the names of nodes, by which `hiveserver2 --deregister` would find them.
 _VERSION: Final = version("starpruner")
-# Where HiveServer2 listens for HTTP unless told otherwise.
+# HiveServer2's default path for HTTP.
 _HTTP_PATH: Final = "cliservice"
 
 
-async def known_backends(config: Config, workers: int = 1) -> tuple[BackendPool, DnsNames]:
-    """The backends, their names looked up once. Several workers share what each of them may take."""
+async def resolved_backends(config: Config, workers: int = 1) -> tuple[BackendPool, DnsNames]:
+    """Return the pool and its names, looked up once. Several workers divide each backend's connections."""
     proxy = config.proxy
     connections_max = max(1, proxy.backend_connections_max // workers)
     backends = BackendPool((), time.monotonic, PoolSettings(connections_max, proxy.login_together_max))
-    names = DnsNames(backends, config.sources())
+    names = DnsNames(backends, config.backend_entries())
     await names.refresh()
     return backends, names
 
 
-def upkeep(config: Config, backends: BackendPool, names: DnsNames) -> Maintenance:
-    """What is to be done for as long as the proxy serves."""
+def backend_maintenance(config: Config, backends: BackendPool, names: DnsNames) -> Maintenance:
+    """Return the periodic tasks that run while the proxy serves."""
     return Maintenance(
-        names, ((names.refresh_looked_up, config.proxy.lookup_interval_s), *_probes(config, backends))
+        names, ((names.refresh_if_looked_up, config.proxy.lookup_interval_s), *_health_checks(config, backends))
     )
 
 
-def registration(config: Config, ports: Sequence[int]) -> Registration | None:
-    """The place of each listener in ZooKeeper, where one is configured. Raises ConfigError without its client."""
+def zookeeper_registration(config: Config, ports: Sequence[int]) -> Registration | None:
+    """Return the registration of each listener in ZooKeeper, if configured. Raises ConfigError without kazoo."""
     section = config.zookeeper
     if not section.ensemble:
         return None
@@ -57,30 +57,30 @@ def registration(config: Config, ports: Sequence[int]) -> Registration | None:
         ) from error
     nodes = []
     for listener, port in zip(config.listeners(), ports, strict=True):
-        address = reached_at(listener, port, section.advertised_host, socket.getfqdn())
+        address = advertised_address(listener, port, section.advertised_host, socket.getfqdn())
         nodes.append(Node(node_prefix(address, _VERSION), connection_settings(listener, address, _HTTP_PATH)))
     credentials = section.user, section.password
     ensemble = Ensemble(section.ensemble, section.namespace, *credentials, section.session_timeout_s)
     return Registration(ensemble, nodes)
 
 
-def _probes(config: Config, backends: BackendPool) -> tuple[Chore, ...]:
-    """None for a backend that is alone, where nobody may log in: there is no other that could be chosen."""
+def _health_checks(config: Config, backends: BackendPool) -> tuple[PeriodicTask, ...]:
+    """Return the health checks. A single backend without a health user gets none: no other could be chosen."""
     health = config.health
     if not health.user and not config.proxy.backends:
         return ()
     settings = ProbeSettings(health.user, health.password, health.timeout_s, health.query_timeout_s)
-    asking = HealthProbe(settings, config.backend.to_upstream())
-    logins = HealthCheckRounds(backends, asking.quickly, _logins)
-    queries = HealthCheckRounds(backends, asking.thoroughly, _queries)
-    asks_queries = health.user and health.query_interval_s
-    more: tuple[Chore, ...] = ((queries.ask_all, health.query_interval_s),) if asks_queries else ()
-    return ((logins.ask_all, health.interval_s), *more)
+    probe = HealthProbe(settings, config.backend.to_upstream())
+    logins = HealthCheckRounds(backends, probe.check_login, _login_health)
+    queries = HealthCheckRounds(backends, probe.check_query, _query_health)
+    checks_queries = health.user and health.query_interval_s
+    more: tuple[PeriodicTask, ...] = ((queries.probe_all, health.query_interval_s),) if checks_queries else ()
+    return ((logins.probe_all, health.interval_s), *more)
 
 
-def _logins(backend: Backend) -> Health:
-    return backend.logins_work
+def _login_health(backend: Backend) -> Health:
+    return backend.login_health
 
 
-def _queries(backend: Backend) -> Health:
-    return backend.queries_work
+def _query_health(backend: Backend) -> Health:
+    return backend.query_health

@@ -1,4 +1,4 @@
-"""What is known of one backend: its load, how it is, and what went wrong last. Pure."""
+"""The state of one backend: its load, its health and its last failures. Pure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Final
 
 from proxy.backends.circuit_breaker import BreakerState, CircuitBreaker
 from proxy.backends.health import Health, Thresholds
-from proxy.config.backend_list import Member
+from proxy.config.backend_list import PoolMember
 
-# Enough to see whether all are of one kind.
+# Enough to see whether all failures are of one kind.
 ERRORS_KEPT: Final = 5
-# Queries are asked so rarely that each counts for more.
+# Health-check queries run so rarely that each counts for more.
 QUERY_THRESHOLDS: Final = Thresholds(failures_to_down=2, successes_to_up=1)
-# A backend's own words may be a stack trace.
+# A backend's error message may be a stack trace.
 ERROR_CHARACTERS_MAX: Final = 300
 
 
 @dataclass(frozen=True)
-class Failure:
-    """Something that went wrong with a backend, and how long ago."""
+class BackendFailure:
+    """A failure of a backend, and how long ago it happened."""
 
     reason: str
     seconds_ago: float
@@ -32,37 +32,37 @@ class BackendView:
     """A backend as the admin port shows it."""
 
     name: str
-    # Whether it takes new sessions as a matter of course.
+    # Whether it takes new sessions, and nothing is known against it.
     healthy: bool
     draining: bool
     probes: str
     breaker: str
     connections: int
     connections_max: int
-    # Those over HTTP, which have no connection of their own.
+    # Sessions over HTTP, which have no connection of their own.
     sessions: int
     weight: int
     failures: int
-    last_failures: tuple[Failure, ...]
+    last_failures: tuple[BackendFailure, ...]
 
 
 class Backend:
-    """One backend. Counts are kept by its leases."""
+    """One backend. Its leases keep the counts."""
 
-    def __init__(self, member: Member, thresholds: Thresholds, clock: Callable[[], float]) -> None:
+    def __init__(self, member: PoolMember, thresholds: Thresholds, clock: Callable[[], float]) -> None:
         self.member = member
-        # What logins tell, and what queries do. A server may answer the one and not the other.
-        self.logins_work = Health(thresholds)
-        self.queries_work = Health(QUERY_THRESHOLDS)
+        # Health by logins, and health by queries. A server may answer the one and not the other.
+        self.login_health = Health(thresholds)
+        self.query_health = Health(QUERY_THRESHOLDS)
         self.breaker = CircuitBreaker(clock)
-        # Connections of clients and of ours: each has one of the server's threads.
+        # Connections of clients and of the proxy: each takes one of the server's threads.
         self.connections = 0
-        # Sessions of clients that have no connection of their own: over HTTP a call has one while it runs.
+        # Sessions of clients over HTTP, which have a connection only while a call runs.
         self.sessions = 0
-        # Those of clients by who logged in, for as long as they last.
+        # Open connections of clients, by login.
         self.logins: Counter[str] = Counter()
         self.is_drained = False
-        # No longer configured: it stays until its last connection ends, and its last session.
+        # Not configured any more: the backend stays until its last connection and its last session end.
         self.is_removed = False
         self.failures = 0
         self._clock = clock
@@ -70,42 +70,42 @@ class Backend:
 
     @property
     def takes_sessions(self) -> bool:
-        """Whether somebody wants new sessions on it."""
+        """Whether the configuration and the operator allow new sessions on it."""
         return not self.is_drained and not self.is_removed
 
     @property
     def is_up(self) -> bool:
-        """Whether probes have nothing against it."""
-        return self.logins_work.is_up and self.queries_work.is_up
+        """Whether health checks pass."""
+        return self.login_health.is_up and self.query_health.is_up
 
     @property
     def is_healthy(self) -> bool:
-        """Whether there is nothing against another connection."""
+        """Whether health checks pass and the circuit breaker admits a connection."""
         return self.is_up and self.breaker.admits
 
     @property
     def load(self) -> float:
-        """Its connections and sessions, as many as one of weight 1 would have."""
+        """Its connections and sessions, divided by its weight."""
         return (self.connections + self.sessions) / self.member.weight
 
-    def logged_out(self, login: str) -> None:
-        """A client's connection has ended."""
+    def client_logged_out(self, login: str) -> None:
+        """Note that a client's connection has ended."""
         self.logins[login] -= 1
-        # A count of zero would stay, one for each login that there ever was.
+        # Counter keeps zeros: without this, one would stay for each login that there ever was.
         if not self.logins[login]:
             del self.logins[login]
 
-    def failed(self, reason: str) -> None:
-        """Something went wrong."""
+    def record_failure(self, reason: str) -> None:
+        """Record a failure, to be shown on the admin port."""
         self.failures += 1
         self._errors.append((self._clock(), reason[:ERROR_CHARACTERS_MAX]))
 
     def view(self, connections_max: int) -> BackendView:
-        """As it is now."""
+        """Return the state for the admin port."""
         now = self._clock()
         return BackendView(
             name=self.member.name,
-            # A trial that is under way says nothing against it: it is what will tell.
+            # Half-open counts as healthy: the trial connection will show whether it is.
             healthy=self.takes_sessions and self.is_up and self.breaker.state is not BreakerState.OPEN,
             draining=not self.takes_sessions,
             probes="up" if self.is_up else "down",
@@ -115,5 +115,7 @@ class Backend:
             sessions=self.sessions,
             weight=self.member.weight,
             failures=self.failures,
-            last_failures=tuple(Failure(reason, round(now - at, 1)) for at, reason in reversed(self._errors)),
+            last_failures=tuple(
+                BackendFailure(reason, round(now - at, 1)) for at, reason in reversed(self._errors)
+            ),
         )

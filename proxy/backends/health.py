@@ -1,4 +1,4 @@
-"""What probes tell of a backend, with hysteresis: one slow answer takes nothing down. Pure."""
+"""The health of a backend by its probes, with hysteresis: one slow answer does not take it down. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Thresholds:
-    """How many answers in a row it takes to change one's mind."""
+    """The number of equal results in a row that change a backend's health."""
 
-    # At a probe each five seconds, a backend that hangs is noticed after fifteen.
+    # With a probe every five seconds, a backend that hangs counts as down after fifteen.
     failures_to_down: int = 3
     # The first answer may come from a server that is still starting.
     successes_to_up: int = 2
@@ -20,16 +20,16 @@ THRESHOLDS: Final = Thresholds()
 
 
 class Health:
-    """Up until probes say otherwise: a backend that nobody has asked is tried."""
+    """One kind of health. It is up until probes fail: a backend that was never probed may be tried."""
 
     def __init__(self, thresholds: Thresholds) -> None:
         self.is_up = True
         self._thresholds = thresholds
-        # Answers in a row that contradict `is_up`.
+        # Results in a row that contradict `is_up`.
         self._contrary = 0
 
-    def probed(self, *, answered: bool) -> bool:
-        """A probe has ended. Returns whether the backend is now held to be in another state than before."""
+    def record_probe(self, *, answered: bool) -> bool:
+        """Record the result of a probe. Returns whether the state has changed."""
         if answered is self.is_up:
             self._contrary = 0
             return False

@@ -1,4 +1,4 @@
-"""Asks each backend regularly how it is: a login often, which no executor hears of, and a query rarely. Shell."""
+"""Periodic health checks of each backend: often a login, which uses no executor, and rarely a query. Shell."""
 
 from __future__ import annotations
 
@@ -28,39 +28,39 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ProbeSettings:
-    """How backends are asked. Without a user, a connection that opens is all that can be had."""
+    """The probes' login and timeouts. Without a user, a probe can only open a connection."""
 
     user: str = ""
     password: str = field(default="", repr=False)
     # A login takes a server some milliseconds.
     timeout_s: float = 5.0
-    # A query takes its turn among those of the users. A server that is busy is not down.
+    # The query waits its turn among the users' queries. A busy server is not down.
     query_timeout_s: float = 30.0
 
 
-# Returns None where the backend works, or else why it does not.
+# Returns None if the backend works, or else why it does not.
 Probe: TypeAlias = Callable[[Address], Awaitable[str | None]]
 
 
 class HealthProbe:
-    """The two probes as the settings have them."""
+    """The two probes, with their settings."""
 
     def __init__(self, settings: ProbeSettings, upstream: Upstream = UPSTREAM) -> None:
         self._settings = settings
         self._dialer = Dialer(upstream, settings.timeout_s)
 
-    async def quickly(self, address: Address) -> str | None:
-        """Connect and log in: the server has a thread to spare, and its login works. No executor hears of it."""
-        return await self._within(self._settings.timeout_s, self._log_in(address))
+    async def check_login(self, address: Address) -> str | None:
+        """Connect and log in: shows that the server has a free thread and its login works. Uses no executor."""
+        return await self._why_failed(self._settings.timeout_s, self._log_in(address))
 
-    async def thoroughly(self, address: Address) -> str | None:
-        """Open a session and ask a query, as clients do."""
-        return await self._within(self._settings.query_timeout_s, self._query(address))
+    async def check_query(self, address: Address) -> str | None:
+        """Open a session and run a query, as clients do."""
+        return await self._why_failed(self._settings.query_timeout_s, self._query(address))
 
-    async def _within(self, seconds: float, asking: Awaitable[None]) -> str | None:
+    async def _why_failed(self, seconds: float, probe: Awaitable[None]) -> str | None:
         try:
             async with asyncio.timeout(seconds):
-                await asking
+                await probe
         except TimeoutError:
             return f"no answer within {seconds:g} s"
         except (BackendError, UnreachableError) as error:
@@ -70,7 +70,7 @@ class HealthProbe:
     async def _log_in(self, address: Address) -> None:
         settings = self._settings
         if not settings.user:
-            _, writer = await self._dialer.streams(address)
+            _, writer = await self._dialer.open_streams(address)
             writer.close()
             return
         link = link_to(address, self._dialer, settings.timeout_s)
@@ -79,7 +79,7 @@ class HealthProbe:
             if isinstance(link, HttpLink):
                 await link.check_login()
         finally:
-            link.hang_up()
+            link.close()
 
     async def _query(self, address: Address) -> None:
         settings = self._settings
@@ -95,35 +95,35 @@ def _select_one(seconds: float) -> Generator[Query, QueryResult, QueryResult]:
 
 
 class HealthCheckRounds:
-    """One kind of probe: a round of it asks all backends at once, each within its time."""
+    """One kind of probe. A round probes all backends at once, each with its own timeout."""
 
     def __init__(self, backends: BackendPool, probe: Probe, health_of: Callable[[Backend], Health]) -> None:
-        """`health_of` says which of a backend's states the probe is about."""
+        """`health_of` returns the health that this kind of probe changes."""
         self._backends = backends
         self._probe = probe
         self._health_of = health_of
 
-    async def ask_all(self) -> None:
-        """Ask every backend once."""
-        await asyncio.gather(*map(self._ask, self._backends.all))
+    async def probe_all(self) -> None:
+        """Probe every backend once."""
+        await asyncio.gather(*map(self._probe_one, self._backends.configured))
 
-    async def _ask(self, backend: Backend) -> None:
-        lease = self._backends.lease_on(backend)
+    async def _probe_one(self, backend: Backend) -> None:
+        lease = self._backends.lease_for_proxy(backend)
         if lease is None:
-            # It has all the connections that we may open, and these tell how it is.
+            # No connection is free for a probe; the clients' connections show how the backend is.
             return
         try:
             reason = await self._probe(backend.member.address)
         finally:
             lease.release()
         if reason is not None:
-            backend.failed(f"probe: {reason}")
-        if self._health_of(backend).probed(answered=reason is None):
-            _tell(backend, reason)
+            backend.record_failure(f"probe: {reason}")
+        if self._health_of(backend).record_probe(answered=reason is None):
+            _log_change(backend, reason)
 
 
-def _tell(backend: Backend, reason: str | None) -> None:
+def _log_change(backend: Backend, reason: str | None) -> None:
     if reason is None:
-        log.info("the backend %s answers probes again", backend.member.name)
+        log.info("the backend %s passes health checks again", backend.member.name)
     else:
-        log.warning("the backend %s is held to be down: %s", backend.member.name, reason)
+        log.warning("the backend %s counts as down: %s", backend.member.name, reason)

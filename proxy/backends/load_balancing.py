@@ -1,4 +1,4 @@
-"""Which backend a new session goes to. Pure."""
+"""The choice of a backend for a new session. Pure."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from proxy.backends.circuit_breaker import BreakerState
 def choose(
     free: Sequence[Backend], login: str | None, together_max: int, chance: Callable[[], float]
 ) -> Backend | None:
-    """The best of those that take sessions and have room: their own login's, or the least loaded.
+    """Choose among backends that take sessions and have room: the one that this login is on, or the least loaded.
 
-    Where none is healthy, the one with the least against it is tried all the same: to be refused by it is no worse
-    than to be refused by us, and it may just have come back.
+    If none is healthy, the one with the fewest problems is tried all the same: its refusal is no worse for the
+    client than the proxy's, and the backend may just have come back.
     """
     healthy = [backend for backend in free if backend.is_healthy]
     if healthy:
-        return _home(healthy, login, together_max) or min(healthy, key=lambda one: (one.load, chance()))
-    return min(free, key=lambda one: (_what_is_against(one), one.load, chance()), default=None)
+        return _backend_of_login(healthy, login, together_max) or min(
+            healthy, key=lambda one: (one.load, chance())
+        )
+    return min(free, key=lambda one: (_problem_count(one), one.load, chance()), default=None)
 
 
-def _home(healthy: Sequence[Backend], login: str | None, together_max: int) -> Backend | None:
-    """Where this login is already: a session's handle works from any connection, but on its own server alone."""
+def _backend_of_login(healthy: Sequence[Backend], login: str | None, together_max: int) -> Backend | None:
+    """Return the backend that this login is already on: a session's handle works only on its own server."""
     if login is None:
         return None
-    home = max(healthy, key=lambda one: one.logins[login])
-    return home if 0 < home.logins[login] < together_max else None
+    most = max(healthy, key=lambda one: one.logins[login])
+    return most if 0 < most.logins[login] < together_max else None
 
 
-def _what_is_against(backend: Backend) -> int:
+def _problem_count(backend: Backend) -> int:
     return (not backend.is_up) + (backend.breaker.state is BreakerState.OPEN)

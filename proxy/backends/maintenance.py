@@ -1,4 +1,4 @@
-"""The tasks that look after the backends for as long as the proxy serves: names looked up, health asked. Shell."""
+"""Periodic tasks for the backends while the proxy serves: DNS lookups and health checks. Shell."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Final, TypeAlias
 
 from proxy.backends.dns import DnsNames
-from proxy.config.backend_list import Source
+from proxy.config.backend_list import BackendEntry
 
-# Proxies that were started together do not ask together for ever.
+# A random part of each interval, so that proxies started together do not stay in step.
 _JITTER: Final = 0.2
 
 log = logging.getLogger(__name__)
 
-# Something to do, and the seconds between one time and the next.
-Chore: TypeAlias = tuple[Callable[[], Awaitable[None]], float]
+# A function, and the seconds between its calls.
+PeriodicTask: TypeAlias = tuple[Callable[[], Awaitable[None]], float]
 
 
 class Maintenance:
-    """Runs from `start` to `close`."""
+    """Runs the periodic tasks from `start` to `close`."""
 
     def __init__(
-        self, names: DnsNames, chores: Sequence[Chore], chance: Callable[[], float] = random.random
+        self, names: DnsNames, periodic_tasks: Sequence[PeriodicTask], chance: Callable[[], float] = random.random
     ) -> None:
         self._names = names
-        self.chores = chores
+        self.periodic_tasks = periodic_tasks
         self._chance = chance
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
-        """Begin."""
-        for act, seconds in self.chores:
+        """Start the tasks."""
+        for act, seconds in self.periodic_tasks:
             self._begin(self._every(seconds, act))
 
-    def reload(self, sources: tuple[Source, ...]) -> None:
-        """The configuration was read anew. What is no longer named drains."""
-        self._begin(self._names.configure(sources))
+    def reload(self, entries: tuple[BackendEntry, ...]) -> None:
+        """Use the entries of a reloaded configuration. Backends that are not in it any more drain."""
+        self._begin(self._names.configure(entries))
 
     async def close(self) -> None:
-        """End all of it."""
+        """Cancel the tasks."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -54,9 +54,13 @@ class Maintenance:
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._task_ended)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _task_ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("the backends are no longer looked after: %s", type(error).__name__, exc_info=error)
+            log.error(
+                "a maintenance task of the backends has failed and stopped: %s",
+                type(error).__name__,
+                exc_info=error,
+            )

@@ -1,8 +1,8 @@
-"""What HiveServer2 writes into ZooKeeper about itself, so that its clients find us the same way. Pure.
+"""ZooKeeper nodes in HiveServer2's format, so that its clients find the proxy in the same way. Pure.
 
-A server has one node, `serverUri=HOST:PORT;version=V;sequence=N` below the namespace, and in it the settings by
-which a client has to connect. hive-jdbc takes one of the nodes at random, and from it the settings that its URL
-does not have (ZooKeeperHiveClientHelper).
+A server has one node, `serverUri=HOST:PORT;version=V;sequence=N` below the namespace, which contains the settings
+that a client needs to connect. hive-jdbc chooses one of the nodes at random, and reads from it the settings that
+its URL does not have (ZooKeeperHiveClientHelper).
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener, Transport
 
-# Where a host listens on all its addresses, clients have to be told one of them.
-_EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - nobody listens here
+# Listen addresses that mean all addresses of the host: clients need one of these.
+_EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not listened on
 
 
 def node_prefix(address: Address, version: str) -> str:
-    """The node's name up to its number, which ZooKeeper adds."""
+    """Return the node's name without its number, which ZooKeeper adds."""
     return f"serverUri={address};version={version};sequence="
 
 
 def connection_settings(listener: Listener, address: Address, http_path: str) -> bytes:
-    """How to connect to a listener that clients reach at the address."""
+    """Return the content of the node of a listener that clients reach at the address."""
     entries = {
         "hive.server2.thrift.bind.host": address.host,
         "hive.server2.use.SSL": "false" if listener.tls is None else "true",
@@ -29,8 +29,8 @@ def connection_settings(listener: Listener, address: Address, http_path: str) ->
     return ";".join(f"{key}={value}" for key, value in entries.items()).encode()
 
 
-def reached_at(listener: Listener, port: int, advertised_host: str, own_name: str) -> Address:
-    """Where clients reach a listener that has the port: as advertised, or as far as it can be known."""
+def advertised_address(listener: Listener, port: int, advertised_host: str, own_name: str) -> Address:
+    """Return the address at which clients reach a listener: the advertised host, or the best guess."""
     host = listener.address.host
     return Address(advertised_host or (own_name if host in _EVERYWHERE else host), port)
 
@@ -42,7 +42,7 @@ def _transport(transport: Transport, port: int, http_path: str) -> dict[str, str
             "hive.server2.thrift.http.port": str(port),
             "hive.server2.thrift.http.path": http_path,
         }
-    # Of the logins over PLAIN a client need not know which one it is.
+    # A client does not need to know which authentication a login over PLAIN uses.
     return {
         "hive.server2.transport.mode": "binary",
         "hive.server2.thrift.port": str(port),

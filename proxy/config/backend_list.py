@@ -18,7 +18,7 @@ MEMBERS_MAX: Final = 64
 
 
 @dataclass(frozen=True)
-class Member:
+class PoolMember:
     """One backend."""
 
     address: Address
@@ -32,22 +32,22 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Source:
+class BackendEntry:
     """An entry of the configuration: a backend, or a name that stands for several."""
 
     address: Address
     weight: int = 1
     is_looked_up: bool = False
 
-    def members(self, hosts: tuple[str, ...]) -> tuple[Member, ...]:
+    def members(self, hosts: tuple[str, ...]) -> tuple[PoolMember, ...]:
         """The backends that it stands for, where its name has these addresses."""
         port, name = self.address.port, self.address.host
-        return tuple(Member(Address(host, port, name), self.weight) for host in hosts)
+        return tuple(PoolMember(Address(host, port, name), self.weight) for host in hosts)
 
 
-def distinct(members: list[Member]) -> tuple[Member, ...]:
+def distinct_members(members: list[PoolMember]) -> tuple[PoolMember, ...]:
     """Each address once, as it was named first, and no more than may be."""
-    found: dict[Address, Member] = {}
+    found: dict[Address, PoolMember] = {}
     for member in members:
         found.setdefault(member.address, member)
     return tuple(found.values())[:MEMBERS_MAX]

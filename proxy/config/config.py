@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from proxy.config.address import address
-from proxy.config.backend_list import Source, split
+from proxy.config.backend_list import BackendEntry, split
 from proxy.config.endpoints import Listener
 from proxy.config.errors import ConfigError
 from proxy.config.rewriting import CatalogSection, FilesSection, RewriteSection, ShadowSection, SplitsSection
@@ -23,17 +23,18 @@ from proxy.config.serving import (
     ProxySection,
     ZooKeeperSection,
 )
-from proxy.config.types import Section
+from proxy.config.types import AFTER_RESTART, Section
 
 
 class Config(Section, frozen=True):
     """All of it."""
 
     proxy: ProxySection = ProxySection()
-    listener: tuple[ListenerSection, ...] = ()
+    listener: Annotated[tuple[ListenerSection, ...], AFTER_RESTART] = ()
     backend: BackendSection = BackendSection()
-    # Whom a login may act for (proxy/access/impersonation.py); `*` stands for everybody on either side.
-    proxy_users: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - msgspec makes a new one for each
+    # Users for whom a login may act (hive.server2.proxy.user, doAs): hue = ["anna", "bob"], admin = ["*"]. `*`
+    # stands for everybody on either side (proxy/access/impersonation.py).
+    proxy_users: Annotated[dict[str, tuple[str, ...]], AFTER_RESTART] = {}  # noqa: RUF012 - msgspec makes a new one for each
     http: HttpSection = HttpSection()
     admin: AdminSection = AdminSection()
     health: HealthSection = HealthSection()
@@ -45,13 +46,13 @@ class Config(Section, frozen=True):
     splits: SplitsSection = SplitsSection()
     log: LogSection = LogSection()
 
-    def sources(self) -> tuple[Source, ...]:
+    def backend_entries(self) -> tuple[BackendEntry, ...]:
         """The addresses of the backends. Raises ConfigError."""
         try:
             entries = [split(text) for text in self.proxy.backends or (self.proxy.backend,)]
         except ValueError as error:
             raise ConfigError(f"proxy.backends: {error}") from error
-        sources = tuple(Source(address(where), weight, looked_up) for where, weight, looked_up in entries)
+        sources = tuple(BackendEntry(address(where), weight, looked_up) for where, weight, looked_up in entries)
         if len({source.address for source in sources}) < len(sources):
             raise ConfigError("proxy.backends: an address is named twice; write weight=N to give it more")
         return sources
@@ -63,6 +64,26 @@ class Config(Section, frozen=True):
         if not listeners:
             raise ConfigError("proxy.listen is empty and there is no [[listener]]: nobody could connect")
         return listeners
+
+    def expect_one_transport(self) -> None:
+        """Raise ConfigError where a listener speaks neither the transport of the backend nor HTTP.
+
+        Each login is the backend's to judge, so clients of the binary protocol speak what it speaks. Over HTTP
+        each request brings a name and a password, which suit a backend of either protocol.
+        """
+        backend = self.backend.transport
+        rule = f'backend.transport is "{backend}": a listener speaks what the backend speaks, or "http"'
+        if self.proxy.listen and backend != "sasl":
+            raise ConfigError(
+                f'proxy.listen is {self.proxy.listen}, which speaks "sasl", and {rule}. '
+                f'Set proxy.listen = "" and add a [[listener]] with transport = "{backend}"'
+            )
+        for section in self.listener:
+            if section.transport not in (backend, "http"):
+                raise ConfigError(
+                    f'listener {section.listen}: transport is "{section.transport}" and {rule}. '
+                    "Set both to the same"
+                )
 
 
 def load(path: Path | None, overrides: tuple[str, ...] = ()) -> Config:
@@ -109,7 +130,7 @@ def _convert(tree: dict[str, Any], origin: str, *, strict: bool) -> Config:
         raise ConfigError(f"{origin}: {_sentence(str(error))}") from error
     for text in (config.proxy.backend, config.admin.listen):
         address(text)
-    config.sources()
+    config.backend_entries()
     config.listeners()
     config.backend.to_upstream()
     return config

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Final
@@ -67,10 +67,6 @@ class Upstream:
 
     transport: Transport = Transport.SASL
     tls: UpstreamTls | None = None
-    # For clients that bring no credentials, to a backend that asks for some. PyHive and beeline send the same
-    # word twice where they are told no name.
-    user: str = "anonymous"
-    password: str = field(default="anonymous", repr=False)
     # Of HTTP.
     path: str = HTTP_PATH
 

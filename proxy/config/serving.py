@@ -1,9 +1,13 @@
-"""Sections of the configuration that say who is served and how: listeners, backends, health, admin, logs."""
+"""Sections of the configuration that say who is served and how: listeners, backends, health, admin, logs.
+
+The comment above a key is its text in docs/configuration.md, also for the keys below it that have none themselves.
+With "Expert." at its beginning the key stands in the second part of that page (tools/configuration_page.py).
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -12,8 +16,10 @@ from proxy.config.backend_list import MEMBERS_MAX
 from proxy.config.endpoints import HTTP_PATH, Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from proxy.config.errors import ConfigError
 from proxy.config.types import (
+    AT_ONCE,
     Bytes,
     Count,
+    Counts,
     HostAndPort,
     HostAndPortOrNothing,
     HttpPath,
@@ -24,69 +30,83 @@ from proxy.config.types import (
 
 
 class ProxySection(Section, frozen=True):
-    """Where clients connect and what stands behind."""
+    """The port for clients, the backends, and the limits of connections."""
 
-    # Loopback until told otherwise: whoever opens it to a network decides so knowingly. 10000 may be held
-    # by the backend on the same machine. SASL without TLS; "" where each [[listener]] says what it wants.
+    counts: ClassVar = Counts.AFTER_RESTART
+
+    # The address that clients connect to, with SASL and without TLS. Loopback by default, so that nobody opens it
+    # to a network without deciding so; 10001, since the backend on the same machine may have 10000. "" opens no
+    # such port: each [[listener]] then says what it wants.
     listen: HostAndPortOrNothing = "127.0.0.1:10001"
-    backend: HostAndPort = "127.0.0.1:10000"
-    # Several backends instead: HOST:PORT each, or dns:NAME:PORT for all addresses that a name has. One with
-    # " weight=N" behind it gets N times the connections. Read anew on SIGHUP, as is `backend`: what is no longer
-    # named takes no new sessions.
-    backends: Annotated[tuple[str, ...], Meta(max_length=MEMBERS_MAX)] = ()
-    # Below the 500 threads of Spark Thrift Server (hive.server2.thrift.max.worker.threads), one per connection:
-    # the 501st would hang without a word. Queries and probes of the proxy's own count.
+    # The Spark Thrift Server behind the proxy.
+    backend: Annotated[HostAndPort, AT_ONCE] = "127.0.0.1:10000"
+    # Several backends instead: HOST:PORT each, or dns:NAME:PORT for all addresses that a name has. One with "
+    # weight=N" behind it gets N times the connections. After SIGHUP a backend that is no longer named takes no new
+    # sessions.
+    backends: Annotated[tuple[str, ...], Meta(max_length=MEMBERS_MAX), AT_ONCE] = ()
+    # Connections of the proxy to each backend, its own queries and probes included. Below the 500 threads of Spark
+    # Thrift Server (hive.server2.thrift.max.worker.threads), one per connection: the 501st would hang without a
+    # word.
     backend_connections_max: Count = 480
-    # A session's handle works from any connection, but on its own backend alone. So the connections of one login
-    # stay on one backend, up to this many: a person has a few. The many of a service account spread.
+    # Expert. A session's handle works from any connection, but on its own backend alone. So the first connections
+    # of one login stay on one backend, up to this many: a person has a few. The many of a service account spread.
+    # 0: they always spread.
     login_together_max: Annotated[int, Meta(ge=0)] = 8
-    # Kubernetes and Consul answer for some seconds with what they have answered before.
+    # Expert. How often the names of `backends` are looked up. Kubernetes and Consul answer for some seconds with
+    # addresses that they have answered before.
     lookup_interval_s: Seconds = 30.0
-    # A backend on the same network answers in milliseconds; one that is down should not hold a client long.
+    # Expert. Time to connect to a backend. One on the same network answers in milliseconds; one that is down
+    # should not hold a client long.
     connect_timeout_s: Seconds = 10.0
-    # On SIGTERM, statements in flight may finish for this long. Below the 30 s that Kubernetes grants.
+    # On SIGTERM and Ctrl-C, statements in flight may finish for this long. Below the 30 s that Kubernetes grants.
     drain_s: Seconds = 20.0
-    # Spark Thrift Server itself cuts a connection at 100 MiB (hive.server2.thrift.max.message.size).
+    # Expert. The longest call of a client. Spark Thrift Server itself cuts a connection at 100 MiB
+    # (hive.server2.thrift.max.message.size).
     request_bytes_max: Bytes = 100 * 1024 * 1024
-    # What may wait to be written to a slow side before the other side is no longer read.
+    # Expert. Bytes that may wait to be written to a slow side before the other side is no longer read.
     write_buffer_bytes_max: Bytes = 256 * 1024
     # Clients, all backends together. Each takes two file descriptors.
     connections_max: Count = 4_000
-    # Long enough for a slow directory service behind the login; bounds clients that never speak.
+    # Expert. How long a login may take. Long enough for a slow directory service behind it; bounds clients that
+    # never speak.
     handshake_timeout_s: Seconds = 60.0
     # Processes that serve the same ports; 0 stands for one per core. One alone relays a gigabyte in a quarter of a
-    # second of processor time, and most of what rewriting takes is waiting for Spark.
+    # second of processor time, and most of the time that rewriting takes is waiting for Spark.
     workers: Annotated[int, Meta(ge=0, le=255)] = 1
-    # What becomes of a session or operation that this proxy has not seen opened: after it was restarted, or where
+    # Calls about a session or operation that this proxy has not seen opened: after it was restarted, or where
     # clients also connect to the backend directly. With "refuse" those start anew; with "pass" it works as it does
     # without the proxy, for whoever has the handle.
     unknown_handles: Literal["pass", "refuse"] = "pass"
     # Ends clients that neither ask nor wait for anything. 0: never. Their session ends with the connection, and
     # Spark itself keeps one for seven days (hive.server2.idle.session.timeout).
     idle_timeout_s: SecondsOrNever = 0.0
-    # Ends clients that have begun a request and do not go on with it. Longer than any outage that TCP gets over.
+    # Expert. Ends clients that have begun a request and do not go on with it. 0: never. Longer than any outage
+    # that TCP gets over.
     request_timeout_s: SecondsOrNever = 300.0
-    # Ends clients that do not read their replies. 0: never, since Spark waits for them as well.
+    # Expert. Ends clients that do not read their replies. 0: never, since Spark waits for them as well.
     unread_timeout_s: SecondsOrNever = 0.0
-    # TCP keepalive on both sides, in seconds and probes; 0 leaves it to the system. Often enough for firewalls to
-    # remember the connection, and a peer counts as gone after two hours, as Linux has it.
+    # Expert. TCP keepalive on both sides, in seconds and probes; 0 leaves it to the system. Often enough for
+    # firewalls to remember the connection, and a peer counts as gone after two hours, as Linux has it: a laptop
+    # may sleep that long, and without us it would find its session again.
     keepalive_idle_s: Annotated[int, Meta(ge=0, le=32_767)] = 60
     keepalive_interval_s: Annotated[int, Meta(ge=0, le=32_767)] = 60
     keepalive_count: Annotated[int, Meta(ge=0, le=127)] = 120
 
 
 class ListenerSection(Section, frozen=True):
-    """One more place where clients connect, and what they speak there."""
+    """One more port for clients, with a transport and TLS of its own."""
 
+    # Its address.
     listen: HostAndPort
-    # Which one a client speaks cannot be told before it has spoken, so each has a port of its own.
+    # The protocol of its clients: the backend's, or "http". It cannot be told before a client has spoken, so each
+    # has a port of its own.
     transport: Literal["sasl", "nosasl", "http"] = "sasl"
-    # PEM files. With a certificate clients have to speak TLS.
+    # PEM files. With a certificate, clients have to speak TLS.
     tls_certificate: str = ""
     tls_key: str = ""
     # The authority that has signed the certificates of those who may connect. Empty: nobody is asked for one.
     tls_client_ca: str = ""
-    # Where HiveServer2 is on an HTTP listener.
+    # The path of HiveServer2 on an HTTP listener.
     http_path: HttpPath = HTTP_PATH
 
     def to_listener(self) -> Listener:
@@ -103,29 +123,27 @@ class ListenerSection(Section, frozen=True):
 
 
 class BackendSection(Section, frozen=True):
-    """What the backend speaks; where it is says proxy.backend."""
+    """The protocol of the backends; their addresses are in `proxy.backend` and `proxy.backends`."""
 
+    counts: ClassVar = Counts.AFTER_RESTART
+
+    # As Spark is configured: hive.server2.authentication=NOSASL, or hive.server2.transport.mode=http.
     transport: Literal["sasl", "nosasl", "http"] = "sasl"
+    # TLS to the backend (hive.server2.use.SSL).
     tls: bool = False
     # A PEM file of the authorities that may have signed the backend's certificate. Empty: those of the system.
     tls_ca: str = ""
     # The name in the backend's certificate. Empty: the host of its address.
     tls_server_name: str = ""
-    # PEM files of a certificate to show to the backend.
+    # PEM files of a certificate to show to the backend, where it asks clients for one.
     tls_certificate: str = ""
     tls_key: str = ""
-    # Who clients without credentials are to a backend that asks for some: PyHive's and beeline's own default.
-    user: str = "anonymous"
-    password: str = "anonymous"  # noqa: S105 - known to everybody, as the clients' own default
-    # Where HiveServer2 is on a backend that speaks HTTP (hive.server2.thrift.http.path).
+    # The path of HiveServer2 on a backend that speaks HTTP (hive.server2.thrift.http.path).
     http_path: HttpPath = HTTP_PATH
-
-    def __repr__(self) -> str:
-        return f"BackendSection({self.transport}, tls={self.tls})"
 
     def to_upstream(self) -> Upstream:
         """The same as the server takes it. Raises ConfigError."""
-        return Upstream(Transport(self.transport), self._tls(), self.user, self.password, self.http_path)
+        return Upstream(Transport(self.transport), self._tls(), self.http_path)
 
     def _tls(self) -> UpstreamTls | None:
         _expect_both("backend", self.tls_certificate, self.tls_key)
@@ -138,39 +156,51 @@ class BackendSection(Section, frozen=True):
 
 
 class HttpSection(Section, frozen=True):
-    """What HTTP clients are granted, on listeners that speak it."""
+    """Time limits for HTTP clients, on listeners with `transport = "http"`."""
 
-    # How long an unused connection is kept: the server's own (hive.server2.thrift.http.max.idle.time). With less,
-    # a client could send a call on a connection that we are closing.
+    counts: ClassVar = Counts.AFTER_RESTART
+
+    # Expert. How long an unused connection is kept: the server's own (hive.server2.thrift.http.max.idle.time).
+    # With less, a client could send a call on a connection that we are closing.
     keep_alive_s: Seconds = 1_800.0
-    # A body of 100 MB takes a slow network this long; bounds clients that send the half of one.
+    # Expert. Time for the body of one call. One of 100 MB takes a slow network this long; bounds clients that send
+    # the half of one.
     body_s: Seconds = 120.0
-    # A session on a backend that does not speak HTTP takes a connection of its own, and one of its 500 threads. A
-    # client that has gone without closing it cannot be noticed, so it ends when its user is silent this long.
+    # How long an HTTP client's session lasts while its user is silent, on a backend that does not speak HTTP. Such
+    # a session takes a connection of its own, and one of its 500 threads. A client that has gone without closing
+    # it cannot be noticed.
     session_idle_s: Seconds = 14_400.0
 
 
 class AdminSection(Section, frozen=True):
-    """The HTTP port for explain and health."""
+    """The HTTP port for explain, metrics and health."""
 
+    counts: ClassVar = Counts.AFTER_RESTART
+
+    # Its address. Loopback by default, as for `proxy.listen`.
     listen: HostAndPort = "127.0.0.1:10080"
-    # Larger than any statement that is rewritten, JSON escapes included.
+    # Expert. The longest request: larger than any statement that is rewritten, JSON escapes included.
     request_bytes_max: Bytes = 4 * 1024 * 1024
 
 
 class HealthSection(Section, frozen=True):
     """How backends are asked whether they work. One that is alone is asked only if there is a user for that."""
 
-    # Who logs in for that. Empty: a connection that opens has to do, though a server that hangs lets it open too.
+    counts: ClassVar = Counts.AFTER_RESTART
+
+    # The login for health checks. Empty: a connection that opens has to do, though a server that hangs lets it
+    # open too.
     user: str = ""
     password: str = ""
-    # A login, of which no executor hears. Three that fail in a row take a backend out, two that work bring it
-    # back.
+    # Expert. How often a login is tried, of which no executor hears, and how long it may take. Three that fail in
+    # a row take a backend out, two that work bring it back.
     interval_s: Seconds = 5.0
     timeout_s: Seconds = 5.0
-    # A session and SELECT 1, rarer since it costs more; two that fail in a row take a backend out. 0: never.
+    # Expert. How often a session runs SELECT 1, rarer since it costs more; two that fail in a row take a backend
+    # out. 0: never.
     query_interval_s: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
-    # It takes its turn among the users' statements: a server that is busy is not down.
+    # Expert. How long SELECT 1 may take. It takes its turn among the users' statements: a server that is busy is
+    # not down.
     query_timeout_s: Seconds = 30.0
 
     def __repr__(self) -> str:
@@ -178,11 +208,13 @@ class HealthSection(Section, frozen=True):
 
 
 class ZooKeeperSection(Section, frozen=True):
-    """Where clients with serviceDiscoveryMode=zooKeeper find us. Needs the extra starpruner[zookeeper]."""
+    """Registration for clients with serviceDiscoveryMode=zooKeeper. Needs the extra starpruner[zookeeper]."""
 
-    # HOST:PORT,HOST:PORT,.. of the ensemble. Empty: we are not registered.
+    counts: ClassVar = Counts.AFTER_RESTART
+
+    # HOST:PORT,HOST:PORT,.. of the ensemble, as clients name it. Empty: we are not registered.
     ensemble: str = ""
-    # HiveServer2's own, which clients look into unless their URL says zooKeeperNamespace.
+    # HiveServer2's own default, which clients look into unless their URL says zooKeeperNamespace.
     namespace: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$")] = "hiveserver2"
     # The host that clients are told. Empty: the one that is listened on, or this machine's name where that is all.
     advertised_host: str = ""
@@ -190,7 +222,7 @@ class ZooKeeperSection(Section, frozen=True):
     # Kerberos.
     user: str = ""
     password: str = ""
-    # ZooKeeper forgets a proxy that died after this time; its own limits are 2 and 20 ticks, 4 to 40 s.
+    # Expert. Time after which ZooKeeper forgets a proxy that died; its own limits are 2 and 20 ticks, 4 to 40 s.
     session_timeout_s: Annotated[float, Meta(ge=1, le=3_600)] = 20.0
 
     def __repr__(self) -> str:
@@ -198,8 +230,11 @@ class ZooKeeperSection(Section, frozen=True):
 
 
 class LogSection(Section, frozen=True):
-    """What is logged, to standard error."""
+    """Log lines, on standard error."""
 
+    counts: ClassVar = Counts.AFTER_RESTART
+
+    # The lowest level that is logged: debug, info, warning or error.
     level: Annotated[str, Meta(pattern="^(debug|info|warning|error)$")] = "info"
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from proxy.backends.pool import Lease
 from proxy.config.endpoints import Transport
-from proxy.net.sockets import Side
+from proxy.net.sockets import SocketCallbacks
 from proxy.upstream.dialer import Dialer, UnreachableError
 from proxy.upstream.errors import BackendError, LoginError
 from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
@@ -35,19 +35,19 @@ async def _arrive(arrival: _Arrival, dialer: Dialer, lease: Lease, login_s: floa
         async with asyncio.timeout(login_s):
             transport = _still_open(await arrival.accepted)
     except UnreachableError as error:
-        lease.failed(str(error))
+        lease.backend_failed(str(error))
         raise BackendError(f"cannot reach the backend {lease.address}: {error}") from None
     except TimeoutError:
-        lease.failed(f"no answer to a login within {login_s:g} s")
+        lease.backend_failed(f"no answer to a login within {login_s:g} s")
         raise BackendError(f"the backend {lease.address} did not answer a login within {login_s:g} s") from None
     except RemoteProtocolError as error:
-        lease.failed(str(error))
+        lease.backend_failed(str(error))
         raise BackendError(f"the backend {lease.address}, asked for a login, {error}") from None
     except LoginError as error:
-        lease.answered()
+        lease.backend_answered()
         raise LoginError(f"the backend {lease.address} {error}") from None
     if arrival.has_logged_in:
-        lease.answered()
+        lease.backend_answered()
     return transport
 
 
@@ -72,9 +72,9 @@ class _Arrival:
         """Whether the backend has said something: without a login it has only been connected."""
         return bool(self._login)
 
-    def side(self) -> Side:
+    def side(self) -> SocketCallbacks:
         """The protocol of its connection."""
-        return Side(self._connected, self._answered, self._lost, lambda _: None)
+        return SocketCallbacks(self._connected, self._answered, self._lost, lambda _: None)
 
     def abort(self) -> None:
         """It is of no use."""

@@ -10,13 +10,14 @@ from functools import partial
 from hashlib import blake2b
 
 from proxy.access.handle_access import HandleAccess
+from proxy.access.impersonation import ProxyUsers
 from proxy.backends.pool import Lease
 from proxy.config.endpoints import Listener
 from proxy.frontend.backend_switch import arrive
 from proxy.frontend.context import OWNER_BYTES, ServerContext
 from proxy.frontend.graceful_close import GracefulClose
 from proxy.frontend.rewrite_service import tell_outcome
-from proxy.net.sockets import Side, linger, peer_host, peer_name, prepare
+from proxy.net.sockets import SocketCallbacks, linger, peer_host, peer_name, prepare
 from proxy.net.timeouts import Activity, IdleTimeouts
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.events import SessionClosed, SessionOpened, StatementEnded, StatementPassed
@@ -44,7 +45,7 @@ from proxy.statements.statement_class import StatementClass
 from proxy.upstream.dialer import UnreachableError
 from proxy.upstream.errors import BackendError
 from proxy.wire.hs2.calls import SessionHandle
-from proxy.wire.hs2.handles import identifier_in
+from proxy.wire.hs2.handles import handle_id_of
 from proxy.wire.sasl import plain_user
 
 log = logging.getLogger(__name__)
@@ -59,19 +60,23 @@ class Connection:
         self._name = f"connection {number}"
         self._listener = listener
         self._context = context
-        self._settings = settings = context.settings
+        self._settings = settings = context.config.proxy
         self._sessions = context.sessions
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
-        passes_unknown = settings.passes_unknown_handles
-        self._handle_access = HandleAccess(context.handles, str(settings.backend), passes_unknown=passes_unknown)
+        passes_unknown = settings.unknown_handles == "pass"
+        self._handle_access = HandleAccess(
+            context.handles, context.backends.display_name, passes_unknown=passes_unknown
+        )
         self._relay = Relay(
-            ConnectionProfile(context.backends.name, listener.transport, settings.upstream, settings.proxy_users),
+            ConnectionProfile(
+                context.backends.display_name, listener.transport, ProxyUsers(context.config.proxy_users)
+            ),
             context.tracked_statements,
             self._loop.time,
             handle_access=self._handle_access,
             request_bytes_max=settings.request_bytes_max,
-            rerun_within_s=settings.rerun_within_s,
+            fall_back_within_s=context.config.rewrite.rerun_within_s,
         )
         self._own_sessions: set[SessionHandle] = set()
         self._client: asyncio.Transport | None = None
@@ -82,7 +87,7 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._reply: asyncio.Future[Reply] | None = None
         self._handshake_timer: asyncio.TimerHandle | None = None
-        self._patience = IdleTimeouts(settings.patience)
+        self._patience = IdleTimeouts(settings)
         self._patience_timer: asyncio.TimerHandle | None = None
         self._client_pauses: set[str] = set()
         self._started = self.last_activity = self._loop.time()
@@ -104,10 +109,10 @@ class Connection:
 
     # --- the client's socket
 
-    def client_side(self, *, full: bool) -> Side:
+    def client_side(self, *, full: bool) -> SocketCallbacks:
         """The callbacks of the client's socket; `full` says that it is one too many."""
         connected = partial(self._client_connected, full=full)
-        return Side(connected, self._client_data, self._client_lost, self._client_writable)
+        return SocketCallbacks(connected, self._client_data, self._client_lost, self._client_writable)
 
     def _client_connected(self, transport: asyncio.Transport, *, full: bool) -> None:
         if self._ended:
@@ -115,7 +120,7 @@ class Connection:
             transport.abort()
             return
         self._client = transport
-        prepare(transport, self._settings.write_buffer_bytes_max, self._settings.keepalive)
+        prepare(transport, self._settings)
         log.info("%s: opened from %s", self._name, peer_name(transport))
         if full:
             limit = self._settings.connections_max
@@ -150,12 +155,14 @@ class Connection:
 
     # --- the backend's socket
 
-    def _backend_side(self) -> Side:
-        return Side(self._backend_connected, self._backend_data, self._backend_lost, self._backend_writable)
+    def _backend_side(self) -> SocketCallbacks:
+        return SocketCallbacks(
+            self._backend_connected, self._backend_data, self._backend_lost, self._backend_writable
+        )
 
     def _backend_connected(self, transport: asyncio.Transport) -> None:
         self._backend = transport
-        prepare(transport, self._settings.write_buffer_bytes_max, self._settings.keepalive)
+        prepare(transport, self._settings)
         if self._ended:
             transport.abort()
             return
@@ -169,13 +176,13 @@ class Connection:
             return
         # The first bytes always come here.
         if self._lease is not None:
-            self._lease.answered()
+            self._lease.backend_answered()
         self._execute(self._relay.backend_data(data))
 
     def _backend_lost(self) -> None:
         if self._lease is not None:
             # If it has said anything at all, that is how it was judged.
-            self._lease.failed("closed the connection without a word")
+            self._lease.backend_failed("closed the connection without a word")
             self._execute(self._relay.close(f"the backend {self._lease.address} closed"))
 
     def _backend_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
@@ -231,7 +238,7 @@ class Connection:
 
     def _turned_transparent(self, reason: str, *, by_login: bool) -> None:
         host = "" if self._client is None else peer_host(self._client)
-        is_news = not by_login or self._context.blind_clients.is_news(host)
+        is_news = not by_login or self._context.blind_clients.is_first_mention(host)
         level = logging.WARNING if is_news else logging.DEBUG
         log.log(level, "%s, from %s: nothing is rewritten any more: %s", self._name, host, reason)
         if not by_login:
@@ -257,12 +264,12 @@ class Connection:
     async def _connect(self) -> None:
         credentials = self._relay.credentials
         search = self._context.backends.search(None if credentials is None else plain_user(credentials))
-        while (lease := search.next()) is not None:
+        while (lease := search.next_lease()) is not None:
             self._lease, self._handle_access.backend_name = lease, str(lease.address)
             try:
                 await self._context.dialer.connect(self._backend_side, lease.address)
             except UnreachableError as error:
-                search.failed(str(error))
+                search.lease_failed(str(error))
             else:
                 return
         self._execute(self._relay.backend_failed(search.reason))
@@ -270,7 +277,7 @@ class Connection:
     async def _move(self, name: str) -> None:
         """Go on with another backend. Where it cannot be had, this one will say what it does not know."""
         credentials = self._relay.credentials or b""
-        lease = self._context.backends.lease_named(name, plain_user(credentials))
+        lease = self._context.backends.lease_on_backend_named(name, plain_user(credentials))
         if lease is None:
             log.warning(
                 "%s: stays although its call is about the backend %s, which is not to be had", self._name, name
@@ -293,7 +300,7 @@ class Connection:
             old.set_protocol(asyncio.Protocol())
             old.close()
         transport.set_protocol(self._backend_side())
-        prepare(transport, self._settings.write_buffer_bytes_max, self._settings.keepalive)
+        prepare(transport, self._settings)
         self._pause_client("backend", on=False)
         if "client" in self._client_pauses:
             transport.pause_reading()
@@ -341,16 +348,16 @@ class Connection:
     def _check_handshake(self) -> None:
         if self._relay.phase is Phase.NEGOTIATING:
             if self._relay.awaits_login and self._lease is not None:
-                self._lease.failed(f"no answer to a login within {self._settings.handshake_timeout_s:g} s")
+                self._lease.backend_failed(f"no answer to a login within {self._settings.handshake_timeout_s:g} s")
             self.close(f"no completed negotiation within {self._settings.handshake_timeout_s:g} s")
 
     def _look_again(self) -> None:
-        look_every_s = self._settings.patience.look_every_s
-        if look_every_s is not None:
-            self._patience_timer = self._loop.call_later(look_every_s, self._look)
+        check_every_s = self._patience.check_every_s
+        if check_every_s is not None:
+            self._patience_timer = self._loop.call_later(check_every_s, self._look)
 
     def _look(self) -> None:
-        reason = self._patience.exhausted(self._loop.time(), self._seen())
+        reason = self._patience.why_expired(self._loop.time(), self._seen())
         if reason is not None:
             self.close(reason)
         else:
@@ -385,7 +392,7 @@ class Connection:
         self._leave_backend()
         self._context.shadow_runner.sessions_closed(self._own_sessions)
         self._sessions.closed(self._own_sessions)
-        self._context.handles.closed(filter(None, map(identifier_in, self._own_sessions)))
+        self._context.handles.handles_closed(filter(None, map(handle_id_of, self._own_sessions)))
         if self._client is not None and not self._client.is_closing():
             for reason_to_pause in tuple(self._client_pauses):
                 self._pause_client(reason_to_pause, on=False)
@@ -406,9 +413,7 @@ class Connection:
             return
         own = self._relay.own_operation
         if own.is_awaited or own.is_being_ended:
-            graceful_closes.add(
-                GracefulClose(backend, self._relay, self._settings.farewell_s, self._closed_gracefully)
-            )
+            graceful_closes.add(GracefulClose(backend, self._relay, self._closed_gracefully))
         else:
             backend.close()
             self._release()

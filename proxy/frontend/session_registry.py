@@ -15,7 +15,7 @@ from typing import Final
 from proxy.access.handle_owners import HandleOwners
 from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.wire.hs2.calls import PROTOCOL_V6, SessionHandle
-from proxy.wire.hs2.handles import identifier_in
+from proxy.wire.hs2.handles import handle_id_of
 
 # Sessions that somebody opened past this process and uses through it: clients of a proxy that was restarted.
 STRANGERS_MAX: Final = 1_000
@@ -61,7 +61,7 @@ class SessionRegistry:
             if len(self._strangers) >= STRANGERS_MAX:
                 self.closed([self._strangers.popleft()])
             self._strangers.append(handle)
-            identifier = identifier_in(handle)
+            identifier = handle_id_of(handle)
             roams = identifier is not None and self._handles.used_elsewhere(identifier)
             settled_at = asyncio.get_running_loop().time() + SETTLING_S if roams else 0.0
             port = self._open_port(SessionOpening())
@@ -70,7 +70,7 @@ class SessionRegistry:
 
     def is_offered(self, handle: SessionHandle) -> bool:
         """Whether the session's statements may be rewritten, as of now. Looked at again once that is decided."""
-        session, identifier = self._sessions.get(handle), identifier_in(handle)
+        session, identifier = self._sessions.get(handle), handle_id_of(handle)
         is_offered = session is not None and session.is_offered
         return is_offered and identifier is not None and self._handles.is_local(identifier)
 
@@ -78,7 +78,7 @@ class SessionRegistry:
         """End the sessions that were opened elsewhere and have ended there. Returns them."""
         ended = []
         for handle in self._strangers:
-            identifier = identifier_in(handle)
+            identifier = handle_id_of(handle)
             if identifier is not None and self._handles.is_closed(identifier):
                 ended.append(handle)
         for handle in ended:

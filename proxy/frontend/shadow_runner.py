@@ -61,7 +61,7 @@ class ShadowRunner:
 
         `clients` is the lease of the client's own connection: the session is on that backend.
         """
-        if len(self._running) >= self._settings.at_once_max or (lease := clients.beside()) is None:
+        if len(self._running) >= self._settings.at_once_max or (lease := clients.lease_for_proxy()) is None:
             return False
         task = asyncio.get_running_loop().create_task(self._run(session, credentials, work, lease))
         # Also where it is cancelled before its first step.
@@ -109,7 +109,7 @@ async def _drive(link: Link, session: SessionHandle, work: Work, pool: Executor)
         await drive(work, answer, pool)
     finally:
         await calls.end()
-        link.hang_up()
+        link.close()
 
 
 class _ShadowCalls:
@@ -132,10 +132,10 @@ class _ShadowCalls:
                 if self._exchange is not None:
                     await self._exchange
                 if closing_calls := self._operation.closing_calls():
-                    await self._link.leave(closing_calls)
+                    await self._link.close_after(closing_calls)
 
     async def _ask(self, call: Call) -> Reply:
-        self._operation.asked(call)
+        self._operation.call_sent(call)
         reply = await self._link.ask(call)
-        self._operation.answered(call.name, call.seqid, reply)
+        self._operation.reply_came(call.name, call.seqid, reply)
         return reply

@@ -1,1 +1,1 @@
-"""HiveServer2 over HTTP on either side: one unframed message in a POST, its reply in the answer's body."""
+"""HiveServer2 for clients over HTTP: one unframed message in a POST, its reply in the answer's body."""

@@ -6,12 +6,38 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from proxy.backends.backend import Backend
+from proxy.config.endpoints import Transport
 from proxy.http.binary_pool import BinaryPool, PooledConnection
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.errors import BackendError
 from proxy.upstream.http_headers import Caller, Headers
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.sasl import plain_user
+
+
+class BinaryUpstreams:
+    """The backends of a process, and the pool of its connections to them."""
+
+    takes_do_as: Final = False
+    # The connection that opened it counts.
+    has_lasting_sessions: Final = False
+
+    def __init__(self, pool: BinaryPool, transport: Transport, key: bytes) -> None:
+        """`key` makes digests of credentials of no use to anybody else."""
+        self.names_user = transport is Transport.NOSASL
+        self._links = pool
+        self._key = key
+
+    def client(self, query: str, headers: list[tuple[str, str]]) -> PooledClient:
+        """The client that has sent a request with this query and these headers."""
+        return PooledClient(self._links, Caller.from_request(query, headers), self._key)
+
+    async def start(self) -> None:
+        """Nothing is connected before there is a call to make."""
+
+    async def close(self) -> None:
+        """End all connections."""
+        self._links.close()
 
 
 class PooledClient:
@@ -38,7 +64,7 @@ class BinaryUpstream:
         self.backend = backend
         self.credentials = caller.credentials
         # Who has the same name and password, and nobody else, is whom the backend takes the client for.
-        self.name = caller.name(key)
+        self.name = caller.owner_digest_without_cookie(key)
         self.owner = None if self.credentials is None else self.name
         self.login = None if self.credentials is None else plain_user(self.credentials)
         self.names = frozenset(() if self.login is None else (self.login,))
@@ -90,15 +116,15 @@ class PooledReply:
         await self._link.wire.send(call.name, call.seqid, call.message)
         await self._more()
 
-    async def whole(self, bytes_max: int) -> Reply:
-        """All of it; None if it is longer, and `pieces` still has everything. Raises BackendError."""
+    async def read_all(self, bytes_max: int) -> Reply:
+        """All of it; None if it is longer, and `chunks` still has everything. Raises BackendError."""
         while self._count <= bytes_max:
             if self._is_done:
                 return b"".join(self._read)
             await self._more()
         return None
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncIterator[bytes]:
         """The parts of the body, as they come. Raises BackendError where the body is cut off."""
         while self._read or not self._is_done:
             if not self._read:
@@ -116,13 +142,13 @@ class PooledReply:
     async def _more(self) -> None:
         wire = self._link.wire
         try:
-            piece = await wire.piece()
+            piece = await wire.next_chunk()
         except BackendError:
             self._is_done = True
-            self._link.lease.failed("closed the connection without a word")
+            self._link.lease.backend_failed("closed the connection without a word")
             self._links.end(self._link)
             raise
-        self._link.lease.answered()
+        self._link.lease.backend_answered()
         self._read.append(piece)
         self._count += len(piece)
         if not wire.awaits_reply:

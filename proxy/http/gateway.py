@@ -1,4 +1,4 @@
-"""Carries calls between clients and backends, where one of them speaks HTTP: rules on statements on the way."""
+"""Carries calls between clients and backends, where clients speak HTTP, and decides about statements."""
 
 from __future__ import annotations
 
@@ -6,29 +6,28 @@ import asyncio
 import logging
 import math
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from proxy.access.handle_access import HandleAccess
-from proxy.access.impersonation import Impersonation, Refusal
+from proxy.access.impersonation import Impersonation, ProxyUsers, SessionRefusal
 from proxy.backends.backend import Backend
-from proxy.config.endpoints import Transport
 from proxy.frontend.context import ServerContext
+from proxy.frontend.graceful_close import GRACEFUL_CLOSE_S
 from proxy.frontend.rewrite_service import tell_outcome
-from proxy.http.exchange import CallerRecords, Exchange, FallbackTerms, Steps
+from proxy.http.exchange import CallerRecords, Exchange, Steps
 from proxy.http.exchange_driver import ExchangeDriver, ExchangeReply
-from proxy.http.routing import Route, Routes
-from proxy.http.upstream_protocol import Client, Upstream
+from proxy.http.routing import Routes
+from proxy.http.upstream_protocol import Client, Upstream, Upstreams
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.events import Event, SessionClosed, SessionOpened, StatementEnded, StatementPassed
+from proxy.operations.fallback_policy import FallbackPolicy
 from proxy.operations.held_statement import hold
-from proxy.operations.internal_call import Call
 from proxy.operations.session_port import SessionOpening
 from proxy.statements.statement_class import StatementClass
 from proxy.upstream.errors import UnsentError
 from proxy.upstream.own_calls import InternalCalls
-from proxy.upstream.reply import UpstreamReply
 from proxy.wire.hs2.calls import OPEN_SESSION, SessionHandle
 from proxy.wire.hs2.open_session import encode_open_session_refusal
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
@@ -44,43 +43,40 @@ MEMORIES_MAX: Final = 500
 
 _NAME: Final = "a call over HTTP"
 
-Made = TypeVar("Made")
-
 
 class Gateway:
-    """What the calls of a process have in common that go over HTTP on either side."""
+    """What the calls of a process have in common whose clients speak HTTP."""
 
-    def __init__(self, context: ServerContext) -> None:
+    def __init__(self, context: ServerContext, upstreams: Upstreams) -> None:
         self._context = context
-        self._terms = FallbackTerms(_now, context.settings.rerun_within_s)
-        upstream = context.settings.upstream
-        names_user = upstream.transport is Transport.NOSASL
-        self._admission = Impersonation(context.settings.proxy_users, names_user=names_user)
+        within_s = context.config.rewrite.rerun_within_s
+        self._policy = FallbackPolicy(context.tracked_statements, _now, within_s)
+        self._admission = Impersonation(ProxyUsers(context.config.proxy_users), names_user=upstreams.names_user)
         self._routes = Routes(context.backends, context.handles)
         # By the backend, and by what is known of the client there.
         self._memories: OrderedDict[tuple[str, str, frozenset[str]], CallerRecords] = OrderedDict()
         self._sessions: OrderedDict[SessionHandle, Backend] = OrderedDict()
-        # Elsewhere a session has a connection, which is what counts.
-        self._counts_sessions = upstream.transport is Transport.HTTP
+        self._counts_sessions = upstreams.has_lasting_sessions
         self.last_activity = -math.inf
         # Operations of ours that are being ended although nobody waits for them any more.
         self._farewells: set[asyncio.Task[None]] = set()
-        # Statements that are being run again, of which the clients may have left.
-        self._reruns: set[asyncio.Task[ExchangeReply]] = set()
+        # Statements that fall back, whose clients may have left.
+        self._fallbacks: set[asyncio.Task[ExchangeReply]] = set()
 
     @property
     def has_open_operations(self) -> bool:
         """Whether statements have been executed that are not closed yet."""
         return any(memory.has_open_operations for memory in self._memories.values())
 
-    async def reach(self, client: Client, call: Call) -> UpstreamReply:
-        """Make a call that any backend can answer. Raises BackendError."""
-        return await _first_reached(self._routes.anywhere(), client, lambda upstream: upstream.send(call))
-
     async def carry(self, message: Message, client: Client) -> ExchangeReply:
-        """Make a client's call. Raises BackendError."""
+        """Make a client's call, on the first backend that can be reached. Raises BackendError."""
         route = self._routes.of(message, client.marks)
-        return await _first_reached(route, client, partial(self._carry, message))
+        while (backend := route.next()) is not None:
+            try:
+                return await self._carry(message, client.at(backend))
+            except UnsentError as error:
+                route.failed(backend, str(error))
+        raise UnsentError(route.reason)
 
     async def _carry(self, message: Message, upstream: Upstream) -> ExchangeReply:
         memory = self._memory(upstream)
@@ -89,7 +85,7 @@ class Gateway:
             return ExchangeReply(remembered, None)
         self.last_activity = _now()
         note = partial(self._note, upstream)
-        exchange = Exchange(memory, self._context.tracked_statements, self._terms, note)
+        exchange = Exchange(memory, self._policy, note)
         spoiled = _admitted(memory, message)
         if spoiled is not None:
             log.warning("%s: %s names what belongs to another user", _NAME, message.header.name)
@@ -99,22 +95,22 @@ class Gateway:
             return await self._pass_on(message, exchange, upstream)
         session, statement = held.call.session, held.statement
         dispatch = await self._decide(session, statement, upstream)
-        sent = held.sent(dispatch, self._context.settings.request_bytes_max, self._context.tracked_statements)
-        tracked = held.tracked(dispatch, sent, _now())
+        request_bytes_max = self._context.config.proxy.request_bytes_max
+        sent, tracked = held.dispatched(dispatch, request_bytes_max, self._context.tracked_statements, _now())
         self._run_shadow(dispatch, session, upstream)
         return await self._drive(exchange.execute(sent, tracked), upstream)
 
     async def _pass_on(self, message: Message, exchange: Exchange, upstream: Upstream) -> ExchangeReply:
         if message.header.name == OPEN_SESSION:
-            admitted = self._admission.decide(message, upstream.login)
-            if isinstance(admitted, Refusal):
+            admitted = self._admission.check_open_session(message, upstream.login)
+            if isinstance(admitted, SessionRefusal):
                 log.warning("%s: no session is opened: %s", _NAME, admitted.sentence)
                 return ExchangeReply(encode_open_session_refusal(message.header.seqid, admitted.sentence), None)
             message = admitted
         return await self._drive(exchange.pass_on(message), upstream)
 
     async def _drive(self, steps: Steps, upstream: Upstream) -> ExchangeReply:
-        """Make the calls. A statement that is run again is so to the end, also where its client has left.
+        """Make the calls. A fallback is driven to its end, also where its client has left.
 
         The session goes on without the connection: what the second run opens would be nobody's, and who asks again
         would hear of the first one.
@@ -128,8 +124,8 @@ class Gateway:
 
     async def _to_the_end(self, calls: Coroutine[Any, Any, ExchangeReply]) -> ExchangeReply:
         running = asyncio.get_running_loop().create_task(calls)
-        self._reruns.add(running)
-        running.add_done_callback(self._reruns.discard)
+        self._fallbacks.add(running)
+        running.add_done_callback(self._fallbacks.discard)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -149,10 +145,10 @@ class Gateway:
 
     async def close(self) -> None:
         """Let the backend know that queries of ours have nobody left to wait for them."""
-        last = {*self._farewells, *self._reruns}
+        last = {*self._farewells, *self._fallbacks}
         if last:
-            await asyncio.wait(last, timeout=self._context.settings.farewell_s)
-        for running in self._reruns:
+            await asyncio.wait(last, timeout=GRACEFUL_CLOSE_S)
+        for running in self._fallbacks:
             running.cancel()
 
     # --- statements
@@ -177,13 +173,13 @@ class Gateway:
     def _run_shadow(self, dispatch: Dispatch, handle: SessionHandle, upstream: Upstream) -> None:
         if dispatch.shadow is None or upstream.credentials is None:
             return
-        lease = self._context.backends.lease_on(upstream.backend)
+        lease = self._context.backends.lease_for_proxy(upstream.backend)
         if lease is not None:
             _ = self._context.shadow_runner.start(handle, upstream.credentials, dispatch.shadow, lease)
             lease.release()
 
     def _close_gracefully(self, own: InternalCalls) -> None:
-        task = asyncio.get_running_loop().create_task(own.end(self._context.settings.farewell_s))
+        task = asyncio.get_running_loop().create_task(own.close_operation(GRACEFUL_CLOSE_S))
         self._farewells.add(task)
         task.add_done_callback(self._farewells.discard)
 
@@ -231,17 +227,17 @@ class Gateway:
     def _handle_access(self, upstream: Upstream) -> HandleAccess:
         """Two names are nobody's own. Who gives none, as with Kerberos, is kept from nothing."""
         context = self._context
-        passes_unknown = context.settings.passes_unknown_handles
+        passes_unknown = context.config.proxy.unknown_handles == "pass"
         handle_access = HandleAccess(context.handles, upstream.backend.member.name, passes_unknown=passes_unknown)
         if upstream.names:
-            handle_access.logged_in("\0".join(sorted(upstream.names)).encode())
+            handle_access.user_logged_in("\0".join(sorted(upstream.names)).encode())
         return handle_access
 
 
 def _admitted(memory: CallerRecords, message: Message) -> Message | None:
     """See HandleAccess.admitted. Raises RemoteProtocolError."""
     try:
-        return memory.handle_access.admitted(message) if memory.handle_access.is_on else None
+        return memory.handle_access.replacement_for(message) if memory.handle_access.has_login else None
     except IncompleteError:
         raise RemoteProtocolError("a message ends inside one of its fields") from None
 
@@ -258,16 +254,6 @@ def _opened(
         return None
     # A server that asks for no login goes by the name in the call. What is learned on one backend holds there.
     return SessionOpening(configuration, "\0".join((upstream.backend.member.name, upstream.owner, user or "")))
-
-
-async def _first_reached(route: Route, client: Client, act: Callable[[Upstream], Awaitable[Made]]) -> Made:
-    """What comes of it on the first backend that can be reached. Raises BackendError."""
-    while (backend := route.next()) is not None:
-        try:
-            return await act(client.at(backend))
-        except UnsentError as error:
-            route.failed(backend, str(error))
-    raise UnsentError(route.reason)
 
 
 def _drop_answer(running: asyncio.Task[ExchangeReply]) -> None:

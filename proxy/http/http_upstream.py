@@ -3,60 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from typing import Final
 
 from proxy.backends.backend import Backend
 from proxy.backends.pool import BackendPool
 from proxy.operations.internal_call import Call
+from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, UnsentError
 from proxy.upstream.http_connections import HttpConnections, HttpReply
-from proxy.upstream.http_cookies import cookies_for, mark_of, marks_in
-from proxy.upstream.http_headers import Caller, passing
+from proxy.upstream.http_cookies import cookies_for, mark_of_backend, marks_in
+from proxy.upstream.http_headers import Caller, forwarded_headers
 from proxy.wire.hs2.calls import SessionHandle
 
 
-@dataclass(frozen=True)
-class HttpReach:
-    """How clients get to the backends."""
+class HttpUpstreams:
+    """The backends of a process, and its connections to them."""
 
-    connections: HttpConnections
-    backends: BackendPool
-    # Makes digests of credentials of no use to anybody else.
-    key: bytes = field(repr=False)
+    names_user: Final = False
+    takes_do_as: Final = True
+    has_lasting_sessions: Final = True
+
+    def __init__(self, dialer: Dialer, backends: BackendPool, key: bytes) -> None:
+        """`key` makes digests of credentials of no use to anybody else."""
+        self.connections = HttpConnections(dialer)
+        self.backends = backends
+        self.key = key
+
+    def client(self, query: str, headers: list[tuple[str, str]]) -> HttpClient:
+        """The client that has sent a request with this query and these headers."""
+        return HttpClient(self, query, headers)
+
+    async def start(self) -> None:
+        """Make ready to be asked."""
+        _ = await self.connections.__aenter__()
+
+    async def close(self) -> None:
+        """End all connections."""
+        await self.connections.__aexit__()
 
 
 class HttpClient:
     """Whoever sent a request: all its headers go with each call of ours too."""
 
-    def __init__(self, reach: HttpReach, query: str, headers: list[tuple[str, str]]) -> None:
-        self._reach = reach
+    def __init__(self, upstreams: HttpUpstreams, query: str, headers: list[tuple[str, str]]) -> None:
+        self._upstreams = upstreams
         self._query = query
-        self._headers = [*passing(headers, to_backend=True), ("Accept-Encoding", "identity")]
+        self._headers = [*forwarded_headers(headers, to_backend=True), ("Accept-Encoding", "identity")]
         self.marks = marks_in(value for name, value in headers if name.lower() == "cookie")
 
     def at(self, backend: Backend) -> HttpUpstream:
         """An upstream to that backend, which is asked as this client and gets no other backend's cookies."""
-        mark = mark_of(backend.member.name) if self._reach.backends.have_been_several or self.marks else None
+        is_marked = self._upstreams.backends.has_had_several or self.marks
+        mark = mark_of_backend(backend.member.name) if is_marked else None
         headers = self._headers if mark is None else list(_with_cookies_for(mark, self._headers))
-        return HttpUpstream(self._reach, backend, self._query, headers)
+        return HttpUpstream(self._upstreams, backend, self._query, headers)
 
 
 class HttpUpstream:
     """One backend, asked in the name of one client."""
 
-    def __init__(self, reach: HttpReach, backend: Backend, query: str, headers: list[tuple[str, str]]) -> None:
-        self._reach = reach
+    def __init__(
+        self, upstreams: HttpUpstreams, backend: Backend, query: str, headers: list[tuple[str, str]]
+    ) -> None:
+        self._upstreams = upstreams
         self._headers = headers
-        self._caller = caller = Caller.of(query, headers)
+        self._caller = caller = Caller.from_request(query, headers)
         self.backend = backend
-        self.name = caller.name(reach.key)
+        self.name = caller.owner_digest_without_cookie(upstreams.key)
         self.login = caller.login
-        self.names = caller.names
+        self.names = caller.claimed_users
 
     @property
     def owner(self) -> str | None:
         """Whom a session opened here belongs to; None where nothing may be asked in that name."""
-        return self._caller.owner(self._reach.key) if self._caller.may_be_asked_for else None
+        return self._caller.owner_digest(self._upstreams.key) if self._caller.can_be_reused else None
 
     @property
     def credentials(self) -> bytes | None:
@@ -65,21 +85,22 @@ class HttpUpstream:
 
     async def send(self, call: Call) -> HttpReply:
         """Make a call, which has a thread of the backend's until its reply is read. Raises BackendError."""
-        backends, address = self._reach.backends, self.backend.member.address
-        lease = backends.lease_at(self.backend)
+        upstreams, address = self._upstreams, self.backend.member.address
+        backends = upstreams.backends
+        lease = backends.lease_for_client(self.backend)
         if lease is None:
-            raise UnsentError(f"the backend {address} {backends.full}")
+            raise UnsentError(f"the backend {address} {backends.full_reason}")
         try:
-            incoming = await self._reach.connections.post(address, call.message, self._caller.query, self._headers)
+            incoming = await upstreams.connections.post(address, call.message, self._caller.query, self._headers)
         except BaseException as error:
             if isinstance(error, BackendError):
-                lease.failed(str(error))
+                lease.backend_failed(str(error))
             lease.release()
             raise
-        lease.answered()
-        incoming.ends_with(lease.release)
-        if backends.have_been_several:
-            incoming.mark_cookies(mark_of(self.backend.member.name))
+        lease.backend_answered()
+        incoming.call_at_end(lease.release)
+        if backends.has_had_several:
+            incoming.mark_cookies(mark_of_backend(self.backend.member.name))
         return incoming
 
     def opened(self, session: SessionHandle) -> None:

@@ -1,4 +1,4 @@
-"""Which backend a call goes to, where either side speaks HTTP. Pure.
+"""Which backend a call goes to, where clients speak HTTP. Pure.
 
 Over HTTP each call may go to another backend. One about a session or an operation goes where that is; a session is
 opened where there is least to do, or with the backend whose cookies the client has.
@@ -12,9 +12,9 @@ from proxy.access.handle_owners import HandleOwners
 from proxy.backends.backend import Backend
 from proxy.backends.pool import TRIES_MAX, BackendPool
 from proxy.config.address import Address
-from proxy.upstream.http_cookies import mark_of
+from proxy.upstream.http_cookies import mark_of_backend
 from proxy.wire.hs2.calls import OPEN_SESSION
-from proxy.wire.hs2.handles import NamedHandle, named_by
+from proxy.wire.hs2.handles import NamedHandle, handle_named_by
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.messages import Message
 
@@ -43,13 +43,13 @@ class Routes:
 
     def _home(self, named: NamedHandle) -> Backend | None:
         """Where that is. What is on a backend that is there no longer is for any other to deny."""
-        handle_owner = self._handles.find(named.identifier)
-        return None if handle_owner is None else self._backends.named(handle_owner.backend)
+        handle_owner = self._handles.find_owner(named.identifier)
+        return None if handle_owner is None else self._backends.backend_named(handle_owner.backend)
 
     def _marked(self, marks: frozenset[str]) -> Backend | None:
         if not marks:
             return None
-        return next((one for one in self._backends.all if mark_of(one.member.name) in marks), None)
+        return next((one for one in self._backends.configured if mark_of_backend(one.member.name) in marks), None)
 
 
 class Route:
@@ -66,7 +66,7 @@ class Route:
         if len(self._failures) >= self._tries_max:
             return None
         first, self._first = self._first, None
-        return first or self._backends.choose(besides=frozenset(self._failures))
+        return first or self._backends.choose(tried=frozenset(self._failures))
 
     def failed(self, backend: Backend, reason: str) -> None:
         """Nothing could be sent to it."""
@@ -76,7 +76,7 @@ class Route:
     def reason(self) -> str:
         """Why no backend was found, for the client."""
         if not self._failures:
-            return f"cannot reach the backend {self._backends.name}: {self._backends.why_none()}"
+            return f"cannot reach the backend {self._backends.display_name}: {self._backends.why_no_room()}"
         return "; ".join(self._failures.values())
 
 
@@ -85,5 +85,5 @@ def _named(message: Message) -> NamedHandle | None:
     if message.header.name == OPEN_SESSION:
         return None
     with suppress(RemoteProtocolError, IncompleteError):
-        return named_by(message)
+        return handle_named_by(message)
     return None

@@ -1,4 +1,7 @@
-"""A backend asked in a client's name: what the two kinds of backend have in common."""
+"""The seam between clients over HTTP and their backends, which speak HTTP or the binary protocol.
+
+`http_upstream` and `binary_upstream` implement it; `listeners` chooses between them, and nobody else knows which.
+"""
 
 from __future__ import annotations
 
@@ -61,4 +64,35 @@ class Client(Protocol):
 
     def at(self, backend: Backend) -> Upstream:
         """An upstream to that backend, which is asked as this client."""
+        ...
+
+
+class Upstreams(Protocol):
+    """The backends of a process, all of one kind, as its clients over HTTP reach them."""
+
+    @property
+    def names_user(self) -> bool:
+        """Whether the backends ask nobody for a login, and believe the name in the call that opens a session."""
+        ...
+
+    @property
+    def takes_do_as(self) -> bool:
+        """Whether a request may name another user to act for, as the query `doAs`."""
+        ...
+
+    @property
+    def has_lasting_sessions(self) -> bool:
+        """Whether a session goes on without the connection that opened it, and so counts as load by itself."""
+        ...
+
+    def client(self, query: str, headers: list[tuple[str, str]]) -> Client:
+        """The client that has sent a request with this query and these headers."""
+        ...
+
+    async def start(self) -> None:
+        """Make ready to be asked."""
+        ...
+
+    async def close(self) -> None:
+        """End all connections."""
         ...

@@ -1,1 +1,1 @@
-"""Sockets, TLS and timeouts: asyncio's plumbing without knowledge of the protocol."""
+"""Sockets, TLS and timeouts: asyncio code without knowledge of the protocol."""

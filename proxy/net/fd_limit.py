@@ -1,19 +1,19 @@
-"""How many files the process may have open: two sockets for each client, one of them to its backend."""
+"""The process's limit of open files: two sockets for each client, one of them to its backend."""
 
 from __future__ import annotations
 
 import logging
 from typing import Final
 
-# Listeners, the store, the log, probes and what runs beside statements.
+# Listeners, the store, the log, health checks and shadow statements.
 _OTHERS: Final = 256
 _PER_CLIENT: Final = 2
 
 log = logging.getLogger(__name__)
 
 
-def make_room(clients: int) -> None:
-    """Raise the process's own limit for so many clients, as far as the system lets it; say where that is short."""
+def raise_fd_limit(clients: int) -> None:
+    """Raise the process's limit for so many clients, as far as the system allows; warn if that is too few."""
     try:
         import resource  # noqa: PLC0415 - only POSIX has it
     except ImportError:

@@ -1,24 +1,24 @@
-"""What the log has been told already, where each connection of a client would say it again."""
+"""Log messages that are written once for a client, and not for each of its connections."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# Addresses of clients. Past that all are forgotten, and the next one of each is said once more.
-SUBJECTS_MAX: Final = 1_000
+# Addresses of clients. At that many all are forgotten, and each may be logged once more.
+LOGGED_SUBJECTS_MAX: Final = 1_000
 
 
 class LogOnce:
-    """Whom something has been said about."""
+    """The subjects, such as a client's address, that the log has mentioned."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._mentioned: set[str] = set()
 
-    def is_news(self, subject: str) -> bool:
-        """Whether nothing has been said about it yet."""
-        if subject in self._told:
+    def is_first_mention(self, subject: str) -> bool:
+        """Remember the subject. Returns whether the log has not mentioned it yet."""
+        if subject in self._mentioned:
             return False
-        if len(self._told) >= SUBJECTS_MAX:
-            self._told.clear()
-        self._told.add(subject)
+        if len(self._mentioned) >= LOGGED_SUBJECTS_MAX:
+            self._mentioned.clear()
+        self._mentioned.add(subject)
         return True

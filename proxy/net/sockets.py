@@ -1,4 +1,4 @@
-"""One end of a connection as asyncio sees it, with its events handed to whoever owns the connection."""
+"""Sockets as asyncio sees them: their events as callbacks, their options, and closing without data loss."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import socket
 from collections.abc import Callable
 from typing import Final, cast
 
-from proxy.net.timeouts import Keepalive
+from proxy.config.serving import ProxySection
 
 
-class Side(asyncio.Protocol):
-    """A socket's callbacks. `on_data` becomes `data_received` itself: the relay's fast path has no detour."""
+class SocketCallbacks(asyncio.Protocol):
+    """A socket's callbacks. `on_data` becomes `data_received` itself, which saves the fast path one call."""
 
     def __init__(
         self,
@@ -31,29 +31,29 @@ class Side(asyncio.Protocol):
         self._on_connected(cast("asyncio.Transport", transport))
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """The socket is gone, by either side's doing."""
+        """The socket is closed, by either side."""
         self._on_lost()
 
     def pause_writing(self) -> None:
-        """More than the limit waits to be written."""
-        self._on_writable(False)  # noqa: FBT003 - says what became of it
+        """More bytes than the limit wait to be written."""
+        self._on_writable(False)  # noqa: FBT003 - the callback's only parameter
 
     def resume_writing(self) -> None:
-        """The backlog is gone."""
-        self._on_writable(True)  # noqa: FBT003 - says what became of it
+        """The waiting bytes have been written."""
+        self._on_writable(True)  # noqa: FBT003 - the callback's only parameter
 
 
-def prepare(transport: asyncio.Transport, write_buffer_bytes_max: int, keepalive: Keepalive) -> None:
-    """Small calls go out at once, dead peers are noticed, and buffers are bounded."""
-    transport.set_write_buffer_limits(high=write_buffer_bytes_max)
+def prepare(transport: asyncio.Transport, settings: ProxySection) -> None:
+    """Set a socket's options: small calls go out at once, dead peers are noticed, and buffers are bounded."""
+    transport.set_write_buffer_limits(high=settings.write_buffer_bytes_max)
     sock = transport.get_extra_info("socket")
     if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, number in (
-            ("TCP_KEEPIDLE", keepalive.idle_s),
-            ("TCP_KEEPINTVL", keepalive.interval_s),
-            ("TCP_KEEPCNT", keepalive.count),
+            ("TCP_KEEPIDLE", settings.keepalive_idle_s),
+            ("TCP_KEEPINTVL", settings.keepalive_interval_s),
+            ("TCP_KEEPCNT", settings.keepalive_count),
         ):
             # Not every system has all of them.
             if number and hasattr(socket, name):
@@ -61,32 +61,32 @@ def prepare(transport: asyncio.Transport, write_buffer_bytes_max: int, keepalive
 
 
 def peer_host(transport: asyncio.Transport) -> str:
-    """The host at the other end, whatever the port."""
+    """Return the peer's host without its port."""
     name = transport.get_extra_info("peername")
     return str(name[0]) if name else "an unknown address"
 
 
 def peer_name(transport: asyncio.Transport) -> str:
-    """Who is at the other end, for the log."""
+    """Return the peer's host and port for the log."""
     name = transport.get_extra_info("peername")
     return f"{name[0]}:{name[1]}" if name else "an unknown address"
 
 
-# How often to look whether the client has taken what is buffered, and how often at most.
+# The time between two checks whether the client has taken the buffered bytes, and the most checks.
 LINGER_S: Final = 2.0
 LINGER_ROUNDS_MAX: Final = 15
 
 
 def linger(client: asyncio.Transport, rounds_left: int = LINGER_ROUNDS_MAX) -> None:
-    """Deliver what is buffered and the end of the stream, then close.
+    """Deliver the buffered bytes and the end of the stream, then close.
 
-    A closed socket with unread bytes resets the connection, and the other side loses what it has not read yet. So
-    after our end of stream its bytes are read and dropped for a while.
+    A socket that is closed with unread bytes resets the connection, and the peer loses the bytes that it has not
+    read yet. So the proxy reads and drops the peer's bytes for a while after it has ended its own stream.
     """
     if client.is_closing():
         return
     if not client.can_write_eof():
-        # TLS ends no half of a connection. Its close delivers what is buffered, within proxy.net.tls.SHUTDOWN_S.
+        # TLS cannot end half of a connection. Its close delivers buffered bytes, within proxy.net.tls.SHUTDOWN_S.
         client.close()
         return
     if rounds_left == LINGER_ROUNDS_MAX:

@@ -1,6 +1,6 @@
-"""When a connection has been silent, half-spoken or unread for too long: pure, told of the time and what was seen.
+"""Timeouts of a connection that is idle, stuck within a request, or not read by its client. Pure.
 
-What a limit of 0 says is that there is none.
+The time is handed in. A limit of 0 means no limit.
 """
 
 from __future__ import annotations
@@ -8,51 +8,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-# Looked at so often within the shortest limit: a connection ends at most this part later.
+from proxy.config.serving import ProxySection
+
+# Checks within the shortest limit: a connection ends at most a quarter of that limit late.
 _LOOKS: Final = 4
-# A request that comes at this pace within `request_s` is a long one over a slow line, not one that was given up.
+# A request that grows by this many bytes within the limit is a long one over a slow line, not an abandoned one.
 REQUEST_BYTES_MIN: Final = 64 * 1024
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How long, in seconds, each may last."""
-
-    # A client that neither asks nor waits for anything.
-    idle_s: float = 0.0
-    # A request that has begun and does not go on.
-    request_s: float = 0.0
-    # Replies that the client does not read.
-    unread_s: float = 0.0
-
-    @property
-    def look_every_s(self) -> float | None:
-        """How often to look; None for never."""
-        limits = [limit for limit in (self.idle_s, self.request_s, self.unread_s) if limit]
-        return min(limits) / _LOOKS if limits else None
-
-
-@dataclass(frozen=True)
-class Keepalive:
-    """When the system asks a silent peer whether it is there; 0 leaves a number to the system."""
-
-    # Firewalls forget a connection that is silent for some minutes.
-    idle_s: int = 60
-    interval_s: int = 60
-    # Unanswered, before the peer counts as gone: after two hours, as Linux has it. A laptop may sleep that long,
-    # and without us it would find its session again.
-    count: int = 120
-
-
-@dataclass(frozen=True)
 class Activity:
-    """A connection at one moment."""
+    """The state of a connection at one moment."""
 
-    # When a byte last came from either side.
+    # The time at which a byte last came from either side.
     last_activity: float
-    # Whether a reply is awaited, or may be: then silence is the server's.
+    # Whether the client awaits a reply, or may await one: then the server is the silent side.
     awaits_replies: bool
-    # Bytes that have come from the client, and whether they end within a request that we would read on.
+    # Bytes that have come from the client, and whether they end within a request that the proxy would read on.
     from_client_bytes: int
     is_within_request: bool
     # Bytes that wait for the client to read.
@@ -60,29 +32,36 @@ class Activity:
 
 
 class IdleTimeouts:
-    """What was seen of one connection at the last looks."""
+    """Checks one connection against its limits. Remembers the progress seen at the last checks."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        # Since when a request makes no headway, and how far it had come.
+    def __init__(self, settings: ProxySection) -> None:
+        self._settings = settings
+        # The time since which a request makes no progress, and its bytes at that time.
         self._request_since: float | None = None
         self._request_bytes = 0
-        # The same of replies.
+        # The same of unread replies.
         self._unread_since: float | None = None
         self._unread_bytes = 0
 
-    def exhausted(self, now: float, seen: Activity) -> str | None:
-        """Why the connection is to be ended; None while it is not."""
+    @property
+    def check_every_s(self) -> float | None:
+        """The time between two checks; None if there are no limits."""
+        settings = self._settings
+        limits = (settings.idle_timeout_s, settings.request_timeout_s, settings.unread_timeout_s)
+        return min((limit / _LOOKS for limit in limits if limit), default=None)
+
+    def why_expired(self, now: float, seen: Activity) -> str | None:
+        """Return why the connection is to be closed, or None if it may stay."""
         return self._idle(now, seen) or self._within_request(now, seen) or self._unread(now, seen)
 
     def _idle(self, now: float, seen: Activity) -> str | None:
-        limit = self._limits.idle_s
+        limit = self._settings.idle_timeout_s
         if not limit or seen.awaits_replies or now - seen.last_activity < limit:
             return None
         return f"idle for {limit:g} s (proxy.idle_timeout_s)"
 
     def _within_request(self, now: float, seen: Activity) -> str | None:
-        limit = self._limits.request_s
+        limit = self._settings.request_timeout_s
         if not limit or not seen.is_within_request:
             self._request_since = None
             return None
@@ -95,7 +74,7 @@ class IdleTimeouts:
         )
 
     def _unread(self, now: float, seen: Activity) -> str | None:
-        limit = self._limits.unread_s
+        limit = self._settings.unread_timeout_s
         if not limit or not seen.unread_bytes:
             self._unread_since = None
             return None

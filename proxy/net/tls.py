@@ -1,4 +1,4 @@
-"""TLS on either side: contexts from the configured files, read anew when those change, and what a handshake says.
+"""TLS contexts for either side, made from the configured files and again when these change; handshake errors.
 
 A connection keeps the context that it began with, so new certificates end no session.
 """
@@ -16,14 +16,14 @@ from proxy.config.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
-# Two round trips, and no directory service behind them as behind a login.
+# A handshake takes two round trips, and asks no directory service as a login does.
 HANDSHAKE_S: Final = 10.0
-# How long the other side may take to read what is on its way, as without TLS (proxy/frontend/graceful_close.py).
+# The time in which the peer may read the bytes already sent, as without TLS (proxy/frontend/graceful_close.py).
 SHUTDOWN_S: Final = 30.0
-# Certificates are renewed days before they expire. Looking costs a system call for each file.
-LOOK_S: Final = 10.0
+# Certificates are renewed days before they expire. A check costs a system call for each file.
+CHECK_EVERY_S: Final = 10.0
 
-# OpenSSL's words for what is not a broken handshake but none at all, and for what is up to the other side.
+# OpenSSL's reasons for a peer that speaks no TLS at all, and for errors that the peer's settings cause.
 _REASONS: Final = {
     "HTTP_REQUEST": "the other side speaks HTTP without TLS",
     "WRONG_VERSION_NUMBER": "the other side speaks without TLS",
@@ -37,11 +37,12 @@ _REASONS: Final = {
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the other side asks for a certificate",
 }
 
-Stamp = tuple[int, int, int]
+# Inode, modification time and size of a file.
+FileVersion = tuple[int, int, int]
 
 
 class Certificates:
-    """One side's context, as its files have it."""
+    """One side's TLS context, made from its files."""
 
     def __init__(
         self,
@@ -50,44 +51,44 @@ class Certificates:
         make: Callable[[], ssl.SSLContext],
         clock: Callable[[], float],
     ) -> None:
-        """Raises ConfigError where the files cannot be used."""
+        """Raises ConfigError if the files cannot be used."""
         self._name = name
         self._files = tuple(path for path in files if path is not None)
         self._make = make
         self._clock = clock
-        self._looked_at = clock()
-        # Before they are read: what is written meanwhile is then noticed the next time.
-        self._stamps = self._look()
+        self._checked_at = clock()
+        # Before the files are read: a change during the read is then noticed at the next check.
+        self._versions = self._file_versions()
         self._context = self._read()
 
     @classmethod
     def of_listener(cls, name: str, tls: ListenerTls, clock: Callable[[], float]) -> Certificates:
-        """What a listener shows."""
+        """Return the certificates that a listener shows to clients."""
         return cls(name, (tls.certificate, tls.key, tls.client_ca), lambda: _server_context(tls), clock)
 
     @classmethod
     def of_upstream(cls, tls: UpstreamTls, clock: Callable[[], float]) -> Certificates:
-        """Whom we trust to be the backend, and what we show it."""
+        """Return the authorities trusted for the backend, and the certificate shown to it."""
         return cls("backend", (tls.ca, tls.certificate, tls.key), lambda: _client_context(tls), clock)
 
     def context(self) -> ssl.SSLContext:
-        """The context of a connection that begins now."""
+        """Return the context for a connection that begins now."""
         now = self._clock()
-        if now - self._looked_at >= LOOK_S:
-            self._looked_at = now
-            if self._look() != self._stamps:
-                self.renew()
+        if now - self._checked_at >= CHECK_EVERY_S:
+            self._checked_at = now
+            if self._file_versions() != self._versions:
+                self.reload()
         return self._context
 
-    def renew(self) -> None:
-        """Read the files again. Where they cannot be used, what was read before goes on."""
-        self._stamps = self._look()
+    def reload(self) -> None:
+        """Read the files again. If they cannot be used, the context made before stays in use."""
+        self._versions = self._file_versions()
         try:
             self._context = self._read()
         except ConfigError as error:
-            log.error("%s; the certificates read before go on", error)  # noqa: TRY400 - it says all there is
+            log.error("%s; the certificates read before stay in use", error)  # noqa: TRY400 - it says all there is
         else:
-            log.info("%s: the certificates were read anew", self._name)
+            log.info("%s: the certificates were reloaded", self._name)
 
     def _read(self) -> ssl.SSLContext:
         try:
@@ -98,12 +99,12 @@ class Certificates:
         except OSError as error:
             raise ConfigError(f"{self._name}: {error.filename or self._files}: {error.strerror}") from error
 
-    def _look(self) -> tuple[Stamp | None, ...]:
-        return tuple(map(_stamp, self._files))
+    def _file_versions(self) -> tuple[FileVersion | None, ...]:
+        return tuple(map(_file_version, self._files))
 
 
 def why_no_handshake(error: Exception) -> str:
-    """What a failed handshake is due to, in words for a log."""
+    """Return why a handshake failed, in words for a log."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the other side's certificate is not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
@@ -144,8 +145,8 @@ def _no_password() -> str:
     return ""
 
 
-def _stamp(path: Path) -> Stamp | None:
-    """What tells one version of a file from the next, also where a link to it is turned."""
+def _file_version(path: Path) -> FileVersion | None:
+    """Return values that differ between a file's versions, also if the path is a link that leads elsewhere now."""
     try:
         status = path.stat()
     except OSError:

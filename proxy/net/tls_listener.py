@@ -1,4 +1,4 @@
-"""Accepts clients that speak TLS. A connection begins when its handshake is done; one that fails says why."""
+"""A listener for clients that speak TLS. A connection begins after its handshake; a failed handshake is logged."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from proxy.net.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshak
 
 log = logging.getLogger(__name__)
 
-# Handshakes at once. Each is some milliseconds of arithmetic; more clients wait in the listening sockets.
+# Handshakes at once. Each takes some milliseconds of arithmetic; more clients wait in the listening sockets.
 HANDSHAKES_MAX: Final = 200
-# As asyncio has it: connections that the system accepts for us meanwhile.
+# asyncio's own number: connections that the system accepts meanwhile.
 _BACKLOG: Final = 100
-# Where no file descriptors are left, as asyncio does.
+# The wait after an error such as "no file descriptors left", as in asyncio.
 _RETRY_S: Final = 1.0
 
-# The callbacks of a new client, and what ends it where its handshake fails.
+# The callbacks of a new client, and the function that ends it if its handshake fails.
 Accepted = tuple[asyncio.BaseProtocol, Callable[[str], None]]
 
 
 class TlsServer:
-    """Listens on one address, and on each that its name stands for."""
+    """Listens on one address, or on each address that its host name resolves to."""
 
     def __init__(
         self,
@@ -35,23 +35,23 @@ class TlsServer:
         *,
         shares_port: bool = False,
     ) -> None:
-        """Raises OSError where the address cannot be had."""
+        """Raises OSError if the address is not available."""
         self.sockets = _listen(address, shares_port=shares_port)
         self._certificates = certificates
         self._accept = accept
-        self._room = asyncio.Semaphore(HANDSHAKES_MAX)
+        self._handshake_slots = asyncio.Semaphore(HANDSHAKES_MAX)
         self._tasks = {asyncio.get_running_loop().create_task(self._serve(sock)) for sock in self.sockets}
 
     def close(self) -> None:
-        """Accept nobody any more, and break off the handshakes."""
+        """Accept no more clients, and cancel the handshakes under way."""
         for task in self._tasks:
             task.cancel()
 
     async def _serve(self, listening: socket.socket) -> None:
-        # Closed by whoever waits at it: the event loop has forgotten it by then.
+        # Closed by the task that waits on it, once the event loop no longer watches the socket.
         with listening:
             while True:
-                await self._room.acquire()
+                await self._handshake_slots.acquire()
                 await self._accept_one(listening)
 
     async def _accept_one(self, listening: socket.socket) -> None:
@@ -59,15 +59,15 @@ class TlsServer:
         try:
             accepted, _ = await loop.sock_accept(listening)
         except OSError as error:
-            self._room.release()
-            log.warning("no client can be accepted: %s", error.strerror)
+            self._handshake_slots.release()
+            log.warning("the listener cannot accept clients: %s", error.strerror)
             await asyncio.sleep(_RETRY_S)
             return
-        task = loop.create_task(self._begin(accepted))
+        task = loop.create_task(self._shake_hands(accepted))
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._handshake_ended)
 
-    async def _begin(self, accepted: socket.socket) -> None:
+    async def _shake_hands(self, accepted: socket.socket) -> None:
         side, end = self._accept()
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
@@ -83,8 +83,8 @@ class TlsServer:
             end("the proxy is shutting down")
             raise
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._room.release()
+    def _handshake_ended(self, task: asyncio.Task[None]) -> None:
+        self._handshake_slots.release()
         self._tasks.discard(task)
 
 
@@ -96,7 +96,7 @@ def _listen(address: Address, *, shares_port: bool) -> tuple[socket.socket, ...]
             sock = socket.create_server((name[0], port), family=family, backlog=_BACKLOG, reuse_port=shares_port)
             sockets.append(sock)
             sock.setblocking(False)  # noqa: FBT003 - its only parameter
-            # A free port, once it is chosen, is the same for all.
+            # For port 0 the system chooses one for the first address; the others use the same.
             port = sock.getsockname()[1]
     except OSError:
         for sock in sockets:

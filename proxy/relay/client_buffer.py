@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from proxy.relay.commands import Command, PauseClient, ResumeClient
-from proxy.wire.thrift.messages import Message, MessageReader, PlainReader
+from proxy.wire.thrift.messages import FramedMessageReader, Message, UnframedMessageReader
 
 # A client waits for a reply before it sends its next call. What comes while nothing can be handled is kept up
 # to here (and one read more); reading on until then is how we notice that the client has left.
@@ -15,7 +15,7 @@ WAITING_BYTES_MAX: Final = 64 * 1024
 class ClientBuffer:
     """Bytes in, messages out. Says when the client is to be read no further, and when again."""
 
-    def __init__(self, messages: MessageReader | PlainReader) -> None:
+    def __init__(self, messages: FramedMessageReader | UnframedMessageReader) -> None:
         self._messages = messages
         self._waiting_bytes = 0
         self._has_paused = False

@@ -1,15 +1,15 @@
-"""The framing and the login that either side of a connection has, and a refusal in its own framing."""
+"""The transport of a connection, which both of its sides speak: its framing, its opening, and a refusal in it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from proxy.access.impersonation import NOBODY, Impersonation, ProxyUsers
-from proxy.config.endpoints import UPSTREAM, Transport, Upstream
+from proxy.config.endpoints import Transport
 from proxy.relay.handshake import Handshake
+from proxy.relay.nosasl_handshake import NosaslHandshake
 from proxy.relay.sasl_passthrough import SaslPassthrough
-from proxy.relay.sasl_termination import Answered, Unnegotiated
-from proxy.wire.framing import Framing
+from proxy.wire.framing import FRAMED, UNFRAMED, Framing
 from proxy.wire.hs2.calls import encode_refusal
 from proxy.wire.sasl import refusal
 
@@ -19,29 +19,25 @@ class ConnectionProfile:
     """What both sides of a connection speak, and whom the client may act for."""
 
     backend_name: str
-    client: Transport = Transport.SASL
-    upstream: Upstream = UPSTREAM
+    transport: Transport = Transport.SASL
     proxy_users: ProxyUsers = NOBODY
 
     @property
     def framing(self) -> Framing:
-        """Which side's messages stand in frames."""
-        return Framing(self.client is not Transport.NOSASL, self.upstream.transport is not Transport.NOSASL)
+        """Whether messages stand in frames."""
+        return UNFRAMED if self.transport is Transport.NOSASL else FRAMED
 
     @property
     def admission(self) -> Impersonation:
         """The rules for sessions that the client opens."""
-        return Impersonation(self.proxy_users, names_user=self.upstream.transport is Transport.NOSASL)
+        return Impersonation(self.proxy_users)
 
     def opening(self) -> Handshake:
         """How the connection opens."""
-        if self.client is Transport.NOSASL:
-            return Unnegotiated(self.backend_name, self.upstream)
-        if self.upstream.transport is Transport.NOSASL:
-            return Answered(self.backend_name)
-        return SaslPassthrough(self.backend_name)
+        is_without = self.transport is Transport.NOSASL
+        return (NosaslHandshake if is_without else SaslPassthrough)(self.backend_name)
 
 
-def refused(client: Transport, sentence: str) -> bytes:
+def refused(transport: Transport, sentence: str) -> bytes:
     """What tells a client, before any reply to it, why it is not served."""
-    return encode_refusal(sentence) if client is Transport.NOSASL else refusal(sentence)
+    return encode_refusal(sentence) if transport is Transport.NOSASL else refusal(sentence)

@@ -15,7 +15,7 @@ from proxy.session.key_queries import RememberedKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts
 from proxy.session.session_settings import SessionSettings
 from proxy.session.timings import Timings
-from rewriter import Plan, Question, Rewrite, SkipReason, TableName, Unpinned
+from rewriter import KeyQuery, Plan, Rewrite, SkipReason, TableName, UnpinnedReason
 from rewriter.partitions.index import PartitionIndex
 
 
@@ -63,11 +63,11 @@ class Decision:
     # The snapshots that the rewritten statement names, of tables that keys were read from.
     snapshots: Mapping[TableName, SnapshotRead] = field(default_factory=dict)
     # The reasons why no snapshot is named of other Iceberg tables that keys were read from; for explain.
-    unpinned: Mapping[TableName, Unpinned] = field(default_factory=dict)
+    unpinned: Mapping[TableName, UnpinnedReason] = field(default_factory=dict)
     # Numbers of files of Iceberg facts. Only explain asks.
     file_counts: Mapping[TableName, FileCounts] = field(default_factory=dict)
     # The ages of remembered keys, in seconds; for explain.
-    key_ages: Mapping[Question, float] = field(default_factory=dict)
+    key_ages: Mapping[KeyQuery, float] = field(default_factory=dict)
     # Its quarantined parts; for explain.
     quarantined: tuple[QuarantineEntry, ...] = ()
 

@@ -26,21 +26,19 @@ from proxy.session.shared_state import SharedState
 from proxy.session.timings import Timings
 from proxy.statements.statement_class import StatementClass
 from rewriter import (
-    Limits,
+    KeyQuery,
     Plan,
-    Question,
     Rewrite,
-    Rule,
+    RewriteLimits,
     SkipReason,
     Statement,
     TableName,
-    Unpinned,
+    UnpinnedReason,
     apply,
-    read,
+    parse,
 )
-from rewriter.files.splits import GroupLimits
 from rewriter.partitions.index import PartitionIndex
-from rewriter.sql.fingerprint import shape
+from rewriter.sql.fingerprint import fingerprint
 
 T = TypeVar("T")
 
@@ -76,13 +74,13 @@ class DecisionRun:
         self._plan: Plan | None = None
         self._facts: tuple[Fact, ...] = ()
         self._snapshots: Mapping[TableName, SnapshotRead] = {}
-        self._unpinned: Mapping[TableName, Unpinned] = {}
+        self._unpinned: Mapping[TableName, UnpinnedReason] = {}
         self._partitions: Mapping[TableName, PartitionIndex] = {}
         self._rewrite: Rewrite | None = None
         self._read_set: ReadSet | None = None
         # For explain alone.
         self._file_counts: Mapping[TableName, FileCounts] = {}
-        self._key_ages: Mapping[Question, float] = {}
+        self._key_ages: Mapping[KeyQuery, float] = {}
         self._quarantined: tuple[QuarantineEntry, ...] = ()
 
     def decision(self) -> Queries[Decision]:
@@ -148,19 +146,19 @@ class DecisionRun:
             may_be_narrowed = may_narrow(statement, config, self._catalog)
         has_file_index = bool(config.files.index) and may_be_narrowed
         chars_max = config.rewrite.statement_chars_max
-        is_read = len(statement.text) <= chars_max and statement.may_be_narrowed(has_file_index=has_file_index)
+        is_read = len(statement.text) <= chars_max and statement.may_be_rewritten(has_file_index=has_file_index)
         if is_read and statement.depends_on_quoting and not (yield from self._catalog.quoting_is_default()):
             self._skip_for(SkipReason.QUOTING_SETTINGS)
             return None
-        parsed = read(statement.text, chars_max=chars_max, has_file_index=has_file_index)
+        parsed = parse(statement.text, chars_max=chars_max, has_file_index=has_file_index)
         refused = parsed if isinstance(parsed, SkipReason) else _refusal(statement, self._terms)
         self._skip_for(refused)
         return None if refused is not None or isinstance(parsed, SkipReason) else parsed
 
     def _gate(self, statement: Statement) -> StatementKey:
         """Leave a statement alone that is quarantined, or whose runs so far have shown that it is not worth it."""
-        self._key = key = StatementKey(self._terms.scope, shape(statement))
-        if self._shared.quarantine.is_shape_off(key.name):
+        self._key = key = StatementKey(self._terms.scope, fingerprint(statement))
+        if self._shared.quarantine.has_statement(key):
             self._skip_for(SkipReason.QUARANTINED)
         elif self._terms.settings.cost_gate:
             self._gate_report = report = self._ask_gate(key)
@@ -176,7 +174,7 @@ class DecisionRun:
         self._shared.metrics.gate_decided(report.verdict)
         return report
 
-    def _make_plan(self, statement: Statement, limits: Limits) -> Queries[Plan | None]:
+    def _make_plan(self, statement: Statement, limits: RewriteLimits) -> Queries[Plan | None]:
         """Plan the statement by the descriptions of its tables."""
         planned = yield from self._timings.of_catalog(self._catalog.plan(statement, limits))
         if isinstance(planned, SkipReason):
@@ -201,7 +199,7 @@ class DecisionRun:
             self._gate_report = estimate
             self._skip_for(SkipReason.NOT_WORTH_IT)
 
-    def _ask(self, planned: Plan, limits: Limits, fence: Fence) -> Queries[tuple[Plan, KeyAnswers]]:
+    def _ask(self, planned: Plan, limits: RewriteLimits, fence: Fence) -> Queries[tuple[Plan, KeyAnswers]]:
         """Ask for the keys of the small sides, at snapshots that the statement then names where it can."""
         if not self._terms.run_key_queries:
             return planned, {}
@@ -212,16 +210,15 @@ class DecisionRun:
         asking = self._catalog.keys(planned, self._terms.memory, fence)
         return planned, (yield from self._timings.of_key_queries(asking))
 
-    def _apply(self, planned: Plan, answers: KeyAnswers, limits: Limits, fence: Fence) -> Queries[None]:
+    def _apply(self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, fence: Fence) -> Queries[None]:
         """Insert predicates and hints for the keys, if nothing has changed since the fence was opened."""
         listed = yield from self._timed_lookup(self._catalog.partitions(planned.wants_partitions(answers)))
-        for_splits = Rule.SPLITS not in limits.rules_off
         start = self._shared.clock()
-        files = yield from self._catalog.files(planned, answers, for_splits=for_splits)
+        files = yield from self._catalog.files(planned, answers, limits)
         self._timings.files_s += self._shared.clock() - start
-        grouped = planned.wants_packings(answers) if for_splits else ()
-        packings = yield from self._timings.of_catalog(self._catalog.packings(grouped, files))
-        result = apply(planned, answers, limits, self._catalog.costs(listed), files, packings=packings)
+        asking = self._catalog.split_packing.hints(planned, answers, files, limits)
+        hints = yield from self._timings.of_catalog(asking)
+        result = apply(planned, answers, limits, self._catalog.costs(listed), files, split_hints=hints)
         asked = frozenset(_tables_read(answers))
         self._rewrite, self._partitions = result, _indexes(listed)
         self._read_set = ReadSet(fence, asked, frozenset(self._snapshots), planned.names)
@@ -249,7 +246,7 @@ class DecisionRun:
         self._key_ages = self._ages_of_keys(start)
         self._quarantined = self._quarantined_of_statement()
 
-    def _ages_of_keys(self, start: float) -> dict[Question, float]:
+    def _ages_of_keys(self, start: float) -> dict[KeyQuery, float]:
         """The ages of remembered keys as the decision began: younger ones were asked for by it."""
         state = self._terms.state
         if state is None or self._rewrite is None:
@@ -264,14 +261,9 @@ class DecisionRun:
         return {question: start - at for question, at in asked_at.items() if at is not None and at < start}
 
     def _quarantined_of_statement(self) -> tuple[QuarantineEntry, ...]:
-        """Quarantined rules, and tables and the shape of this statement: others are not for its user to see."""
-        own = {(QuarantineKind.SHAPE, self._key.name)} if self._key is not None else set()
-        for scan in self._plan.scans if self._plan is not None else ():
-            facts = self._catalog.facts(scan.reference.name)
-            if facts is not None and facts.full_name is not None:
-                own.add((QuarantineKind.TABLE, str(facts.full_name)))
-        current = self._shared.quarantine.current()
-        return tuple(one for one in current if one.kind is QuarantineKind.RULE or (one.kind, one.name) in own)
+        """Quarantined rules, and this statement's fingerprint: others are not for its user to see."""
+        own, current = self._key.name if self._key is not None else "", self._shared.quarantine.current()
+        return tuple(one for one in current if one.kind is QuarantineKind.RULE or one.name == own)
 
 
 def may_narrow(statement: StatementClass, config: Config, catalog: SessionCatalog) -> bool:
@@ -283,17 +275,17 @@ def may_narrow(statement: StatementClass, config: Config, catalog: SessionCatalo
         return False
     if statement.may_have_a_join:
         return True
-    if not config.files.index or not statement.may_be_narrowed(has_file_index=True):
+    if not config.files.index or not statement.may_be_rewritten(has_file_index=True):
         return False
     indexed = catalog.indexed_at_hand()
     return indexed is None or indexed.is_named_in(statement.text)
 
 
-def limits_of(shared: SharedState, terms: DecisionTerms) -> Limits:
-    """The limits of a rewrite: the configuration, less the rules and tables that are off or quarantined."""
-    settings, splits, off = shared.config.rewrite, shared.config.splits, shared.quarantine.off()
+def limits_of(shared: SharedState, terms: DecisionTerms) -> RewriteLimits:
+    """The limits of a rewrite: the configuration, less the rules that are quarantined."""
+    settings = shared.config.rewrite
     tables_off = (TableName(tuple(pattern.split("."))) for pattern in settings.tables_off)
-    return Limits(
+    return RewriteLimits(
         key_rows_max=settings.key_rows_max,
         key_ranges_max=settings.key_ranges_max,
         key_queries_max=settings.key_queries_max,
@@ -301,13 +293,12 @@ def limits_of(shared: SharedState, terms: DecisionTerms) -> Limits:
         metastore=shared.metastore.consumer,
         metastore_for=shared.metastore.lowered,
         predicate_chars_max=settings.predicate_chars_max,
-        rules_off=off.rules.union(settings.rules_off, () if splits.enabled else (Rule.SPLITS,)),
-        tables_off=off.tables.union(tables_off),
+        rules_off=shared.quarantine.rules_off().union(settings.rules_off),
+        tables_off=frozenset(tables_off),
         strict=terms.settings.consistency == "strict",
         has_variables=terms.has_variables,
         file_hint_chars_max=shared.config.files.hint_chars_max,
         has_file_index=bool(shared.config.files.index),
-        splits=GroupLimits(splits.max_small_splits_grouped, splits.saved_min),
     )
 
 

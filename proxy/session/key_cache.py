@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Final
 
 from proxy.session.consistency.write_fence import Fence
-from rewriter import Keys, KeySet, Question, TableName
+from rewriter import KeyQuery, Keys, KeySet, TableName
 
 # A dashboard has some dozens of key queries, and each user and each setting has its own.
 ENTRIES_MAX: Final = 1_000
@@ -43,13 +43,13 @@ class KeyCache:
         self._entries_max = entries_max
         self._bytes_max = bytes_max
         self._lock = Lock()
-        self._entries: dict[tuple[bytes, Question], _Entry] = {}
+        self._entries: dict[tuple[bytes, KeyQuery], _Entry] = {}
         self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, state: bytes, question: Question, *, asked_since: float) -> Keys | None:
+    def get(self, state: bytes, question: KeyQuery, *, asked_since: float) -> Keys | None:
         """The keys for a session of that state, if they were asked for since then and still hold."""
         with self._lock:
             entry = self._take(state, question)
@@ -58,7 +58,7 @@ class KeyCache:
             self._keep(state, question, entry)
             return entry.keys
 
-    def asked_at(self, state: bytes, question: Question) -> float | None:
+    def asked_at(self, state: bytes, question: KeyQuery) -> float | None:
         """When the keys that are kept were asked for, whether they still hold or not."""
         with self._lock:
             entry = self._entries.get((state, question))
@@ -67,7 +67,7 @@ class KeyCache:
     def put(  # noqa: PLR0913 - what an entry is made of
         self,
         state: bytes,
-        question: Question,
+        question: KeyQuery,
         keys: Keys,
         *,
         tables: Iterable[TableName],
@@ -85,22 +85,22 @@ class KeyCache:
             _ = self._take(state, question)
             self._keep(state, question, _Entry(keys, frozenset(tables), asked_at, fence, size_bytes))
 
-    def _keep(self, state: bytes, question: Question, entry: _Entry) -> None:
+    def _keep(self, state: bytes, question: KeyQuery, entry: _Entry) -> None:
         self._entries[state, question] = entry
         self._bytes += entry.size_bytes
         while self._bytes > self._bytes_max or len(self._entries) > self._entries_max:
             _ = self._take(*next(iter(self._entries)))
 
-    def _take(self, state: bytes, question: Question) -> _Entry | None:
+    def _take(self, state: bytes, question: KeyQuery) -> _Entry | None:
         entry = self._entries.pop((state, question), None)
         self._bytes -= entry.size_bytes if entry is not None else 0
         return entry
 
 
-def _size_bytes(question: Question, keys: Keys) -> int:
+def _size_bytes(question: KeyQuery, keys: Keys) -> int:
     """About what an entry takes in memory."""
     rows = keys.rows if isinstance(keys, KeySet) else keys.ranges
     texts = sum(len(value) for row in rows for value in row if isinstance(value, str))
     width = len(question.columns) if isinstance(keys, KeySet) else 2
-    asked = len(question.sql) + len(question.repeating) + len(question.unbounded)
+    asked = len(question.sql) + len(question.sql_with_repeats) + len(question.all_keys_sql)
     return _ENTRY_BYTES + asked + len(rows) * width * _KEY_BYTES + texts

@@ -14,11 +14,11 @@ from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
 from proxy.session.catalog.metadata_cache import SessionMetadata
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.shared_state import SharedState
-from rewriter import Keys, Plan, Question, SkipReason
+from rewriter import KeyQuery, Keys, Plan, SkipReason
 
 T = TypeVar("T")
 _Asking: TypeAlias = Generator[Query, QueryResult, T]
-KeyAnswers: TypeAlias = dict[Question, Keys | SkipReason]
+KeyAnswers: TypeAlias = dict[KeyQuery, Keys | SkipReason]
 
 # Time for a question's second form where the first has taken all of it: long enough to be counted as late.
 _DEADLINE_MIN_S: Final = 0.1
@@ -59,26 +59,26 @@ class KeyQueries:
                 answers[question] = yield from self._keys(question)
         return answers
 
-    def _keys(self, question: Question) -> _Asking[Keys | SkipReason]:
+    def _keys(self, question: KeyQuery) -> _Asking[Keys | SkipReason]:
         if not self.fence.holds(question.tables):
             return SkipReason.SMALL_SIDE_WRITTEN
         remembered = self._remembered(question)
         return remembered if remembered is not None else (yield from self._asked(question))
 
-    def _age_s(self, question: Question) -> float:
+    def _age_s(self, question: KeyQuery) -> float:
         """The age in seconds that a remembered answer may have; 0 where none may be used."""
         allowed_s = self.memory.staleness_s if self.memory is not None else 0.0
         if self.memory is None or not question.is_fixed:
             return allowed_s
         return max(allowed_s, self.shared.config.rewrite.key_snapshot_s)
 
-    def _remembered(self, question: Question) -> Keys | None:
+    def _remembered(self, question: KeyQuery) -> Keys | None:
         age_s = self._age_s(question)
         if self.memory is None or not age_s:
             return None
         return self.shared.keys.get(self.memory.state, question, asked_since=self.shared.clock() - age_s)
 
-    def _asked(self, question: Question) -> _Asking[Keys | SkipReason]:
+    def _asked(self, question: KeyQuery) -> _Asking[Keys | SkipReason]:
         asked_at = self.shared.clock()
         keys = yield from self._answer(question)
         if self.memory is not None and self._age_s(question) and not isinstance(keys, SkipReason):
@@ -87,11 +87,11 @@ class KeyQueries:
             )
         return keys
 
-    def _answer(self, question: Question) -> _Asking[Keys | SkipReason]:
+    def _answer(self, question: KeyQuery) -> _Asking[Keys | SkipReason]:
         """The keys, asked for in the cheapest form whose answer is not known to be too long."""
         settings, too_long, clock = self.shared.config.rewrite, self.known.too_long, self.shared.clock
         deadline = clock() + settings.key_query_deadline_s
-        for sql in filter(None, (question.repeating, question.sql)):
+        for sql in filter(None, (question.sql_with_repeats, question.sql)):
             if too_long.holds(sql):
                 continue
             answer = yield Query(
@@ -109,7 +109,7 @@ class KeyQueries:
         return SkipReason.TOO_MANY_KEYS
 
 
-def _keys(question: Question, answer: QueryResult) -> Keys | SkipReason:
+def _keys(question: KeyQuery, answer: QueryResult) -> Keys | SkipReason:
     """The keys in an answer, or why there are none that can be used."""
     if isinstance(answer, QueryFailed):
         return _FAILURES.get(answer.kind, SkipReason.KEY_QUERY_FAILED)

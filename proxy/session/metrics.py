@@ -157,7 +157,7 @@ class Metrics:
 
     def watch_quarantine(self, quarantine: Quarantine) -> None:
         """From now on, the quarantine tells how many entries of each kind it has."""
-        text = "Rules, tables and statement shapes that are quarantined because they did harm."
+        text = "Rules and statement fingerprints that are quarantined because they did harm."
         gauge = Gauge("starpruner_quarantined", text, ["kind"], registry=self._registry)
         for kind in QuarantineKind:
             gauge.labels(kind.value).set_function(partial(quarantine.count, kind))

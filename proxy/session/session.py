@@ -271,12 +271,14 @@ class Session:
         def told(comparison: Comparison) -> None:
             shared.metrics.shadow_compared(comparison.verdict)
             is_refused = comparison.verdict is ShadowVerdict.REFUSED
-            if is_refused and rewrite.sent:
+            if is_refused and rewrite.tables_sent_to_metastore:
                 # As with a statement that is sent rewritten: nothing else is to blame.
-                shared.metastore.refused(rewrite.sent)
+                shared.metastore.refused(rewrite.tables_sent_to_metastore)
             elif is_refused or comparison.blames_us:
                 cause = Cause.DIFFERENT if comparison.verdict is ShadowVerdict.DIFFERENT else Cause.FAILED
-                shared.quarantine.blame(rewrite.rules, rewrite.tables, key.name, cause)
+                is_wrong = cause is Cause.DIFFERENT
+                rules = rewrite.rules if is_wrong else Suspects.of(rewrite, key).rules
+                shared.quarantine.blame(rules, key, cause)
 
         bounds = ShadowLimits(limits.statement_s, limits.total_s, shared.config.rewrite.key_query_bytes_max)
         yield from watch(
@@ -316,7 +318,7 @@ def _suspects(decision: Decision) -> Suspects | None:
     rewrite, key = decision.rewrite, decision.key
     if not decision.is_narrowed or rewrite is None or key is None:
         return None
-    return Suspects(rewrite.rules, rewrite.tables, key.name, rewrite.sent)
+    return Suspects.of(rewrite, key)
 
 
 def _switched_off(settings: SessionSettings) -> SkipReason | None:

@@ -18,7 +18,7 @@ from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.catalog.late_answers import UNANSWERED_S
 from proxy.session.catalog.metadata_cache import Expiring, SessionMetadata
 from proxy.session.catalog.spark_settings import settings_query, uncertainty
-from proxy.session.catalog.split_packing import packings, worth_asking
+from proxy.session.catalog.split_packing import SplitPacking
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.key_queries import KeyAnswers, KeyQueries, RememberedKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts, file_counts
@@ -30,21 +30,20 @@ from proxy.session.table_lookup import describe, with_indexed
 from proxy.statements.written_tables import WriteTargets
 from rewriter import (
     VIEW_NESTING_MAX,
-    Limits,
     Plan,
+    RewriteLimits,
     SkipReason,
     Statement,
     TableFacts,
     TableKind,
     TableName,
-    Unpinned,
-    known_at,
-    pinned,
+    UnpinnedReason,
+    catalog_at_snapshots,
+    pin_snapshots,
     plan,
 )
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import Packing
 from rewriter.partitions.index import PartitionIndex
 
 T = TypeVar("T")
@@ -63,7 +62,7 @@ class PinnedPlan:
     plan: Plan
     # The scans of the names whose snapshots are named, and the reasons why others are not.
     reads: Mapping[TableName, SnapshotRead]
-    unpinned: Mapping[TableName, Unpinned]
+    unpinned: Mapping[TableName, UnpinnedReason]
 
 
 @dataclass(frozen=True)
@@ -186,7 +185,7 @@ class SessionCatalog:
         counts_s = self._settings.facts_ttl_s
         return Expiring(said, self._shared.clock() + (counts_s if is_answered else min(counts_s, UNANSWERED_S)))
 
-    def plan(self, statement: Statement, limits: Limits) -> Queries[Plan | SkipReason]:
+    def plan(self, statement: Statement, limits: RewriteLimits) -> Queries[Plan | SkipReason]:
         """Plan a statement by the descriptions of its tables."""
         uncertain = yield from self._uncertainty()
         if uncertain is not None:
@@ -234,16 +233,16 @@ class SessionCatalog:
         facts = self._metadata.facts.current().get(name)
         return facts is not None and facts.kind is TableKind.TABLE
 
-    def pinned(self, planned: Plan, limits: Limits) -> Queries[PinnedPlan]:
+    def pinned(self, planned: Plan, limits: RewriteLimits) -> Queries[PinnedPlan]:
         """The plan of the statement with the snapshots of its small sides, where any can be named."""
         asked_at = self._metadata.facts.moment()
         unanswered = self._metadata.unanswered
         found = yield from self._shared.snapshots.current(planned.pinnable, self._settings, unanswered)
         reads = {name: what for name, what in found.items() if isinstance(what, SnapshotRead)}
-        unpinned = {name: what for name, what in found.items() if isinstance(what, Unpinned)}
+        unpinned = {name: what for name, what in found.items() if isinstance(what, UnpinnedReason)}
         again = (yield from self._planned_at(planned, reads, asked_at, limits)) if reads else None
         if again is None:
-            return PinnedPlan(planned, {}, {**unpinned, **dict.fromkeys(reads, Unpinned.NOT_PROVEN)})
+            return PinnedPlan(planned, {}, {**unpinned, **dict.fromkeys(reads, UnpinnedReason.NOT_PROVEN)})
         return PinnedPlan(again, reads, unpinned)
 
     def _planned_at(
@@ -251,14 +250,14 @@ class SessionCatalog:
         planned: Plan,
         reads: Mapping[TableName, SnapshotRead],
         asked_at: FactsMoment,
-        limits: Limits,
+        limits: RewriteLimits,
     ) -> Queries[Plan | None]:
         """The plan of the statement that names these snapshots, if it still asks for keys."""
         facts, at = self._metadata.facts, {name: scanned.snapshot_id for name, scanned in reads.items()}
-        statement = pinned(planned.statement, at)
+        statement = pin_snapshots(planned.statement, at)
         if statement is None:
             return None
-        known = known_at(facts.current(), at)
+        known = catalog_at_snapshots(facts.current(), at)
         for version in (name.at(snapshot_id) for name, snapshot_id in at.items()):
             if version in known:
                 facts.add(DescribedTable(version, known[version]), asked_at)
@@ -279,15 +278,22 @@ class SessionCatalog:
         return lists
 
     def files(
-        self, planned: Plan, answers: KeyAnswers, *, for_splits: bool = False
+        self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits
     ) -> Queries[dict[TableName, FileIndex]]:
         """The files of the tables whose files a plan wants to know, of those that are listed anywhere."""
         found = {}
+        for_splits = self.split_packing.is_on(limits)
         for name in sorted(planned.wants_files(answers, for_splits=for_splits), key=str):
             index = yield from self._files(name, planned)
             if index is not None:
                 found[name] = index
         return found
+
+    @property
+    def split_packing(self) -> SplitPacking:
+        """The split hints of statements, by the settings as they are now."""
+        deadline_s = self._settings.query_deadline_s
+        return SplitPacking(self._shared.config.splits, self._metadata.packings, deadline_s)
 
     def _files(self, name: TableName, planned: Plan) -> Queries[FileIndex | None]:
         known, described = self._metadata.facts, self.described(name)
@@ -316,14 +322,6 @@ class SessionCatalog:
             if counts is not None:
                 found[name] = counts
         return found
-
-    def packings(
-        self, names: Iterable[TableName], files: Mapping[TableName, FileIndex]
-    ) -> Queries[dict[TableName, Packing]]:
-        """The packing of files into splits of tables with many files, where grouping them may pay."""
-        settings = self._shared.config.splits
-        asked = worth_asking(files, names, settings.saved_min)
-        return packings(asked, self._metadata.packings, settings.asked_every_s, self._settings.query_deadline_s)
 
     def costs(self, listed: Mapping[TableName, ListedPartitions]) -> dict[TableName, Mapping[str, PartitionCosts]]:
         """The numbers of partitions between the keys of each list, by column."""

@@ -1,1 +1,1 @@
-"""Connections of the proxy's own to a backend, over the binary protocol or HTTP. Shell."""
+"""The proxy's own connections to a backend, over the binary protocol or HTTP. Shell."""

@@ -1,4 +1,4 @@
-"""A connection of the proxy's own to the backend, logged in: calls and their replies, one at a time."""
+"""The proxy's own logged-in connection to a backend over the binary protocol: one call and its reply at a time."""
 
 from __future__ import annotations
 
@@ -11,50 +11,52 @@ from proxy.config.endpoints import Transport
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.dialer import Dialer, UnreachableError
 from proxy.upstream.errors import BackendError, LoginError
-from proxy.wire.framing import Framing
-from proxy.wire.reply_stream import Forward, Handling, Lost, PendingCall, ReplyEnd
+from proxy.wire.framing import FRAMED, UNFRAMED
+from proxy.wire.reply_stream import Forward, FramedReplyStream, Handling, PendingCall, ReplyEnd, SyncLost
 from proxy.wire.sasl import SaslReader, SaslStatus, plain_start_with
 from proxy.wire.thrift.errors import RemoteProtocolError
+from proxy.wire.unframed_reply_stream import UnframedReplyStream
 
 _READ_BYTES: Final = 64 * 1024
 
 
-class BackendLink:
-    """One socket and its login, if it takes one. A session is not opened: a handle works from any connection."""
+class BinaryLink:
+    """One socket, logged in if the backend asks for it. It opens no session: handles work from any connection."""
 
     def __init__(self, address: Address, dialer: Dialer, reply_timeout_s: float) -> None:
         self._address = address
         self._dialer = dialer
         self._reply_s = reply_timeout_s
         self._asks_for_a_login = dialer.upstream.transport is not Transport.NOSASL
-        self._framing = Framing(client=False, backend=self._asks_for_a_login)
-        self._replies = self._framing.follower()
+        self._framing = FRAMED if self._asks_for_a_login else UNFRAMED
+        # The proxy and clients over HTTP read replies without frames.
+        self._replies = FramedReplyStream(strips_headers=True) if self._asks_for_a_login else UnframedReplyStream()
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
 
-    async def open(self, credentials: bytes, whose: str) -> None:
-        """Connect, and log in with this PLAIN response where that is asked for.
+    async def open(self, credentials: bytes, login_owner: str) -> None:
+        """Connect, and log in with this PLAIN response if the backend asks for a login.
 
-        Raises BackendError, which says whose login is refused.
+        Raises BackendError; `login_owner` names the user of a refused login in its sentence.
         """
         await self._dial()
         if not self._asks_for_a_login:
             return
         try:
-            await self._log_in(plain_start_with(credentials), whose)
+            await self._log_in(plain_start_with(credentials), login_owner)
         except BaseException:
-            self.hang_up()
+            self.close()
             raise
 
     async def ask(self, call: Call) -> Reply:
         """Send a call and wait for its reply. Raises BackendError."""
-        self._writer.write(self._framing.to_backend(call.message))
+        self._writer.write(self._framing.to_wire(call.message))
         self._replies.expect(PendingCall(Handling.OURS, call.name, call.seqid, call.reply_bytes_max))
         try:
             async with asyncio.timeout(self._reply_s):
                 while True:
                     for event in self._replies.feed(await self._read_some(f"while {call.name} was under way")):
-                        if isinstance(event, Lost):
+                        if isinstance(event, SyncLost):
                             self.not_hiveserver2(event.reason)
                         if isinstance(event, ReplyEnd):
                             return event.raw
@@ -65,13 +67,13 @@ class BackendLink:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the backend has closed the connection, or we have."""
+        """Whether the backend or the proxy has closed the connection."""
         return self._reader.at_eof() or self._writer.is_closing()
 
     async def send(self, name: str, seqid: int, message: bytes) -> None:
-        """Send a call whose reply is read in pieces. Raises BackendError."""
+        """Send a call whose reply is then read with `next_chunk`. Raises BackendError."""
         self._replies.expect(PendingCall(Handling.RELAY, name, seqid))
-        self._writer.write(self._framing.to_backend(message))
+        self._writer.write(self._framing.to_wire(message))
         try:
             await self._writer.drain()
         except OSError:
@@ -82,24 +84,24 @@ class BackendLink:
         """Whether the reply to the call sent last has not been read to its end."""
         return self._replies.pending_count > 0
 
-    async def piece(self) -> bytes:
-        """What has come of that reply since, once there is something. Raises BackendError."""
+    async def next_chunk(self) -> bytes:
+        """Wait for the next bytes of that reply and return them; empty at its end. Raises BackendError."""
         while True:
             events = self._replies.feed(await self._read_some("before the end of its reply"))
             for event in events:
-                if isinstance(event, Lost):
+                if isinstance(event, SyncLost):
                     self.not_hiveserver2(event.reason)
             piece = b"".join(event.data for event in events if isinstance(event, Forward))
             if piece or not self.awaits_reply:
                 return piece
 
-    async def leave(self, closing_calls: tuple[Call, ...]) -> None:
-        """Make these calls and wait for their replies: a socket closed at once loses what was written."""
+    async def close_after(self, closing_calls: tuple[Call, ...]) -> None:
+        """Make these calls and wait for their replies: a socket that is closed at once loses the bytes written."""
         with suppress(BackendError):
             for call in closing_calls:
                 await self.ask(call)
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         """Close the socket."""
         self._writer.close()
 
@@ -115,11 +117,11 @@ class BackendLink:
 
     async def _dial(self) -> None:
         try:
-            self._reader, self._writer = await self._dialer.streams(self._address)
+            self._reader, self._writer = await self._dialer.open_streams(self._address)
         except UnreachableError as error:
             raise BackendError(f"cannot reach the backend {self._address}: {error}") from error
 
-    async def _log_in(self, login: bytes, whose: str) -> None:
+    async def _log_in(self, login: bytes, login_owner: str) -> None:
         self._writer.write(login)
         sasl = SaslReader()
         try:
@@ -132,7 +134,7 @@ class BackendLink:
             self.not_hiveserver2(str(error))
         if message.status is not SaslStatus.COMPLETE:
             words = message.body.decode("utf-8", "replace") or "no reason given"
-            raise LoginError(f"the backend {self._address} refused the login of {whose}: {words}")
+            raise LoginError(f"the backend {self._address} refused the login of {login_owner}: {words}")
 
     async def _read_some(self, when: str) -> bytes:
         try:

@@ -1,4 +1,4 @@
-"""A small HiveServer2 client on asyncio, for what the proxy asks outside any client's connection."""
+"""A small HiveServer2 client on asyncio, for queries that the proxy runs outside any client's connection."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 
 Returned = TypeVar("Returned")
 
-# How long the farewell may take: the server ends the session anyway when the connection goes.
-_FAREWELL_S: Final = 2.0
+# The time that CloseSession may take: the server closes the session anyway when the connection ends.
+_CLOSE_SESSION_S: Final = 2.0
 
 
 @dataclass(frozen=True)
 class Login:
-    """Who logs in where, and how long that and each later call may take."""
+    """A user, the backend to log in to, and the time that the login and each later call may take."""
 
     address: Address
     user: str
     password: str = field(repr=False)
     database: str | None
     dialer: Dialer
-    # Each call; the server holds none back for more than a few seconds.
+    # For each call; the server answers every call within a few seconds.
     reply_timeout_s: float = 60.0
 
 
@@ -54,13 +54,13 @@ class BackendClient:
     def __init__(self, login: Login) -> None:
         self._login = login
         self._link = link_to(login.address, login.dialer, login.reply_timeout_s)
-        # It works from any connection, so it is a secret.
+        # A secret: the handle works from any connection.
         self.session = SessionHandle(b"")
         # One session runs one statement at a time here, so one thread is enough.
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="client")
 
     @classmethod
-    def connect(  # noqa: PLR0913 - what a HiveServer2 URL holds
+    def connect(  # noqa: PLR0913 - the parts of a HiveServer2 URL
         cls,
         host: str,
         port: int,
@@ -72,9 +72,9 @@ class BackendClient:
         connect_timeout_s: float = 10.0,
         reply_timeout_s: float = 60.0,
     ) -> BackendClient:
-        """A client that, once entered, has logged in and opened a session, or raises BackendError.
+        """Return a client that logs in and opens a session when it is entered, or raises BackendError.
 
-        `reply_timeout_s` bounds each call; the server holds none back for more than a few seconds.
+        `reply_timeout_s` bounds each call; the server answers every call within a few seconds.
         """
         address = Address(host, port)
         dialer = Dialer(upstream, connect_timeout_s)
@@ -86,7 +86,7 @@ class BackendClient:
         try:
             await self._open_session()
         except BaseException:
-            self._hang_up()
+            self._close()
             raise
         return self
 
@@ -94,12 +94,12 @@ class BackendClient:
         try:
             await self._close_session()
         finally:
-            self._hang_up()
+            self._close()
 
     async def drive(
         self, generator: Generator[Query, QueryResult, Returned], slots: asyncio.Semaphore | None = None
     ) -> Returned:
-        """Run a generator to its end, answering its queries in this session: those that need a slot in one."""
+        """Run a generator to its end and its queries in this session; a query that needs a slot waits for one."""
 
         async def answer(query: Query) -> QueryResult:
             return await answer_query(query, self.session, self._link.ask, self._pool)
@@ -109,8 +109,8 @@ class BackendClient:
 
         return await drive(generator, answer_in_turn, self._pool)
 
-    def _hang_up(self) -> None:
-        self._link.hang_up()
+    def _close(self) -> None:
+        self._link.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _open_session(self) -> None:
@@ -136,5 +136,5 @@ class BackendClient:
     async def _close_session(self) -> None:
         message = encode_close_session(1, self.session)
         with suppress(BackendError, TimeoutError):
-            async with asyncio.timeout(_FAREWELL_S):
+            async with asyncio.timeout(_CLOSE_SESSION_S):
                 await self._link.ask(Call(CLOSE_SESSION, 1, message, CONTROL_REPLY_BYTES_MAX))

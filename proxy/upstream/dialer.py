@@ -1,4 +1,4 @@
-"""Opens connections to the backend, with TLS where it speaks that."""
+"""Opening of connections to a backend, with TLS if the backend speaks TLS."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from proxy.net.tls import HANDSHAKE_S, SHUTDOWN_S, Certificates, why_no_handshak
 
 
 class UnreachableError(Exception):
-    """No connection came about. The message says why, without the address."""
+    """The backend could not be connected. The message says why, without the address."""
 
 
 class Dialer:
-    """One way to the backend, whatever its address."""
+    """Opens connections in one way (transport, TLS, timeout) to any backend address."""
 
     def __init__(self, upstream: Upstream = UPSTREAM, connect_timeout_s: float = 10.0) -> None:
-        """Raises ConfigError where the files of its TLS cannot be used."""
+        """Raises ConfigError if its TLS files cannot be used."""
         self.upstream = upstream
         self.timeout_s = connect_timeout_s
         self._certificates = (
@@ -31,22 +31,22 @@ class Dialer:
 
     async def connect(self, protocol: Callable[[], asyncio.Protocol], address: Address) -> None:
         """Connect a protocol. Raises UnreachableError."""
-        async with self._reaching():
+        async with self._mapped_errors():
             loop = asyncio.get_running_loop()
-            await loop.create_connection(protocol, address.host, address.port, **self.tls(address))
+            await loop.create_connection(protocol, address.host, address.port, **self.tls_arguments(address))
 
-    async def streams(self, address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def open_streams(self, address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect a pair of streams. Raises UnreachableError."""
-        async with self._reaching():
-            return await asyncio.open_connection(address.host, address.port, **self.tls(address))
+        async with self._mapped_errors():
+            return await asyncio.open_connection(address.host, address.port, **self.tls_arguments(address))
 
-    def renew_certificates(self) -> None:
-        """Read the files of its TLS again."""
+    def reload_certificates(self) -> None:
+        """Read the TLS files again."""
         if self._certificates is not None:
-            self._certificates.renew()
+            self._certificates.reload()
 
-    def tls(self, address: Address) -> dict[str, Any]:
-        """What asyncio is told of TLS; nothing where the backend speaks without."""
+    def tls_arguments(self, address: Address) -> dict[str, Any]:
+        """Return asyncio's TLS arguments for a connection; none if the backend speaks no TLS."""
         if self.upstream.tls is None or self._certificates is None:
             return {}
         return {
@@ -57,7 +57,8 @@ class Dialer:
         }
 
     @asynccontextmanager
-    async def _reaching(self) -> AsyncIterator[None]:
+    async def _mapped_errors(self) -> AsyncIterator[None]:
+        """Map timeouts and errors of a connection attempt to UnreachableError."""
         try:
             async with asyncio.timeout(self.timeout_s):
                 yield

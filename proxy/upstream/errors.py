@@ -1,10 +1,10 @@
-"""The errors of a call to the backend: how much of it may have been done, and why it failed."""
+"""Errors of a call to a backend. Their types say whether the backend may have seen the call, and why it failed."""
 
 from __future__ import annotations
 
 
 class BackendError(Exception):
-    """The backend could not be reached, refused us, or is not a HiveServer2. The message is a sentence."""
+    """The backend could not be reached, refused the proxy, or is not a HiveServer2. The message is a sentence."""
 
 
 class LoginError(BackendError):
@@ -12,8 +12,8 @@ class LoginError(BackendError):
 
 
 class UnsentError(BackendError):
-    """Nothing has been sent: to try again cannot do anything twice."""
+    """The call was not sent: a retry cannot run it twice."""
 
 
 class RefusedError(BackendError):
-    """The backend does not take the client's credentials."""
+    """The backend has refused the client's credentials."""

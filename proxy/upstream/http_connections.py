@@ -17,22 +17,22 @@ from proxy.net.tls import why_no_handshake
 from proxy.operations.internal_call import Reply
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, UnsentError
-from proxy.upstream.http_cookies import marked
-from proxy.upstream.http_headers import Headers, passing
+from proxy.upstream.http_cookies import with_mark
+from proxy.upstream.http_headers import Headers, forwarded_headers
 
-# A cookie and a Kerberos ticket stand in one header each. Jetty's own limit is 8 KB, or 6 KB as Spark sets it.
+# A cookie and a Kerberos ticket fill one header each. Jetty's own limit is 8 KB, or 6 KB as Spark sets it.
 HEADER_BYTES_MAX: Final = 64 * 1024
-# What may be read ahead of a slow client: from twice as much on the backend is read no further.
+# Bytes to read ahead of a slow client: at twice as many the proxy stops reading from the backend.
 READ_AHEAD_BYTES: Final = 64 * 1024
-# How long an unused connection is kept. The server closes it after half an hour
-# (hive.server2.thrift.http.max.idle.time). A call that goes out at that moment is lost, so this stays far below.
+# The time that an unused connection is kept. The server closes it after half an hour
+# (hive.server2.thrift.http.max.idle.time). A call sent at that moment is lost, so this stays far below.
 KEEP_ALIVE_S: Final = 30.0
-# From here on a message goes out piece by piece: aiohttp writes bytes at once, all of them.
+# Messages from this size on are sent in pieces: aiohttp writes all of a bytes object at once.
 _IN_PIECES_BYTES: Final = 256 * 1024
-# What aiohttp would add of its own.
+# Headers that aiohttp would add by itself.
 _NOT_ADDED: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
-# Sessions that are being closed, which the event loop alone would not keep.
+# Tasks that close aiohttp sessions: the event loop keeps no strong reference to a task.
 _CLOSING: Final[set[asyncio.Task[None]]] = set()
 
 
@@ -44,7 +44,7 @@ class HttpConnections:
         self._session: aiohttp.ClientSession
 
     async def __aenter__(self) -> Self:
-        # No limit of its own: every client has one call under way at most, and clients are limited.
+        # No limit on connections here: every client has one call under way at most, and clients are limited.
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -63,7 +63,7 @@ class HttpConnections:
         await self._session.close()
 
     def abandon(self) -> None:
-        """Close the connections and wait for nothing."""
+        """Close the connections without waiting."""
         task = asyncio.get_running_loop().create_task(self._session.close())
         _CLOSING.add(task)
         task.add_done_callback(_CLOSING.discard)
@@ -74,9 +74,9 @@ class HttpConnections:
         """Make a call. Raises BackendError."""
         upstream = self._dialer.upstream
         url = f"{'http' if upstream.tls is None else 'https'}://{address}{upstream.path}"
-        # Asked anew for each call, since certificates may change meanwhile.
-        tls = self._dialer.tls(address)
-        with _failures(address):
+        # Computed for each call, since certificates may change.
+        tls = self._dialer.tls_arguments(address)
+        with _mapped_errors(address):
             response = await self._session.post(
                 URL(f"{url}?{query}" if query else url, encoded=True),
                 data=message if len(message) < _IN_PIECES_BYTES else BytesIO(message),
@@ -97,27 +97,28 @@ class HttpReply:
         self._read: list[bytes] = []
         self._on_end: Callable[[], None] = lambda: None
         self.status = response.status
-        self.headers: Headers = tuple(passing(response.headers.items(), to_backend=False))
+        self.headers: Headers = tuple(forwarded_headers(response.headers.items(), to_backend=False))
         self.length = response.content_length
         coding = response.headers.get("Content-Encoding", "identity").lower()
         self.is_reply = self.status == HTTPStatus.OK and coding == "identity"
 
-    def ends_with(self, on_end: Callable[[], None]) -> None:
-        """What is to be done when it has been read to its end, or dropped."""
+    def call_at_end(self, on_end: Callable[[], None]) -> None:
+        """Call this function when the reply has been read to its end, or dropped."""
         self._on_end = on_end
 
     def mark_cookies(self, mark: str) -> None:
-        """Of several backends this is the one whose cookies these are."""
+        """Put this backend's mark on the cookies of the reply, if there are several backends."""
         self.headers = tuple(
-            (name, marked(value, mark) if name.lower() == "set-cookie" else value) for name, value in self.headers
+            (name, with_mark(value, mark) if name.lower() == "set-cookie" else value)
+            for name, value in self.headers
         )
 
-    async def whole(self, bytes_max: int) -> Reply:
-        """All of it; None if it is longer or no reply, and `pieces` still has everything. Raises BackendError."""
+    async def read_all(self, bytes_max: int) -> Reply:
+        """See UpstreamReply."""
         if not self.is_reply or bytes_max < (self.length or 1):
             return None
         count = 0
-        with _failures(self._address):
+        with _mapped_errors(self._address):
             async for piece in self._response.content.iter_any():
                 self._read.append(piece)
                 count += len(piece)
@@ -126,24 +127,24 @@ class HttpReply:
         self._on_end()
         return b"".join(self._read)
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The parts of the body, as they come. Raises BackendError where the body is cut off."""
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """See UpstreamReply."""
         for piece in self._read:
             yield piece
-        with _failures(self._address):
+        with _mapped_errors(self._address):
             async for piece in self._response.content.iter_any():
                 yield piece
         self._on_end()
 
     def drop(self) -> None:
-        """The rest is of no use: a connection with something left to read is closed."""
+        """See UpstreamReply. Closes the connection if bytes of the reply are left to read."""
         self._response.close()
         self._on_end()
 
 
 @contextmanager
-def _failures(address: Address) -> Generator[None]:
-    """Turn what aiohttp raises into BackendError, whose sentence names no header and no statement."""
+def _mapped_errors(address: Address) -> Generator[None]:
+    """Map aiohttp's errors to BackendError, with a sentence that names no header and no statement."""
     try:
         yield
     except aiohttp.ClientConnectorCertificateError as error:

@@ -1,7 +1,7 @@
-"""Cookies of several backends in one client: each goes back to the backend that gave it, and to no other. Pure.
+"""Cookies of several backends in one client: each cookie goes only to the backend that set it. Pure.
 
-A client keeps one cookie of a name, whichever backend it is from, and sends it with every call. So where there are
-several, a mark stands in front of the value of each cookie that a backend gives, and says which one.
+A client keeps one cookie of each name, whichever backend set it, and sends it with every call. So if there are
+several backends, the proxy puts a mark of the backend in front of the value of each cookie that a backend sets.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
-# 48 bits tell 64 backends apart. Not their addresses, which are nobody's business; and no secret, since whoever
-# writes a mark himself gets his own cookie to a backend, as without us.
+# 48 bits distinguish 64 backends. A mark does not reveal a backend's address. It is no secret either: a client
+# that forges a mark sends its own cookie to a backend, as it could without the proxy.
 _DIGEST_BYTES: Final = 6
 _MARKED: Final = re.compile(r"(?P<name>[^=;]*=\s*\"?)starpruner-(?P<mark>[0-9a-f]{12})\.")
 _VALUE: Final = re.compile(r"[^=;]*=\s*\"?")
-# HttpAuthUtils.COOKIE_NAME. It says whose it is, and is signed by the server.
+# HttpAuthUtils.COOKIE_NAME. The cookie names its user, and the server has signed it.
 LOGIN_COOKIE: Final = "hive.server2.auth"
 
 
-def mark_of(backend_name: str) -> str:
-    """What tells a backend from the others, today as after a restart."""
+def mark_of_backend(backend_name: str) -> str:
+    """Return the mark of a backend, which is the same after a restart."""
     return blake2b(backend_name.encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def marked(set_cookie: str, mark: str) -> str:
-    """What a backend's Set-Cookie becomes.
+def with_mark(set_cookie: str, mark: str) -> str:
+    """Return a backend's Set-Cookie with the backend's mark.
 
-    >>> marked('a="1"; Path=/', "0123456789ab")
+    >>> with_mark('a="1"; Path=/', "0123456789ab")
     'a="starpruner-0123456789ab.1"; Path=/'
     """
     value = _VALUE.match(set_cookie)
@@ -36,15 +36,15 @@ def marked(set_cookie: str, mark: str) -> str:
 
 
 def marks_in(cookies: Iterable[str]) -> frozenset[str]:
-    """The backends whose cookies a client has."""
+    """Return the marks of the backends whose cookies a client sends."""
     found = (_MARKED.match(cookie) for text in cookies for cookie in text.split(";"))
     return frozenset(match["mark"] for match in found if match is not None)
 
 
 def cookies_for(mark: str, cookie_header: str) -> str:
-    """What goes to that backend of a Cookie header, each cookie as the backend gave it.
+    """Return the part of a Cookie header for one backend, each cookie as the backend set it.
 
-    A login without a mark was given by we know not which. Other cookies without one are the client's own.
+    A login cookie without a mark may be from any backend and is left out. Other unmarked cookies are the client's.
 
     >>> cookies_for("0123456789ab", "a=starpruner-0123456789ab.1; b=starpruner-ba9876543210.2; c=3")
     'a=1; c=3'
@@ -59,8 +59,8 @@ def cookies_for(mark: str, cookie_header: str) -> str:
     return "; ".join(own)
 
 
-def unmarked(cookie_header: str) -> str:
-    """All cookies as their backends gave them, to be read and not to be sent."""
+def without_marks(cookie_header: str) -> str:
+    """Return all cookies as their backends set them, to be read and not to be sent."""
     return "; ".join(
         _MARKED.sub(r"\g<name>", cookie, count=1) for cookie in map(str.strip, cookie_header.split(";"))
     )

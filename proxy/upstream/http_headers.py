@@ -1,6 +1,6 @@
-"""What a request's headers say, and which of them pass. Pure: no I/O.
+"""HTTP headers: the caller that a request's headers name, and the headers that the proxy forwards. Pure: no I/O.
 
-Names are lower case throughout: HTTP does not tell their cases apart.
+Header names are compared in lower case, since HTTP ignores their case.
 """
 
 from __future__ import annotations
@@ -17,72 +17,75 @@ from urllib.parse import parse_qsl
 
 from proxy.wire.sasl import plain_user
 
-# As they came, a name once for each time that it was sent.
+# Headers in the order in which they came; a name occurs as often as it was sent.
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
-# What a client sends with every call.
+# Headers of every call.
 THRIFT_HEADERS: Final[Headers] = (("Content-Type", "application/x-thrift"), ("Accept", "application/x-thrift"))
 
-# Of one connection, or about the body's way over it: each side has its own.
+# Headers about one connection or about the transfer of a body over it: each side has its own.
 _OF_A_CONNECTION: Final = frozenset(
     """
     connection keep-alive proxy-connection proxy-authenticate proxy-authorization te trailer transfer-encoding
     upgrade host content-length expect
     """.split()
 )
-# A reply has to be read as it stands, so no other coding is asked for.
+# The proxy reads replies as they are, so it asks for no content coding.
 _NOT_ASKED_FOR: Final = frozenset({"accept-encoding"})
-# What says nothing of who asks. Whatever is not named here may: whoever differs in it is taken for another.
+# Headers that say nothing about the caller. Requests that differ in any other header count as different callers.
 _OF_THE_MESSAGE: Final = _OF_A_CONNECTION | _NOT_ASKED_FOR | {"accept", "content-type", "user-agent"}
-# HttpAuthUtils.COOKIE_NAME. It says whose it is, and is signed by the server.
+# HttpAuthUtils.COOKIE_NAME. The cookie names its user, and the server has signed it.
 _COOKIE_NAME: Final = "hive.server2.auth"
 _COOKIE: Final = re.compile(r"hive\.server2\.auth\s*=\s*\"?cu=([^&;,\"]*)")
-# Enough that two callers never have one digest.
+# Long enough that two callers never have the same digest.
 _DIGEST_BYTES: Final = 16
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Whoever makes a call: what the request says of them, which is secret."""
+    """The caller of a request, as its query and headers describe it. A secret."""
 
-    # The path's query, which may name somebody else (`doAs`), and the headers that may say who asks.
+    # The path's query, which may name another user (`doAs`), and the headers that may identify the caller.
     query: str = field(repr=False)
     headers: Headers = field(repr=False)
 
     @classmethod
-    def of(cls, query: str, headers: Iterable[tuple[str, str]]) -> Caller:
-        """What a request says of whoever sent it."""
+    def from_request(cls, query: str, headers: Iterable[tuple[str, str]]) -> Caller:
+        """Return the caller of a request."""
         kept = ((name.lower(), value) for name, value in headers)
         return cls(query, tuple(sorted(pair for pair in kept if pair[0] not in _OF_THE_MESSAGE)))
 
-    def owner(self, key: bytes) -> str:
-        """Whom a session belongs to that is opened so: equal for equal callers, of no use without the key.
+    def owner_digest(self, key: bytes) -> str:
+        """Return a digest of the owner of sessions that this caller opens: equal for equal callers.
 
-        With the cookie, which counts for more than the credentials to the server. It differs from login to login.
+        It includes the cookie, which the server prefers to the credentials and which differs from login to login.
         """
         return _digest(key, self.query, self.headers)
 
-    def name(self, key: bytes) -> str:
-        """The same for what only those can use who know a handle: PyHive sends its cookie now and then."""
+    def owner_digest_without_cookie(self, key: bytes) -> str:
+        """Return the same, without the cookie if there are credentials: PyHive sends its cookie only now and then.
+
+        This is enough for uses that need to know a handle too.
+        """
         lasting = tuple(pair for pair in self.headers if pair[0] != "cookie")
         return _digest(key, self.query, self.headers if self.authorization is None else lasting)
 
     @cached_property
     def authorization(self) -> str | None:
-        """What the header says; None where there is not exactly one."""
+        """The Authorization header; None unless there is exactly one."""
         said = [value for name, value in self.headers if name == "authorization"]
         return said[0] if len(said) == 1 else None
 
     @cached_property
     def credentials(self) -> bytes | None:
-        """Name and password of basic authentication, as PLAIN has them; None where there are none."""
+        """Name and password of basic authentication as a PLAIN response; None if there are none."""
         return None if self.authorization is None else plain_response(self.authorization)
 
     @cached_property
     def login(self) -> str:
-        """Whom the server takes the client for if it lets it in; empty where the request says none, or several.
+        """The user that the server takes an accepted client to be; empty if the request names none or several.
 
-        The server goes by its cookie first, and looks at the credentials only where that is out of date.
+        The server reads its cookie first, and the credentials only if the cookie has expired.
         """
         if self.authorization is None and any(name == "authorization" for name, _ in self.headers):
             return ""
@@ -93,15 +96,15 @@ class Caller:
         return names.pop() if len(names) == 1 else ""
 
     @cached_property
-    def names(self) -> frozenset[str]:
-        """Whom the request says it is from. The empty name stands for a cookie that cannot be read."""
+    def claimed_users(self) -> frozenset[str]:
+        """The users that the request claims to be from. A cookie that cannot be read counts as the empty name."""
         cookies = _names_in([value for name, value in self.headers if name == "cookie"])
         basic = set() if self.credentials is None else {plain_user(self.credentials) or ""}
         return frozenset(cookies | basic)
 
     @property
-    def may_be_asked_for(self) -> bool:
-        """Whether calls of ours can be made in this name: what Kerberos and tokens prove, they prove once."""
+    def can_be_reused(self) -> bool:
+        """Whether the proxy can make calls with these credentials: those of Kerberos and tokens work only once."""
         says_nothing = not any(name == "authorization" for name, _ in self.headers)
         return says_nothing or self.credentials is not None
 
@@ -115,7 +118,7 @@ def _digest(key: bytes, query: str, headers: Headers) -> str:
 
 
 def _names_in(cookies: list[str]) -> set[str]:
-    """Whose the server's cookies are; an empty name among them where one cannot be read."""
+    """Return the users named in the server's cookies; the empty name for a cookie that cannot be read."""
     names: set[str] = set()
     for text in cookies:
         found = _COOKIE.findall(text)
@@ -123,14 +126,14 @@ def _names_in(cookies: list[str]) -> set[str]:
     return names
 
 
-def passing(headers: Iterable[tuple[str, str]], *, to_backend: bool) -> list[tuple[str, str]]:
-    """The headers that go on to the other side."""
+def forwarded_headers(headers: Iterable[tuple[str, str]], *, to_backend: bool) -> list[tuple[str, str]]:
+    """Return the headers that the proxy forwards to the other side."""
     is_local = _OF_A_CONNECTION | _NOT_ASKED_FOR if to_backend else _OF_A_CONNECTION
     return [(name, value) for name, value in headers if name.lower() not in is_local]
 
 
 def plain_response(authorization: str) -> bytes | None:
-    r"""What basic authentication says, as a response of SASL PLAIN; None where it is something else.
+    r"""Return basic authentication as a response of SASL PLAIN; None for another authentication.
 
     >>> plain_response("Basic dXNlcjpwYXNzd29yZA==")
     b'\x00user\x00password'
@@ -148,7 +151,7 @@ def plain_response(authorization: str) -> bytes | None:
 
 
 def basic_authorization(response: bytes) -> str | None:
-    """The reverse; None where the response is not PLAIN's, cannot be said so, or wants to act for another."""
+    """Return a PLAIN response as basic authentication; None if it is malformed, for another user, or has a ":"."""
     parts = response.split(b"\0")
     if len(parts) != 3 or not parts[1] or b":" in parts[1]:  # noqa: PLR2004 - whom to act for, name, password
         return None
@@ -157,8 +160,8 @@ def basic_authorization(response: bytes) -> str | None:
     return "Basic " + b64encode(parts[1] + b":" + parts[2]).decode()
 
 
-def acts_for(query: str) -> list[str]:
-    """Whom a request wants to act for. The server takes the name in any case, the last one of several."""
+def proxy_users_of(query: str) -> list[str]:
+    """Return the users that a request wants to act for. The server ignores case, and takes the last of several."""
     if not query:
         return []
     pairs = parse_qsl(query.replace(";", "&"), keep_blank_values=True)

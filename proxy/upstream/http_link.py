@@ -1,4 +1,4 @@
-"""Calls of the proxy's own to a backend that speaks HTTP, as `BackendLink` makes them to others."""
+"""The proxy's own calls to a backend that speaks HTTP, as `BinaryLink` makes them over the binary protocol."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NoReturn, TypeAlias
 from proxy.config.address import Address
 from proxy.config.endpoints import Transport
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call, Reply
-from proxy.upstream.binary_link import BackendLink
+from proxy.upstream.binary_link import BinaryLink
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError, LoginError
 from proxy.upstream.http_connections import HttpConnections, HttpReply
@@ -20,32 +20,32 @@ from proxy.wire.hs2.calls import encode_unknown_call
 
 
 class HttpLink:
-    """Connections of its own, and who asks over them."""
+    """HTTP connections of its own, and the credentials for calls over them."""
 
     def __init__(self, address: Address, dialer: Dialer, reply_timeout_s: float) -> None:
         self._address = address
         self._dialer = dialer
         self._reply_s = reply_timeout_s
-        self._whose = ""
+        self._login_owner = ""
         self._connections: HttpConnections | None = None
         self._upstream: _InternalUpstream | None = None
 
-    async def open(self, credentials: bytes, whose: str) -> None:
-        """Take this PLAIN response for the calls to come; the backend judges it with the first of them."""
+    async def open(self, credentials: bytes, login_owner: str) -> None:
+        """Use this PLAIN response for the calls that follow; the backend checks it at the first of them."""
         authorization = basic_authorization(credentials)
         if authorization is None:
-            raise LoginError(f"the backend {self._address} takes a name and a password, of {whose} there are none")
-        self._whose = whose
+            raise LoginError(f"the backend {self._address} needs a name and a password: {login_owner} gave none")
+        self._login_owner = login_owner
         self._connections = await HttpConnections(self._dialer).__aenter__()
         self._upstream = _InternalUpstream(self._connections, self._address, authorization)
 
     async def check_login(self) -> None:
-        """Let the backend judge it at once. Raises BackendError."""
-        # A call that no server knows: it looks at the credentials, does nothing, and logs nothing.
+        """Let the backend check the login now. Raises BackendError."""
+        # A call that no server knows: the server checks the credentials, does nothing, and logs nothing.
         _ = await self.ask(Call("", 1, encode_unknown_call(), CONTROL_REPLY_BYTES_MAX))
 
     async def ask(self, call: Call) -> Reply:
-        """Make a call and wait for its reply. Raises BackendError, which says whose login is refused."""
+        """Make a call and wait for its reply. Raises BackendError, which names the user of a refused login."""
         assert self._upstream is not None  # noqa: S101 - open() comes first
         try:
             async with asyncio.timeout(self._reply_s):
@@ -56,16 +56,16 @@ class HttpLink:
             ) from None
         except BackendError:
             if self._upstream.was_refused:
-                raise LoginError(f"the backend {self._address} refused the login of {self._whose}") from None
+                raise LoginError(f"the backend {self._address} refused the login of {self._login_owner}") from None
             raise
 
-    async def leave(self, closing_calls: tuple[Call, ...]) -> None:
+    async def close_after(self, closing_calls: tuple[Call, ...]) -> None:
         """Make these calls and wait for their replies."""
         with suppress(BackendError):
             for call in closing_calls:
                 await self.ask(call)
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         """Close the connections."""
         if self._connections is not None:
             self._connections.abandon()
@@ -76,7 +76,7 @@ class HttpLink:
 
 
 class _InternalUpstream:
-    """Remembers whether the backend took the login."""
+    """Sends calls with the login, and remembers whether the backend refused it."""
 
     def __init__(self, connections: HttpConnections, address: Address, authorization: str) -> None:
         self._connections = connections
@@ -91,10 +91,10 @@ class _InternalUpstream:
         return incoming
 
 
-Link: TypeAlias = BackendLink | HttpLink
+Link: TypeAlias = BinaryLink | HttpLink
 
 
 def link_to(address: Address, dialer: Dialer, reply_timeout_s: float) -> Link:
-    """A connection of our own, in whatever the backend speaks."""
+    """Return a connection of the proxy's own over the transport that the backend speaks."""
     over_http = dialer.upstream.transport is Transport.HTTP
-    return (HttpLink if over_http else BackendLink)(address, dialer, reply_timeout_s)
+    return (HttpLink if over_http else BinaryLink)(address, dialer, reply_timeout_s)

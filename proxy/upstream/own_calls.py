@@ -1,4 +1,4 @@
-"""Calls of the proxy's own over HTTP while a client's statement waits."""
+"""The proxy's own calls over HTTP while a client's statement waits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proxy.upstream.reply import Sender, ask
 
 
 class InternalCalls:
-    """Calls of ours while a statement waits, and the operation that they have open."""
+    """Makes the proxy's own calls, and keeps the operation that they have open."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
@@ -20,17 +20,17 @@ class InternalCalls:
 
     @property
     def has_unfinished(self) -> bool:
-        """Whether there is an operation that nobody but us would end, or may be one."""
+        """Whether there is, or may be, an open operation that only the proxy can close."""
         return self._operation.is_awaited or self._operation.is_open
 
     async def ask(self, call: Call) -> Reply:
         """Make a call. Raises BackendError."""
-        # Cancelled, the exchange goes on: its reply may name the operation that is to be ended.
+        # The exchange continues if this is cancelled: its reply may name the operation to close.
         self._exchange = asyncio.get_running_loop().create_task(self._ask(call))
         return await asyncio.shield(self._exchange)
 
-    async def end(self, seconds_max: float) -> None:
-        """End the operation that is still open."""
+    async def close_operation(self, seconds_max: float) -> None:
+        """Close the operation that is still open."""
         with suppress(BackendError, TimeoutError):
             async with asyncio.timeout(seconds_max):
                 if self._exchange is not None:
@@ -39,7 +39,7 @@ class InternalCalls:
                     _ = await ask(self._sender, call)
 
     async def _ask(self, call: Call) -> Reply:
-        self._operation.asked(call)
+        self._operation.call_sent(call)
         reply = await ask(self._sender, call)
-        self._operation.answered(call.name, call.seqid, reply)
+        self._operation.reply_came(call.name, call.seqid, reply)
         return reply

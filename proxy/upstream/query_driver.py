@@ -1,6 +1,6 @@
-"""Drives the generators of the pure parts: a rewrite that yields queries, a query that yields calls.
+"""Drivers of the pure parts' generators: a rewrite that yields queries, a query that yields calls.
 
-Steps that parse SQL or decode many rows run in a thread pool, so that other connections are not held up.
+Steps that parse SQL or decode many rows run in a thread pool, so that other connections do not wait for them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult
 from proxy.operations.run_query import run_query
 from proxy.wire.hs2.calls import SessionHandle
 
-# Decoding this much takes about a millisecond, the longest that the event loop should stand still.
+# Decoding so many bytes takes about a millisecond, the longest that the event loop should be blocked.
 DECODE_INLINE_BYTES_MAX: Final = 64 * 1024
 
 Ask: TypeAlias = Callable[[Call], Awaitable[Reply]]
@@ -34,14 +34,14 @@ class _Returned(Generic[Returned]):
 
 
 class _Steps(Generic[Yielded, Sent, Returned]):
-    """A generator step by step. StopIteration cannot travel through a future, so its value is wrapped."""
+    """A generator, advanced step by step. A future cannot carry StopIteration, so its value is wrapped."""
 
     def __init__(self, generator: Generator[Yielded, Sent, Returned]) -> None:
         self._generator = generator
 
     def advance(self, sent: Sent | None) -> Yielded | _Returned[Returned]:
         try:
-            # None starts a generator; its type knows no way to say so.
+            # None starts a generator, which its type cannot express.
             return self._generator.send(sent)  # type: ignore[arg-type]
         except StopIteration as end:
             return _Returned(end.value)
@@ -53,9 +53,9 @@ async def drive(
     pool: Executor,
     unclaimed: Callable[[Returned], None] = lambda _: None,
 ) -> Returned:
-    """Run a generator to its end, each step in the pool. Cancelled, drops it, which closes it.
+    """Run a generator to its end, each step in the pool. Cancellation drops the generator, which closes it.
 
-    A step that is at work by then goes on: what it returns is handed to `unclaimed`, in the step's thread.
+    A step that is running then continues: if it returns a value, `unclaimed` gets it, in the step's thread.
     """
     steps = _Steps(generator)
     result: QueryResult | None = None
@@ -82,7 +82,7 @@ def _hand_over(unclaimed: Callable[[Returned], None], worked: Future[Yielded | _
 async def answer_in_slot(
     query: Query, slots: asyncio.Semaphore, answer: Callable[[Query], Awaitable[QueryResult]]
 ) -> QueryResult:
-    """Answer a query once it has a slot, if it needs one, within what then is left of its deadline."""
+    """Answer a query, after it got a slot if it needs one, within the time then left of its deadline."""
     if not query.needs_slot:
         return await answer(query)
     started = time.monotonic()

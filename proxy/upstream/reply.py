@@ -1,4 +1,4 @@
-"""A reply on its way from the backend, and who asks for it: what the two kinds of backend have in common."""
+"""Interfaces of a reply from a backend and of its caller, shared by binary and HTTP backends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proxy.upstream.http_headers import Headers
 
 
 class UpstreamReply(Protocol):
-    """A reply, of which the head has come. To be read to its end, or dropped."""
+    """A reply whose head has come. The caller reads it to its end, or drops it."""
 
     @property
     def status(self) -> int:
@@ -20,34 +20,34 @@ class UpstreamReply(Protocol):
 
     @property
     def headers(self) -> Headers:
-        """The HTTP headers that pass."""
+        """The HTTP headers to forward."""
         ...
 
     @property
     def length(self) -> int | None:
-        """How long it is, where that was said."""
+        """The length of the body, if the backend announced it."""
         ...
 
     @property
     def is_reply(self) -> bool:
-        """Whether it is a Thrift message that can be read: an HTTP error is none."""
+        """Whether it is a Thrift message that can be read, and not an HTTP error."""
         ...
 
-    async def whole(self, bytes_max: int) -> Reply:
-        """All of it; None if it is longer or no reply, and `pieces` still has everything. Raises BackendError."""
+    async def read_all(self, bytes_max: int) -> Reply:
+        """Return the body; None if it is longer or no reply: `chunks` then yields all. Raises BackendError."""
         ...
 
-    def pieces(self) -> AsyncIterator[bytes]:
-        """The parts of the body, as they come. Raises BackendError where the body is cut off."""
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body in parts, as they come. Raises BackendError if the body is cut off."""
         ...
 
     def drop(self) -> None:
-        """The rest is of no use."""
+        """Discard the rest of the reply."""
         ...
 
 
 class Sender(Protocol):
-    """Whoever makes calls."""
+    """A way to make calls to one backend."""
 
     async def send(self, call: Call) -> UpstreamReply:
         """Make a call. Raises BackendError."""
@@ -55,10 +55,10 @@ class Sender(Protocol):
 
 
 async def ask(sender: Sender, call: Call) -> Reply:
-    """Make a call of our own. Raises BackendError."""
+    """Make a call and return its whole reply. Raises BackendError."""
     incoming = await sender.send(call)
     try:
-        reply = await incoming.whole(call.reply_bytes_max)
+        reply = await incoming.read_all(call.reply_bytes_max)
         if reply is None and not incoming.is_reply:
             raise BackendError(f"the backend answered {call.name} with HTTP status {incoming.status}")
         return reply

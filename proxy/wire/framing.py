@@ -1,45 +1,36 @@
-"""Whether the messages of each side stand in frames, and what reads and writes them accordingly."""
+"""Framing of messages on a connection (SASL has frames, NOSASL has none), and readers and writers for it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from proxy.wire.reply_stream import Follower, ReplyFollower
+from proxy.wire.reply_stream import FramedReplyStream, ReplyStream
 from proxy.wire.thrift.frames import frame
-from proxy.wire.thrift.messages import MessageReader, PlainReader
-from proxy.wire.unframed_reply_stream import PlainFollower
+from proxy.wire.thrift.messages import FramedMessageReader, UnframedMessageReader
+from proxy.wire.unframed_reply_stream import UnframedReplyStream
 
 
 @dataclass(frozen=True)
 class Framing:
-    """With SASL messages stand in frames; with NOSASL they follow one another."""
+    """With SASL messages stand in frames; with NOSASL they follow one another, and over HTTP each stands alone."""
 
-    client: bool = True
-    backend: bool = True
+    has_frames: bool
 
-    @property
-    def is_same(self) -> bool:
-        """Whether the bytes of one side mean the same to the other."""
-        return self.client == self.backend
+    def to_wire(self, message: bytes) -> bytes:
+        """Return a message as both sides read it."""
+        return frame(message) if self.has_frames else message
 
-    def to_client(self, message: bytes) -> bytes:
-        """A message as the client reads it."""
-        return frame(message) if self.client else message
+    def reader(self, message_bytes_max: int) -> FramedMessageReader | UnframedMessageReader:
+        """Return a reader of the client's messages."""
+        if self.has_frames:
+            return FramedMessageReader(message_bytes_max)
+        return UnframedMessageReader(message_bytes_max)
 
-    def to_backend(self, message: bytes) -> bytes:
-        """A message as the backend reads it."""
-        return frame(message) if self.backend else message
-
-    def reader(self, message_bytes_max: int) -> MessageReader | PlainReader:
-        """Reads the client's messages."""
-        return MessageReader(message_bytes_max) if self.client else PlainReader(message_bytes_max)
-
-    def follower(self) -> Follower:
-        """Follows the backend's replies, and gives their bytes as the client reads them."""
-        if self.backend:
-            return ReplyFollower(strips_headers=not self.client)
-        return PlainFollower(frames_pieces=self.client)
+    def reply_stream(self) -> ReplyStream:
+        """Return a follower of the backend's replies, which passes their bytes unchanged."""
+        return FramedReplyStream() if self.has_frames else UnframedReplyStream()
 
 
-FRAMED: Final = Framing()
+FRAMED: Final = Framing(has_frames=True)
+UNFRAMED: Final = Framing(has_frames=False)

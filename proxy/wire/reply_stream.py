@@ -1,8 +1,8 @@
-"""Follows the backend's reply stream frame by frame, without decoding it.
+"""The backend's reply stream, followed frame by frame without decoding it.
 
-A queue of the calls made says what the next frame is. Most bytes are only counted; the few replies that
-are read are copied while they pass; replies to the proxy's own calls are taken out. For a backend that sends no
-frames, `proxy.wire.unframed_reply_stream` does the same.
+The next frame answers the oldest call in a queue of the calls made. Most bytes are only counted; the few replies
+that the proxy reads are copied as they pass; replies to the proxy's own calls are taken out. For a backend that
+sends no frames, `proxy.wire.unframed_reply_stream` does the same.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Final, TypeAlias
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.frames import HEADER_BYTES, frame_length
 
-# A client that sends calls and reads no replies fills this. HiveServer2 clients wait for each reply.
+# Only a client that sends calls and reads no replies reaches this. HiveServer2 clients wait for each reply.
 PENDING_CALLS_MAX: Final = 1024
 
 
 class Handling(Enum):
-    """What to do with a reply."""
+    """The ways to handle a reply."""
 
     RELAY = "forwarded, not looked at"
     WATCH = "forwarded, and copied to be read"
-    KEEP = "copied, and kept back until it has been judged"
+    KEEP = "copied, and kept back until the proxy decides whether the client gets it"
     OURS = "answers a call of the proxy's own; never reaches the client"
 
 
 @dataclass(frozen=True)
 class PendingCall:
-    """A call on its way. Of a reply longer than `copy_bytes_max` no copy is made: it is only forwarded."""
+    """A call without a whole reply. A reply longer than `copy_bytes_max` is not copied, only forwarded."""
 
     handling: Handling
     name: str
@@ -39,7 +39,7 @@ class PendingCall:
     copy_bytes_max: int = 0
 
 
-# What a follower follows while it follows nothing.
+# The current call while no reply is under way.
 NO_CALL: Final = PendingCall(Handling.RELAY, "", 0)
 
 
@@ -52,95 +52,95 @@ class Forward:
 
 @dataclass(frozen=True)
 class ReplyEnd:
-    """A reply has ended. `raw` is its message where it was to be read and is not too long.
+    """A reply has ended. `raw` is its message if the proxy wanted to read it and it is not too long.
 
-    A reply to KEEP has reached nobody yet, unless `raw` is None: then it has been forwarded.
+    A reply to KEEP has not reached the client yet, unless `raw` is None: then it has been forwarded.
     """
 
     call: PendingCall
     raw: bytes | None
-    # Calls sent since, as of this reply: the same bytes may have brought their replies too.
+    # Calls sent after this one, as of this reply: the same bytes may have brought their replies too.
     calls_since: int
 
 
 @dataclass(frozen=True)
-class Overlong:
-    """The reply that begins now was to be kept, and is too long for that: from here on it comes as Forward."""
+class ReplyTooLong:
+    """The reply that begins now was to be kept back and is too long for that: from here on it comes as Forward."""
 
 
 @dataclass(frozen=True)
-class Lost:
-    """The stream is not what the calls explain; from here on all bytes come as Forward."""
+class SyncLost:
+    """The stream no longer matches the calls made; from here on all bytes come as Forward."""
 
     reason: str
 
 
-ReplyEvent: TypeAlias = Forward | ReplyEnd | Overlong | Lost
+ReplyEvent: TypeAlias = Forward | ReplyEnd | ReplyTooLong | SyncLost
 
 
-class Follower(ABC):
-    """Reply bytes in, events out."""
+class ReplyStream(ABC):
+    """Takes reply bytes, and returns events."""
 
     def __init__(self) -> None:
         self._pending: deque[PendingCall] = deque()
 
     @property
     def pending_count(self) -> int:
-        """How many calls have no whole reply yet."""
+        """The number of calls without a whole reply."""
         return len(self._pending)
 
-    def awaits_ours(self) -> bool:
-        """Whether a call of the proxy's own is among them."""
+    def awaits_own_reply(self) -> bool:
+        """Whether a call of the proxy's own is without a whole reply."""
         return any(call.handling is Handling.OURS for call in self._pending)
 
     def expect(self, call: PendingCall) -> None:
-        """A call has been sent after all earlier ones; HiveServer2 answers a connection's calls in order."""
+        """Expect the reply to a call just sent. HiveServer2 answers the calls of a connection in order."""
         self.expect_room()
         self._pending.append(call)
 
     def expect_room(self) -> None:
-        """Raise RemoteProtocolError where no further call may be sent."""
+        """Raise RemoteProtocolError if no further call may be sent."""
         if len(self._pending) >= PENDING_CALLS_MAX:
             raise RemoteProtocolError(f"{PENDING_CALLS_MAX} calls are waiting for their replies")
 
     @abstractmethod
-    def passes(self, count: int) -> bool:
-        """The fast path: whether the next `count` bytes go on as they are, and nothing of interest ends there."""
+    def try_pass(self, count: int) -> bool:
+        """Fast path: count off bytes that pass as they are and end no reply of interest, or return False."""
 
     @abstractmethod
-    def give_up(self) -> bytes:
-        """Follow no longer. Returns what has come for the client and not been forwarded yet."""
+    def stop_following(self) -> bytes:
+        """Stop following. Returns the bytes that have come for the client and were not forwarded yet."""
 
     @abstractmethod
     def feed(self, data: bytes) -> list[ReplyEvent]:
-        """Take in bytes in whatever pieces they came."""
+        """Take in bytes, cut anywhere."""
 
 
-class ReplyFollower(Follower):
-    """Follows frames. Holds a frame header at most, and the one reply being copied."""
+class FramedReplyStream(ReplyStream):
+    """Follows frames. Buffers at most a frame header and the one reply being copied."""
 
     def __init__(self, *, strips_headers: bool = False) -> None:
-        """With `strips_headers` the client gets the frames' bodies, one right behind the other."""
+        """With `strips_headers` the client gets the frames' bodies, one right after the other."""
         super().__init__()
         self._strips_headers = strips_headers
         self._partial_header = b""
-        # Of the frame on its way, header included.
+        # Bytes left of the current frame, header included.
         self._remaining = 0
         self._current = NO_CALL
         self._copy: bytearray | None = None
-        # Whether the frame on its way goes to the client as it comes.
+        # Whether the current frame goes to the client as it comes.
         self._forwards = True
         self._lost = False
 
-    def passes(self, count: int) -> bool:
-        """Whether they lie within one frame that is only forwarded."""
+    def try_pass(self, count: int) -> bool:
+        """See ReplyStream. The bytes must lie within one frame that is only forwarded."""
         if self._remaining <= count or self._current.handling is not Handling.RELAY:
             return False
         self._remaining -= count
         return True
 
-    def give_up(self) -> bytes:
-        """A frame's header, or the reply that was kept back."""
+    def stop_following(self) -> bytes:
+        """See ReplyStream. The bytes are those of a frame's header, or of the reply that was kept back."""
         self._lost = True
         kept, self._partial_header = self._partial_header, b""
         if self._copy is not None and not self._forwards and self._current.handling is Handling.KEEP:
@@ -148,7 +148,7 @@ class ReplyFollower(Follower):
         return kept
 
     def feed(self, data: bytes) -> list[ReplyEvent]:
-        """Cut them into frames."""
+        """See ReplyStream. Cuts the bytes into frames."""
         if self._partial_header:
             data, self._partial_header = self._partial_header + data, b""
         view = memoryview(data)
@@ -165,7 +165,7 @@ class ReplyFollower(Follower):
         return events
 
     def _begin(self, view: memoryview, events: list[ReplyEvent]) -> bool:
-        """Begin a frame. False where no frame can begin: the header is incomplete, or sync is lost."""
+        """Begin a frame. False if none can begin: the header is incomplete, or sync is lost."""
         if self._lost:
             events.append(Forward(view))
             return False
@@ -177,19 +177,19 @@ class ReplyFollower(Follower):
             self._current = self._answered(length)
         except RemoteProtocolError as error:
             self._lost = True
-            events += (Lost(str(error)), Forward(view))
+            events += (SyncLost(str(error)), Forward(view))
             return False
         handling = self._current.handling
         wanted = handling is not Handling.RELAY and length <= self._current.copy_bytes_max
         self._copy = bytearray() if wanted else None
         self._forwards = handling is not Handling.OURS and not (handling is Handling.KEEP and wanted)
         if handling is Handling.KEEP and not wanted:
-            events.append(Overlong())
+            events.append(ReplyTooLong())
         self._remaining = length if self._strips_headers else HEADER_BYTES + length
         return True
 
     def _answered(self, length: int) -> PendingCall:
-        """The call that a frame of this length answers. An empty frame carries nothing and answers none."""
+        """Return the call that a frame of this length answers. An empty frame carries nothing and answers none."""
         if length == 0:
             return NO_CALL
         if self._pending:

@@ -1,4 +1,4 @@
-"""The SASL negotiation that opens a HiveServer2 connection: status (1 byte), length (4), body.
+"""SASL messages that open a HiveServer2 connection: status (1 byte), length (4), body.
 
 The client sends START with the mechanism's name and, without waiting, its first response (hive-jdbc as
 COMPLETE, PyHive and impyla as OK). The server answers OK with a challenge, COMPLETE, or BAD or ERROR with
@@ -22,14 +22,14 @@ SASL_BODY_BYTES_MAX: Final = 64 * 1024
 # The mechanism's name: user and password in clear.
 PLAIN: Final = b"PLAIN"
 
-# What else a client may begin with, so that the log says who should be told.
+# First bytes of other protocols: the log names the protocol, so that the client's settings can be corrected.
 _OTHER_BEGINNINGS: Final = {
     0x16: ", as TLS has it",
     0x80: ", as NOSASL has it",
     ord("P"): ", as HTTP has it",
 }
 
-# What RFC 4422 lets a mechanism be called.
+# Names that RFC 4422 allows for a mechanism.
 _MECHANISM: Final = re.compile(rb"[A-Z0-9_-]{1,20}")
 
 _HEADER = struct.Struct(">BI")
@@ -47,7 +47,7 @@ class SaslStatus(IntEnum):
 
 @dataclass(frozen=True)
 class SaslMessage:
-    """One whole SASL message. The body may hold credentials, so it stays out of logs."""
+    """One whole SASL message. The body may contain credentials, so it stays out of logs."""
 
     status: SaslStatus
     body: bytes
@@ -57,7 +57,7 @@ class SaslMessage:
 
 
 def encode_sasl(status: SaslStatus, body: bytes = b"") -> bytes:
-    """A SASL message as it goes over the wire."""
+    """Return a SASL message as it goes over the wire."""
     return _HEADER.pack(status, len(body)) + body
 
 
@@ -67,49 +67,49 @@ def refusal(sentence: str) -> bytes:
 
 
 def plain_start(user: str, password: str) -> bytes:
-    """Both messages of a client that logs in with PLAIN: START and its response."""
+    """Return both messages of a client that logs in with PLAIN: START and its response."""
     return plain_start_with(plain_response(user, password))
 
 
 def plain_start_with(response: bytes) -> bytes:
-    """The same with a response that a client has given before."""
+    """Return both messages with a response that a client has given before."""
     return encode_sasl(SaslStatus.START, PLAIN) + encode_sasl(SaslStatus.COMPLETE, response)
 
 
 def mechanism_name(body: bytes) -> str:
-    """The mechanism that a START names, fit for a log: a client may send anything."""
+    """Return the mechanism that a START names, safe for a log: a client may send anything."""
     return body.decode("ascii") if _MECHANISM.fullmatch(body) else "an unknown mechanism"
 
 
 def plain_response(user: str, password: str) -> bytes:
-    """A PLAIN response: nobody else to act for, a name, a password."""
+    """Return a PLAIN response: no other user to act for, a name, a password."""
     return b"\0".join((b"", user.encode(), password.encode()))
 
 
 def plain_user(response: bytes) -> str | None:
-    """Whom a PLAIN response logs in, for people to read."""
+    """Return the user that a PLAIN response logs in, as readable text."""
     name = plain_name(response)
     return None if name is None else name.decode("utf-8", "replace")
 
 
 def plain_name(response: bytes) -> bytes | None:
-    """The same byte by byte, as the server reads it: the last word but one of two or three."""
+    """Return that user's name as bytes, as the server reads it: the last word but one of two or three."""
     words = response.split(b"\0")
     return words[-2] if len(words) in (2, 3) else None
 
 
 class SaslReader:
-    """Cuts a byte stream into SASL messages; what follows the last of them stays in `leftover`."""
+    """Cuts a byte stream into SASL messages; bytes after the last of them stay in `leftover`."""
 
     def __init__(self) -> None:
         self._buffer = b""
 
     def feed(self, data: bytes) -> None:
-        """Take in bytes in whatever pieces they came."""
+        """Take in bytes, cut anywhere."""
         self._buffer += data
 
     def next_message(self) -> SaslMessage | None:
-        """The next whole message, or None until more bytes have come."""
+        """Return the next whole message, or None until more bytes have come."""
         if not self._buffer:
             return None
         status = _status(self._buffer[0])
@@ -123,7 +123,7 @@ class SaslReader:
         return message
 
     def leftover(self) -> bytes:
-        """The bytes not yet handed out as messages."""
+        """Return the bytes not yet returned as messages."""
         return self._buffer
 
     def _checked_length(self) -> int:

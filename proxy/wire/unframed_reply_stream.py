@@ -1,7 +1,7 @@
-"""Follows the reply stream of a backend that sends its messages without frames: each is walked to its end.
+"""The reply stream of a backend that sends its messages without frames: each is skipped value by value to its end.
 
-What a length announces is stepped over without a look, so a column of numbers costs nothing, and one of text a
-step for each value. Bytes go on as they come; a few wait for the rest of a length or of a field's header.
+The bytes that a length announces are skipped unread, so a column of numbers costs nothing, and a column of text
+one step for each value. Bytes go on as they come; a few wait for the rest of a length or of a field's header.
 """
 
 from __future__ import annotations
@@ -10,51 +10,48 @@ from typing import Final
 
 from proxy.wire.reply_stream import (
     NO_CALL,
-    Follower,
     Forward,
     Handling,
-    Lost,
-    Overlong,
     PendingCall,
     ReplyEnd,
     ReplyEvent,
+    ReplyStream,
+    ReplyTooLong,
+    SyncLost,
 )
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.reader import read_header
-from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.skip import ValueSkipper
 from proxy.wire.thrift.types import Kind
 
 _FORWARDED: Final = frozenset({Handling.RELAY, Handling.WATCH})
 
 
-class PlainFollower(Follower):
-    """Follows messages. Holds the start of a header at most, and the one reply being copied."""
+class UnframedReplyStream(ReplyStream):
+    """Follows messages. Buffers at most the start of a header and the one reply being copied."""
 
-    def __init__(self, *, frames_pieces: bool = False) -> None:
-        """With `frames_pieces` each piece comes in a frame of its own: clients read a message over several."""
+    def __init__(self) -> None:
         super().__init__()
-        self._frames_pieces = frames_pieces
         self._partial_header = b""
-        # Of the message on its way; None between two.
-        self._walk: Walk | None = None
+        # Skips the current message; None between two messages.
+        self._skipper: ValueSkipper | None = None
         self._current: PendingCall = NO_CALL
         self._copy: bytearray | None = None
         self._forwards = True
         self._lost = False
 
-    def passes(self, count: int) -> bool:
-        """Whether they lie within one value of a message that is only forwarded, as it is."""
-        walk = self._walk
-        if walk is None or self._frames_pieces or self._partial_header:
+    def try_pass(self, count: int) -> bool:
+        """See ReplyStream. The bytes must lie within one value of a message that is only forwarded."""
+        skipper = self._skipper
+        if skipper is None or self._partial_header:
             return False
-        if walk.position <= count or self._current.handling is not Handling.RELAY:
+        if skipper.position <= count or self._current.handling is not Handling.RELAY:
             return False
-        walk.moved(count)
+        skipper.drop_bytes(count)
         return True
 
-    def give_up(self) -> bytes:
-        """The start of a header, behind the reply that was kept back."""
+    def stop_following(self) -> bytes:
+        """See ReplyStream. The bytes are the reply that was kept back, and after it the start of a header."""
         self._lost = True
         keeps = self._copy is not None and self._current.handling is Handling.KEEP
         kept = bytes(self._copy) if keeps and self._copy is not None else b""
@@ -62,16 +59,16 @@ class PlainFollower(Follower):
         return kept
 
     def feed(self, data: bytes) -> list[ReplyEvent]:
-        """Cut them into messages."""
+        """See ReplyStream. Cuts the bytes into messages."""
         if self._partial_header:
             data, self._partial_header = self._partial_header + data, b""
         view = memoryview(data)
         events: list[ReplyEvent] = []
         while view and not self._lost:
             try:
-                count, has_ended = self._walk_on(view)
+                count, has_ended = self._skip_on(view)
             except RemoteProtocolError as error:
-                events += (Lost(str(error)), *self._forward(self.give_up()))
+                events += (SyncLost(str(error)), *_forward(self.stop_following()))
                 break
             if not count:
                 self._partial_header = bytes(view)
@@ -81,29 +78,29 @@ class PlainFollower(Follower):
             if has_ended:
                 self._end(events)
         if view:
-            events += self._forward(view)
+            events += _forward(view)
         return events
 
-    def _walk_on(self, view: memoryview) -> tuple[int, bool]:
-        """How many of the bytes belong to the message on its way, and whether it ends there.
+    def _skip_on(self, view: memoryview) -> tuple[int, bool]:
+        """Return how many of the bytes belong to the current message, and whether it ends there.
 
-        None of them does where too few are there to tell.
+        The count is 0 while too few bytes have come to know.
         """
-        if self._walk is None:
+        if self._skipper is None:
             try:
-                self._begin(Walk(Kind.STRUCT, read_header(view).body_offset))
+                self._begin(ValueSkipper(Kind.STRUCT, read_header(view).body_offset))
             except IncompleteError:
                 return 0, False
-        assert self._walk is not None  # noqa: S101 - it has just begun if it had not
-        end = self._walk.advance(view)
-        count = min(self._walk.position, len(view))
-        self._walk.moved(count)
+        assert self._skipper is not None  # noqa: S101 - begun just above
+        end = self._skipper.advance(view)
+        count = min(self._skipper.position, len(view))
+        self._skipper.drop_bytes(count)
         return count, end is not None
 
-    def _begin(self, walk: Walk) -> None:
+    def _begin(self, skipper: ValueSkipper) -> None:
         if not self._pending:
             raise RemoteProtocolError("the backend sent a message that answers no call")
-        self._walk, self._current = walk, self._pending[0]
+        self._skipper, self._current = skipper, self._pending[0]
         self._copy = None if self._current.handling is Handling.RELAY else bytearray()
         self._forwards = self._current.handling in _FORWARDED
 
@@ -115,18 +112,17 @@ class PlainFollower(Follower):
             self._copy = None
             if self._current.handling is Handling.KEEP:
                 self._forwards = True
-                events += [Overlong(), *self._forward(bytes(copy))]
+                events += [ReplyTooLong(), *_forward(bytes(copy))]
         if self._forwards:
-            events += self._forward(segment)
+            events += _forward(segment)
 
     def _end(self, events: list[ReplyEvent]) -> None:
         call = self._pending.popleft()
         if call.handling is not Handling.RELAY:
             raw = None if self._copy is None else bytes(self._copy)
             events.append(ReplyEnd(call, raw, len(self._pending)))
-        self._walk = self._copy = None
+        self._skipper = self._copy = None
 
-    def _forward(self, piece: bytes | memoryview) -> list[ReplyEvent]:
-        if not piece:
-            return []
-        return [Forward(frame(bytes(piece)) if self._frames_pieces else piece)]
+
+def _forward(piece: bytes | memoryview) -> list[ReplyEvent]:
+    return [Forward(piece)] if piece else []

@@ -1,1 +1,1 @@
-"""Several processes on one port, and what they have to know of one another."""
+"""Several worker processes on one port, their supervisor, and the state that they share."""

@@ -1,8 +1,8 @@
-"""Takes the ports that workers will listen on, and holds them until the last one has ended.
+"""Reservations of the ports that workers listen on, from before the first worker starts until the last has ended.
 
-Each worker listens on a socket of its own, with SO_REUSEPORT: the kernel deals new connections out among those
-that listen. Of a worker that dies nothing is left that a connection could wait in. The sockets here are bound and
-never listen, so they get none; but a port that was free when it was asked for stays ours as workers come and go.
+Each worker listens on a socket of its own, with SO_REUSEPORT: the kernel distributes new connections among the
+sockets that listen. A dead worker leaves no socket in which a connection could wait. The sockets here are bound
+and never listen, so they get no connections, but they keep the port reserved while workers end and start.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Self
 from proxy.config.address import Address
 
 
-class Ports:
-    """Ports that are held. Used as a context, which lets go of them."""
+class PortReservations:
+    """Reserved ports. Used as a context, which releases them."""
 
     def __init__(self) -> None:
         self._sockets = ExitStack()
@@ -27,34 +27,34 @@ class Ports:
     def __exit__(self, *_error: object) -> None:
         self._sockets.close()
 
-    def hold(self, wanted: Address) -> Address:
-        """Take a port, a free one for port 0. Raises OSError where it cannot be had."""
+    def reserve(self, wanted: Address) -> Address:
+        """Reserve a port, a free one for port 0. Raises OSError if it is not available."""
         port = wanted.port
         for family, address in _resolved(wanted):
             self._expect_free(family, (address, port))
-            held = self._sockets.enter_context(socket.socket(family, socket.SOCK_STREAM))
-            _prepare(held)
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            held.bind((address, port))
-            port = held.getsockname()[1]
+            bound = self._sockets.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            _prepare(bound)
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            bound.bind((address, port))
+            port = bound.getsockname()[1]
         return Address(wanted.host, port)
 
     def _expect_free(self, family: int, address: tuple[str, int]) -> None:
-        """Whether somebody listens there: with SO_REUSEPORT we would take a part of their connections."""
+        """Raise OSError if another process listens there: with SO_REUSEPORT both would get some clients."""
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             _prepare(probe)
             probe.bind(address)
 
 
 def _prepare(sock: socket.socket) -> None:
-    """As asyncio does before it binds: connections that ended a moment ago are no obstacle."""
+    """Set the options that asyncio sets before it binds: connections that have just ended are then no obstacle."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if sock.family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
 
 
 def _resolved(wanted: Address) -> Iterable[tuple[int, str]]:
-    """Each address that the host stands for."""
+    """Return each address that the host resolves to, with its family."""
     found = socket.getaddrinfo(
         wanted.host, wanted.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_ADDRCONFIG
     )

@@ -1,6 +1,6 @@
-"""What the workers tell one another: each answers for its own counters, and any of them for the sum.
+"""Exchange of metrics among workers: each answers for its own counters, and any of them returns the sum.
 
-The sum is in the text format of Prometheus, as what several processes say on /metrics.
+The sum is in the text format of Prometheus, as /metrics shows it for several processes.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from prometheus_client.registry import Collector
 
 from proxy.workers.worker_slot import WorkerSlot
 
-# A worker answers this within milliseconds unless it is overwhelmed; its counters are then left out for once.
+# A worker answers within milliseconds unless it is overloaded; then its counters are left out of this sum.
 _ANSWER_WITHIN_S: Final = 2.0
 # The counters of one worker take 30 KB.
 _ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
-# Of these the whole is not the sum: when the first one began, and what each of them may open.
+# Metrics to take the minimum of: the start of the first process, and the open files that each may have.
 _LEAST_OF: Final = ("_created", "process_start_time_seconds", "process_max_fds")
 
 log = logging.getLogger(__name__)
 
 
 class MetricsExchange:
-    """The other workers, on sockets in the directory that they share."""
+    """Answers and asks the other workers, on Unix sockets in the directory that they share."""
 
-    def __init__(self, place: WorkerSlot, own: Callable[[], bytes]) -> None:
-        self._place = place
+    def __init__(self, worker_slot: WorkerSlot, own: Callable[[], bytes]) -> None:
+        self._worker_slot = worker_slot
         self._own = own
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> None:
-        """Answer the others."""
+        """Start to answer the other workers."""
 
         async def answer(_: web.Request) -> web.Response:
             return web.Response(body=self._own())
@@ -46,24 +46,24 @@ class MetricsExchange:
         application.add_routes([web.get("/metrics", answer)])
         self._runner = web.AppRunner(application, handle_signals=False, access_log=None)
         await self._runner.setup()
-        path = self._place.socket_path(self._place.slot)
-        # Of the worker that was here before.
+        path = self._worker_slot.socket_path(self._worker_slot.number)
+        # The socket of the worker that had this slot before.
         path.unlink(missing_ok=True)
         await web.UnixSite(self._runner, path).start()
 
     async def stop(self) -> None:
-        """Answer no longer."""
+        """Stop answering."""
         if self._runner is not None:
             await self._runner.cleanup()
 
     async def exposition(self) -> bytes:
-        """The counters of all workers, added up."""
-        others = [slot for slot in range(self._place.count) if slot != self._place.slot]
+        """Return the counters of all workers, added up."""
+        others = [slot for slot in range(self._worker_slot.count) if slot != self._worker_slot.number]
         answers = await asyncio.gather(*(self._ask(slot) for slot in others))
         return summed([self._own(), *(answer for answer in answers if answer is not None)])
 
     async def _ask(self, slot: int) -> bytes | None:
-        connector = UnixConnector(str(self._place.socket_path(slot)))
+        connector = UnixConnector(str(self._worker_slot.socket_path(slot)))
         timeout = ClientTimeout(total=_ANSWER_WITHIN_S)
         try:
             async with (
@@ -106,7 +106,7 @@ class _Summed(Collector):
 
 
 def summed(expositions: Iterable[bytes]) -> bytes:
-    """The same families, with the samples of equal names and labels added up."""
+    """Return the families of all expositions, with the samples of equal names and labels added up."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Summed(expositions))
     return generate_latest(registry)

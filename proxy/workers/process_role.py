@@ -1,4 +1,4 @@
-"""How a process serves: alone, or as one of several workers. The rest of it need not know which."""
+"""The role of a process: the only one, or one of several workers. Its other parts do not know which."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from proxy.workers.shared_handle_owners import SharedHandleOwners
 from proxy.workers.shared_write_log import SharedWriteLog
 from proxy.workers.worker_slot import SIGNALS, WorkerSlot
 
-# How often a worker looks which writes that it lost have ended: the others take them for running until then.
+# The time between two checks which of a worker's lost writes have ended: until then all count them as running.
 _LOOK_S: Final = 10.0
 
 
-class Role(Protocol):
-    """What a process has in common with others, and whom it tells what."""
+class ProcessRole(Protocol):
+    """The state that a process shares with others, and the reports that it sends them."""
 
     process: ProcessScope
     writes: WriteLog
-    # Whether what has to be done once is done here.
+    # Whether this process does the work that only one of them does.
     is_first: bool
-    # Whether it was started while others served, and may have missed what they were told since.
+    # Whether it was started while others served, and may have missed a reload.
     is_late: bool
 
     async def start(self, stop: Callable[[], None], own_metrics: Callable[[], bytes]) -> None:
-        """Signals have their handlers: take them from here on. `stop` is called when nobody wants us any more."""
+        """Accept signals from here on: their handlers are set. `stop` is called when the supervisor has ended."""
         ...
 
     async def exposition(self) -> bytes:
-        """The metrics of all processes."""
+        """Return the metrics of all processes."""
         ...
 
-    def listens(self, line: Callable[[], str]) -> None:
-        """Clients can connect; the line says where."""
+    def report_listening(self, line: Callable[[], str]) -> None:
+        """Report that clients can connect; the line says where."""
         ...
 
-    async def end(self) -> None:
-        """The process is about to end."""
+    async def stop(self) -> None:
+        """Stop: the process is about to end."""
         ...
 
 
 class SingleProcess:
-    """The only process."""
+    """The role of the only process."""
 
     def __init__(self) -> None:
         self.process = ProcessScope()
@@ -62,68 +62,68 @@ class SingleProcess:
         self._own_metrics: Callable[[], bytes] = bytes
 
     async def start(self, _stop: Callable[[], None], own_metrics: Callable[[], bytes]) -> None:
-        """See Role."""
+        """See ProcessRole."""
         self._own_metrics = own_metrics
 
     async def exposition(self) -> bytes:
-        """See Role."""
+        """See ProcessRole."""
         return self._own_metrics()
 
-    def listens(self, line: Callable[[], str]) -> None:
-        """See Role."""
+    def report_listening(self, line: Callable[[], str]) -> None:
+        """See ProcessRole."""
         click.echo(line())
 
-    async def end(self) -> None:
-        """See Role."""
+    async def stop(self) -> None:
+        """See ProcessRole."""
 
 
 class Worker:
-    """One of several processes, under a supervisor that prints where they listen."""
+    """The role of one of several processes, under a supervisor that prints where they listen."""
 
-    def __init__(self, place: WorkerSlot, ledger: Ledger) -> None:
-        digests = Digests(place.key)
+    def __init__(self, worker_slot: WorkerSlot, ledger: Ledger) -> None:
+        digests = Digests(worker_slot.key)
         self.process = ProcessScope(
             SharedHandleOwners(ledger, digests),
             SharedOperationAliases(ledger, digests),
             shares_ports=True,
-            is_first=place.slot == 0,
+            is_first=worker_slot.number == 0,
             connections_elsewhere=lambda: ledger.connections_elsewhere,
-            count_connections=ledger.count_connections,
+            count_connections=ledger.set_connection_count,
         )
         self._shared_writes = SharedWriteLog(ledger, digests)
         self.writes: WriteLog = self._shared_writes
-        self.is_first = place.slot == 0
-        self.is_late = place.is_taken_over
-        self._place = place
-        self._siblings: MetricsExchange | None = None
+        self.is_first = worker_slot.number == 0
+        self.is_late = worker_slot.is_taken_over
+        self._worker_slot = worker_slot
+        self._metrics_exchange: MetricsExchange | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     async def start(self, stop: Callable[[], None], own_metrics: Callable[[], bytes]) -> None:
-        """See Role."""
-        # Its other end is closed when the supervisor ends, however it does.
+        """See ProcessRole."""
+        # The pipe's other end is closed when the supervisor ends, also if it is killed.
         loop = asyncio.get_running_loop()
-        loop.add_reader(self._place.lifeline, stop)
+        loop.add_reader(self._worker_slot.supervisor_pipe, stop)
         loop.call_later(LOST_S, self._shared_writes.end_lost)
         self._end_old_writes()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        self._siblings = MetricsExchange(self._place, own_metrics)
-        await self._siblings.start()
+        self._metrics_exchange = MetricsExchange(self._worker_slot, own_metrics)
+        await self._metrics_exchange.start()
 
     async def exposition(self) -> bytes:
-        """See Role."""
-        return b"" if self._siblings is None else await self._siblings.exposition()
+        """See ProcessRole."""
+        return b"" if self._metrics_exchange is None else await self._metrics_exchange.exposition()
 
-    def listens(self, _line: Callable[[], str]) -> None:
-        """See Role."""
-        self._place.tell_ready()
+    def report_listening(self, _line: Callable[[], str]) -> None:
+        """See ProcessRole."""
+        self._worker_slot.report_ready()
 
-    async def end(self) -> None:
-        """See Role."""
-        asyncio.get_running_loop().remove_reader(self._place.lifeline)
+    async def stop(self) -> None:
+        """See ProcessRole."""
+        asyncio.get_running_loop().remove_reader(self._worker_slot.supervisor_pipe)
         if self._timer is not None:
             self._timer.cancel()
-        if self._siblings is not None:
-            await self._siblings.stop()
+        if self._metrics_exchange is not None:
+            await self._metrics_exchange.stop()
 
     def _end_old_writes(self) -> None:
         self._shared_writes.end_old()
@@ -131,13 +131,13 @@ class Worker:
 
 
 @contextmanager
-def role(place: WorkerSlot | None) -> Generator[Role]:
-    """The role of the process in that place, or of the only one. Raises lmdb.Error."""
-    if place is None:
+def process_role(worker_slot: WorkerSlot | None) -> Generator[ProcessRole]:
+    """Return the role of the worker in that slot, or of the only process. Raises lmdb.Error."""
+    if worker_slot is None:
         yield SingleProcess()
         return
-    ledger = Ledger(place.directory, place.slot)
+    ledger = Ledger(worker_slot.directory, worker_slot.number)
     try:
-        yield Worker(place, ledger)
+        yield Worker(worker_slot, ledger)
     finally:
         ledger.close()

@@ -1,7 +1,7 @@
-"""Operations that stand for others, for all workers: see proxy.operations.operation_aliases.
+"""Operation aliases shared by all workers: see proxy.operations.operation_aliases.
 
-An operation has to be told to the server, so a digest will not do. It is kept under a mask that only who names the
-one that it stands for can take off.
+The proxy has to send the operation to the server, so a digest is not enough. It is stored XORed with a mask that
+can be computed only from its alias.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from proxy.operations.operation_aliases import ALIASES_MAX
 from proxy.wire.hs2.calls import OperationId, SessionHandle
 from proxy.workers.ledger import Ledger
 
-# As long as a mask can be: an identifier of two UUIDs takes 47 bytes.
+# The longest mask that blake2b gives: an identifier of two UUIDs takes 47 bytes.
 _OPERATION_BYTES_MAX: Final = 64
 
 log = logging.getLogger(__name__)
 
 
 class SharedOperationAliases:
-    """Operation aliases in a ledger."""
+    """Operation aliases in a ledger. An alias that cannot be stored only prevents a fallback."""
 
-    def __init__(self, ledger: Ledger, digests: Digests, successors_max: int = ALIASES_MAX) -> None:
+    def __init__(self, ledger: Ledger, digests: Digests, aliases_max: int = ALIASES_MAX) -> None:
         self._environment = ledger.environment
         self._digests = digests
-        self._successors_max = successors_max
-        self._found = self._environment.open_db(b"successors")
+        self._aliases_max = aliases_max
+        self._aliases = self._environment.open_db(b"aliases")
 
     @property
     def is_empty(self) -> bool:
@@ -40,67 +40,67 @@ class SharedOperationAliases:
     @property
     def has_room(self) -> bool:
         """See OperationAliases."""
-        return self._count() < self._successors_max
+        return self._count() < self._aliases_max
 
-    def add(self, old: OperationId, new: OperationId, session: SessionHandle) -> bool:
+    def add(self, alias: OperationId, operation: OperationId, session: SessionHandle) -> bool:
         """See OperationAliases."""
-        if not self.has_room or len(new) > _OPERATION_BYTES_MAX:
+        if not self.has_room or len(operation) > _OPERATION_BYTES_MAX:
             return False
-        record = self._digests.of(session) + self._masked(old, new)
+        record = self._digests.handle_digest(session) + self._masked(alias, operation)
         try:
             with self._environment.begin(write=True) as transaction:
-                return transaction.put(self._digests.of(old), record, db=self._found)
+                return transaction.put(self._digests.handle_digest(alias), record, db=self._aliases)
         except lmdb.Error as error:
-            log.warning("a statement is not run again: %s", error)
+            log.warning("no fallback to the original, since its operation alias cannot be stored: %s", error)
             return False
 
-    def of(self, old: OperationId) -> OperationId | None:
+    def operation_of(self, alias: OperationId) -> OperationId | None:
         """See OperationAliases."""
         try:
             with self._environment.begin() as transaction:
-                record = transaction.get(self._digests.of(old), db=self._found)
+                record = transaction.get(self._digests.handle_digest(alias), db=self._aliases)
         except lmdb.Error as error:
-            log.warning("an operation cannot be looked up: %s", error)
+            log.warning("an operation alias cannot be looked up: %s", error)
             return None
-        return self._unmasked(old, record)
+        return self._unmasked(alias, record)
 
-    def drop(self, old: OperationId) -> OperationId | None:
+    def alias_closed(self, alias: OperationId) -> OperationId | None:
         """See OperationAliases."""
-        found = self.of(old)
+        found = self.operation_of(alias)
         if found is not None:
-            self._delete([self._digests.of(old)])
+            self._delete([self._digests.handle_digest(alias)])
         return found
 
     def sessions_ended(self, sessions: Iterable[SessionHandle]) -> None:
         """See OperationAliases."""
-        ended = {self._digests.of(session) for session in sessions}
+        ended = {self._digests.handle_digest(session) for session in sessions}
         try:
-            with self._environment.begin() as transaction, transaction.cursor(self._found) as cursor:
-                gone = [old for old, record in cursor if record[:DIGEST_BYTES] in ended]
+            with self._environment.begin() as transaction, transaction.cursor(self._aliases) as cursor:
+                ended_aliases = [alias for alias, record in cursor if record[:DIGEST_BYTES] in ended]
         except lmdb.Error as error:
-            log.warning("successors of operations stay after their sessions: %s", error)
+            log.warning("operation aliases stay after their sessions: %s", error)
             return
-        self._delete(gone)
+        self._delete(ended_aliases)
 
     def _count(self) -> int:
         try:
             with self._environment.begin() as transaction:
-                return int(transaction.stat(self._found)["entries"])
+                return int(transaction.stat(self._aliases)["entries"])
         except lmdb.Error:
-            # Full, as far as anybody can tell.
-            return self._successors_max
+            # Counts as full, since the number is unknown.
+            return self._aliases_max
 
     def _delete(self, keys: Iterable[bytes]) -> None:
         try:
             with self._environment.begin(write=True) as transaction:
                 for key in keys:
-                    transaction.delete(key, db=self._found)
+                    transaction.delete(key, db=self._aliases)
         except lmdb.Error as error:
-            log.warning("successors of operations stay after they were closed: %s", error)
+            log.warning("operation aliases stay after their operations were closed: %s", error)
 
-    def _masked(self, old: OperationId, operation: bytes) -> bytes:
-        mask = self._digests.mask(old, len(operation))
-        return bytes(mine ^ theirs for mine, theirs in zip(operation, mask, strict=True))
+    def _masked(self, alias: OperationId, operation: bytes) -> bytes:
+        mask = self._digests.mask(alias, len(operation))
+        return bytes(plain ^ masking for plain, masking in zip(operation, mask, strict=True))
 
-    def _unmasked(self, old: OperationId, record: bytes | None) -> OperationId | None:
-        return None if record is None else OperationId(self._masked(old, record[DIGEST_BYTES:]))
+    def _unmasked(self, alias: OperationId, record: bytes | None) -> OperationId | None:
+        return None if record is None else OperationId(self._masked(alias, record[DIGEST_BYTES:]))

@@ -1,9 +1,9 @@
 """The write fence across workers: a write through any of them is seen by the fences of all.
 
-The order of events that `proxy.session.consistency.write_fence` rests on holds as it does within one process. A
-write is committed here before its first byte goes to the backend, and a fence is looked at in a transaction that
-begins after the last key query has answered: it sees every write that was committed before. What cannot be
-committed fails the ledger, and then no fence holds any more.
+The order of events that `proxy.session.consistency.write_fence` relies on is the same as within one process. A
+write is committed here before its first byte goes to the backend, and a fence is checked in a transaction that
+begins after the last key query has answered: it sees every write that was committed before. A write that cannot
+be committed marks the ledger as failed, and then no fence holds any more.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from proxy.statements.written_tables import COLUMN_WORDS, AnyTable, WrittenTable
 from proxy.workers.ledger import Ledger
 from rewriter import TableName
 
-# Shorter than any digest, so that it is none.
+# Stands for "any table". Shorter than a digest, so that it equals none.
 _ANY: Final = b"*"
 _NUMBER_BYTES: Final = 8
-# Older than any fence: what was forgotten may be anything.
+# The position of a fence that could not be opened: it never holds.
 _BEFORE_ALL: Final = -1
 
 
@@ -47,16 +47,16 @@ class SharedWriteLog:
         self._environment = ledger.environment
         self._slot = bytes((ledger.slot,))
         self._running = self._environment.open_db(b"running")
-        # What ended, each by its number; they count up by one.
+        # Ended writes by number, counted up by one.
         self._ended = self._environment.open_db(b"ended")
         self._places: dict[Write, bytes] = {}
         self._lost_here = LostWrites(self.end, clock, LOST_S)
         self._closing_here = LostWrites(self.end, clock, CLOSING_S)
-        # Of a worker that was killed. The server cancels most as it loses their connections, but not all.
-        self._lost = self._of_predecessor()
+        # Writes of a killed worker. The server cancels most of them as their connections end, but not all.
+        self._lost = self._writes_of_predecessor()
 
     def open(self) -> Fence:
-        """A fence around what is read from now on."""
+        """Open a fence around the reads that follow."""
         self.end_old()
         try:
             with self._environment.begin() as transaction:
@@ -65,7 +65,7 @@ class SharedWriteLog:
             return Fence(self, _BEFORE_ALL)
 
     def begin(self, tables: WrittenTables) -> Write:
-        """A write is about to go to the backend."""
+        """Begin a write that is about to go to the backend."""
         write = Write(tables)
         try:
             with self._environment.begin(write=True) as transaction:
@@ -73,27 +73,27 @@ class SharedWriteLog:
                 place = self._slot + transaction.id().to_bytes(_NUMBER_BYTES)
                 transaction.put(place, self._encoded(AnyTable() if is_one_too_many else tables), db=self._running)
         except lmdb.Error as error:
-            self._ledger.fail(error)
+            self._ledger.mark_failed(error)
         else:
             self._places[write] = place
         return write
 
     def end(self, write: Write) -> None:
-        """A write has ended, one way or the other. To say so again changes nothing."""
+        """End a write, successful or not. A second call changes nothing."""
         place = self._places.pop(write, None)
         if place is not None:
             self._end([place])
 
     def lose(self, write: Write) -> None:
-        """Of the end of a write nothing will be heard: it counts as running for LOST_S."""
+        """Note a write whose end will not be seen: it counts as running for LOST_S."""
         self._lost_here.add(write)
 
     def end_soon(self, write: Write) -> None:
-        """The session of a write is being closed: it counts as running for CLOSING_S."""
+        """Note that the session of a write is being closed: the write counts as running for CLOSING_S."""
         self._closing_here.add(write)
 
     def end_old(self) -> None:
-        """End what was lost here long enough ago: the others wait for that, also where nothing is read here."""
+        """End writes lost here long enough ago. Other workers wait for that, even if this one reads nothing."""
         self._lost_here.end_old()
         self._closing_here.end_old()
 
@@ -106,13 +106,13 @@ class SharedWriteLog:
                 seen = self._since(transaction, ended_before)
         except lmdb.Error:
             return None
-        # Only now: a write that could not be committed before this transaction began has failed the ledger before.
+        # Checked last: a write that could not be committed before this transaction began set this flag before.
         if seen is None or self._ledger.has_failed:
             return None
         return [_Encoded(one, self._digests) for one in seen]
 
     def _since(self, transaction: lmdb.Transaction[bytes], ended_before: int) -> list[bytes] | None:
-        """What runs and what has ended since; None where some of it is forgotten."""
+        """Return the running writes and those ended since; None if some of those are forgotten."""
         behind = transaction.stat(self._ended)["entries"]
         if self._ended_count(transaction) - ended_before > behind:
             return None
@@ -123,12 +123,12 @@ class SharedWriteLog:
         return seen
 
     def end_lost(self) -> None:
-        """LOST_S have passed."""
+        """End the writes of the killed worker: LOST_S have passed since."""
         lost, self._lost = self._lost, []
         self._end(lost)
 
-    def _of_predecessor(self) -> list[bytes]:
-        """What the worker was letting write whose place this one takes."""
+    def _writes_of_predecessor(self) -> list[bytes]:
+        """Return the running writes of the worker that had this slot before."""
         with self._environment.begin() as transaction, transaction.cursor(self._running) as cursor:
             return [place for place, _ in cursor if place.startswith(self._slot)]
 
@@ -138,8 +138,8 @@ class SharedWriteLog:
                 for place in places:
                     self._move(transaction, place)
         except lmdb.Error as error:
-            # They count as running for ever.
-            self._ledger.fail(error)
+            # These writes count as running forever.
+            self._ledger.mark_failed(error)
 
     def _move(self, transaction: lmdb.Transaction[bytes], place: bytes) -> None:
         tables = transaction.pop(place, db=self._running)
@@ -155,7 +155,7 @@ class SharedWriteLog:
             return int.from_bytes(cursor.key()) if cursor.last() else 0
 
     def _encoded(self, tables: WrittenTables) -> bytes:
-        return _ANY if tables.words is None else b"".join(map(self._digests.word, tables.words))
+        return _ANY if tables.words is None else b"".join(map(self._digests.word_digest, tables.words))
 
 
 @dataclass(frozen=True)
@@ -166,15 +166,15 @@ class _Encoded:
     digests: Digests
 
     def hold(self, name: TableName) -> bool:
-        """As Tables.hold does."""
+        """See Written."""
         words = self._words
-        return words is None or any(words.issuperset(map(self.digests.word, one)) for one in words_of(name))
+        return words is None or any(words.issuperset(map(self.digests.word_digest, one)) for one in words_of(name))
 
     @property
     def may_change_columns(self) -> bool:
-        """As Tables.may_change_columns does."""
+        """See Written."""
         words = self._words
-        return words is None or not words.isdisjoint(map(self.digests.word, COLUMN_WORDS))
+        return words is None or not words.isdisjoint(map(self.digests.word_digest, COLUMN_WORDS))
 
     @cached_property
     def _words(self) -> set[bytes] | None:

@@ -1,7 +1,7 @@
-"""Starts workers, starts those again that end, and hands on signals. No event loop and no threads: it forks.
+"""The supervisor: starts workers, restarts those that end, forwards signals. It forks, without loop or threads.
 
-Signals are blocked and waited for, so that none comes between a look and a wait. A worker is forked from a process
-that has done nothing but this, and so begins as the first ones did.
+Signals are blocked and waited for, so that none is missed between a check and a wait. A worker is forked from a
+process that has done nothing else, and so starts in the same state as the first ones.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from proxy.workers.backoff import Backoff
-from proxy.workers.ledger import forget_connections
+from proxy.workers.ledger import forget_connections_of
 from proxy.workers.worker_slot import SIGNALS, WorkerSlot
 
-# How often to look for those that listen by now, while they start.
+# The time between two checks which workers listen, while they start.
 _STARTING_LOOK_S: Final = 0.02
-# When nothing is due.
+# The longest wait if no worker is to be started.
 _LOOK_S: Final = 60.0
-# For those that have ended, beside the signals that say so.
+# The time between two checks which workers have ended, in addition to the signals.
 _STOPPING_LOOK_S: Final = 0.5
 _NEVER: Final = inf
 _KEY_BYTES: Final = 32
@@ -43,7 +43,7 @@ class _Worker:
     slot: int
     pid: int = 0
     started_at: float = 0.0
-    # When it is to be started; None while it runs.
+    # The time of its next start; None while it runs.
     due_at: float | None = 0.0
     starts: int = 0
     is_ready: bool = False
@@ -51,12 +51,12 @@ class _Worker:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and has not been seen to end."""
+        """Whether it was started, and the supervisor has not seen its end."""
         return self.due_at is None
 
 
 class Supervisor:
-    """Runs `count` workers until it is told to stop. `run` is one of them, and returns its exit code."""
+    """Runs `count` workers until a stop signal. Each worker process calls `run` and exits with its result."""
 
     def __init__(
         self,
@@ -70,14 +70,14 @@ class Supervisor:
         self._directory = directory
         self._run = run
         self._on_ready = on_ready
-        # Workers that have not ended by then are killed.
+        # Workers that take longer to end are killed.
         self._stop_within_s = stop_within_s
         self._key = secrets.token_bytes(_KEY_BYTES)
         self._workers = [_Worker(slot) for slot in range(count)]
-        self._lifeline, self._lifeline_held = os.pipe()
-        self._ready, self._ready_told = os.pipe()
-        os.set_blocking(self._ready, False)
-        self._was_ready = False
+        self._worker_end, self._supervisor_end = os.pipe()
+        self._ready_read_end, self._ready_write_end = os.pipe()
+        os.set_blocking(self._ready_read_end, False)
+        self._were_ready = False
 
     def supervise(self) -> None:
         """Return once all workers have ended after SIGTERM or SIGINT. Raises WorkersError."""
@@ -85,17 +85,17 @@ class Supervisor:
         try:
             while True:
                 self._start_due()
-                found = signal.sigtimedwait(SIGNALS, self._patience_s())
-                self._take_note_of_ready()
+                found = signal.sigtimedwait(SIGNALS, self._wait_s())
+                self._read_ready_pipe()
                 number = None if found is None else found.si_signo
                 if number in (signal.SIGTERM, signal.SIGINT):
                     self._stop()
                     return
                 if number == signal.SIGHUP:
-                    self._send(signal.SIGHUP)
+                    self._send_signal(signal.SIGHUP)
                 self._reap()
         finally:
-            for end in (self._lifeline, self._lifeline_held, self._ready, self._ready_told):
+            for end in (self._worker_end, self._supervisor_end, self._ready_read_end, self._ready_write_end):
                 os.close(end)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
@@ -107,86 +107,86 @@ class Supervisor:
                 self._start(worker)
 
     def _start(self, worker: _Worker) -> None:
-        place = WorkerSlot(
-            slot=worker.slot,
+        worker_slot = WorkerSlot(
+            number=worker.slot,
             is_taken_over=worker.starts > 0,
             count=len(self._workers),
             directory=self._directory,
             key=self._key,
-            lifeline=self._lifeline,
-            ready=self._ready_told,
+            supervisor_pipe=self._worker_end,
+            ready_pipe=self._ready_write_end,
         )
-        # What is buffered would be written twice.
+        # Else both processes would write the buffered text.
         sys.stdout.flush()
         sys.stderr.flush()
         worker.starts, worker.started_at, worker.due_at = worker.starts + 1, time.monotonic(), None
         worker.pid = os.fork()
         if not worker.pid:
-            self._be(place)
+            self._run_worker(worker_slot)
 
-    def _be(self, place: WorkerSlot) -> NoReturn:
-        """What the forked process does from here on."""
+    def _run_worker(self, worker_slot: WorkerSlot) -> NoReturn:
+        """Run the worker in the forked process, which exits here."""
         code = 1
         try:
-            # Else the lifeline would not end with the supervisor.
-            os.close(self._lifeline_held)
-            code = self._run(place)
+            # Else this copy would keep the pipe open after the supervisor has ended.
+            os.close(self._supervisor_end)
+            code = self._run(worker_slot)
         except BaseException:
-            log.exception("worker %d ended early", place.slot)
+            log.exception("worker %d ended early", worker_slot.number)
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
 
-    def _take_note_of_ready(self) -> None:
+    def _read_ready_pipe(self) -> None:
         try:
-            slots = os.read(self._ready, len(self._workers))
+            slots = os.read(self._ready_read_end, len(self._workers))
         except BlockingIOError:
             return
         for slot in slots:
             self._workers[slot].is_ready = True
-        if not self._was_ready and all(worker.is_ready for worker in self._workers):
-            self._was_ready = True
+        if not self._were_ready and all(worker.is_ready for worker in self._workers):
+            self._were_ready = True
             self._on_ready()
 
-    def _patience_s(self) -> float:
-        if not self._was_ready:
+    def _wait_s(self) -> float:
+        if not self._were_ready:
             return _STARTING_LOOK_S
         due = [worker.due_at for worker in self._workers if worker.due_at is not None]
         return max(0.0, min(due) - time.monotonic()) if due else _LOOK_S
 
-    # --- ends
+    # --- ending
 
     def _reap(self) -> None:
-        """Look for workers that have ended: one signal may stand for several of them."""
+        """Find workers that have ended: one signal may be for several of them."""
         for worker in self._workers:
             if worker.is_running and (status := _status(worker.pid)) is not None:
-                self._ended(worker, status)
+                self._worker_ended(worker, status)
 
-    def _ended(self, worker: _Worker, status: int) -> None:
-        how = _described(status)
-        if not self._was_ready:
+    def _worker_ended(self, worker: _Worker, status: int) -> None:
+        how = _exit_text(status)
+        if not self._were_ready:
             worker.due_at = _NEVER
             self._stop()
             raise WorkersError(f"worker {worker.slot} could not start: it ended with {how}; the log says why")
         now = time.monotonic()
-        wait_s = worker.backoff.ended(now - worker.started_at)
+        wait_s = worker.backoff.next_wait_s(now - worker.started_at)
         worker.due_at, worker.is_ready = now + wait_s, False
-        forget_connections(self._directory, worker.slot)
+        forget_connections_of(self._directory, worker.slot)
         log.error(
-            "worker %d (process %d) ended with %s and is started again in %.1f s",
+            "worker %d (process %d) ended with %s; the supervisor starts it again in %.1f s",
             *(worker.slot, worker.pid, how, wait_s),
         )
 
-    def _send(self, number: int) -> None:
+    def _send_signal(self, number: int) -> None:
         for worker in self._workers:
-            # What has not been waited for keeps its number, so nobody else is met.
+            # A process that was not waited for keeps its pid, so no other process gets the signal.
             if worker.is_running:
                 os.kill(worker.pid, number)
 
     def _stop(self) -> None:
-        """Let all end; those that take too long are killed."""
-        self._send(signal.SIGTERM)
+        """Ask all workers to end, and kill those that take too long."""
+        self._send_signal(signal.SIGTERM)
         deadline = time.monotonic() + self._stop_within_s
         while running := [worker for worker in self._workers if worker.is_running]:
             for worker in running:
@@ -194,18 +194,22 @@ class Supervisor:
                     worker.due_at = _NEVER
             left_s = deadline - time.monotonic()
             if left_s <= 0.0:
-                log.warning("%d workers did not end within %g s and are killed", len(running), self._stop_within_s)
-                self._send(signal.SIGKILL)
+                log.warning(
+                    "%d workers did not end within %g s; the supervisor kills them",
+                    len(running),
+                    self._stop_within_s,
+                )
+                self._send_signal(signal.SIGKILL)
                 deadline = _NEVER
             signal.sigtimedwait({signal.SIGCHLD}, max(0.0, min(left_s, _STOPPING_LOOK_S)))
 
 
 def _status(pid: int) -> int | None:
-    """The status of a process, once it has ended."""
+    """Return the status of a process that has ended, else None."""
     found, status = os.waitpid(pid, os.WNOHANG)
     return status if found else None
 
 
-def _described(status: int) -> str:
+def _exit_text(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
     return f"exit code {code}" if code >= 0 else signal.Signals(-code).name

@@ -1,4 +1,4 @@
-"""One worker's place: what the supervisor gives it as it starts."""
+"""A worker's slot: its number, and the resources that it gets from the supervisor."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-# Those that the supervisor takes for all, and sends on.
+# Signals that the supervisor handles, and forwards to the workers.
 SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD})
 
 
 @dataclass(frozen=True)
 class WorkerSlot:
-    """What a worker is told."""
+    """One worker's number, directory, key and pipes."""
 
-    slot: int
-    # Whether another one was here before.
+    number: int
+    # Whether another worker had this slot before.
     is_taken_over: bool
     count: int
     directory: Path
     key: bytes = field(repr=False)
-    # The reading end of a pipe whose other end the supervisor alone holds: it ends when that does.
-    lifeline: int
-    # The writing end of a pipe that says who listens.
-    ready: int
+    # The read end of a pipe whose write end only the supervisor has: it is closed when the supervisor ends.
+    supervisor_pipe: int
+    # The write end of a pipe in which workers report that they listen.
+    ready_pipe: int
 
-    def tell_ready(self) -> None:
-        """Let the supervisor know that clients can connect."""
-        os.write(self.ready, bytes((self.slot,)))
+    def report_ready(self) -> None:
+        """Report to the supervisor that clients can connect."""
+        os.write(self.ready_pipe, bytes((self.number,)))
 
     def socket_path(self, slot: int) -> Path:
-        """Where a worker answers the others."""
+        """Return the Unix socket on which a worker answers the others."""
         return self.directory / f"{slot}.sock"

@@ -1,1 +1,1 @@
-"""Facts known of a table, and whether the table can be narrowed at all."""
+"""Facts known of a table, and the test if the table can be narrowed at all."""

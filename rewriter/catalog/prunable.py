@@ -1,4 +1,4 @@
-"""Which tables can be narrowed at all, and by keys of which of their columns."""
+"""Tests whether a table can be narrowed at all, and by keys of which of its columns."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from rewriter.vocabulary.identifiers import Column
 from rewriter.vocabulary.skip_reason import SkipReason
 
 # Formats whose partitions Spark prunes by the catalog's partition columns. Delta does otherwise; so does Iceberg,
-# which is asked by columns of any kind.
+# which skips files by columns of any kind.
 _PROVIDERS = frozenset({"parquet", "orc", "hive", "csv", "json", "avro", "text"})
 
 
 def fact_refusal(facts: TableFacts | None) -> SkipReason | None:
-    """Why a table cannot be narrowed, whatever it is joined with."""
+    """The reason why a table cannot be narrowed, whatever it is joined with; None if it can."""
     if facts is None:
         return SkipReason.UNKNOWN_TABLE
     if facts.is_off:
         return SkipReason.TABLE_OFF
     if facts.kind is TableKind.VIEW:
-        # What stands behind its columns is asked of each by itself.
+        # `key_refusal` looks at each column of the view by itself.
         refusal = SkipReason.VIEW_NOT_FOLLOWED if facts.behind is None else None
     else:
         refusal = _table_refusal(facts)
@@ -45,9 +45,9 @@ def _iceberg_refusal(facts: TableFacts) -> SkipReason | None:
 
 
 def key_refusal(facts: TableFacts, column: Column, other_type: str | None) -> SkipReason | None:
-    """Why keys of the column cannot narrow the table, where it is compared with something of the other type.
+    """The reason why keys of the column cannot narrow the table, if it is compared with the other type.
 
-    The other type is None of what only Spark can tell: it then says so as it answers the key query.
+    The other type is None where only Spark knows it: the answer of the key query then has it.
     """
     refusal = fact_refusal(facts)
     if refusal is not None:
@@ -64,12 +64,13 @@ def _column_refusal(facts: TableFacts, column: Column) -> SkipReason:
     return SkipReason.HIVE_FORMAT if is_indexed and facts.is_hive else SkipReason.NOT_A_PARTITION_COLUMN
 
 
-# The hidden column `_metadata` is one of files that Spark lists, not of tables that it reads as Hive does.
+# Spark has the hidden column `_metadata` for files that it lists itself, not for tables that it reads as Hive
+# does.
 _WITHOUT_METADATA = frozenset({"hive"})
 
 
 def can_be_checked(facts: TableFacts | None) -> bool:
-    """Whether a scan of the table can carry a check. Of a view there is no `_metadata`."""
+    """True if a scan of the table can carry a check. A view has no `_metadata`."""
     return (
         facts is not None
         and facts.kind is TableKind.TABLE

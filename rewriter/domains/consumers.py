@@ -1,4 +1,4 @@
-"""Who reads a filter, and how much of it each digests before it does worse than without."""
+"""Consumers of filters: how large a filter each accepts before it does worse than without one."""
 
 from __future__ import annotations
 
@@ -8,30 +8,27 @@ from rewriter.domains.widen import Consumer
 
 # Databases behind a Hive metastore. Measured on Spark 4.3 with 10,000 partitions, as tests/metastores does again:
 #
-# * Derby fails outright ("Statement too complex") beyond 140 comparisons with one int or date column, of which a
-#   point is one, a range two and a pair of two columns two. The client's own comparisons come on top.
-# * PostgreSQL took all that was tried. From 1,000 values on, Hive turns an IN into min and max.
-#
-# A database that is not listed is treated as the least able one.
-#
-# Of a table of 1,800 partitions Derby took about 0.2 ms for each partition that was asked for, and 10 ms for each
-# range; PostgreSQL took 0.2 ms and 2 ms.
+# * Derby fails ("Statement too complex") beyond 140 comparisons with one int or date column: a point is one
+#   comparison, a range two, and a pair of two columns two. The client's own comparisons come on top.
+# * PostgreSQL took all that was tried. From 1,000 values on, Hive turns an IN into min and max. A database that is
+#   not listed is treated as Derby. Derby took about 0.2 ms for each partition that it returned of a table with
+#   1,800, and 10 ms for each range; PostgreSQL took 0.2 ms and 2 ms.
 METASTORES = {
     "derby": Consumer(points_max=100, ranges_max=40, range_partitions=40),
     "postgresql": Consumer(points_max=900, ranges_max=200, range_partitions=10),
 }
 
 # Parquet's row group filter takes an IN of more than 10 (parquet.pushdown.inFilterThreshold) for its min and max;
-# ORed lists and ranges it takes as they are. But Spark asks them of every row too, in one method that the JVM does
-# not compile beyond 50 ranges of a bigint: 7 s for two million rows in place of 0.3. Lists are methods of their
-# own, but a hundred strings in them still take a second where twenty take a tenth.
+# it uses ORed lists and ranges unchanged. But Spark evaluates them for every row too, in one method that the JVM
+# does not compile beyond 50 ranges of a bigint: 7 s for two million rows in place of 0.3. Lists are methods of
+# their own, but a hundred strings in them still take a second, and twenty a tenth of one.
 PARQUET = Consumer(points_max=50, ranges_max=20)
 PARQUET_LIST_MAX = 10
 
 # Iceberg reads an IN of more than 200 as no filter at all (InclusiveMetricsEvaluator.IN_PREDICATE_LIMIT), but any
-# number of shorter ones: 25 lists took 0.4 s for a thousand files. Spark asks each of every row too, and the JVM
-# does not compile a method beyond some hundred comparisons: six million rows took 1 s with 40 ranges or 50 pairs,
-# and 25 s with 60 pairs. Integers and days are looked up in code as long as their list (of up to
+# number of shorter ones: 25 lists took 0.4 s for a thousand files. Spark evaluates each list for every row too,
+# and the JVM does not compile a method beyond some hundred comparisons: six million rows took 1 s with 40 ranges
+# or 50 pairs, and 25 s with 60 pairs. Integers and days are looked up in code as long as their list (of up to
 # spark.sql.optimizer.inSetSwitchThreshold), of which the JVM compiles four; others in a hash set.
 ICEBERG = Consumer(points_max=0, ranges_max=30)
 ICEBERG_LIST_MAX = 200
@@ -40,17 +37,17 @@ ICEBERG_SWITCHED = frozenset({"tinyint", "smallint", "int", "date"})
 ICEBERG_SWITCHED_POINTS_MAX = 600
 ICEBERG_PAIRED_POINTS_MAX = 60
 
-# For keys that no filter can hold, and for a table of which the metastore refused half as much.
-NOTHING = Consumer(points_max=0, ranges_max=0)
+# For keys that no metastore filter can hold, and for a table whose halved limits the metastore refused too.
+ACCEPTS_NOTHING = Consumer(points_max=0, ranges_max=0)
 
 
-def beside(consumer: Consumer, comparisons: int) -> Consumer:
-    """What the consumer digests beside so many comparisons that it is sent anyway."""
+def left_beside(consumer: Consumer, comparisons: int) -> Consumer:
+    """The consumer with what it accepts beside that many comparisons, which it is sent anyway."""
     points = max(0, consumer.points_max - comparisons)
     ranges = max(0, consumer.ranges_max - (comparisons + 1) // 2)
     return replace(consumer, points_max=points, ranges_max=ranges)
 
 
 def halved(consumer: Consumer) -> Consumer:
-    """Half of what the consumer was taken to digest, after it has failed."""
+    """The consumer with half of its limits, after it has failed."""
     return replace(consumer, points_max=consumer.points_max // 2, ranges_max=consumer.ranges_max // 2)

@@ -1,4 +1,4 @@
-"""What a row of a fact may hold in several columns at once, so that pairs of keys stay pairs."""
+"""Covers: sets of rows by the values of several columns together, so that pairs of keys stay pairs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MERGE_ROUNDS_MAX = 8
 class Box:
     """A domain for each of some columns, which a row must satisfy in all; a column that is missing holds anything.
 
-    A box has no domain that is all, and none that is empty: what would be an empty box is None. `domains` are in
-    the order of the columns' names, so that equal boxes are equal objects.
+    A box has no domain that is all, and none that is empty: an empty box is None. `domains` are in the order of
+    the columns' names, so that equal boxes are equal objects.
     """
 
     domains: tuple[tuple[str, Domain], ...]
@@ -42,7 +42,7 @@ class Box:
         return cls(tuple(pair for pair in sorted(domains.items()) if not pair[1].is_all))
 
     def domain(self, column: str) -> Domain | None:
-        """What the column may hold; None for anything."""
+        """The values that the column may hold; None for any value."""
         return next((domain for name, domain in self.domains if name == column), None)
 
     def without(self, column: str) -> Box:
@@ -50,7 +50,7 @@ class Box:
         return Box(tuple(pair for pair in self.domains if pair[0] != column))
 
     def without_rows_of(self, other: Box) -> list[Box]:
-        """What it holds and the other one does not, as boxes that have no row in common."""
+        """The rows of this box that the other one does not hold, as boxes that have no row in common."""
         pieces, rest = [], self
         for column, theirs in other.domains:
             mine = rest.domain(column) or Domain.all(theirs.type_name)
@@ -63,21 +63,21 @@ class Box:
         return pieces
 
     def holds(self, row: Mapping[str, Key | None]) -> bool:
-        """Whether a row, given at least the columns of the box, is in it."""
+        """True if a row, given at least the columns of the box, is in it."""
         return all(domain.holds(row[column]) for column, domain in self.domains)
 
     def contains(self, other: Box) -> bool:
-        """Whether it holds all that the other one does."""
+        """True if it holds all that the other one does."""
         theirs = dict(other.domains)
         return all(column in theirs and domain.contains(theirs[column]) for column, domain in self.domains)
 
     def meets(self, other: Box) -> bool:
-        """Whether any row is in both."""
+        """True if any row is in both."""
         theirs = dict(other.domains)
         return all(column not in theirs or domain.meets(theirs[column]) for column, domain in self.domains)
 
     def intersection(self, other: Box) -> Box | None:
-        """What both hold, or None if that is nothing."""
+        """The rows of both, or None if there are none."""
         both = dict(self.domains)
         for column, domain in other.domains:
             both[column] = both[column].intersection(domain) if column in both else domain
@@ -88,8 +88,8 @@ class Box:
 class Cover:
     """A set of rows: those that are in any of its boxes. No boxes are no rows, the box of no domains is all rows.
 
-    Boxes are what keeps pairs together. The union column by column is not the union: of (1, 'a') and (2, 'b') it
-    would hold (1, 'b') as well.
+    Boxes keep pairs together. The union column by column is not the union: of (1, 'a') and (2, 'b') it would hold
+    (1, 'b') as well.
 
     `Cover.of` leaves no box that is inside another, and none that differs from another in one column only, since
     those two are exactly one box. Still a set has many spellings: boxes may overlap, and {1, 2} x {'a'} with
@@ -126,7 +126,7 @@ class Cover:
     def of_apart(cls, boxes: Iterable[Box]) -> Cover:
         """The rows of boxes of which no two hold a value of some column both: none is inside another one.
 
-        To be one box they must differ in that column alone, so one round finds all of them.
+        Two of them are one box only if they differ in that column alone, so one round finds all such pairs.
         """
         return cls(tuple(sorted(_merged(list(boxes)), key=_sort_key)))
 
@@ -138,7 +138,7 @@ class Cover:
 
     @classmethod
     def of_rows(cls, columns: Sequence[Column], rows: Iterable[Sequence[Key | None]]) -> Cover:
-        """Just the rows given, which may come in any order and repeatedly. Raises UnreadableKeyError.
+        """Exactly the rows given, in any order and with duplicates. Raises UnreadableKeyError.
 
         A null in a row is one that matches null (`<=>`): where it does not, the caller has dropped the row.
         n log n: rows that agree in all columns but the last become one box, then those boxes that agree in all
@@ -163,16 +163,16 @@ class Cover:
 
     @property
     def is_none(self) -> bool:
-        """Whether it holds no row."""
+        """True if it holds no row."""
         return not self.boxes
 
     @property
     def is_all(self) -> bool:
-        """Whether a box of it holds every row. Boxes may do so together unseen: a <> 1, b <> 1 and (1, 1)."""
+        """True if one box holds every row. Several boxes may hold all rows together: a <> 1, b <> 1 and (1, 1)."""
         return self == Cover.all()
 
     def holds(self, row: Mapping[str, Key | None]) -> bool:
-        """Whether a row, given at least the columns of the cover, is in it."""
+        """True if a row, given at least the columns of the cover, is in it."""
         return any(box.holds(row) for box in self.boxes)
 
     def union(self, other: Cover) -> Cover:
@@ -185,10 +185,10 @@ class Cover:
         return Cover.of(box for box in met if box is not None)
 
     def encloses(self, other: Cover) -> bool:
-        """Whether it holds all that the other one does. Where that takes too many steps to tell, it says no.
+        """True if it holds all rows of the other one. False too if that takes too many steps to find out.
 
         A box may be inside several boxes together and inside none of them: {1, 2} x {'a'} is in {1} x {'a', 'b'}
-        with {2} x {'a', 'c'}. So what each box leaves over is looked for in the others.
+        with {2} x {'a', 'c'}. So the rest that each box leaves is looked for in the other boxes.
         """
         return all(self._encloses_box(box) for box in other.boxes)
 
@@ -196,7 +196,8 @@ class Cover:
         if any(mine.contains(box) for mine in self.boxes):
             return True
         left = [box]
-        # The others take nothing away, and finding that out piece by piece takes seconds for thousands of boxes.
+        # Boxes that do not meet it remove nothing, and to find that out piece by piece takes seconds for
+        # thousands.
         for mine in (mine for mine in self.boxes if mine.meets(box)):
             left = [piece for part in left for piece in part.without_rows_of(mine)]
             if not left or len(left) > _PIECES_MAX:

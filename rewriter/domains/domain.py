@@ -1,4 +1,4 @@
-"""What one column may hold: ranges of values, and null."""
+"""Domains: sets of values that one column may hold, as ranges of values and null."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Interval:
 
     @property
     def is_point(self) -> bool:
-        """Whether it holds a single value."""
+        """True if it holds a single value."""
         return self.low is not None and self.low == self.high
 
 
@@ -34,8 +34,8 @@ class Domain:
     the cuts (5, 7, 9, 10). So each set has one spelling, equal domains are equal objects, and neighbours such as
     5 and 6, or two days that follow each other, are one range. `Domain.none` and `Domain.all` are values like any.
 
-    The complement is that of sets, not SQL's NOT: the complement of {1} holds null, `NOT (k IN (1))` is not true
-    of null. And a domain forgets how it was written: {1, 2} and [1, 2] of type int are the same.
+    The complement is that of sets, not SQL's NOT: the complement of {1} holds null, and `NOT (k IN (1))` is not
+    true of null. {1, 2} and [1, 2] of type int are the same domain.
     """
 
     type_name: str
@@ -59,7 +59,7 @@ class Domain:
 
     @classmethod
     def of(cls, type_name: str, values: Iterable[Key], *, nullable: bool = False) -> Domain:
-        """The domain of some values, in any order and as often as they like. Raises UnreadableKeyError."""
+        """The domain of some values, in any order and with duplicates. Raises UnreadableKeyError."""
         return cls.of_positions(type_name, line(type_name).positions(values), nullable=nullable)
 
     @classmethod
@@ -79,7 +79,7 @@ class Domain:
 
     @classmethod
     def union_of(cls, type_name: str, domains: Iterable[Domain]) -> Domain:
-        """What any of the domains holds: n log n for n ranges in all, in one go rather than two at a time."""
+        """The union of the domains, all at once rather than two at a time: n log n for n ranges in all."""
         parts = tuple(domains)
         if any(part.type_name != type_name for part in parts):
             raise ValueError(f"domains of other types than {type_name} cannot be joined with it")
@@ -89,7 +89,7 @@ class Domain:
 
     @property
     def ranges(self) -> Iterable[tuple[Position, Position]]:
-        """Where it begins and where it has ended, for each of its ranges, ascending."""
+        """The first position of each of its ranges and the first position behind it, ascending."""
         return zip(self.cuts[::2], self.cuts[1::2], strict=True)
 
     @property
@@ -99,12 +99,12 @@ class Domain:
 
     @property
     def is_none(self) -> bool:
-        """Whether it holds nothing, not even null."""
+        """True if it holds nothing, not even null."""
         return not self.cuts and not self.nullable
 
     @property
     def is_all(self) -> bool:
-        """Whether it holds every value and null."""
+        """True if it holds every value and null."""
         if not self.nullable:
             return False
         on = line(self.type_name)
@@ -112,13 +112,13 @@ class Domain:
 
     @property
     def width(self) -> float:
-        """How many values it holds, null not counted; infinity for most ranges of strings, which have no end."""
+        """The number of its values, null not counted; infinity for most ranges of strings."""
         width = line(self.type_name).width
         return sum(width(low, high) for low, high in self.ranges)
 
     @property
     def values(self) -> tuple[Key, ...]:
-        """Its values, ascending, without null: look at its width first, and do not ask a wide one."""
+        """Its values, ascending, without null. Check the width first: a wide domain has too many."""
         on = line(self.type_name)
         if self.width == math.inf:
             raise ValueError("a range of strings has no end of values")
@@ -133,46 +133,46 @@ class Domain:
     def complement(self) -> Domain:
         """Everything that it does not hold; null too, unless it is nullable."""
         on = line(self.type_name)
-        # Leaving is entering now: only the ends of the line, from which nothing is entered or left, change.
+        # A cut that left the set enters it now. Only cuts at the ends of the line are added or removed.
         inner = self.cuts[1:] if self.cuts[:1] == (on.bottom,) else (on.bottom, *self.cuts)
         outer = inner[:-1] if inner[-1:] == (on.top,) else (*inner, on.top)
         return Domain(self.type_name, outer, not self.nullable)
 
     def union(self, other: Domain) -> Domain:
-        """What either holds."""
+        """The values of either."""
         return Domain.union_of(self.type_name, (self, other))
 
     def intersection(self, other: Domain) -> Domain:
-        """What both hold."""
+        """The values of both."""
         return self.complement().union(other.complement()).complement()
 
     def holds(self, value: Key | None) -> bool:
-        """Whether it holds a value, or null. Raises UnreadableKeyError for a value of another type."""
+        """True if it holds a value, or null. Raises UnreadableKeyError for a value of another type."""
         return self.nullable if value is None else self.holds_position(line(self.type_name).positions([value])[0])
 
     def holds_position(self, position: Position) -> bool:
-        """Whether it holds the value at a position."""
+        """True if it holds the value at a position."""
         return bisect_right(self.cuts, position) % 2 == 1
 
     def contains(self, other: Domain) -> bool:
-        """Whether it holds all that the other one does."""
+        """True if it holds all values of the other one."""
         if other.nullable and not self.nullable:
             return False
         if other.cuts and not self.holds_position(other.cuts[0]):
-            return False  # as it is with most of thousands of domains that are compared
+            return False  # true for most of thousands of domains that are compared
         if len(self.cuts) < len(other.cuts):
-            # Fewer ranges to look up: none of what it leaves out is in the other one.
+            # Fewer ranges to look up: it contains the other one if no range of its complement is in it.
             return not any(other.holds_any_of(low, high) for low, high in self.complement().ranges)
         cuts = self.cuts
         return all((at := bisect_right(cuts, low)) % 2 and high <= cuts[at] for low, high in other.ranges)
 
     def meets(self, other: Domain) -> bool:
-        """Whether it holds anything that the other one does."""
+        """True if it holds any value of the other one."""
         few, many = (self, other) if len(self.cuts) < len(other.cuts) else (other, self)
         return (self.nullable and other.nullable) or any(many.holds_any_of(low, high) for low, high in few.ranges)
 
     def holds_any_of(self, low: Position, high: Position) -> bool:
-        """Whether it holds a value from `low` up to but not including `high`."""
+        """True if it holds a value from `low` up to but not including `high`."""
         at = bisect_right(self.cuts, low)
         return at % 2 == 1 or (at < len(self.cuts) and self.cuts[at] < high)
 
@@ -192,8 +192,8 @@ def _joined(lows: list[Position], highs: list[Position]) -> tuple[Position, ...]
     >>> _joined([1, 2, 5, 6], [2, 3, 7, 9])
     (1, 3, 5, 9)
     """
-    # Of n ranges that have begun, n have ended where the next one is yet to begin: a gap, wherever each belongs.
-    # A hundred thousand are common, so no loop of Python's.
+    # A gap is a position at which as many ranges have ended as have begun, whichever they are. A hundred thousand
+    # ranges are common, so this is no loop of Python's.
     has_gap = list(map(lt, highs, lows[1:]))
     starts = [*lows[:1], *compress(lows[1:], has_gap)]
     cuts = starts * 2

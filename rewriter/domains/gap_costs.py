@@ -1,4 +1,4 @@
-"""What it costs to read more of a fact than its keys need: the partitions between them, or their bytes."""
+"""Costs of reading more of a fact than its keys need: the partitions between them, or their bytes."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from rewriter.domains.domain import Domain
 from rewriter.domains.literals import Key
 from rewriter.domains.positions import Position, line
 
-# Bytes of a string that tell how far it is from another one: a day or a longish code differs within them.
+# Bytes of a string that its distance from another one is computed by: a day or a longer code differs within them.
 _PREFIX_BYTES = 16
 
-# How far ahead the next of ascending positions is looked for before the rest of a million values is searched.
+# Values that are searched first for the next of ascending positions, before the rest of a million.
 _STRIDE = 64
 
 
 class Costs(Protocol):
-    """How much of a fact lies where along one of its columns."""
+    """The distribution of a fact's partitions or bytes along one of its columns."""
 
     @property
     def type_name(self) -> str:
         """The type of the column."""
 
     def below(self, positions: Sequence[Position]) -> Sequence[int]:
-        """For each of some ascending positions, what lies below it: between two with one answer lies nothing."""
+        """The amount below each of some ascending positions. Two equal answers have nothing between them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionCosts:
-    """The values that a partition column has, ascending, and how much lies below each and below the end."""
+    """The values of a partition column, ascending, and the amount below each and below the end."""
 
     type_name: str
     values: tuple[Position, ...]
@@ -43,8 +43,8 @@ class PartitionCosts:
     def of(cls, type_name: str, values: Iterable[Key], weights: Iterable[int] | None = None) -> PartitionCosts:
         """The costs of partitions by their values in one column; each costs its weight, such as its bytes, or 1.
 
-        A partition whose value cannot be read is to be left out: it then costs nothing, and nothing is lost.
-        Raises UnreadableKeyError.
+        The caller leaves out partitions whose value cannot be read: they cost nothing, and no key is lost. Raises
+        UnreadableKeyError.
         """
         positions = line(type_name).positions(values)
         if weights is None:
@@ -54,13 +54,13 @@ class PartitionCosts:
         return cls(type_name, tuple(p for p, _ in pairs), (0, *accumulate(weight for _, weight in pairs)))
 
     def below(self, positions: Sequence[Position]) -> Sequence[int]:
-        """For each of some ascending positions, what lies below it."""
+        """The amount below each of some ascending positions."""
         values, totals, top = self.values, self.totals, line(self.type_name).top
         found, at, end = [], 0, len(values)
         value = values[0] if values else top
         for position in positions:
             if value < position:
-                # Where a point ends, only its own value lies below that did not lie below where it begins.
+                # The end of a point has one more value below it than its beginning: the point itself.
                 at += 1
                 if at < end and values[at] < position:
                     near = at + _STRIDE
@@ -69,21 +69,21 @@ class PartitionCosts:
                     )
                 value = values[at] if at < end else top
             found.append(at)
-        # Where each partition costs 1, what lies below is how many there are.
+        # If each partition costs 1, the amount below is their number.
         return found if isinstance(totals, range) else [totals[number] for number in found]
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """The costs of a column of whose values nothing is known: the wider a gap, the more may lie in it.
+    """The costs of a column whose values are not known: the wider a gap, the more may lie in it.
 
-    No gap is free, for nothing says that it is empty.
+    No gap is free, since no gap is known to be empty.
     """
 
     type_name: str
 
     def below(self, positions: Sequence[Position]) -> Sequence[int]:
-        """For each of some ascending positions, how far it is from the bottom, and one more than for the last."""
+        """The distance of each of some ascending positions from the bottom, one more than the last at least."""
         if self.type_name != "string":
             return positions
         return [_prefix(text) + index for index, text in enumerate(positions)]
@@ -91,10 +91,10 @@ class Distance:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """What lies outside of a column's domain: in front of each of its ranges, and behind the last one."""
+    """The amounts outside of a column's domain: in front of each of its ranges, and behind the last one."""
 
     lengths: list[int]
-    # What lies anywhere, in the domain too. Null is not counted.
+    # The amount along the whole column, in the domain too. Null is not counted.
     total: int
 
     @classmethod
@@ -110,12 +110,12 @@ class Gaps:
 
     @property
     def inner(self) -> list[int]:
-        """What lies behind each range but the last one."""
+        """The amount behind each range but the last one."""
         return self.lengths[1:-1]
 
     @property
     def outside(self) -> int:
-        """What lies in front of the first range and behind the last one."""
+        """The amount in front of the first range and behind the last one."""
         return self.lengths[0] + self.lengths[-1]
 
     @property
@@ -125,9 +125,10 @@ class Gaps:
 
 
 def adds_to(wider: Domain, domain: Domain, costs: Costs) -> bool:
-    """Whether something lies in the wider domain that does not lie in the other one, which is inside of it.
+    """True if the wider domain holds more of the fact than the other one, which is inside of it.
 
-    Range by range: of a domain of many points, most often the first of a wider one's ranges tells.
+    The ranges are compared one by one: for a domain of many points, the first range of the wider one mostly
+    decides.
     """
     cuts = domain.cuts
     for low, high in wider.ranges:

@@ -1,4 +1,4 @@
-"""What a reducer can match: its distinct keys, or ranges around them where they are too many to be listed."""
+"""Keys that a reducer can match: a list of them, or ranges around them if they are too many to be listed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rewriter.domains.literals import Key, literals
 from rewriter.domains.positions import Position, line
 from rewriter.vocabulary.identifiers import Column, quoted
 
-# Session functions that a key query read, as Spark SQL, each with the literal that it answered.
+# Session functions that a key query read, as Spark SQL, each with the literal of its value.
 Assumptions: TypeAlias = tuple[tuple[str, str], ...]
 
 
-# Between the literals of a list.
+# The separator of a list's literals.
 _SEPARATOR = ", "
 
 
@@ -40,7 +40,7 @@ class KeySet:
         *,
         null_safe: tuple[bool, ...] = (),
     ) -> KeySet:
-        """A key set from rows in any order, with duplicates, and with nulls that count where they are `null_safe`.
+        """A key set from rows in any order, with duplicates, and with nulls, which count in `null_safe` columns.
 
         Raises UnreadableKeyError for a value that is not of its column's type.
 
@@ -55,12 +55,12 @@ class KeySet:
 
     @property
     def is_none(self) -> bool:
-        """Whether there is no key."""
+        """True if there is no key."""
         return not self.rows
 
     @property
     def has_null(self) -> bool:
-        """Whether any key holds a null."""
+        """True if any key holds a null."""
         return any(None in row for row in self.rows)
 
     @property
@@ -69,19 +69,19 @@ class KeySet:
         return tuple(self._written())
 
     def cover(self, columns: Sequence[str]) -> Cover:
-        """Just these keys of the columns."""
+        """The rows whose columns have exactly these keys."""
         pairs = zip(columns, self.type_names, strict=True)
         return Cover.of_rows([Column(name, type_name) for name, type_name in pairs], self.rows)
 
     def exact(self, columns: Sequence[str], chars_max: int) -> str | None:
-        """A condition for just these keys that Spark's planner prunes by and no metastore is sent.
+        """A condition for exactly these keys that Spark's planner prunes by and that no metastore is sent.
 
-        None for nulls, and where the keys alone are longer than is allowed.
+        None if a key has a null, or if the keys alone are longer than `chars_max`.
 
         >>> KeySet.of(("int",), [(1,), (7,)]).exact(["k"], 100)
         'array_contains(array(1, 7), `k`)'
         """
-        # Before any is looked at: a hundred thousand keys have no chance.
+        # Before any key is written: a hundred thousand keys never fit.
         if len(self.rows) * (1 + len(_SEPARATOR)) > chars_max + len(_SEPARATOR) or self.has_null:
             return None
         names = [quoted(column) for column in columns]
@@ -112,18 +112,18 @@ class KeyRanges:
 
     @property
     def is_none(self) -> bool:
-        """Whether there is no key."""
+        """True if there is no key."""
         return not self.ranges and not self.nullable
 
     def cover(self, columns: Sequence[str]) -> Cover:
-        """What the ranges hold. Raises UnreadableKeyError."""
+        """The rows whose column is in one of the ranges. Raises UnreadableKeyError."""
         (column,) = columns
         null = Domain(self.type_name, (), nullable=self.nullable)
         held = (Domain.between(self.type_name, low, high) for low, high in self.ranges)
         return Cover.of_domain(column, Domain.union_of(self.type_name, (null, *held)))
 
 
-# What an answered key query comes to.
+# The result of a key query.
 Keys: TypeAlias = KeySet | KeyRanges
 
 
@@ -153,7 +153,7 @@ def _ascending(
 
 
 def _positions(type_name: str, values: Sequence[Key | None]) -> list[Position]:
-    """What the values of a column are ordered by."""
+    """The sort keys of a column's values."""
     found = line(type_name).positions([value for value in values if value is not None])
     if len(found) == len(values):
         return found

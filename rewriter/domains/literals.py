@@ -1,7 +1,7 @@
-"""The values that keys can have and their literals, for the types whose equality is certain.
+"""Key values and their literals, for the types whose equality is certain.
 
-Refused because they have no entry here: float and double (-0.0, NaN), char and varchar (padding), binary,
-other collations, intervals, structs, variants, timestamps (a local time can occur twice).
+Types without an entry here are refused: float and double (-0.0, NaN), char and varchar (padding), binary, other
+collations, intervals, structs, variants, timestamps (a local time can occur twice).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _DECIMAL_TYPE = re.compile(r"decimal\((\d+),(\d+)\)")
 _DECIMAL = re.compile(r"-?\d+(?:\.\d+)?")
 # Four-digit years only: Spark writes others with a sign, and versions differ in how they read that back.
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-# Days that the calendar used before 1582-10-15 does not have, and the days that it takes them for. By it filters
-# are pushed down to files under spark.sql.datetime.java8API.enabled=false, and to the metastore under
-# spark.sql.legacy.timeParserPolicy=LEGACY. Derby knows no other one: to it a partition 1582-10-14 is 1582-10-24,
-# and a range that ends between the two loses it.
-DAYS_OF_THE_SWITCH = ("1582-10-05", "1582-10-24")
+# Days that the calendar used before 1582-10-15 does not have, and the days that it reads them as. Spark pushes
+# filters down by that calendar: to files under spark.sql.datetime.java8API.enabled=false, and to the metastore
+# under spark.sql.legacy.timeParserPolicy=LEGACY. Derby has no other one: to it a partition 1582-10-14 is
+# 1582-10-24, and a range that ends between the two loses it.
+CALENDAR_SWITCH_DAYS = ("1582-10-05", "1582-10-24")
 _EPOCH = date(1970, 1, 1).toordinal()
-# What reads the same in a quoted literal under every setting: no quote, no backslash (escapedStringLiterals),
-# no `$` (variable substitution), no control character.
+# Strings that read the same in a quoted literal under every setting: no quote, no backslash
+# (escapedStringLiterals), no `$` (variable substitution), no control character.
 _PLAIN_STRING = re.compile(r"[^\x00-\x1f\x7f'\"\\$\u2028\u2029\ufffd\ufffe\uffff]*")
 
 
@@ -36,22 +36,22 @@ class UnreadableKeyError(ValueError):
     """A key that is not of its type, or that no literal is sure to denote."""
 
 
-def asked_as(type_name: str, key: str) -> str:
-    """A key of the type as a key query asks for it, so that no setting has a say in how it arrives.
+def key_expression(type_name: str, key: str) -> str:
+    """The expression by which a key query selects a key of the type, so that no setting changes how it arrives.
 
-    Spark writes a date into an answer by a calendar that settings choose: 1582-10-10 can arrive as 1582-10-15.
-    Days are counted by one calendar alone. Values of all other types arrive as they are.
+    Spark writes a date into a result by a calendar that settings choose: 1582-10-10 can arrive as 1582-10-15. The
+    number of a day does not depend on it. Values of all other types arrive unchanged.
 
-    >>> asked_as("date", "d.`day`"), asked_as("string", "d.`ds`")
+    >>> key_expression("date", "d.`day`"), key_expression("string", "d.`ds`")
     ('unix_date(d.`day`)', 'd.`ds`')
     """
     return f"unix_date({key})" if type_name == "date" else key
 
 
-def answered(type_name: str, value: object) -> Key | None:
-    """A key of the type from the answer to what `asked_as` asks. Raises UnreadableKeyError for what no key can be.
+def key_of_answer(type_name: str, value: object) -> Key | None:
+    """A key of the type from the answer to `key_expression`. Raises UnreadableKeyError for what no key can be.
 
-    >>> answered("date", -141428)
+    >>> key_of_answer("date", -141428)
     '1582-10-14'
     """
     if type_name == "date" and value is not None:
@@ -80,18 +80,18 @@ def literal(type_name: str, value: Key | None) -> str:
 
 
 def literals(type_name: str, values: Iterable[Key | None]) -> Iterator[str]:
-    """Values as Spark SQL literals of one type, each written when it is asked for. Raises UnreadableKeyError."""
+    """Values as Spark SQL literals of one type, written one by one. Raises UnreadableKeyError."""
     write = _WRITERS[_family(type_name)]
     return ("NULL" if value is None else write(type_name, value) for value in values)
 
 
 def is_key_type(type_name: str) -> bool:
-    """Whether keys of the type can be compared, ordered and written with certainty."""
+    """True if keys of the type can be compared, ordered and written with certainty."""
     return _family(type_name) in _WRITERS
 
 
 def compares_exactly(fact_type: str, small_type: str) -> bool:
-    """Whether `=` between the types casts nothing, or between integers only, where a cast loses nothing.
+    """True if `=` between the types casts nothing, or between integers only, where a cast loses nothing.
 
     Spark compares a string with an int as ints: '01' = 1 is true, and '01' IN ('1') is not.
     """
@@ -99,7 +99,7 @@ def compares_exactly(fact_type: str, small_type: str) -> bool:
 
 
 def fits(type_name: str, value: Key | None) -> bool:
-    """Whether a column of the type can hold the value of a wider integer type."""
+    """True if a column of the type can hold the value of a wider integer type."""
     held = integers_of(type_name)
     return held is None or isinstance(value, bool) or not isinstance(value, int) or value in held
 
@@ -117,7 +117,7 @@ def integers_of(type_name: str) -> range | None:
 
 
 def narrowest_fit(type_name: str, low: Key, high: Key) -> tuple[Key, Key] | None:
-    """The part of a range of a wider integer type that the type can hold, or None if that is nothing."""
+    """The part of a range of a wider integer type that the type can hold, or None if there is none."""
     held = integers_of(type_name)
     if held is None or not isinstance(low, int) or not isinstance(high, int):
         return low, high
@@ -156,7 +156,7 @@ def _matching(pattern: re.Pattern[str], type_name: str, value: Key) -> str:
 
 def _date(type_name: str, value: Key) -> str:
     day = _matching(_DATE, type_name, value)
-    if DAYS_OF_THE_SWITCH[0] <= day <= DAYS_OF_THE_SWITCH[1]:
+    if CALENDAR_SWITCH_DAYS[0] <= day <= CALENDAR_SWITCH_DAYS[1]:
         raise UnreadableKeyError("a day on which calendars differ")
     return f"DATE'{day}'"
 

@@ -1,4 +1,4 @@
-"""The values of a type as positions on a line: comparing positions is comparing values as Spark does.
+"""Positions: the values of a type on a line, on which positions compare as Spark compares the values.
 
 Every type that has keys is a line on which each position has a next one: integers, days and booleans; decimals,
 counted in units of their last place; strings, after whose bytes only a zero byte more comes next. So any range
@@ -17,10 +17,10 @@ from typing import Any, Protocol, TypeAlias
 
 from rewriter.domains.literals import Key, UnreadableKeyError, integers_of
 
-# An int or bytes, never both on one line; no type of Python's says that the two compare.
+# An int or bytes, never both on one line; Python has no type for values that compare with their own kind alone.
 Position: TypeAlias = Any
 
-# Lines that are remembered: a statement meets a handful of types, and there are 741 of decimal alone.
+# Lines that are cached: a statement has a handful of types, and there are 741 of decimal alone.
 _LINES_MAX = 64
 
 _DECIMAL_TYPE = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
@@ -54,13 +54,13 @@ class Line(Protocol):
 
     @property
     def step(self) -> Position:
-        """What is added to a position to get to the next one: nothing lies between."""
+        """The difference between a position and the next one: nothing lies between them."""
 
     def positions(self, values: Iterable[Key]) -> list[Position]:
         """The positions of values, in their order. Raises UnreadableKeyError."""
 
     def width(self, low: Position, high: Position) -> float:
-        """How many values lie from `low` up to but not including `high`; infinity if there is no end of them."""
+        """The number of values from `low` up to but not including `high`; infinity if they are endless."""
 
     def value(self, position: Position) -> Key:
         """The value at the position."""
@@ -132,12 +132,12 @@ class _Numbers:
         return Bound(self._value(position), inclusive=False)
 
     def _is_written(self, position: int) -> bool:
-        """Whether the value has a literal: the days around the years 1 to 9999 have none."""
+        """True if the value has a literal: the days around the years 1 to 9999 have none."""
         return self.type_name != "date" or date.min.toordinal() <= position <= date.max.toordinal()
 
 
 class _Text:
-    """Strings as their UTF-8 bytes. What follows directly on a text is the same text and a zero byte."""
+    """Strings as their UTF-8 bytes. The next position behind a text is the same text and a zero byte."""
 
     bottom: Position = b""
     top: Position = _ABOVE_ALL_TEXT
@@ -173,21 +173,22 @@ class _Text:
 
 
 def differ_in_digits_only(texts: Sequence[str]) -> bool:
-    """Whether the texts are as long as one another and differ in nothing but their digits, as dates do.
+    """True if the texts are as long as one another and differ in nothing but their digits, as dates do.
 
     >>> differ_in_digits_only(["2024-01-02", "1999-12-31"]), differ_in_digits_only(["a1", "b1"])
     (True, False)
     """
     if len(set(map(len, texts))) > 1:
         return False
-    # A hundred thousand keys are common, so they are looked at as one text; it says the same, as all are as long.
-    # As bytes, in which a digit is never a part of another character.
+    # A hundred thousand keys are common, so they are compared as one text, which is equivalent as all have one
+    # length. In UTF-8 a digit is never a part of another character.
     form = "".join(texts[:1]).encode().translate(_DIGITS_ALIKE)
     return "".join(texts).encode().translate(_DIGITS_ALIKE) == form * len(texts)
 
 
 def _only(expected: type[Key], values: list[Any]) -> None:
-    # By identity, since a bool is an int to isinstance; by sets, since a hundred thousand keys are common.
+    # Types are compared by identity, since a bool is an int to isinstance, and as sets, since a hundred thousand
+    # keys are common.
     if set(map(type, values)) - {expected}:
         raise TypeError(expected)
 

@@ -1,19 +1,19 @@
-"""Covers that are too large for their consumer are made larger until they can be said in few words.
+"""Widening of covers: a cover with too many ranges for its consumer gets larger, and so has fewer of them.
 
-A wider cover holds every row of the narrower one; that is all that soundness asks of this module. Where to widen
-is a matter of cost, which `rewriter.domains.gap_costs` knows or guesses:
+A wider cover holds every row of the narrower one; soundness needs no more of this module. The places to widen are
+chosen by cost, which `rewriter.domains.gap_costs` knows or guesses:
 
-1. Gaps in which no partition lies are closed, or so few that to fetch them costs the consumer less than one more
-   range: in `ds IN (1, 5, 9)` over partitions 1, 5, 6 and 9, 1 to 5 is one range. A partition 3 that appears later
-   is read in vain; a range never stops short of a key.
-2. The gaps that cost least are closed, wherever they are. What is outside of a column's ranges is a gap too: when
-   it is closed, the column no longer restricts its box.
-3. Where that costs much, or boxes are too many, neighbours along one column are joined to one box each.
+1. Gaps without a partition are closed, or with so few that fetching them costs the consumer less than one
+   more range: in `ds IN (1, 5, 9)` over partitions 1, 5, 6 and 9, 1 to 5 is one range. A partition 3 that appears
+   later is read although it has no key; a range never excludes a key.
+2. The gaps that cost least are closed, wherever they are. The outside of a column's ranges is a gap too: when it
+   is closed, the column no longer restricts its box.
+3. If that costs much, or boxes are too many, neighbours along one column are joined to one box each.
 4. Trailing columns are dropped, or all columns but one.
-5. Everything is let through, and nothing need be said.
+5. Every row is let through, and no condition is needed.
 
-For one column no cover of as few ranges is cheaper. For two it keeps a few percent more than the best cover would,
-and half as much again at the worst; the tests compare it with every cover that there is.
+For one column no cover of as few ranges is cheaper. For two columns it keeps a few percent more than the best one,
+and half as much again at the worst; the tests compare it with every possible cover.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from rewriter.domains.gap_costs import Costs, Distance, Gaps
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """What reads a filter, and how much of it it digests: at most so many points, or else so many ranges.
+    """A reader of filters with its limits: it accepts at most that many points, or that many ranges.
 
     `unordered` names the columns that it may order otherwise than Spark does, as a metastore's database does with
-    strings: there a range could lose a key, so these columns are said in points or not at all.
+    strings: a range could lose a key there, so these columns get points or no condition.
     """
 
     points_max: int
     ranges_max: int
     unordered: frozenset[str] = frozenset()
-    # To fetch so many partitions takes it as long as to be asked for one more range.
+    # It fetches that many partitions in the time that one more range takes it.
     range_partitions: int = 0
 
     @property
-    def takes_nothing(self) -> bool:
-        """Whether all that it could be sent is too much."""
+    def accepts_nothing(self) -> bool:
+        """True if every filter is too much."""
         return not self.points_max and not self.ranges_max
 
-    def digests(self, cover: Cover) -> bool:
-        """Whether the cover can be said within the limits. Null is one short test, and not counted."""
+    def accepts(self, cover: Cover) -> bool:
+        """True if the cover is within the limits. Null is one short test, and not counted."""
         domains = [pair for box in cover.boxes for pair in box.domains]
         if _points(domains, self.points_max) <= self.points_max:
             return True
@@ -62,13 +62,13 @@ class Consumer:
 
 
 def _points(domains: Sequence[tuple[str, Domain]], most: int) -> float:
-    """How many values the domains hold, or more than `most`."""
+    """The number of values in the domains, or any number above `most`."""
     ranges = sum(len(domain.cuts) for _, domain in domains) // 2
     return math.inf if ranges > most else sum(domain.width for _, domain in domains)
 
 
 def widen(cover: Cover, columns: Sequence[str], consumer: Consumer, costs: Mapping[str, Costs]) -> Cover:
-    """The cheapest cover found that holds all that this one does and that the consumer digests.
+    """The cheapest cover found that holds all rows of this one and that the consumer accepts.
 
     `columns` are the fact's, leading one first. A column without costs of its type is judged by distance.
     """
@@ -95,11 +95,11 @@ class _Widening:
     def of(self, cover: Cover) -> Cover:
         gaps = self._gaps(cover)
         closed = self._closed(cover, gaps)
-        if len(gaps) <= self._consumer.ranges_max and self._consumer.digests(closed):
+        if len(gaps) <= self._consumer.ranges_max and self._consumer.accepts(closed):
             return closed
-        if self._consumer.digests(cover):
+        if self._consumer.accepts(cover):
             return cover
-        found = [wider for wider in (closed, *self._coarser(cover)) if self._consumer.digests(wider)]
+        found = [wider for wider in (closed, *self._coarser(cover)) if self._consumer.accepts(wider)]
         return min(found, key=self._kept, default=Cover.all())
 
     def _coarser(self, cover: Cover) -> Iterator[Cover]:
@@ -140,7 +140,7 @@ class _Widening:
                 if domain.cuts and self._is_ordered(column):
                     inner, outside = gaps[column].inner, gaps[column].outside
                     others = math.prod(gaps[other].share for other in gaps if other != column)
-                    # A domain's own least costly gaps are closed in any case: most of a hundred thousand.
+                    # A domain's least costly gaps are closed in any case, which are most of a hundred thousand.
                     most = heapq.nlargest(self._consumer.ranges_max + 1, range(len(inner)), key=inner.__getitem__)
                     costly = [
                         i for i in most if inner[i] and not self._is_cheap(inner[i] * others, column, domain)
@@ -150,7 +150,7 @@ class _Widening:
         return found
 
     def _closed(self, cover: Cover, gaps: list[_Gap]) -> Cover:
-        """Keep open those of the gaps that cost most, as many as there may be ranges, and close all others."""
+        """Keep the most costly gaps open, as many as there may be ranges, and close all others."""
         if not self._may_fit(cover):
             return cover
         opened: dict[tuple[int, str], list[int]] = defaultdict(list)
@@ -163,7 +163,7 @@ class _Widening:
         return Cover.of(box for box in boxes if box is not None)
 
     def _may_fit(self, cover: Cover) -> bool:
-        """Whether closing gaps can be enough: a box says at least one range or point, whatever is closed."""
+        """True if closing gaps can be enough: a box needs at least one range or point, whatever is closed."""
         return len(cover.boxes) <= self._consumer.ranges_max + self._consumer.points_max
 
     def _with_neighbours_joined(self, cover: Cover, column: str, boxes_max: int) -> Cover:
@@ -203,7 +203,7 @@ class _Widening:
         return Gaps.of(domain, self._known(column, domain) or Distance(domain.type_name))
 
     def _is_cheap(self, cost: float, column: str, domain: Domain) -> bool:
-        """Whether what lies in a gap is fetched sooner than another range is looked up. Distances tell nothing."""
+        """True if a gap's partitions are fetched sooner than one more range. Distances do not show that."""
         return self._known(column, domain) is not None and cost < self._consumer.range_partitions
 
     def _known(self, column: str, domain: Domain) -> Costs | None:

@@ -1,4 +1,4 @@
-"""The bounds that files have in one column: which files may hold values of a domain, and how bytes are spread.
+"""Bounds of files in one column: the files that may hold values of a domain, and the bytes along the column.
 
 Files [low, high] are looked up by ceiling search.
 """
@@ -22,14 +22,14 @@ _NOTHING_KNOWN = Bounds(None, None, None)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnBounds:
-    """Between which positions the values of each file lie, and which files may hold null, by the files' numbers.
+    """The positions between which the values of each file lie, and the files that may hold null, by number.
 
     A file whose bound is not known may reach to that end of the line.
     """
 
     type_name: str
     lows: Sequence[Position]
-    # Included, unlike where a range of a domain has ended: a bound may be the last position there is.
+    # Included, unlike the end of a domain's range: a bound may be the last position of the line.
     highs: Sequence[Position]
     may_hold_null: Sequence[bool]
 
@@ -42,15 +42,15 @@ class ColumnBounds:
         highs = _positions(on, [bounds.high for bounds in known], on.top)
         for number, (low, high) in enumerate(zip(lows, highs, strict=True)):
             if low > high:
-                # Such bounds are of no file. What they say is not worth guessing at.
+                # No file has such bounds: they count as unknown.
                 lows[number], highs[number], known[number] = on.bottom, on.top, _NOTHING_KNOWN
         return cls(type_name, lows, highs, [_may_hold_null(bounds) for bounds in known])
 
     def holding(self, numbers: Sequence[int], domain: Domain) -> Sequence[int]:
-        """Those of the files that may hold a value of the domain: the first cut above `low` tells.
+        """The files that may hold a value of the domain, decided by the first cut above `low`.
 
-        Either the domain was entered below it, or it is entered there, and the file reaches that far. Files of
-        which the domain is of another type may hold anything.
+        Either `low` is in the domain, or the domain begins at that cut and the file reaches that far. All files
+        may hold a value of a domain of another type.
         """
         if domain.type_name != self.type_name:
             return numbers
@@ -68,7 +68,7 @@ class ColumnBounds:
 
 
 def _may_hold_null(bounds: Bounds) -> bool:
-    """Whether there may be a null. A count that came without any bound is not believed."""
+    """True if there may be a null. A count without any bound is not used."""
     return bounds.nulls != 0 or (bounds.low is None and bounds.high is None)
 
 
@@ -89,8 +89,8 @@ def _position(on: Line, value: Key | None, unknown: Position) -> Position:
         return unknown
 
 
-# Bytes for each step along the line are whole numbers, so that what is added where a file begins is gone where it
-# has ended. The bits beyond those of a string's position (128) keep them from being nothing.
+# Bytes for each step along the line are whole numbers, so that the amount added at a file's beginning is removed
+# exactly at its end. The bits beyond those of a string's position (128) prevent a result of 0.
 _FRACTION_BITS = 160
 
 
@@ -98,14 +98,14 @@ _FRACTION_BITS = 160
 class FileCosts:
     """The bytes of files, each spread evenly between its bounds.
 
-    Each step from one of the `places` to the next adds the slope there; `totals` are what lies below each place.
+    Each step from one of the `places` to the next adds the slope there; `totals` are the bytes below each place.
     """
 
     type_name: str
     places: Sequence[int]
     slopes: Sequence[int]
     totals: Sequence[int]
-    # Whether files have but a part of the values each, as in a sorted table; a single file may be sorted too.
+    # True if each file has only a part of the values, as in a sorted table; a single file may be sorted too.
     is_clustered: bool
 
     @classmethod
@@ -124,7 +124,7 @@ class FileCosts:
         return cls(bounds.type_name, places, slopes, totals, _is_clustered(lows, highs))
 
     def below(self, positions: Sequence[Position]) -> Sequence[int]:
-        """For each of some ascending positions, how many bytes lie below it."""
+        """The number of bytes below each of some ascending positions."""
         found = []
         for place in _on_scale(self.type_name, positions):
             at = bisect_right(self.places, place)
@@ -134,19 +134,19 @@ class FileCosts:
 
 
 def _is_clustered(lows: Sequence[int], highs: Sequence[int]) -> bool:
-    """Whether files span at most half of what all of them do, in mean."""
+    """True if files span at most half of what all of them do, in mean."""
     if len(lows) < _FILES_TOLD_APART:
         return True
     spans, whole = sum(map(sub, highs, lows)), max(highs) - min(lows)
     return bool(spans * 2 <= whole * len(lows))
 
 
-# A single file spans all of what there is, in whatever order.
+# A single file spans all values, in whatever order.
 _FILES_TOLD_APART = 2
 
 
 def _on_scale(type_name: str, positions: Sequence[Position]) -> Sequence[int]:
-    """Positions as numbers: strings by their first bytes, which tell how far they are from one another."""
+    """Positions as numbers: strings by their first bytes, which show how far they are from one another."""
     if type_name != "string":
         return positions
     return [Distance(type_name).below([position])[0] for position in positions]

@@ -1,7 +1,7 @@
-"""What the file index says of one file, read from a row of it.
+"""Facts of one file, read from a row of the file index.
 
-The index is a table that anyone may have written, so nothing in it is trusted to be well formed: what is not
-understood is not known, and a file of which nothing is known is read.
+The index is a table that anyone may have written, so nothing in it is trusted to be well formed: a value that is
+not understood is unknown, and a file without known facts is read.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _TUPLES_MAX = 10_000
 _BIGINT_MAX = (1 << 63) - 1
 # Long enough for any bigint, and short enough that reading it takes no time.
 _INTEGER = re.compile(r"-?[0-9]{1,20}")
-# Days before this one a setting of the session may count by another calendar (parquet.datetimeRebaseModeInRead).
+# A setting of the session may count days before this one by another calendar (parquet.datetimeRebaseModeInRead).
 _GREGORIAN = "1582-10-15"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _BOOLEANS = {"true": True, "false": False}
 
 
 def file_identity(path: str, size_bytes: int, modified_ms: int) -> str:
-    """Path, size and time as the file hint compares them: the numbers tell where the path ends."""
+    """Path, size and time as the file hint compares them: the two numbers at the end delimit the path."""
     return f"{path}|{size_bytes}|{modified_ms}"
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one column holds in one file: values from `low` to `high`, and so many nulls; None is not known."""
+    """One column's values in one file: from `low` to `high`, and a number of nulls. None is unknown."""
 
     low: Key | None
     high: Key | None
@@ -55,40 +55,40 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """A file as it was when it was indexed. Its path, size and time together say that it is the same still."""
+    """A file as it was indexed. If its path, size and time are equal, it is unchanged."""
 
     path: str
     size_bytes: int
     modified_ms: int
     rows: int | None
-    # By the columns' names in lower case.
+    # The bounds of each column, by its name in lower case.
     bounds: Mapping[str, Bounds]
     lacks: tuple[Lack, ...]
 
     @property
     def identity(self) -> str:
-        """Which version of which file it is."""
+        """The file and its version: path, size and modification time."""
         return file_identity(self.path, self.size_bytes, self.modified_ms)
 
 
 def read_files(
     rows: Iterable[Sequence[object]], type_names: Mapping[str, str], files_max: int
 ) -> Iterator[FileFacts]:
-    """The files of rows as the index table has them, without those that are not understood.
+    """The files of the index table's rows, without rows that are not understood.
 
     Each row is path, size, modification time, row count, and the bounds and lacks as JSON.
     """
-    reader = _Reader(type_names)
+    reader = _RowReader(type_names)
     found = (reader.facts(row) for row in islice(rows, files_max))
     return (facts for facts in found if facts is not None)
 
 
-class _Reader:
+class _RowReader:
     """Reads rows of one table's files."""
 
     def __init__(self, type_names: Mapping[str, str]) -> None:
         self._columns = {name: (type_name, _reading(type_name)) for name, type_name in type_names.items()}
-        # Thousands of files share few lists of what they lack, each of which is kept once.
+        # Thousands of files share few lists of lacks, each of which is stored once.
         self._lacks: dict[tuple[str, frozenset[str]], tuple[Lack, ...]] = {}
 
     def facts(self, row: Sequence[object]) -> FileFacts | None:
@@ -102,13 +102,13 @@ class _Reader:
             path,
             size_bytes,
             modified_ms,
-            count if _is_count(count) else None,
-            bounds,
-            self._lacking(lacks, bounds),
+            rows=count if _is_count(count) else None,
+            bounds=bounds,
+            lacks=self._lacking(lacks, bounds),
         )
 
-    def _bounds(self, said: object) -> Iterator[tuple[str, Bounds]]:
-        for name, value in said.items() if isinstance(said, dict) else ():
+    def _bounds(self, parsed: object) -> Iterator[tuple[str, Bounds]]:
+        for name, value in parsed.items() if isinstance(parsed, dict) else ():
             type_name, read = self._columns.get(name, (None, None))
             if read is None or not isinstance(value, dict) or value.get("type") != type_name:
                 continue
@@ -117,18 +117,20 @@ class _Reader:
             yield name, Bounds(low, high, nulls if _is_count(nulls) else None)
 
     def _lacking(self, text: object, bounds: Mapping[str, Bounds]) -> tuple[Lack, ...]:
-        """What a file lacks, in columns that have their types still: only the bounds say which those were."""
+        """The lacks of a file, in columns whose types are unchanged: the bounds alone show the indexed types."""
         if not isinstance(text, str):
             return ()
         key = text, frozenset(bounds)
         if key not in self._lacks:
-            said = _parsed(text)
-            lacks = (self._lack(entry, bounds) for entry in (said if isinstance(said, list) else ()))
+            parsed = _parsed(text)
+            lacks = (self._lack(entry, bounds) for entry in (parsed if isinstance(parsed, list) else ()))
             self._lacks[key] = tuple(lack for lack in lacks if lack is not None)
         return self._lacks[key]
 
-    def _lack(self, said: object, bounds: Mapping[str, Bounds]) -> Lack | None:
-        columns, tuples = (said.get("columns"), said.get("tuples")) if isinstance(said, dict) else (None, None)
+    def _lack(self, parsed: object, bounds: Mapping[str, Bounds]) -> Lack | None:
+        columns, tuples = (
+            (parsed.get("columns"), parsed.get("tuples")) if isinstance(parsed, dict) else (None, None)
+        )
         if not isinstance(columns, list) or not isinstance(tuples, list) or len(tuples) > _TUPLES_MAX:
             return None
         if not columns or not all(isinstance(name, str) and name in bounds for name in columns):
@@ -141,16 +143,16 @@ class _Reader:
 # The values of a row of the index, as it is selected.
 _ROW_VALUES = 6
 
-# Reads a value of one type from its text; None for what is none.
-_Reading: TypeAlias = Callable[[object], Key | None]
+# Reads a value of one type from its text; None if the text is no such value.
+_ValueReader: TypeAlias = Callable[[object], Key | None]
 
 
-def _read_tuple(said: object, on: Sequence[tuple[Line, _Reading]]) -> tuple[Key, ...] | None:
+def _read_tuple(parsed: object, on: Sequence[tuple[Line, _ValueReader]]) -> tuple[Key, ...] | None:
     """A tuple in the spelling that domains give their values: 1.5 of decimal(5,2) is '1.50'."""
-    if not isinstance(said, list) or len(said) != len(on):
+    if not isinstance(parsed, list) or len(parsed) != len(on):
         return None
     found: list[Key] = []
-    for text, (along, read) in zip(said, on, strict=True):
+    for text, (along, read) in zip(parsed, on, strict=True):
         value = read(text)
         if value is None:
             return None
@@ -162,7 +164,7 @@ def _read_tuple(said: object, on: Sequence[tuple[Line, _Reading]]) -> tuple[Key,
     return tuple(found)
 
 
-def _reading(type_name: str) -> _Reading:
+def _reading(type_name: str) -> _ValueReader:
     if integers_of(type_name) is not None:
         return lambda text: int(text) if isinstance(text, str) and _INTEGER.fullmatch(text) else None
     if type_name == "boolean":
@@ -177,7 +179,7 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 
 def _is_path(value: object) -> TypeGuard[str]:
-    """Whether it is a path that a literal can denote: one with half a surrogate pair has no bytes."""
+    """True if a literal can denote the path: one with half a surrogate pair has no bytes."""
     return isinstance(value, str) and not _SURROGATE.search(value)
 
 

@@ -1,6 +1,6 @@
-"""The condition that lets Spark skip files before it reads any of them.
+"""File hint: a condition by which Spark skips files before it reads any of them.
 
-Only what is known to miss is ever named, by path, size and modification time together: a file that is new, that
+It names only files that are known to miss, by path, size and modification time together: a file that is new, that
 was written again, or whose path is spelled otherwise is read.
 """
 
@@ -15,12 +15,12 @@ _SEPARATOR = ", "
 
 FILE_SIZE = "_metadata.file_size"
 FILE_TIME = "unix_millis(_metadata.file_modification_time)"
-# What `file_identity` says of a file, of the file that a row is in.
+# `file_identity` as an expression, for the file that a row is in.
 FILE_IDENTITY = f"concat(_metadata.file_path, '|', CAST({FILE_SIZE} AS STRING), '|', CAST({FILE_TIME} AS STRING))"
 
-# Spark prunes files by a condition on `_metadata` alone, and then asks it of every row that it reads all the same.
-# To join the texts takes longer there than to read the row (5 million rows in 2.4 s and more, without it in 0.6),
-# so the numbers come first: a file with a size or a time of its own is let through by these (0.7 s).
+# Spark prunes files by a condition on `_metadata` alone, and evaluates it again for every row that it reads.
+# Joining the texts takes longer than reading the row (5 million rows in 2.4 s and more, without it in 0.6), so the
+# numbers come first: a file with a size or a time of its own is let through by these (0.7 s).
 _HINT = f"({FILE_SIZE} NOT IN ({{sizes}}) OR {FILE_TIME} NOT IN ({{times}}) OR {FILE_IDENTITY} NOT IN ({{names}}))"
 
 
@@ -34,7 +34,7 @@ def file_hint(misses: Sequence[FileFacts], chars_max: int) -> tuple[str, tuple[F
     named: list[FileFacts] = []
     for facts in sorted(misses, key=lambda facts: facts.size_bytes, reverse=True):
         if len(facts.path) > chars_left:
-            continue  # as it is with most of forty thousand
+            continue  # true for most of forty thousand
         try:
             name = literal("string", facts.identity)
         except UnreadableKeyError:

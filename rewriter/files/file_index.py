@@ -1,4 +1,4 @@
-"""Which files of a table certainly hold no row of a cover."""
+"""Index of a table's files, which finds the files that certainly hold no row of a cover."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ LOOKUPS_MAX = 1 << 20
 
 _ALL_ROWS = Cover.all()
 
-# The part of the bytes in the partitions that are read that has to be spared: Spark compares each row that it
-# reads with what it skips files by once more, which made a scan of few columns a sixth slower.
+# The least part of the bytes, in the partitions that are read, that a hint must save: Spark compares each row that
+# it reads with the hint again, which made a scan of few columns a sixth slower.
 _BYTES_SPARED_MIN = 0.1
 
 
 def spares_enough(spared_bytes: int, total_bytes: int) -> bool:
-    """Whether to skip so many bytes of all makes up for asking each row that is read."""
+    """True if skipping that many bytes makes up for evaluating the hint on each row that is read."""
     return spared_bytes >= total_bytes * _BYTES_SPARED_MIN
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What of a table need not be read, and how much is left."""
+    """The files of a table that need not be read, and the amount that is left."""
 
     misses: tuple[FileFacts, ...]
     kept: int
     kept_bytes: int
     total: int
     total_bytes: int
-    # Of the files that are left, in no order.
+    # The sizes of the files that are left, in no order.
     kept_sizes: tuple[int, ...] = field(default=(), repr=False)
-    # In these, as far as the index knows.
+    # The rows in the files that are left, as far as the index knows.
     kept_rows: int = 0
 
 
@@ -57,10 +57,10 @@ class Selection:
 class FileIndex:
     """The files of one table as they were when they were indexed."""
 
-    # Of the indexed columns, by their names in lower case.
+    # The types of the indexed columns, by their names in lower case.
     type_names: Mapping[str, str]
     files: tuple[FileFacts, ...]
-    # Both are made when a column is asked for first, which takes a while. Two threads make the same.
+    # Both are computed when a column is used first, which takes a while. Two threads compute the same.
     _bounds: dict[str, ColumnBounds] = field(default_factory=dict, init=False, repr=False, compare=False)
     _costs: dict[str, FileCosts] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -91,7 +91,15 @@ class FileIndex:
         sizes = tuple(files[number].size_bytes for number in kept)
         rows = sum(files[number].rows or 0 for number in kept)
         missed_bytes = sum(facts.size_bytes for facts in misses)
-        return Selection(misses, len(kept), sum(sizes), len(asked), sum(sizes) + missed_bytes, sizes, rows)
+        return Selection(
+            misses,
+            kept=len(kept),
+            kept_bytes=sum(sizes),
+            total=len(asked),
+            total_bytes=sum(sizes) + missed_bytes,
+            kept_sizes=sizes,
+            kept_rows=rows,
+        )
 
     def bounds(self, column: str) -> ColumnBounds | None:
         """The bounds of all files in a column, or None if it is not indexed."""
@@ -104,7 +112,7 @@ class FileIndex:
         return self._bounds[name]
 
     def costs(self, column: str) -> FileCosts | None:
-        """What lies between the keys of a column, or None if it is not indexed."""
+        """The bytes along a column, as costs of its gaps, or None if it is not indexed."""
         name, bounds = column.lower(), self.bounds(column)
         if bounds is None:
             return None
@@ -113,9 +121,9 @@ class FileIndex:
         return self._costs[name]
 
     def reaches_out_of(self, wide: Cover, cover: Cover) -> bool:
-        """Whether a file that may hold a row of the cover may hold rows outside of the wider one too.
+        """True if a file that may hold a row of the cover may hold rows outside of the wider one too.
 
-        Of pairs it cannot be told, column by column.
+        For pairs the answer is always True: columns are looked up one by one.
         """
         if len(wide.boxes) != 1:
             return True
@@ -128,7 +136,7 @@ class FileIndex:
         return False
 
     def _holding(self, cover: Cover, numbers: Sequence[int]) -> Sequence[int]:
-        """Those of the files that may hold a row of the cover."""
+        """The files among the numbers that may hold a row of the cover."""
         boxes = cover.boxes
         if len(boxes) > 1:
             around = Box.of(column_by_column(boxes))
@@ -154,19 +162,19 @@ class FileIndex:
         return [number for number in numbers if not any(map(is_lacked, self.files[number].lacks))]
 
     def _lacks_all(self, lack: Lack, domains: Mapping[str, Domain]) -> bool:
-        """Whether all that the domains allow in the columns is known to be missing."""
+        """True if all tuples that the domains allow in the columns are known to be missing."""
         asked = [domains.get(column) for column in lack.columns]
         known = [domain for domain in asked if domain is not None and not domain.nullable]
         if [domain.type_name for domain in known] != [self.type_names[column] for column in lack.columns]:
             return False  # or one of the columns may hold anything
-        # More tuples than are lacked are not all lacked: so no domain is listed that is wide.
+        # More tuples than the list has cannot all be in it: so no wide domain is expanded.
         if math.prod(domain.width for domain in known) > len(lack.tuples):
             return False
         return all(values in lack.tuples for values in product(*(domain.values for domain in known)))
 
 
 def _without_contradictions(files: Iterable[FileFacts]) -> tuple[FileFacts, ...]:
-    """The files of which the index says one thing: one that it tells of in two ways is not known."""
+    """The files with one row, or equal rows, in the index: a file with two different rows is unknown."""
     found: dict[str, FileFacts | None] = {}
     for facts in files:
         is_new = found.setdefault(facts.identity, facts) == facts

@@ -1,29 +1,32 @@
-"""How many splits Spark makes of a scan's files, and how few would do the same work.
+"""Splits: the number that Spark makes of a scan's files, and a smaller number that does the same work.
 
 Each split is a task, and a task takes some milliseconds before it reads anything. Spark packs small files, but
 counts each as four megabytes more than it is (`spark.sql.files.openCostInBytes`): four thousand of 5 KB are 125
-splits. As openLooKeng merges small splits before it hands them out, a narrowed scan can ask for fewer by a hint:
-`COALESCE(n)` reads runs of splits that follow one another, as even in number as can be, in one task each.
+splits. openLooKeng merges small splits before it schedules them; in the same way a narrowed scan can ask for fewer
+by a hint: `COALESCE(n)` reads runs of splits that follow one another, as even in number as can be, in one task
+each.
 
-What is known of the files may be old. So the number of splits never says what is read, but only how.
+The known sizes of files may be old. So the number of splits never decides which rows are read, but only how.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
+from rewriter.vocabulary.identifiers import TableName
+
 _MEBIBYTE = 1 << 20
 
-# Splits of one scan that are looked at. With more, its files are large ones, or its tasks long ones.
+# Splits of one scan that are computed. A scan with more has large files, or long tasks.
 _SPLITS_MAX = 100_000
 
 # A single task for all of a scan lets Spark leave out the exchange above, and all that follows is one task too.
 _GROUPS_MIN = 2
 
-# Fewer splits by less than this factor change little, and what is known of the files may be as far off.
+# The least factor of fewer splits. A smaller one changes little, and the known sizes may be as far off.
 _FEWER_MIN = 2
 
 # `TableScanUtil.MIN_SPLIT_SIZE`.
@@ -32,7 +35,7 @@ _ICEBERG_SPLIT_BYTES_MIN = 16 * _MEBIBYTE
 
 @dataclass(frozen=True)
 class Packing:
-    """How a session's Spark packs files into splits, by the settings that it has."""
+    """Packing of files into splits by the settings of a session's Spark."""
 
     # The tasks that run at once (`leafNodeDefaultParallelism`).
     slots: int
@@ -42,7 +45,7 @@ class Packing:
     open_cost_bytes: int = 4 * _MEBIBYTE
 
     def bytes_max(self, sizes: Sequence[int]) -> int:
-        """The size up to which files are packed: less than the setting where else slots would have nothing to do.
+        """The size up to which files are packed: less than the setting if slots would have no work otherwise.
 
         `FilePartition.maxSplitBytes` (sql/core, execution/datasources/FilePartition.scala).
         """
@@ -60,7 +63,7 @@ class Packing:
 
 @dataclass(frozen=True)
 class IcebergPacking(Packing):
-    """How Iceberg packs files for Spark, as far as no property of the table says otherwise (`read.split.*`).
+    """Packing of files by Iceberg for Spark, unless a property of the table changes it (`read.split.*`).
 
     Its splits are smaller for small tables, in whole, not by slots alone: 4,000 files of 5 KB are a thousand.
     """
@@ -73,11 +76,11 @@ class IcebergPacking(Packing):
         return max(total // max(1, self.slots), least)
 
     def needed(self, size_bytes: int) -> int:
-        """A file is weighed as it is, but as no less than what it costs to open (`TableScanUtil.planTasks`)."""
+        """A file counts with its size, but with no less than the cost to open it (`TableScanUtil.planTasks`)."""
         return max(size_bytes, self.open_cost_bytes)
 
     def taken(self, size_bytes: int) -> int:
-        """What it needed."""
+        """The same room."""
         return self.needed(size_bytes)
 
 
@@ -119,7 +122,7 @@ def packed(sizes: Sequence[int], packing: Packing) -> list[Split]:
 def runs(splits: Sequence[Split], count: int) -> Iterator[Sequence[Split]]:
     """The splits in so many groups, as COALESCE makes them: `DefaultPartitionCoalescer` in CoalescedRDD.scala.
 
-    Where Spark knows on which hosts the files are it goes by these first, with groups about as long.
+    If Spark knows the hosts of the files it groups by hosts first, and its groups are about as long.
 
     >>> [len(run) for run in runs([()] * 7, 3)]
     [2, 2, 3]
@@ -130,7 +133,7 @@ def runs(splits: Sequence[Split], count: int) -> Iterator[Sequence[Split]]:
 
 @dataclass(frozen=True)
 class Grouping:
-    """The splits of a scan's files as Spark makes them, and how many it is to make of these; the same for none."""
+    """The number of splits that Spark makes of a scan's files, and the number of groups; equal if not grouped."""
 
     before: int
     after: int
@@ -143,17 +146,25 @@ class Grouping:
 
 @dataclass(frozen=True)
 class GroupLimits:
-    """What is grouped. The reasons stand where the configuration sets them."""
+    """Limits of grouping. The configuration states the reasons where it sets them."""
 
     splits_grouped_max: int = 10
     splits_saved_min: int = 32
 
 
-def grouping(sizes: Sequence[int], packing: Packing, limits: GroupLimits) -> Grouping | None:
-    """What becomes of the splits of files of these sizes; None where they are too many to tell.
+@dataclass(frozen=True)
+class SplitHints:
+    """How Spark packs the files of tables whose narrowed scans may be read in fewer splits, and when that pays."""
 
-    No group is larger than a split may be, so that one which is as large already stays alone, and none has more
-    than so many splits. Every slot still has work, if it had before.
+    packings: Mapping[TableName, Packing]
+    limits: GroupLimits = field(default_factory=GroupLimits)
+
+
+def grouping(sizes: Sequence[int], packing: Packing, limits: GroupLimits) -> Grouping | None:
+    """The grouping of the splits of files of these sizes; None if they are too many to compute.
+
+    No group is larger than a split may be, so a split of that size is a group of its own, and no group has more
+    splits than the limit. Every slot still has work, if it had before.
     """
     if sum(sizes) // packing.bytes_max(sizes) + len(sizes) > _SPLITS_MAX:
         return None
@@ -168,5 +179,5 @@ def grouping(sizes: Sequence[int], packing: Packing, limits: GroupLimits) -> Gro
 
 
 def _fits(run: Sequence[Split], bytes_max: int) -> bool:
-    """Whether the splits of a group are together no larger than one split may be."""
+    """True if the splits of a group are together no larger than one split may be."""
     return len(run) == 1 or sum(chunk.size_bytes for split in run for chunk in split) <= bytes_max

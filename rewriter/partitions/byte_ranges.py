@@ -1,4 +1,4 @@
-"""Sets of byte strings as half-open ranges in byte order: what an ordered index can look up."""
+"""Sets of byte strings as half-open ranges in byte order, which an ordered index can look up."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class ByteRange(NamedTuple):
 class ByteRanges:
     """Ascending ranges that do not overlap and are not empty.
 
-    Ranges that touch stay apart: the one of the value 5 and that of the value 6 are then still known for what they
-    are, and each can be looked into further.
+    Ranges that touch are not joined: the range of the value 5 and that of the value 6 remain ranges of one value
+    each, which the ranges of a next column can extend.
     """
 
     ranges: tuple[ByteRange, ...]
 
     @classmethod
     def union(cls, ranges: Iterable[ByteRange]) -> ByteRanges:
-        """What is in any of the ranges, which may come in any order, overlap and be empty."""
+        """The union of the ranges, which may come in any order, overlap and be empty."""
         merged: list[ByteRange] = []
         for start, stop in sorted(ranges):
             if merged and start < merged[-1].stop:
@@ -56,7 +56,7 @@ class ByteRanges:
 
     @classmethod
     def intersection(cls, sets: Sequence[ByteRanges]) -> ByteRanges:
-        """What is in each of the sets, of which there is at least one: one sweep over all their ends."""
+        """The intersection of the sets, of which there is at least one: one sweep over all their ends."""
         if len(sets) == 1:
             return sets[0]
         return cls(tuple(_covered(sorted(_ends(sets)), len(sets))))
@@ -71,7 +71,7 @@ class ByteRanges:
 
 
 def _ends(sets: Iterable[ByteRanges]) -> Iterator[tuple[bytes, int]]:
-    """Where ranges open (1) and close (-1). Sorted, what closes comes before what opens at the same place."""
+    """The places where ranges open (1) and close (-1). Sorted, ends come before starts at the same place."""
     for members in sets:
         for start, stop in members.ranges:
             yield start, 1

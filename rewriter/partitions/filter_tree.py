@@ -1,7 +1,7 @@
-"""Conditions on partition columns: a tree, what each leaf asks of a field, and the test of one partition.
+"""Filters on partition columns: a tree of conditions, the test of one field, and the test of one partition.
 
-There is no NOT, so null and false never differ: a comparison with null is not true, and nothing above turns that
-into true. What would need it is said by the leaves (`!=`, IS NOT NULL).
+There is no NOT, so null and false never differ: a comparison with null is not true, and no node above turns that
+into true. Negations are conditions of their own (`!=`, IS NOT NULL).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Like:
 
 @dataclass(frozen=True)
 class IsNull:
-    """Whether a column is null, or, negated, whether it is not."""
+    """A test that a column is null or, if negated, that it is not."""
 
     column: str
     negated: bool = False
@@ -66,24 +66,24 @@ class IsNull:
 class And:
     """All of the terms; true where there is none."""
 
-    terms: tuple[Filter, ...]
+    terms: tuple[PartitionFilter, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Or:
     """Any of the terms; false where there is none."""
 
-    terms: tuple[Filter, ...]
+    terms: tuple[PartitionFilter, ...]
 
 
-Leaf: TypeAlias = Compare | In | Like | IsNull
-Filter: TypeAlias = Leaf | And | Or
+ColumnCondition: TypeAlias = Compare | In | Like | IsNull
+PartitionFilter: TypeAlias = ColumnCondition | And | Or
 
 
-def terms_of(node: And | Or) -> list[Filter]:
+def terms_of(node: And | Or) -> list[PartitionFilter]:
     """The terms in order, through any nesting of the same kind: parsers make `a OR b OR c` a chain."""
-    terms: list[Filter] = []
-    pending: list[Filter] = [node]
+    terms: list[PartitionFilter] = []
+    pending: list[PartitionFilter] = [node]
     while pending:
         term = pending.pop()
         if isinstance(term, And | Or) and type(term) is type(node):
@@ -95,14 +95,14 @@ def terms_of(node: And | Or) -> list[Filter]:
 
 @dataclass(frozen=True)
 class FieldTest:
-    """What a leaf asks of one field: to be in the ranges, and to be a text that fits the pattern, if any."""
+    """A test of one field: it must be in the ranges, and be a text that fits the pattern, if there is one."""
 
     column: int
     ranges: ByteRanges
     pattern: LikePattern | None = None
 
     @classmethod
-    def of(cls, leaf: Leaf, keys: PartitionKeys) -> FieldTest:
+    def of(cls, leaf: ColumnCondition, keys: PartitionKeys) -> FieldTest:
         """The test of a leaf. Raises NotIndexableError."""
         column = keys.position(leaf.column)
         if isinstance(leaf, Like):
@@ -131,7 +131,7 @@ class FieldTest:
         return cls(column, ByteRanges((ByteRange.of_prefix(prefix),)), None if is_exact else pattern)
 
     def holds(self, entry: bytes, keys: PartitionKeys) -> bool:
-        """Whether a partition satisfies the leaf."""
+        """True if a partition satisfies the leaf."""
         found = keys.field(entry, self.column)
         return found in self.ranges and (
             self.pattern is None or self.pattern.matches(str(keys.decode_field(self.column, found)))
@@ -139,7 +139,7 @@ class FieldTest:
 
 
 def _compared(operator: Operator, equal: ByteRange) -> list[ByteRange]:
-    """The fields that compare so with a value whose own field is at `equal`."""
+    """The fields that satisfy the comparison with a value whose own field is at `equal`."""
     less, greater = ByteRange(VALUE, equal.start), ByteRange(equal.stop, END)
     return {
         Operator.EQUAL: [equal],
@@ -153,14 +153,14 @@ def _compared(operator: Operator, equal: ByteRange) -> list[ByteRange]:
 
 _TRUE: Final = -1
 _FALSE: Final = -2
-# Stands for the step that was added last, while steps are added from the last one to the first.
+# The step that was added last, while steps are added from the last one to the first.
 _LATEST: Final = -3
 
 
 @dataclass(frozen=True)
 class _Step:
     test: FieldTest
-    # Where to go on, or how it ends.
+    # The index of the next step, or the result.
     if_true: int
     if_false: int
 
@@ -177,11 +177,11 @@ class PartitionTest:
     first: int
 
     @classmethod
-    def of(cls, root: Filter, keys: PartitionKeys) -> PartitionTest:
+    def of(cls, root: PartitionFilter, keys: PartitionKeys) -> PartitionTest:
         """The test of a filter. Raises NotIndexableError."""
         steps: list[_Step] = []
         latest = _TRUE
-        pending: list[tuple[Filter, int, int]] = [(root, _TRUE, _FALSE)]
+        pending: list[tuple[PartitionFilter, int, int]] = [(root, _TRUE, _FALSE)]
         while pending:
             node, if_true, if_false = pending.pop()
             if_true = latest if if_true == _LATEST else if_true
@@ -196,7 +196,7 @@ class PartitionTest:
         return cls(keys, tuple(steps), latest)
 
     def holds(self, entry: bytes) -> bool:
-        """Whether a partition satisfies the filter."""
+        """True if a partition satisfies the filter."""
         at = self.first
         while at >= 0:
             step = self.steps[at]
@@ -204,8 +204,8 @@ class PartitionTest:
         return at == _TRUE
 
 
-def _jumps(node: And | Or, if_true: int, if_false: int) -> list[tuple[Filter, int, int]]:
-    """The terms in order, each with where to go on; all but the last one may hand over to the next."""
+def _jumps(node: And | Or, if_true: int, if_false: int) -> list[tuple[PartitionFilter, int, int]]:
+    """The terms in order, each with its next steps; all but the last one may continue at the next term."""
     *terms, last = node.terms
     if isinstance(node, And):
         return [*((term, _LATEST, if_false) for term in terms), (last, if_true, if_false)]

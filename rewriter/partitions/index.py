@@ -1,4 +1,4 @@
-"""The partitions of a table in the order of their values, and the questions that the order answers."""
+"""Index of a table's partitions in the order of their values, and queries on it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from itertools import groupby
 from typing import Protocol
 
 from rewriter.domains.literals import Key
-from rewriter.partitions.filter_tree import Filter, PartitionTest
+from rewriter.partitions.filter_tree import PartitionFilter, PartitionTest
 from rewriter.partitions.key_encoding import END, PartitionKeys
 from rewriter.partitions.scan_plan import ScanPlan, plan_scans
 from rewriter.partitions.value_encoding import NotIndexableError
 
 
 class OrderedEntries(Protocol):
-    """What holds the entries: a sorted list here, an embedded or a distributed store elsewhere.
+    """A store of the entries: a sorted list here, an embedded or a distributed store elsewhere.
 
-    It must show one state for as long as it is used: of a list that is replaced meanwhile, none may go missing.
+    It must show one state for as long as it is used: no entry may be missing while a list is replaced.
     """
 
     def scan(self, start: bytes, stop: bytes) -> Iterator[bytes]:
@@ -42,7 +42,7 @@ def in_order(
 ) -> tuple[list[bytes], list[str]]:
     """The entries of partitions, ascending, and the partitions that have none.
 
-    Those cannot be read with certainty, or are longer than whoever keeps the entries can hold.
+    The latter cannot be read with certainty, or are longer than the store of the entries allows.
     """
     entries, unreadable = [], []
     for spec in specs:
@@ -73,7 +73,7 @@ def matching(plan: ScanPlan, keys: PartitionKeys, entries: OrderedEntries) -> It
 
 @dataclass(frozen=True)
 class PartitionIndex:
-    """The partitions of one table. The unreadable ones may hold any values, so every answer of names has them."""
+    """The partitions of one table. The unreadable ones may have any values, so every answer has their names."""
 
     keys: PartitionKeys
     entries: OrderedEntries
@@ -86,8 +86,8 @@ class PartitionIndex:
         entries, unreadable = in_order(keys, specs)
         return cls(keys, SortedEntries(entries), tuple(unreadable))
 
-    def matching(self, condition: Filter) -> Iterator[str]:
-        """The names of the partitions that satisfy a filter, and of those that may. Raises NotIndexableError."""
+    def matching(self, condition: PartitionFilter) -> Iterator[str]:
+        """The names of partitions that satisfy a filter, and of unreadable ones. Raises NotIndexableError."""
         plan = plan_scans(condition, self.keys)
         for entry in matching(plan, self.keys, self.entries):
             yield self.keys.spec(entry)
@@ -95,11 +95,11 @@ class PartitionIndex:
 
     @property
     def count(self) -> int:
-        """How many partitions there are."""
+        """The number of partitions."""
         return sum(1 for _ in self.entries.scan(b"", END)) + len(self.unreadable)
 
     def counts(self, column: str) -> Iterator[tuple[Key | None, int]]:
-        """The values of a column, ascending, null first, and how many partitions have each.
+        """The values of a column, ascending, null first, each with the number of its partitions.
 
         A value is decoded once, however many partitions share it. Raises NotIndexableError.
         """

@@ -1,8 +1,8 @@
-"""Keys of partitions: bytes whose order is that of the partitions' values, column by column.
+"""Keys of partitions: bytes that are ordered as the partitions' values, column by column.
 
-A key is the fields of a partition's columns, one after the other. A field starts with a byte that says whether it
-is null, so nulls come first. No field is the start of another one. So all keys that share a value of the leading
-column are neighbours, and a field is found without decoding those before it.
+A key is the fields of a partition's columns, one after the other. The first byte of a field is 0 for null and 1
+for a value, so nulls come first. No field is the start of another one. So all keys that share a value of the
+leading column are neighbours, and a field is found without decoding those before it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from functools import cached_property
 from rewriter.domains.literals import Key
 from rewriter.partitions.value_encoding import Codec, NotIndexableError, codec
 
-# How Hive spells null (and the empty string) in a partition's directory.
+# Hive's name for null (and the empty string) in a partition's directory.
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 NULL = b"\x00"
 VALUE = b"\x01"
-# Behind every field, and so behind every key.
+# Greater than every field, and so than every key.
 END = b"\x02"
 
 # Hive escapes single ASCII characters. A code from 80 up is a Latin-1 character to Hive, and part of a UTF-8
@@ -33,7 +33,7 @@ _ESCAPE = re.compile(r"%(..)")
 class PartitionKeys:
     """The keys of one table's partitions. Raises NotIndexableError for a type that is not ordered with certainty.
 
-    An entry is a key with the partition's own name behind it: two names may spell one value, as `k=1` and `k=01`.
+    An entry is a key with the partition's own name behind it: two names may have one value, as `k=1` and `k=01`.
     """
 
     columns: tuple[str, ...]
@@ -52,7 +52,7 @@ class PartitionKeys:
         return {column.lower(): position for position, column in enumerate(self.columns)}
 
     def position(self, column: str) -> int:
-        """Which column has the name, in any case. Raises NotIndexableError."""
+        """The number of the column with the name, in any case. Raises NotIndexableError."""
         try:
             return self._positions[column.lower()]
         except KeyError:
@@ -91,7 +91,7 @@ class PartitionKeys:
             yield key[: 1 if key[0] == null else end(key, 1)]
 
     def is_field(self, column: int, prefix: bytes) -> bool:
-        """Whether the bytes are a whole field of the column, and not the start of several."""
+        """True if the bytes are a whole field of the column, and not the start of several."""
         return self._end(prefix, 0, column) == len(prefix)
 
     def entry(self, spec: str) -> bytes:
@@ -139,12 +139,12 @@ class PartitionKeys:
             yield end
 
     def _end(self, key: bytes, start: int, column: int) -> int:
-        """Where the column's field ends; behind the key where it is not whole."""
+        """The end of the column's field; an offset behind the key if the field is not whole."""
         return start + 1 if key[start] == NULL[0] else self._codecs[column].end(key, start + 1)
 
 
 def _unescaped(text: str) -> str:
-    """The text of a directory's name as Hive reads it. Raises NotIndexableError where readers differ."""
+    """The text of a directory's name as Hive reads it. Raises NotIndexableError if readers differ."""
     if "%" not in text:
         return text
     if not _ESCAPED.fullmatch(text):

@@ -1,4 +1,4 @@
-"""LIKE, as Spark reads its patterns: `%` is any text, `_` any one character, an escape makes either plain."""
+"""LIKE patterns as Spark reads them: `%` is any text, `_` any one character, an escape makes either plain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ANY_TEXT, _ANY_CHARACTER = "%", "_"
 
 @dataclass(frozen=True)
 class LikePattern:
-    """A pattern, cut at each `%`. A segment is its characters in turn; None stands for any one."""
+    """A pattern, cut at each `%`. A segment is its characters in order; None is any character."""
 
     segments: tuple[tuple[str | None, ...], ...]
 
@@ -39,12 +39,12 @@ class LikePattern:
 
     @property
     def is_text(self) -> bool:
-        """Whether nothing but the prefix itself matches."""
+        """True if nothing but the prefix itself matches."""
         return len(self.segments) == 1 and len(self.prefix) == len(self.segments[0])
 
     @property
     def is_prefix(self) -> bool:
-        """Whether all that starts with the prefix matches."""
+        """True if all that starts with the prefix matches."""
         return len(self.segments) > 1 and not any(self.segments[1:]) and len(self.prefix) == len(self.segments[0])
 
     @cached_property
@@ -55,10 +55,10 @@ class LikePattern:
         )
 
     def matches(self, text: str) -> bool:
-        """Whether the whole text fits.
+        """True if the whole text fits.
 
-        Segments are taken where they fit first. One expression for all would try every other place as well, in
-        time exponential in their number.
+        Each segment is taken at the first place where it fits. One expression for all segments would try every
+        other place as well, in time exponential in their number.
         """
         first, *others = self._expressions
         if not others:
@@ -71,7 +71,7 @@ class LikePattern:
 
 
 def _characters(pattern: str, escape: str) -> Iterator[tuple[str, bool]]:
-    """The characters that a pattern is made of, each with whether it was escaped."""
+    """The characters of a pattern, each with True if it was escaped."""
     if len(escape) != 1:
         raise NotIndexableError("LIKE's escape is one character")
     characters = iter(pattern)

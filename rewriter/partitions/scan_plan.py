@@ -1,11 +1,12 @@
-"""A filter on partition columns -> range scans of the ordered index, each with what is left to test.
+"""Scan plans: a filter on partition columns as range scans of the ordered index, each with a residual filter.
 
 The plans are those of the Hive metastore on HBase (HIVE-9452): a condition on leading columns is a range of keys,
 AND intersects ranges, OR unites them and merges those that overlap. There an AND of ORs is multiplied out; here
 two ascending lists of ranges meet in one pass, and the result is never longer than both together.
 
-What holds for every plan: a partition satisfies the filter if and only if it lies in a scan and satisfies that
-scan's residual. A node of the tree is always a right residual of its own scans, so what gets too large ends there.
+Every plan has this property: a partition satisfies the filter if and only if it is in a scan and satisfies that
+scan's residual. A node of the tree is always a correct residual of its own scans, so a plan that gets too large
+ends at the node.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from rewriter.partitions.byte_ranges import ByteRange, ByteRanges, successor
-from rewriter.partitions.filter_tree import And, FieldTest, Filter, Leaf, Or, terms_of
+from rewriter.partitions.filter_tree import And, ColumnCondition, FieldTest, Or, PartitionFilter, terms_of
 from rewriter.partitions.key_encoding import END, PartitionKeys
 
-# Changes between AND and OR on the way down. What is nested deeper is tested and not planned: each level may leave
-# scans with a residual of its own, over all that stands below it. Conditions that people write have two or three.
+# Changes between AND and OR on the way down. Deeper conditions are tested and not planned: each level may leave
+# scans with a residual of its own, over the whole tree below it. Conditions that people write have two or three.
 LEVELS_MAX = 10
 # Scans that may be added by combining the values of several columns, `p IN (..) AND q IN (..)`. A scan of the
 # index costs some ten microseconds; past this a partition is cheaper tested than looked up.
@@ -31,14 +32,14 @@ INTERSECTIONS_MAX = 8
 
 
 class Scan(NamedTuple):
-    """The keys from `start` up to `stop`, which is not one of them, and the conditions that are left to test.
+    """The keys from `start` up to `stop`, excluded, and the conditions that are left to test.
 
     Scans share the conditions: each is to be prepared once, and not once a scan.
     """
 
     start: bytes
     stop: bytes
-    residual: tuple[Filter, ...] = ()
+    residual: tuple[PartitionFilter, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ class _Part:
     """The terms of a conjunction that read one column, and the fields that they allow."""
 
     ranges: ByteRanges
-    terms: tuple[Filter, ...]
-    # Whether all fields in the ranges satisfy the terms.
+    terms: tuple[PartitionFilter, ...]
+    # True if all fields in the ranges satisfy the terms.
     is_exact: bool
 
 
@@ -69,7 +70,7 @@ _Scans: TypeAlias = list[Scan]
 _Outcome: TypeAlias = _Box | _Scans
 
 
-def plan_scans(condition: Filter, keys: PartitionKeys) -> ScanPlan:
+def plan_scans(condition: PartitionFilter, keys: PartitionKeys) -> ScanPlan:
     """The plan of a filter. Raises NotIndexableError."""
     return _Planner(keys).plan(condition)
 
@@ -79,7 +80,7 @@ class _Planner:
         self._keys = keys
         self._combined_scans_left = COMBINED_SCANS_MAX
 
-    def plan(self, root: Filter) -> ScanPlan:
+    def plan(self, root: PartitionFilter) -> ScanPlan:
         outcomes: list[_Outcome] = []
         for node, terms in _bottom_up(root):
             first = len(outcomes) - len(terms)
@@ -87,18 +88,18 @@ class _Planner:
             outcomes[first:] = [outcome]
         return ScanPlan(tuple(_joined(self._scans(outcomes[0]))))
 
-    def _outcome(self, node: Filter, terms: Sequence[tuple[Filter, _Outcome]]) -> _Outcome:
+    def _outcome(self, node: PartitionFilter, terms: Sequence[tuple[PartitionFilter, _Outcome]]) -> _Outcome:
         if not isinstance(node, And | Or):
             return self._leaf(node)
         if node.terms and not terms:
             return [Scan(b"", END, (node,))]  # deeper than is planned
         return self._and(terms) if isinstance(node, And) else self._or(node, terms)
 
-    def _leaf(self, leaf: Leaf) -> _Box:
+    def _leaf(self, leaf: ColumnCondition) -> _Box:
         test = FieldTest.of(leaf, self._keys)
         return _Box({test.column: _Part(test.ranges, (leaf,), test.pattern is None)})
 
-    def _and(self, terms: Sequence[tuple[Filter, _Outcome]]) -> _Outcome:
+    def _and(self, terms: Sequence[tuple[PartitionFilter, _Outcome]]) -> _Outcome:
         box = _intersected_boxes([outcome for _, outcome in terms if isinstance(outcome, _Box)])
         others = [(term, outcome) for term, outcome in terms if not isinstance(outcome, _Box)]
         if not others:
@@ -111,7 +112,7 @@ class _Planner:
         rest = _one_condition([term for term, _ in others[INTERSECTIONS_MAX:]])
         return [Scan(start, stop, residual + rest) for start, stop, residual in scans]
 
-    def _or(self, node: Or, terms: Sequence[tuple[Filter, _Outcome]]) -> _Outcome:
+    def _or(self, node: Or, terms: Sequence[tuple[PartitionFilter, _Outcome]]) -> _Outcome:
         parts = [part for _, outcome in terms if isinstance(outcome, _Box) for part in outcome.parts.items()]
         if len(parts) == len(terms) and len({column for column, _ in parts}) == 1:
             column = parts[0][0]
@@ -121,7 +122,7 @@ class _Planner:
         return _united(node, found)
 
     def _scans(self, outcome: _Outcome) -> _Scans:
-        """The scans of a box: single values of leading columns are the start of ranges of the next one."""
+        """The scans of a box: single values of leading columns are prefixes of ranges of the next one."""
         if not isinstance(outcome, _Box):
             return outcome
         parts, scans, prefixes, column = outcome.parts, [], [b""], 0
@@ -154,9 +155,9 @@ class _Planner:
         return points, spans
 
 
-def _bottom_up(root: Filter) -> Iterator[tuple[Filter, list[Filter]]]:
+def _bottom_up(root: PartitionFilter) -> Iterator[tuple[PartitionFilter, list[PartitionFilter]]]:
     """Each node with its terms, behind all of them; the terms in order."""
-    order: list[tuple[Filter, list[Filter]]] = []
+    order: list[tuple[PartitionFilter, list[PartitionFilter]]] = []
     pending = [(root, 0)]
     while pending:
         node, level = pending.pop()
@@ -180,18 +181,18 @@ def _intersected_parts(parts: Sequence[_Part]) -> _Part:
     return _Part(ranges, terms, all(part.is_exact for part in parts))
 
 
-def _residual(parts: dict[int, _Part], columns_scanned: int) -> tuple[Filter, ...]:
-    """What ranges of so many leading columns leave to test."""
+def _residual(parts: dict[int, _Part], columns_scanned: int) -> tuple[PartitionFilter, ...]:
+    """The conditions that ranges of the leading columns leave to test."""
     left = [part for column, part in parts.items() if column >= columns_scanned or not part.is_exact]
     return _one_condition([term for part in left for term in part.terms])
 
 
-def _one_condition(terms: Sequence[Filter]) -> tuple[Filter, ...]:
+def _one_condition(terms: Sequence[PartitionFilter]) -> tuple[PartitionFilter, ...]:
     return (And(tuple(terms)),) if len(terms) > 1 else tuple(terms)
 
 
 def _intersected(left: _Scans, right: _Scans) -> _Scans:
-    """What is in scans of both lists: one pass over both."""
+    """The intersection of both lists of scans: one pass over both."""
     found: _Scans = []
     at_left = at_right = 0
     while at_left < len(left) and at_right < len(right):
@@ -204,14 +205,14 @@ def _intersected(left: _Scans, right: _Scans) -> _Scans:
     return found
 
 
-def _united(node: Or, found: list[tuple[Scan, Filter]]) -> _Scans:
+def _united(node: Or, found: list[tuple[Scan, PartitionFilter]]) -> _Scans:
     """The scans of an OR's terms; those that overlap become one."""
     scan_counts = Counter(id(term) for _, term in found)
     united: _Scans = []
     for group in _overlapping(sorted(found, key=lambda pair: pair[0].start)):
         scans = [scan for scan, _ in group]
         if len(scans) > 1:
-            # A term that stands in many groups would be prepared as often: then the whole OR serves them all.
+            # A term in many groups would be prepared as often: then the whole OR is the condition of all.
             is_spread = any(scan_counts[id(term)] > 1 for _, term in group)
             is_whole = is_spread or len(group) == len(found)
             condition = node if is_whole else Or(tuple(term for _, term in group))
@@ -221,9 +222,9 @@ def _united(node: Or, found: list[tuple[Scan, Filter]]) -> _Scans:
     return united
 
 
-def _overlapping(ordered: Sequence[tuple[Scan, Filter]]) -> Iterator[list[tuple[Scan, Filter]]]:
+def _overlapping(ordered: Sequence[tuple[Scan, PartitionFilter]]) -> Iterator[list[tuple[Scan, PartitionFilter]]]:
     """Groups of scans, in order, that no scan of another group overlaps."""
-    group: list[tuple[Scan, Filter]] = []
+    group: list[tuple[Scan, PartitionFilter]] = []
     stop = b""
     for scan, term in ordered:
         if group and scan.start >= stop:
@@ -236,7 +237,7 @@ def _overlapping(ordered: Sequence[tuple[Scan, Filter]]) -> Iterator[list[tuple[
 
 
 def _joined(scans: Sequence[Scan]) -> Iterator[Scan]:
-    """The scans with those in one that touch and leave the same to test."""
+    """The scans, with neighbours joined that touch and have the same residual."""
     pending: Scan | None = None
     for scan in scans:
         if pending is not None and pending.stop == scan.start and pending.residual == scan.residual:

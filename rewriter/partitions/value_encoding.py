@@ -3,8 +3,8 @@
 Numbers of all kinds are integers of a fixed width, the most significant byte first and the sign bit turned;
 strings are UTF-8 with a terminator. No value's bytes are the start of another one's.
 
-Values come as Hive writes them into the names of directories. What cannot be read with certainty is refused:
-whoever holds such a partition must count it as one that may match anything.
+Values come as Hive writes them into the names of directories. A value that cannot be read with certainty is
+refused: the caller must count its partition as one that may match any filter.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NotIndexableError(ValueError):
 
 
 class Codec(Protocol):
-    """How the values of one type are read, and turned into fields and back."""
+    """The encoding of one type: its values are read from texts, and turned into fields and back."""
 
     def read(self, text: str) -> Key:
         """The value that Spark casts the text to. Raises NotIndexableError where that is not certain."""
@@ -43,14 +43,14 @@ class Codec(Protocol):
         """The field behind its first byte. Raises NotIndexableError for a value that is not of the type."""
 
     def decode(self, encoded: bytes) -> Key:
-        """The value of what `encode` made."""
+        """The value that `encode` encoded."""
 
     def end(self, key: bytes, start: int) -> int:
-        """Where what `encode` made ends that starts there."""
+        """The end of an encoded value that starts there."""
 
 
 class _Number:
-    """A type whose values are counted by integers of so many bytes, in their order."""
+    """A type whose values are integers of a fixed number of bytes, in their order."""
 
     def __init__(self, type_name: str, width: int) -> None:
         self.type_name = type_name
@@ -125,7 +125,7 @@ class _Date(_Number):
 
 
 class _Decimal(_Number):
-    """Exact multiples of the last digit. What Spark would round is refused."""
+    """Exact multiples of the last digit. Values that Spark would round are refused."""
 
     def __init__(self, type_name: str, precision: int, scale: int) -> None:
         super().__init__(type_name, ((10**precision).bit_length() + 8) // 8)
@@ -153,7 +153,7 @@ class _Decimal(_Number):
 
 
 class _String:
-    """UTF-8, whose byte order is how Spark orders strings."""
+    """UTF-8, whose byte order is Spark's order of strings."""
 
     def read(self, text: str) -> Key:
         return text
@@ -170,7 +170,7 @@ class _String:
 
 
 def encoded_prefix(value: Key) -> bytes:
-    """The bytes that a string, and every string that starts with it, is encoded by first."""
+    """The first bytes of the encoding of a string, and of every string that starts with it."""
     if not isinstance(value, str) or "\ufffd" in value:
         # U+FFFD is what bytes became that are not UTF-8: which they were is not known.
         raise NotIndexableError("not certainly a string")
@@ -181,7 +181,7 @@ def encoded_prefix(value: Key) -> bytes:
 
 
 def codec(type_name: str) -> Codec:
-    """How values of the type are written. Raises NotIndexableError for a type without a certain order."""
+    """The encoding of a type. Raises NotIndexableError for a type without a certain order."""
     if type_name in _INTEGER_BYTES:
         return _Integer(type_name, _INTEGER_BYTES[type_name])
     if found := _DECIMAL_TYPE.fullmatch(type_name):

@@ -1,1 +1,1 @@
-"""Finds all scans of a statement, follows its views, and pins its tables to snapshots."""
+"""Planning of a statement: all its scans, the tables of its views, snapshots, and rules that are off."""

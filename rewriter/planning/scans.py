@@ -1,4 +1,4 @@
-"""All table references of a statement, each with its reducers or with the reason why it is left alone."""
+"""All table references of a statement, each with its reducers or with the reason why it is not narrowed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rewriter.catalog.prunable import can_be_checked, fact_refusal
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
 from rewriter.scopes.blocks import Block, Scope
-from rewriter.scopes.join_tree import Leaf, Reference
-from rewriter.scopes.outer_to_inner import strengthen
+from rewriter.scopes.join_tree import Leaf, TableReference
+from rewriter.scopes.outer_to_inner import make_outer_joins_inner
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import own_cover
-from rewriter.semijoins.outer_filters import Readers
+from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducers import BlockPlanner, Reducer
 from rewriter.sql.statement import Statement
@@ -23,7 +23,7 @@ from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
 
 
-def scans(scopes: Scopes, limits: Limits) -> tuple[PlannedScan, ...]:
+def scans(scopes: Scopes, limits: RewriteLimits) -> tuple[PlannedScan, ...]:
     """One for each table reference in a FROM, outer blocks before inner ones."""
     found = _findings(scopes, limits)
     found = replace(found, results=_capped(found.results, limits.key_queries_max))
@@ -36,7 +36,7 @@ def scans(scopes: Scopes, limits: Limits) -> tuple[PlannedScan, ...]:
 
 
 def checked(planned: tuple[PlannedScan, ...]) -> tuple[PlannedScan, ...]:
-    """The scans, to be narrowed only by keys of which they can carry a check, or which cannot change."""
+    """The scans without reducers whose keys could change and whose scan cannot carry a check."""
     return tuple(_checked(scan) for scan in planned)
 
 
@@ -48,7 +48,7 @@ def _checked(scan: PlannedScan) -> PlannedScan:
 
 
 def refused(scopes: Scopes, reason: SkipReason) -> tuple[PlannedScan, ...]:
-    """All table references, left alone for one reason."""
+    """All table references, each skipped for the one reason."""
     leaves = (leaf for block in scopes.blocks for leaf in block.tree.leaves)
     return tuple(
         PlannedScan(leaf.reference, leaf.alias, skip=reason) for leaf in leaves if leaf.reference is not None
@@ -57,53 +57,55 @@ def refused(scopes: Scopes, reason: SkipReason) -> tuple[PlannedScan, ...]:
 
 @dataclass(frozen=True)
 class _Findings:
-    """What equalities come to, and the statement's own filters as far as files can be left out by them."""
+    """The reducers and refusals of equalities, and the statement's own filters that can leave out files."""
 
-    results: dict[Reference, list[Reducer | SkipReason]] = field(default_factory=lambda: defaultdict(list))
-    own: dict[Reference, Cover] = field(default_factory=dict)
+    results: dict[TableReference, list[Reducer | SkipReason]] = field(default_factory=lambda: defaultdict(list))
+    own: dict[TableReference, Cover] = field(default_factory=dict)
 
 
-def _findings(scopes: Scopes, limits: Limits) -> _Findings:
+def _findings(scopes: Scopes, limits: RewriteLimits) -> _Findings:
     found = _Findings()
     if all(fact_refusal(scopes.catalog.get(name)) is not None for name in scopes.tables):
-        # Most statements read no table that could be narrowed, and then nothing else matters.
+        # Most statements read no table that could be narrowed: then no other check is needed.
         return found
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
         if scope is not None and Rule.MADE_INNER not in limits.rules_off:
-            strengthen(scope)
-    readers = Readers(scopes)
+            make_outer_joins_inner(scope)
+    filter_finder = OuterFilterFinder(scopes)
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
         if scope is not None and block.has_conditions:
-            for finding in BlockPlanner(scopes, readers, scope, limits).findings():
+            for finding in BlockPlanner(scopes, filter_finder, scope, limits).findings():
                 found.results[finding.reference].append(finding.result)
             if Rule.FILE_HINTS not in limits.rules_off:
-                found.own.update(_own_covers(scopes, readers, scope))
+                found.own.update(_own_covers(scopes, filter_finder, scope))
     return found
 
 
-def _own_covers(scopes: Scopes, readers: Readers, scope: Scope) -> Iterator[tuple[Reference, Cover]]:
-    """What the block's own filters leave of the tables that it reads, where it is not all of a table's files."""
+def _own_covers(
+    scopes: Scopes, filter_finder: OuterFilterFinder, scope: Scope
+) -> Iterator[tuple[TableReference, Cover]]:
+    """The covers of the block's own filters on the tables that it reads, without covers of all rows."""
     for leaf in scope.block.tree.leaves:
         if leaf.reference is None or leaf.reference.refusal is not None or scopes.is_cte_name(leaf):
             continue
         facts = scopes.catalog.get(leaf.reference.name)
         if facts is not None and facts.iceberg is None and facts.file_columns and fact_refusal(facts) is None:
-            cover = own_cover(scopes.statement, scope, readers.filters_of(scope), leaf, facts)
+            cover = own_cover(scopes.statement, scope, filter_finder.filters_of(scope), leaf, facts)
             if not cover.is_all:
                 yield leaf.reference, cover
 
 
 def _capped(
-    found: dict[Reference, list[Reducer | SkipReason]], key_queries_max: int
-) -> dict[Reference, list[Reducer | SkipReason]]:
-    """The findings with no more than so many different key queries: the first ones, in the order of the text."""
+    found: dict[TableReference, list[Reducer | SkipReason]], key_queries_max: int
+) -> dict[TableReference, list[Reducer | SkipReason]]:
+    """The findings with at most that many different key queries: the first ones, in the order of the text."""
     queries = dict.fromkeys(r.key_query for results in found.values() for r in results if isinstance(r, Reducer))
-    allowed = set(list(queries)[:key_queries_max])
+    kept_queries = set(list(queries)[:key_queries_max])
     capped = {
         reference: [
-            SkipReason.TOO_MANY_KEY_QUERIES if isinstance(r, Reducer) and r.key_query not in allowed else r
+            SkipReason.TOO_MANY_KEY_QUERIES if isinstance(r, Reducer) and r.key_query not in kept_queries else r
             for r in results
         ]
         for reference, results in found.items()
@@ -111,7 +113,7 @@ def _capped(
     return defaultdict(list, capped)
 
 
-def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: Reference, noted: _Findings) -> PlannedScan:
+def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference, noted: _Findings) -> PlannedScan:
     found, own = noted.results[reference], noted.own.get(reference)
     reducers = tuple(dict.fromkeys(result for result in found if isinstance(result, Reducer)))
     if (reducers or own is not None) and reference.refusal is None:
@@ -119,18 +121,18 @@ def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: Reference, noted:
         facts = None if scopes.is_cte_name(leaf) else scopes.catalog.get(reference.name)
         if facts is not None and _hides_metadata(scopes.statement, facts):
             return PlannedScan(reference, leaf.alias, skip=SkipReason.METADATA_IN_USE)
-        return PlannedScan(reference, leaf.alias, reducers, facts=facts, own=own or Cover.all())
+        return PlannedScan(reference, leaf.alias, reducers, facts=facts, own_cover=own or Cover.all())
     return PlannedScan(reference, leaf.alias, skip=_reason(scopes, block, leaf, reference, found))
 
 
 def _hides_metadata(statement: Statement, facts: TableFacts) -> bool:
-    """Whether a narrowed scan would hide a column of Iceberg's: a name could then be found further out."""
+    """True if a narrowed scan would hide a column of Iceberg's: an outer query's column could then be read."""
     named = statement.iceberg_metadata if facts.iceberg is not None else ()
     return any(facts.column(name) is None for name in named)
 
 
 def _reason(
-    scopes: Scopes, block: Block, leaf: Leaf, reference: Reference, found: list[Reducer | SkipReason]
+    scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference, found: list[Reducer | SkipReason]
 ) -> SkipReason:
     if block.refusal is not None:
         return block.refusal
@@ -144,7 +146,7 @@ def _reason(
 
 
 def _most_telling(found: list[Reducer | SkipReason]) -> SkipReason:
-    """Of several refusals the one that came furthest: the enum lists them in the order of the checks."""
+    """The refusal of several that passed most checks: the enum lists them in the order of the checks."""
     ranked = list(SkipReason)
     reasons: Iterator[SkipReason] = (reason for reason in found if isinstance(reason, SkipReason))
     return max(reasons, key=ranked.index, default=SkipReason.NO_EQUALITY)

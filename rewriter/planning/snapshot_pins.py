@@ -1,8 +1,8 @@
-"""The same snapshot twice: a table that key queries read is named with its snapshot in the statement too.
+"""Snapshot pins: the statement names the snapshot of each Iceberg table that its key queries read.
 
-`VERSION AS OF n` goes behind each reference to such a table, in the client's text. What comes of it is planned
-like any statement: key queries and narrowed scans carry the version in their text, so both read the same rows.
-Whoever inserts it sees to it that the table at the snapshot has the columns that the plain name has.
+`VERSION AS OF n` is inserted behind each reference to such a table, in the client's text. The result is planned
+like any statement: key queries and narrowed scans have the version in their text, so both read the same rows. The
+caller makes sure that the table at the snapshot has the columns of the plain name.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from dataclasses import replace
 from sqlglot import exp
 
 from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, may_read_anything
-from rewriter.scopes.join_tree import Reference, name_parts, table_name
+from rewriter.scopes.join_tree import TableReference, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducers import Reducer
-from rewriter.sql.statement import Statement, parsed_statement
+from rewriter.sql.statement import Statement, parse_any
 from rewriter.vocabulary.identifiers import TableName
-from rewriter.vocabulary.skip_reason import SkipReason, Unpinned
+from rewriter.vocabulary.skip_reason import SkipReason, UnpinnedReason
 
 
-def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, Unpinned | None]:
-    """The Iceberg tables that key queries read, each with why the statement does not name its snapshot, if so.
+def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, UnpinnedReason | None]:
+    """The Iceberg tables that key queries read, each with the reason why it is not pinned, or None if it can be.
 
-    It does where every reference can, the same one. If one stayed as it is, the table would be read as of two
-    snapshots, as no statement does by itself. So it could be if the table had two names here: somebody may write
-    it while they are looked up.
+    A table is pinned if every reference to it can be, to the same snapshot. If one reference stayed plain, the
+    statement could read the table as of two snapshots, as no statement does by itself. The same could happen if
+    the table had two names here: a writer may commit between the look-ups of the two.
     """
     asked = {name for scan in scans for tables in _asked(scan.reducers) for name in tables}
     tables = {name: facts for name in asked if (facts := scopes.catalog.get(name)) and _is_of_iceberg(facts)}
@@ -39,10 +39,10 @@ def pins(scopes: Scopes, scans: Iterable[PlannedScan]) -> Mapping[TableName, Unp
     return {name: why or elsewhere.get(tables[name].full_name or name) for name, why in found.items()}
 
 
-def pinned(statement: Statement, snapshots: Mapping[TableName, int]) -> Statement | None:
-    """The statement with each plain reference to these tables at its snapshot; None where that is not certain.
+def pin_snapshots(statement: Statement, snapshots: Mapping[TableName, int]) -> Statement | None:
+    """The statement with each plain reference to these tables at its snapshot; None if that is not certain.
 
-    References of other kinds stay as they are, and so do all to a name that some CTE of the statement has.
+    References of other kinds are unchanged, and so are all to a name that some CTE of the statement has.
     """
     found = [r for r in _references(Scopes(statement, {})) if r.name in snapshots]
     references = sorted(found, key=lambda reference: reference.stop)
@@ -53,14 +53,14 @@ def pinned(statement: Statement, snapshots: Mapping[TableName, int]) -> Statemen
         version = reference.name.at(snapshots[reference.name]).version
         pieces += [statement.text[copied : reference.stop], " ", version]
         copied = reference.stop
-    result = parsed_statement("".join([*pieces, statement.text[copied:]]))
+    result = parse_any("".join([*pieces, statement.text[copied:]]))
     if result is None or not _is_original_pinned(statement, result.tree.copy(), snapshots, references):
         return None
-    return replace(result, written=statement.original)
+    return replace(result, client_text=statement.original)
 
 
-def known_at(catalog: Catalog, snapshots: Mapping[TableName, int]) -> Catalog:
-    """The catalog that also knows these tables at their snapshots, with the columns that they have now."""
+def catalog_at_snapshots(catalog: Catalog, snapshots: Mapping[TableName, int]) -> Catalog:
+    """The catalog with these tables at their snapshots added, with the columns that they have now."""
     known = dict(catalog)
     for name, snapshot_id in snapshots.items():
         facts = catalog.get(name)
@@ -70,26 +70,26 @@ def known_at(catalog: Catalog, snapshots: Mapping[TableName, int]) -> Catalog:
 
 
 def _is_of_iceberg(facts: TableFacts) -> bool:
-    """Whether it is an Iceberg table, a branch or a tag of one, or what Iceberg tells of one."""
+    """True if it is an Iceberg table, a branch or a tag of one, or one of its metadata tables."""
     return facts.kind is TableKind.TABLE and facts.provider == "iceberg"
 
 
-def _refusal(statement: Statement, name: TableName, facts: TableFacts) -> Unpinned | None:
-    """Why no snapshot is named of what a key query reads, wherever else it stands in the statement."""
+def _refusal(statement: Statement, name: TableName, facts: TableFacts) -> UnpinnedReason | None:
+    """The reason why a table that a key query reads cannot be pinned, whatever the statement's references."""
     if not statement.only_reads:
-        return Unpinned.STATEMENT_WRITES
+        return UnpinnedReason.STATEMENT_WRITES
     if name.version:
-        return Unpinned.VERSION_CAN_MOVE
+        return UnpinnedReason.VERSION_CAN_MOVE
     if not facts.has_snapshots:
-        return Unpinned.NOT_THE_TABLE
-    return None if _has_snapshot(facts) else Unpinned.NO_SNAPSHOT
+        return UnpinnedReason.NOT_THE_TABLE
+    return None if _has_snapshot(facts) else UnpinnedReason.NO_SNAPSHOT
 
 
-def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableName, Unpinned]:
-    """The tables of which the statement cannot name a snapshot wherever it reads them, and maybe others."""
+def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableName, UnpinnedReason]:
+    """The tables that cannot be pinned in every reference, with the reason, and maybe other tables."""
     catalog, mentions = scopes.catalog, Counter(_mentions(scopes))
     if any(may_read_anything(catalog.get(name)) for name in mentions):
-        return dict.fromkeys(tables, Unpinned.UNKNOWN_BESIDE_IT)
+        return dict.fromkeys(tables, UnpinnedReason.UNKNOWN_BESIDE_IT)
     references = list(_references(scopes))
     plain = Counter(reference.name for reference in references)
     unversioned = (name for name in mentions if mentions[name] > plain[name] or scopes.is_cte(name.parts[-1]))
@@ -98,12 +98,12 @@ def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableNam
     is_hinted = scopes.statement.tree.find(exp.Hint) is not None
     nameless = (reference.name for reference in references if is_hinted and not reference.has_alias)
     reasons = (
-        (Unpinned.VIEW_READS_IT, _tables(catalog, _behind(catalog, mentions))),
-        (Unpinned.TAKES_NO_VERSION, _tables(catalog, unversioned)),
-        (Unpinned.HINT_NEEDS_ALIAS, _tables(catalog, nameless)),
-        (Unpinned.TWO_NAMES, {table for table in tables if names[table] != 1}),
+        (UnpinnedReason.VIEW_READS_IT, _tables(catalog, _behind(catalog, mentions))),
+        (UnpinnedReason.TAKES_NO_VERSION, _tables(catalog, unversioned)),
+        (UnpinnedReason.HINT_NEEDS_ALIAS, _tables(catalog, nameless)),
+        (UnpinnedReason.TWO_NAMES, {table for table in tables if names[table] != 1}),
     )
-    found: dict[TableName, Unpinned] = {}
+    found: dict[TableName, UnpinnedReason] = {}
     for reason, kept in reasons:
         for table in kept:
             _ = found.setdefault(table, reason)
@@ -111,15 +111,15 @@ def _elsewhere(scopes: Scopes, tables: frozenset[TableName]) -> Mapping[TableNam
 
 
 def _asked(reducers: Iterable[Reducer]) -> Iterator[frozenset[TableName]]:
-    """What each key query reads, and each that may be asked in its place."""
+    """The tables that each key query reads, and each query that may be run in its place."""
     for reducer in reducers:
         yield reducer.key_query.tables
-        yield from (instead.key_query.tables for instead in reducer.instead)
+        yield from (alternatives.key_query.tables for alternatives in reducer.alternatives)
 
 
 def _mentions(scopes: Scopes) -> Iterator[TableName]:
     """The tables and views that the statement reads, once for each time, in blocks of every kind."""
-    # In a hint, sqlglot takes the names that it tells for tables.
+    # sqlglot takes names in a hint for tables.
     for node in scopes.statement.tree.walk(prune=lambda node: isinstance(node, exp.Hint)):
         if isinstance(node, exp.Table) and (node.db or not scopes.is_cte(node.name)):
             name = table_name(node)
@@ -128,7 +128,7 @@ def _mentions(scopes: Scopes) -> Iterator[TableName]:
 
 
 def _behind(catalog: Catalog, names: Iterable[TableName]) -> Iterator[TableName]:
-    """What is read by those of the names that are views."""
+    """The tables that views among the names read."""
     for name in names:
         facts = catalog.get(name)
         yield from facts.behind.tables if facts is not None and facts.behind is not None else ()
@@ -142,7 +142,7 @@ def _tables(catalog: Catalog, names: Iterable[TableName]) -> frozenset[TableName
     )
 
 
-def _references(scopes: Scopes) -> Iterator[Reference]:
+def _references(scopes: Scopes) -> Iterator[TableReference]:
     """The references that a version can be put behind: tables' names with nothing but an alias, in any FROM."""
     for block in scopes.blocks:
         for leaf in block.tree.leaves:
@@ -153,7 +153,7 @@ def _references(scopes: Scopes) -> Iterator[Reference]:
                 yield reference
 
 
-# What keeps a reference from being narrowed, but not from being read at a snapshot.
+# Refusals of references that cannot be narrowed, but can be read at a snapshot.
 _STAY_PLAIN = frozenset(
     {None, SkipReason.METADATA_IN_USE, SkipReason.COLUMN_ALIASES, SkipReason.NAMED_BY_DATABASE},
 )
@@ -164,11 +164,11 @@ def _has_snapshot(facts: TableFacts) -> bool:
 
 
 def _is_original_pinned(
-    statement: Statement, tree: exp.Expr, snapshots: Mapping[TableName, int], references: Iterable[Reference]
+    statement: Statement, tree: exp.Expr, snapshots: Mapping[TableName, int], references: Iterable[TableReference]
 ) -> bool:
-    """Whether the tree is the original's but for the versions, each of them behind its own table.
+    """True if the tree equals the original's except for the versions, each of them behind its own table.
 
-    It is not where the alias needs no space before it: of "`d`x" it would become a part of the number.
+    It differs if the alias has no space before it: the x of "`d`x" would become a part of the number.
     """
     tables = {_name_stop(table): table for table in tree.find_all(exp.Table)}
     shift = 0

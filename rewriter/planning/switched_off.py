@@ -1,4 +1,4 @@
-"""What is known of the tables, as far as it may be used: what is switched off counts as not known."""
+"""Catalog without the facts that must not be used: a table or a rule that is switched off counts as unknown."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from rewriter.catalog.table_facts import Catalog, TableFacts
-from rewriter.semijoins.limits import Limits
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 
 
-def allowed(statement: Statement, catalog: Catalog, limits: Limits) -> Catalog:
-    """The catalog without what the statement or the limits forbid to use."""
-    # A statement that shows the files of its rows is left to read those it names.
+def without_switched_off(statement: Statement, catalog: Catalog, limits: RewriteLimits) -> Catalog:
+    """The catalog without the facts that the statement or the limits forbid to use."""
+    # A statement that shows the files of its rows must read all files.
     names_files = limits.has_file_index and statement.names_files
     no_files = names_files or {Rule.FILE_HINTS, Rule.RANGE_IN} <= limits.rules_off
     no_iceberg = statement.names_files or Rule.ICEBERG in limits.rules_off
-    known = _knowing_less(catalog, files=no_files, buckets=Rule.BUCKETS in limits.rules_off, iceberg=no_iceberg)
-    return _switched_off(known, limits.tables_off)
+    known = _without_layout(catalog, files=no_files, buckets=Rule.BUCKETS in limits.rules_off, iceberg=no_iceberg)
+    return _with_tables_off(known, limits.tables_off)
 
 
-def _knowing_less(catalog: Catalog, *, files: bool, buckets: bool, iceberg: bool) -> Catalog:
-    """The catalog without what file indexes, buckets or Iceberg's own bounds tell of the tables."""
+def _without_layout(catalog: Catalog, *, files: bool, buckets: bool, iceberg: bool) -> Catalog:
+    """The catalog without the facts of file indexes, buckets or Iceberg's own bounds."""
     if not (files or buckets or iceberg):
         return catalog
 
@@ -38,8 +38,8 @@ def _knowing_less(catalog: Catalog, *, files: bool, buckets: bool, iceberg: bool
     return {name: less(facts) if facts and name in has_layout else facts for name, facts in catalog.items()}
 
 
-def _switched_off(catalog: Catalog, names: frozenset[TableName]) -> Catalog:
-    """The catalog in which the tables of these names are to be left alone; see `Limits.tables_off`."""
+def _with_tables_off(catalog: Catalog, names: frozenset[TableName]) -> Catalog:
+    """The catalog in which the tables of these names are switched off; see `RewriteLimits.tables_off`."""
     if not names:
         return catalog
     folded = {_folded(name.parts) for name in names}

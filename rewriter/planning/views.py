@@ -1,7 +1,7 @@
-"""Views: their texts are followed down to the tables, so that a view counts as what stands behind it.
+"""Views: their texts are followed down to the tables, so that a view counts as the query that it names.
 
-A view in a fact's place is narrowed by a filter around its name. That is sound whatever the view holds; its text
-says only whether Spark can carry the filter down to the partitions of tables. In a small side's place the key
+A view in a fact's place is narrowed by a filter around its name. That is sound whatever the view's query is; the
+text only shows if Spark can push the filter down to the partitions of tables. For a view as a small side the key
 query names the view as the client does. There the text must show that the view gives the same rows again.
 """
 
@@ -16,9 +16,9 @@ from sqlglot import exp
 from rewriter.catalog.prunable import fact_refusal
 from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, ViewText, may_read_anything
 from rewriter.scopes.join_tree import name_parts, table_name
-from rewriter.scopes.lineage import Origin, output_origins
+from rewriter.scopes.lineage import ColumnOrigin, output_origins
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins.small_sides import is_filtered, view_refusal, with_those_behind
+from rewriter.semijoins.small_sides import is_filtered, view_refusal, with_underlying_tables
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -31,8 +31,8 @@ _NAMES_MAX = 200
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A catalog in which views say what stands behind them; `names` are all that they and the statement read."""
+class FollowedViews:
+    """A catalog whose views know their tables; `names` are all names that they and the statement read."""
 
     catalog: Catalog
     names: frozenset[TableName]
@@ -50,13 +50,13 @@ class Seen:
 
     @property
     def partition_columns(self) -> frozenset[str]:
-        """The columns that a metastore may be asked for partitions by, of all tables: Iceberg keeps its own."""
+        """The partition columns of all tables that a metastore can filter by: Iceberg keeps partitions itself."""
         tables = (facts for name in self.names if (facts := self.catalog.get(name)) is not None)
         return frozenset().union(*(facts.partition_columns for facts in tables if facts.iceberg is None))
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing else is read than tables and the views that were followed."""
+        """True if the statement reads tables and followed views alone."""
         return not any(may_read_anything(self.catalog.get(name)) for name in self.names)
 
 
@@ -67,7 +67,7 @@ class _View:
     query: Statement
 
 
-def see_through(names: frozenset[TableName], catalog: Catalog) -> Seen:
+def follow_views(names: frozenset[TableName], catalog: Catalog) -> FollowedViews:
     """Follow the views among the names, and the views in their texts, as far as the catalog knows them."""
     found: set[TableName] = set(names)
     followed: dict[TableName, _View] = {}
@@ -79,9 +79,9 @@ def see_through(names: frozenset[TableName], catalog: Catalog) -> Seen:
             break
         followed |= views
         found |= level
-    # What is left at the deepest level is not followed. So every chain ends, even one that runs in a circle.
+    # Views at the deepest level are not followed. So every chain ends, even a circular one.
     followed = {name: view for name, view in followed.items() if name not in level}
-    return Seen(_with_views(catalog, followed), frozenset(found), tuple(followed.values()))
+    return FollowedViews(_with_views(catalog, followed), frozenset(found), tuple(followed.values()))
 
 
 def _with_views(catalog: Catalog, views: Mapping[TableName, _View]) -> Catalog:
@@ -102,7 +102,7 @@ def _view(facts: TableFacts | None) -> _View | None:
 
 
 def _names_in(view: _View) -> Iterator[TableName]:
-    """The tables that a view's text may read, by names that mean the same wherever the session is now."""
+    """The tables that a view's text may read, by names that do not depend on the session's current database."""
     for table in view.query.tree.find_all(exp.Table):
         name = table_name(table)
         if not name.is_uncertain and all(isinstance(part, exp.Identifier) for part in name_parts(table)):
@@ -113,7 +113,7 @@ def _names_in(view: _View) -> Iterator[TableName]:
 
 @dataclass(frozen=True)
 class _NamesIn(Mapping[TableName, TableFacts | None]):
-    """The catalog as the names in a view's text mean it."""
+    """The catalog by the names in a view's text."""
 
     text: ViewText
     catalog: Catalog
@@ -131,14 +131,14 @@ class _NamesIn(Mapping[TableName, TableFacts | None]):
 
 
 def _is_lasting(facts: TableFacts | None) -> bool:
-    """Whether a name is known to be none of a temporary view."""
+    """True if a name is known not to be a temporary view's."""
     if facts is None or facts.kind is TableKind.TABLE:
         return facts is not None
     return facts.view is not None and not facts.view.is_temporary
 
 
 class _ViewQuery:
-    """What stands behind one view. Each question is answered when it is asked first, and once."""
+    """One view's query and its tables. Each property is computed when it is read first, and once."""
 
     def __init__(self, view: _View, catalog: Catalog) -> None:
         self._columns = view.facts.columns
@@ -146,33 +146,33 @@ class _ViewQuery:
         self._scopes = Scopes(view.query, _NamesIn(view.text, catalog))
         self._names = frozenset(_names_in(view))
         self._catalog = catalog
-        self._found: dict[tuple[Callable[[Origin], bool], Column], bool] = {}
+        self._found: dict[tuple[Callable[[ColumnOrigin], bool], Column], bool] = {}
 
     @cached_property
     def small_side_refusal(self) -> SkipReason | None:
-        """Why a key query must not read the view, if it must not."""
+        """The reason why a key query must not read the view; None if it may."""
         return view_refusal(self._scopes)
 
     @cached_property
     def is_filtered(self) -> bool:
-        """Whether the view is likely to hold fewer keys than its tables."""
+        """True if the view is likely to hold fewer keys than its tables."""
         return is_filtered(self._scopes, self._scopes.statement.tree)
 
     @cached_property
     def tables(self) -> frozenset[TableName]:
-        """The tables and views that the text names, and all that stand behind those."""
-        return with_those_behind(self._catalog, self._names)
+        """The tables and views that the text names, and all that those views read."""
+        return with_underlying_tables(self._catalog, self._names)
 
     def prunes_by(self, column: Column) -> bool:
-        """Whether the column is, in every branch of the text, a table's partition column of the same type."""
+        """True if the column is, in every branch of the text, a table's partition column of the same type."""
         return self._holds(_is_partition, column)
 
     def skips_by(self, column: Column) -> bool:
-        """Whether the column is, in every branch of the text, an Iceberg table's column of the same type."""
+        """True if the column is, in every branch of the text, an Iceberg table's column of the same type."""
         return self._holds(_is_iceberg, column)
 
-    def _holds(self, test: Callable[[Origin], bool], column: Column) -> bool:
-        """Whether each table's column that the view's is passes; a view may name another one many times."""
+    def _holds(self, test: Callable[[ColumnOrigin], bool], column: Column) -> bool:
+        """True if all origins of the view's column pass the test. A view may name another one many times."""
         asked = (test, column)
         if asked not in self._found:
             position = self._position(column)
@@ -181,7 +181,7 @@ class _ViewQuery:
         return self._found[asked]
 
     def _position(self, column: Column) -> int | None:
-        """Where the column stands in the text's own output, which has grown if a table behind its star has."""
+        """The column's position in the text's own output, which has grown if a table behind its star has."""
         if len(self._outputs) != len(self._columns):
             return None
         name = self._outputs[self._columns.index(column)]
@@ -189,17 +189,17 @@ class _ViewQuery:
         return outputs.index(name) if outputs.count(name) == 1 else None
 
 
-def _is_narrowable(origin: Origin, column: Column) -> bool:
+def _is_narrowable(origin: ColumnOrigin, column: Column) -> bool:
     reference = origin.leaf.reference
     if reference is None or reference.refusal is not None or fact_refusal(origin.facts) is not None:
         return False
     return origin.column.type_name == column.type_name
 
 
-def _is_partition(origin: Origin) -> bool:
+def _is_partition(origin: ColumnOrigin) -> bool:
     return origin.facts.is_partition_column(origin.column)
 
 
-def _is_iceberg(origin: Origin) -> bool:
+def _is_iceberg(origin: ColumnOrigin) -> bool:
     facts = origin.facts
     return (facts.iceberg is not None or facts.behind is not None) and facts.is_data_column(origin.column)

@@ -1,6 +1,6 @@
-"""Keys of columns that are no partition columns: as ranges for row groups, one by one for buckets.
+"""Keys of data columns, which are no partition columns: as ranges for row groups, as lists for buckets.
 
-Parquet and ORC skip row groups by ranges, inside of the files that are read. Spark leaves out no bucket by ranges.
+Parquet and ORC skip row groups by ranges, inside of the files that are read. Spark prunes no buckets by ranges.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from rewriter.domains.literals import literals
 from rewriter.domains.widen import widen
 from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex
-from rewriter.predicates.predicate import Restriction, beside_uuids, cover_sql, doubts
+from rewriter.predicates.predicate import Restriction, changed_assumptions, cover_sql, uuid_guards
 from rewriter.vocabulary.identifiers import quoted
 
 
 def row_group_predicate(restriction: Restriction, index: FileIndex | None, chars_max: int) -> str | None:
-    """The condition that the columns hold keys, or that the columns' types and the session changed since.
+    """The condition that the columns hold keys, or that one of their assumptions changed.
 
-    As few keys as `PARQUET` takes are listed. More are said in ranges, which leave out where the files that the
-    index knows have most of their bytes, or where the keys are farthest apart. None if it would let all files
-    through whole, if the table is in no order of the columns, if the condition is too long, or if it is not proven
-    to hold every key. Raises UnreadableKeyError.
+    Up to as many keys as `PARQUET` accepts are listed. More are written as ranges, whose gaps are where the files
+    of the index have most of their bytes, or where the keys are farthest apart. None if every file would be read
+    whole, if the table is not ordered by the columns, if the condition is too long, or if it is not proven to hold
+    every key. Raises UnreadableKeyError.
     """
     keys = restriction.cover
     costs = _costs(restriction, index)
     wide = widen(keys, restriction.names, PARQUET, costs)
     if keys.is_none or wide.is_all or not wide.encloses(keys) or not _skips(wide, keys, index, costs):
         return None
-    others = [*doubts([restriction]), *beside_uuids([restriction])]
+    others = [*changed_assumptions([restriction]), *uuid_guards([restriction])]
     sql = f"({' OR '.join([cover_sql(wide, PARQUET_LIST_MAX), *others])})"
     return sql if len(sql) <= chars_max else None
 
@@ -45,7 +45,7 @@ def _costs(restriction: Restriction, index: FileIndex | None) -> dict[str, FileC
 
 
 def _skips(wide: Cover, keys: Cover, index: FileIndex | None, costs: Mapping[str, FileCosts]) -> bool:
-    """Whether there may be row groups to skip: in a table in order, where a file has more than is asked for."""
+    """True if there may be row groups to skip: the table is ordered, and a file has more rows than the keys'."""
     if index is None or not index.files:
         return True
     columns = {column for box in wide.boxes for column, _ in box.domains}
@@ -53,13 +53,13 @@ def _skips(wide: Cover, keys: Cover, index: FileIndex | None, costs: Mapping[str
     return is_clustered and index.reaches_out_of(wide, keys)
 
 
-# The part of the buckets that keys may be expected to hit. Where it is larger, too few are left out for what it
-# costs to look up each row that is read in the list of keys.
+# The largest part of the buckets that keys are expected to be in. Beyond it too few are left out for the cost of
+# looking up each row in the list of keys.
 _SHARE_MAX = 0.8
 
 
 def bucket_predicate(facts: TableFacts, restriction: Restriction, chars_max: int) -> str | None:
-    """The condition that the bucket column holds a key; None where too few buckets would be left out by it."""
+    """The condition that the bucket column holds a key; None if it would leave out too few buckets."""
     asked = restriction.of_columns({facts.bucket_column} if facts.bucket_column is not None else set())
     if asked is None or not isinstance(asked.keys, KeySet) or not facts.bucket_count:
         return None
@@ -69,5 +69,5 @@ def bucket_predicate(facts: TableFacts, restriction: Restriction, chars_max: int
     points = [key for (key,) in asked.keys.rows if key is not None]
     terms = [f"{name} IN ({', '.join(literals(type_name, points))})"] if points else []
     terms += [f"{name} IS NULL"] if asked.keys.has_null else []
-    text = f"({' OR '.join([*terms, *doubts([asked]), *beside_uuids([asked])])})"
+    text = f"({' OR '.join([*terms, *changed_assumptions([asked]), *uuid_guards([asked])])})"
     return text if terms and len(text) <= chars_max else None

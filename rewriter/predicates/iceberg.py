@@ -1,8 +1,8 @@
 """Keys of an Iceberg table's columns as a condition that Iceberg skips manifests and files by.
 
-Iceberg knows of each snapshot what its files hold, and compares that with a literal whether the column has bounds,
-is what a transform makes partitions of, or both. So one condition says all of it, and is sound whatever is known
-of the files. An index only tells where to widen, and whether it is worth it.
+Iceberg knows the bounds and partitions of each snapshot's files, and compares both with a literal: bounds of the
+column, and partitions that a transform makes of it. So one condition is enough, and is sound whatever is known of
+the files. An index only decides where to widen, and if the condition is worth its cost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,15 @@ from rewriter.domains.keyset import KeySet
 from rewriter.domains.widen import column_by_column, widen
 from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex, Selection, spares_enough
-from rewriter.predicates.predicate import Predicate, Restriction, beside_uuids, cover_sql, doubts, met, nothing
+from rewriter.predicates.predicate import (
+    Predicate,
+    Restriction,
+    changed_assumptions,
+    cover_sql,
+    intersected,
+    no_rows,
+    uuid_guards,
+)
 
 _BUCKET = re.compile(r"bucket\(\d+, (.+)\)", re.ASCII)
 
@@ -33,15 +41,15 @@ _BUCKET = re.compile(r"bucket\(\d+, (.+)\)", re.ASCII)
 def iceberg_predicate(
     restrictions: Sequence[Restriction], partitioning: Sequence[str], index: FileIndex | None, chars_max: int
 ) -> Predicate | None:
-    """The condition that the columns hold keys of every restriction, or that what these rest on holds no longer.
+    """The condition that the columns hold keys of every restriction, or that one of their assumptions changed.
 
-    None if it would say nothing, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
+    None if it would exclude no row, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
     """
-    changed = doubts(restrictions)
-    asked, left_out = met(restrictions)
+    changed = changed_assumptions(restrictions)
+    asked, left_out = intersected(restrictions)
     if asked.is_none:
-        return nothing(changed)
-    changed += beside_uuids(restrictions)
+        return no_rows(changed)
+    changed += uuid_guards(restrictions)
     bucketed = _bucketed(partitioning)
     for wide in _candidates(asked, index):
         if wide.is_all or not wide.encloses(asked):
@@ -54,7 +62,7 @@ def iceberg_predicate(
 
 
 def _candidates(cover: Cover, index: FileIndex | None) -> Iterator[Cover]:
-    """The cover itself where its points are few; or of pairs each column alone, or ranges, the better first."""
+    """The cover itself if its points are few; then each column alone, for pairs, or ranges, the better first."""
     if _is_listed(cover):
         yield cover
     columns = list(dict.fromkeys(column for column, _ in _domains(cover)))
@@ -76,13 +84,13 @@ def _best_first(covers: Sequence[Cover], index: FileIndex | None) -> Sequence[Co
 
 
 def _written(cover: Cover, bucketed: AbstractSet[str]) -> str:
-    """The condition of a cover. A range skips no buckets, so what lies in one is then listed.
+    """The condition of a cover. A range skips no buckets, so values in ranges are listed for bucketed columns.
 
-    A long list is said as one too, in front of those that Iceberg reads: Spark asks all lists of every row, and a
-    row that the whole list does not hold is asked no further.
+    A long list is written as a whole too, in front of the short ones that Iceberg reads: Spark evaluates all lists
+    for every row, and stops early for a row that the whole list does not hold.
     """
     has_buckets = any(column.lower() in bucketed for column, _ in _domains(cover))
-    if not _is_listed(cover) or (ICEBERG.digests(cover) and not has_buckets):
+    if not _is_listed(cover) or (ICEBERG.accepts(cover) and not has_buckets):
         return cover_sql(cover)
     in_lists = cover_sql(cover, ICEBERG_LIST_MAX)
     is_long = any(domain.width > ICEBERG_LIST_MAX for _, domain in _domains(cover))
@@ -90,7 +98,7 @@ def _written(cover: Cover, bucketed: AbstractSet[str]) -> str:
 
 
 def _is_listed(cover: Cover) -> bool:
-    """Whether the points of the cover are few enough to be said one by one."""
+    """True if the points of the cover are few enough to be listed."""
     is_switched = any(domain.type_name in ICEBERG_SWITCHED for _, domain in _domains(cover))
     points_max = ICEBERG_SWITCHED_POINTS_MAX if is_switched else ICEBERG_POINTS_MAX
     points_max = points_max if len(cover.boxes) == 1 else ICEBERG_PAIRED_POINTS_MAX
@@ -102,7 +110,7 @@ def _domains(cover: Cover) -> list[tuple[str, Domain]]:
 
 
 def files_left(cover: Cover, partitioning: Sequence[str], index: FileIndex | None) -> Selection | None:
-    """The files that hold nothing of the cover; None where bounds alone do not tell, as with buckets."""
+    """The files that hold no row of the cover; None if bounds alone do not show them, as with buckets."""
     if index is None:
         return None
     columns = {column.lower() for column, _ in _domains(cover)}
@@ -111,11 +119,11 @@ def files_left(cover: Cover, partitioning: Sequence[str], index: FileIndex | Non
 
 
 def skips_too_little(found: Selection | None) -> bool:
-    """Whether nearly every file may hold a key, as far as that is known."""
+    """True if nearly every file may hold a key, as far as that is known."""
     return found is not None and not spares_enough(found.total_bytes - found.kept_bytes, found.total_bytes)
 
 
 def _bucketed(partitioning: Sequence[str]) -> frozenset[str]:
-    """The columns, in lower case, whose hash says which partition a row is in."""
+    """The columns, in lower case, whose hash decides which partition a row is in."""
     found = (_BUCKET.fullmatch(transform) for transform in partitioning)
     return frozenset(bucket[1].strip("`").lower() for bucket in found if bucket is not None)

@@ -1,12 +1,12 @@
-"""The names and values that a partition filter of a Hive metastore can hold.
+"""Names and values that a partition filter of a Hive metastore can hold.
 
 Spark sends the metastore a text, `(k) in (1, 2) and s = "a"`, in which no name is quoted and nothing is escaped
-(Spark 4.3, HiveShim.scala). The metastore parses it by a grammar of its own (Hive's Filter.g), and then has its
-database compare texts. What goes wrong there fails the whole statement, with or without its own filters; a text
-that ends too early by a backslash is even taken for another filter, and rows are lost.
+(Spark 4.3, HiveShim.scala). The metastore parses it by a grammar of its own (Hive's Filter.g), and then its
+database compares texts. An error there fails the whole statement, with or without its own filters; a text that a
+backslash ends too early is even read as another filter, and rows are lost.
 
-Spark converts comparisons, IN, LIKE and what AND, OR and NOT make of them, and passes over all else: such a
-condition prunes partitions in Spark's planner alone.
+Spark converts comparisons, IN, LIKE and combinations of them by AND, OR and NOT, and skips any other condition:
+such a one prunes partitions in Spark's planner alone.
 """
 
 from __future__ import annotations
@@ -14,26 +14,25 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from rewriter.domains.literals import DAYS_OF_THE_SWITCH, Key
+from rewriter.domains.literals import CALENDAR_SWITCH_DAYS, Key
 
 # `Identifier` of Filter.g in Hive 2.3, which Spark embeds, and in 3.1; 4.0 takes names that begin with `_` too.
 # A word of digits alone is a number. Case is ignored.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
-# The keywords that all three versions have. Hive 4.0 has DATE and TIMESTAMP as well, which the others take for the
-# names that they often are: a table that is refused for that is found out soon
-# (`proxy.session.feedback.metastore_limits`).
+# The keywords that all three versions have. Hive 4.0 has DATE and TIMESTAMP as well, which are common names and
+# names to the others: `proxy.session.feedback.metastore_limits` learns from the first refusal.
 _KEYWORDS: Final = frozenset({"and", "or", "not", "like", "between", "in", "const", "struct"})
 
-# To the metastore's calendar there is no year 0. Of the days in 1582 on which calendars differ no key is made at
-# all (`rewriter.domains.literals`), but a range may hold some: Derby takes 1582-10-14 for 1582-10-24.
+# The metastore's calendar has no year 0. No key is made of the days in 1582 on which calendars differ
+# (`rewriter.domains.literals`), but a range may hold some: Derby reads 1582-10-14 as 1582-10-24.
 _FIRST_DATE: Final = "0001-01-01"
 
-# A backslash hides the quote behind it, whatever that is to Spark. PostgreSQL takes no text with a NUL.
+# A backslash escapes the quote behind it, unlike in Spark. PostgreSQL accepts no text with a NUL.
 _HIDING: Final = re.compile(r"[\\\x00]")
 
 
 def can_name(column: str) -> bool:
-    """Whether a filter can name a partition column.
+    """True if a filter can name a partition column.
 
     >>> can_name("ds"), can_name("_ds"), can_name("In"), can_name("2026")
     (True, False, False, False)
@@ -41,10 +40,10 @@ def can_name(column: str) -> bool:
     return _NAME.fullmatch(column) is not None and column.lower() not in _KEYWORDS and not column.isdecimal()
 
 
-def can_say(type_name: str, key: Key) -> bool:
-    r"""Whether a filter can compare a column of the type with a key.
+def can_compare(type_name: str, key: Key) -> bool:
+    r"""True if a filter can compare a column of the type with a key.
 
-    >>> can_say("string", "it's"), can_say("string", "C:\\"), can_say("date", "0000-12-31")
+    >>> can_compare("string", "it's"), can_compare("string", "C:\\"), can_compare("date", "0000-12-31")
     (True, False, False)
     """
     if not isinstance(key, str):
@@ -55,20 +54,22 @@ def can_say(type_name: str, key: Key) -> bool:
     return _HIDING.search(key) is None and not ('"' in key and "'" in key)
 
 
-def can_say_range(type_name: str, low: Key, high: Key) -> bool:
-    """Whether a filter finds all partitions between two keys that it can compare a column of the type with.
+def can_compare_range(type_name: str, low: Key, high: Key) -> bool:
+    """True if a filter finds all partitions between two keys that it can compare a column of the type with.
 
-    >>> can_say_range("date", "1582-01-01", "1582-12-31"), can_say_range("date", "2026-01-01", "2026-12-31")
-    (False, True)
+    >>> can_compare_range("date", "1582-01-01", "1582-12-31")
+    False
+    >>> can_compare_range("date", "2026-01-01", "2026-12-31")
+    True
     """
-    first, last = DAYS_OF_THE_SWITCH
+    first, last = CALENDAR_SWITCH_DAYS
     return type_name != "date" or str(high) < first or str(low) > last
 
 
-def unsent(condition: str) -> str:
-    """A condition in a form that Spark passes over when it asks the metastore.
+def hidden_from_metastore(condition: str) -> str:
+    """The condition in a form that Spark skips when it converts conditions to a metastore's filter.
 
-    >>> unsent("`_ds` BETWEEN 1 AND 5")
+    >>> hidden_from_metastore("`_ds` BETWEEN 1 AND 5")
     'array_contains(array(TRUE), `_ds` BETWEEN 1 AND 5)'
     """
     return f"array_contains(array(TRUE), {condition})"

@@ -1,7 +1,8 @@
-"""Keys of the columns that a fact is partitioned by -> a condition within what the metastore digests.
+"""Partition predicate: keys of a fact's partition columns as a condition that the metastore accepts.
 
-What the metastore is sent is widened until it digests it. What was lost by that is said once more in a form that
-Spark's own planner prunes by and that it keeps to itself, so that the partitions read are just those of the keys.
+The condition that the metastore is sent is widened until the metastore accepts it. The exact keys are repeated in
+a form that Spark's planner prunes by and does not send, so that Spark reads the partitions of the keys alone.
+Example: ``k BETWEEN 1 AND 900 AND array_contains(array(1, 7, .., 900), k)``.
 """
 
 from __future__ import annotations
@@ -9,86 +10,87 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rewriter.domains.consumers import NOTHING
+from rewriter.domains.consumers import ACCEPTS_NOTHING
 from rewriter.domains.cover import Cover
 from rewriter.domains.gap_costs import Costs, adds_to
 from rewriter.domains.keyset import Keys, KeySet
 from rewriter.domains.positions import differ_in_digits_only
 from rewriter.domains.widen import Consumer, widen
-from rewriter.predicates.metastore_filter import unsent
+from rewriter.predicates.metastore_filter import hidden_from_metastore
 from rewriter.predicates.predicate import (
     Predicate,
     Restriction,
     all_of,
-    beside_uuids,
+    changed_assumptions,
     cover_sql,
-    doubts,
-    met,
-    nothing,
-    said_of,
+    intersected,
+    keys_or_range_ends,
+    no_rows,
+    uuid_guards,
 )
 
-# What stands between a term and the next one, and around it.
+# Characters around a term and between it and the next one.
 _JOINING_CHARS = len("() AND ")
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a predicate may be, and how much of it the metastore digests."""
+    """Limits of a predicate: its length, and the metastore's own limits."""
 
     metastore: Consumer
     chars_max: int
-    # Whether a metastore may be sent any of it: as it stands, or what Spark infers from it for another table.
+    # True if a metastore may be sent any of it: itself, or a condition that Spark infers from it for another
+    # table.
     may_send: bool = True
 
     @classmethod
-    def unsent(cls, chars_max: int) -> Budget:
-        """The budget of what no metastore can be told."""
-        return cls(NOTHING, chars_max, may_send=False)
+    def without_metastore(cls, chars_max: int) -> Budget:
+        """The budget of a predicate that no metastore may be sent."""
+        return cls(ACCEPTS_NOTHING, chars_max, may_send=False)
 
 
-def render(
+def partition_predicate(
     restrictions: Sequence[Restriction], columns: Sequence[str], budget: Budget, costs: Mapping[str, Costs]
 ) -> Predicate | None:
-    """The condition that the columns hold keys of every restriction, or that what these rest on holds no longer.
+    """The condition that the columns hold keys of every restriction, or that one of their assumptions changed.
 
-    That is the columns' types and the assumptions about the session. Spark checks both as it plans, and folds them
-    away while they hold: a table that was dropped and created again with another type, unnoticed, is then read
-    in full. `columns` are those that the fact is partitioned by, the leading one first. None if it would say
-    nothing, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
+    The assumptions are the columns' types and the values of session functions. Spark checks both as it plans, and
+    folds them away while they hold: a table that was dropped and created again with another type, unnoticed, is
+    then read in full. `columns` are the fact's partition columns, the leading one first. None if the condition
+    would exclude no row, be too long, or is not proven to hold every key. Raises UnreadableKeyError.
     """
-    changed = doubts(restrictions)
-    asked, left_out = met(restrictions)
+    changed = changed_assumptions(restrictions)
+    asked, left_out = intersected(restrictions)
     if asked.is_none:
-        return nothing(changed)
-    changed += beside_uuids(restrictions)
+        return no_rows(changed)
+    changed += uuid_guards(restrictions)
     metastore = _metastore(restrictions, budget)
-    wide = Cover.all() if metastore.takes_nothing else widen(asked, columns, metastore, costs)
+    wide = Cover.all() if metastore.accepts_nothing else widen(asked, columns, metastore, costs)
     if not wide.encloses(asked):
-        return None  # a key would be lost: nothing is worth that
+        return None  # a key would be lost
     terms = [] if wide.is_all else [cover_sql(wide)]
     missed = restrictions if _reads_more(wide, asked, costs) else left_out
     chars_left = budget.chars_max - sum(len(text) + _JOINING_CHARS for text in (*terms, *changed))
-    said = _said_again(missed, chars_left, instead=metastore.takes_nothing)
-    if len(said) < len(missed) and budget.metastore.range_partitions:
-        # What was closed to spare the metastore a range would be read.
+    repeated = _repeated_for_planner(missed, chars_left, instead=metastore.accepts_nothing)
+    if len(repeated) < len(missed) and budget.metastore.range_partitions:
+        # Gaps that were closed to save the metastore a range would be read.
         sparing = replace(budget, metastore=replace(budget.metastore, range_partitions=0))
-        return render(restrictions, columns, sparing, costs)
-    terms += said
+        return partition_predicate(restrictions, columns, sparing, costs)
+    terms += repeated
     sql = f"({' OR '.join([all_of(terms), *changed])})" if terms else ""
     if not sql or len(sql) > budget.chars_max:
         return None
     listed = all(isinstance(restriction.keys, KeySet) for restriction in restrictions)
-    is_exact = listed and (len(said) == len(restrictions) or (wide == asked and not left_out))
-    is_said_instead = metastore.takes_nothing and len(said) == len(restrictions) and not left_out
-    return Predicate(sql, is_exact, asked if is_said_instead else wide, is_sent=not wide.is_all)
+    is_exact = listed and (len(repeated) == len(restrictions) or (wide == asked and not left_out))
+    is_for_planner_alone = metastore.accepts_nothing and len(repeated) == len(restrictions) and not left_out
+    return Predicate(sql, is_exact, asked if is_for_planner_alone else wide, is_sent_to_metastore=not wide.is_all)
 
 
-def _reads_more(wide: Cover, met: Cover, costs: Mapping[str, Costs]) -> bool:
-    """Whether the wider cover keeps partitions that the other one does not, as far as that is known."""
-    if wide == met:
+def _reads_more(wide: Cover, intersected: Cover, costs: Mapping[str, Costs]) -> bool:
+    """True if the wider cover keeps partitions that the other one does not, or that is not known."""
+    if wide == intersected:
         return False
-    if len(wide.boxes) != 1 or len(met.boxes) != 1:
+    if len(wide.boxes) != 1 or len(intersected.boxes) != 1:
         return True
     domains = dict(wide.boxes[0].domains)
     return any(
@@ -96,12 +98,12 @@ def _reads_more(wide: Cover, met: Cover, costs: Mapping[str, Costs]) -> bool:
         or (known := costs.get(column)) is None
         or known.type_name != domain.type_name
         or adds_to(domains[column], domain, known)
-        for column, domain in met.boxes[0].domains
+        for column, domain in intersected.boxes[0].domains
     )
 
 
 def _metastore(restrictions: Iterable[Restriction], budget: Budget) -> Consumer:
-    """The metastore as a reader: a range of strings is safe only where every database orders them alike."""
+    """The metastore as a consumer: a range of strings is safe only if every database orders them as Spark does."""
     unordered = {
         column.name
         for restriction in restrictions
@@ -112,26 +114,26 @@ def _metastore(restrictions: Iterable[Restriction], budget: Budget) -> Consumer:
 
 
 def _is_ordered_alike(keys: Keys, index: int) -> bool:
-    """Whether every metastore orders the keys of a column as Spark does.
+    """True if every metastore orders the keys of a column as Spark does.
 
-    Strings are compared by the metastore's database in its own collation, which may put 'B' before 'a' or
-    skip over punctuation. Keys that differ in digits only, such as dates, are ordered alike by all.
+    The metastore's database compares strings in its own collation, which may put 'B' before 'a' or ignore
+    punctuation. All order keys alike that differ in digits only, such as dates.
     """
-    return differ_in_digits_only([end for end in said_of(keys, index) if isinstance(end, str)])
+    return differ_in_digits_only([end for end in keys_or_range_ends(keys, index) if isinstance(end, str)])
 
 
-def _said_again(restrictions: Iterable[Restriction], chars_max: int, *, instead: bool) -> list[str]:
-    """The keys once more for Spark's planner, as far as they fit, the shortest first.
+def _repeated_for_planner(restrictions: Iterable[Restriction], chars_max: int, *, instead: bool) -> list[str]:
+    """The keys repeated for Spark's planner, as far as they fit, the shortest first.
 
-    Ranges and nulls are said again only where that stands `instead` of what the metastore would be sent.
+    Ranges and nulls are repeated only `instead` of a condition for the metastore.
     """
     texts = [_for_the_planner(restriction, chars_max, instead=instead) for restriction in restrictions]
-    said = []
+    repeated = []
     for text in sorted(filter(None, texts), key=len):
         chars_max -= len(text) + _JOINING_CHARS
         if chars_max > 0:
-            said.append(text)
-    return said
+            repeated.append(text)
+    return repeated
 
 
 def _for_the_planner(restriction: Restriction, chars_max: int, *, instead: bool) -> str | None:
@@ -139,4 +141,4 @@ def _for_the_planner(restriction: Restriction, chars_max: int, *, instead: bool)
     exact = keys.exact(restriction.names, chars_max) if isinstance(keys, KeySet) else None
     if exact is not None or not instead or restriction.cover.is_all:
         return exact
-    return unsent(cover_sql(restriction.cover))
+    return hidden_from_metastore(cover_sql(restriction.cover))

@@ -1,7 +1,8 @@
-"""Keys, and the rows that they may be in, as Spark SQL: what all conditions that are inserted consist of.
+"""Conditions in Spark SQL for keys and covers, the parts of every predicate that is inserted.
 
-Each of them says where the keys are, or that something which they rest on has changed: the type of a column, or
-what a session function answers.
+Every inserted condition has the form `cover OR changed assumption`. It is true for all rows in the cover, and for
+every row if an assumption no longer holds: the type of a column, or the value of a session function. Example:
+``(`ds` IN ('a') OR typeof(`ds`) <> 'string')``.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from rewriter.domains.domain import Domain, Interval
 from rewriter.domains.keyset import KeyRanges, Keys, KeySet
 from rewriter.domains.literals import Key, literal, literals
 from rewriter.domains.positions import Position, line
-from rewriter.predicates.metastore_filter import can_say, can_say_range
+from rewriter.predicates.metastore_filter import can_compare, can_compare_range
 from rewriter.vocabulary.identifiers import Column, quoted
 
-# Boxes that are met with one another: all keys of three paired reducers would be billions.
-_BOXES_MET_MAX = 10_000
+# Boxes that are intersected with one another: all keys of three paired reducers would be billions.
+_BOXES_INTERSECTED_MAX = 10_000
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,11 @@ class Restriction:
 
     @property
     def cover(self) -> Cover:
-        """The rows that it lets through."""
+        """The rows that the restriction lets through."""
         return self.keys.cover(self.names)
 
     def of_columns(self, names: AbstractSet[str]) -> Restriction | None:
-        """What it says of some of its columns, in lower case, by themselves; None if it reads none of them."""
+        """The restriction on some of its columns, given in lower case; None if it has none of them."""
         places = [i for i, name in enumerate(self.names) if name.lower() in names]
         if not places:
             return None
@@ -50,7 +51,7 @@ class Restriction:
             return self
         rows = {tuple(row[i] for i in places) for row in self.keys.rows}
         types = tuple(self.keys.type_names[i] for i in places)
-        # The nulls that match nothing have been dropped long since.
+        # Nulls that match nothing were dropped when the key set was made.
         keys = KeySet.of(types, rows, null_safe=(True,) * len(places))
         keys = replace(keys, assumptions=self.keys.assumptions)
         return Restriction(tuple(self.columns[i] for i in places), keys)
@@ -61,52 +62,52 @@ class Predicate:
     """A condition on columns of a fact scan that every key satisfies."""
 
     sql: str
-    # Whether nothing but the keys satisfies it.
+    # True if the keys alone satisfy it.
     exact: bool
-    # The keys that the metastore, Iceberg, or else Spark's planner is asked for.
+    # The rows that the metastore, Iceberg, or else Spark's planner selects by it.
     cover: Cover
-    # Whether it holds what Spark sends to the metastore.
-    is_sent: bool = False
+    # True if Spark sends a part of it to the metastore.
+    is_sent_to_metastore: bool = False
 
 
-def nothing(changed: Sequence[str]) -> Predicate:
-    """The condition that no row satisfies while nothing has changed."""
+def no_rows(changed: Sequence[str]) -> Predicate:
+    """The condition that no row satisfies unless an assumption has changed."""
     sql = f"({' OR '.join(['FALSE', *changed])})" if changed else "FALSE"
     return Predicate(sql, exact=True, cover=Cover.none())
 
 
-def type_doubt(column: Column) -> str:
-    """What holds only if the column has another type by now."""
+def type_changed(column: Column) -> str:
+    """A condition that holds only if the column has another type now."""
     return f"typeof({quoted(column.name)}) <> '{column.type_name}'"
 
 
-def doubts(restrictions: Sequence[Restriction]) -> list[str]:
-    """What holds only if something that the keys rest on does not."""
+def changed_assumptions(restrictions: Sequence[Restriction]) -> list[str]:
+    """Conditions of which one holds if an assumption of the keys no longer does."""
     types = {column.name: column.type_name for restriction in restrictions for column in restriction.columns}
-    # Without a single key nothing matches, whatever the type. Two sets that have no key in common are another
-    # matter: to a column of another type 'a' and 'A' may be equal.
+    # Without a single key no row matches, whatever the type. Two sets without a common key still need the types:
+    # to a column of another type 'a' and 'A' may be equal.
     if any(restriction.keys.is_none for restriction in restrictions):
         types = {}
     assumed = (assumption for restriction in restrictions for assumption in restriction.keys.assumptions)
     return [
-        *(type_doubt(Column(name, type_name)) for name, type_name in types.items()),
+        *(type_changed(Column(name, type_name)) for name, type_name in types.items()),
         *(f"{function} <> {value}" for function, value in dict.fromkeys(assumed)),
     ]
 
 
-def beside_uuids(restrictions: Iterable[Restriction]) -> list[str]:
-    """What has to stand beside keys that could be UUIDs: a comparison with a text that is none.
+def uuid_guards(restrictions: Iterable[Restriction]) -> list[str]:
+    """Conditions to OR with keys that could be UUIDs: comparisons with a text that is no UUID.
 
-    To Spark a UUID of Iceberg's is a string, and DESCRIBE says no more. Iceberg takes a text for a UUID where it
-    can, and then orders UUIDs otherwise than the bounds of its files are: it skips files that hold a key (Iceberg
-    1.12). A condition in which one text is no UUID it leaves to Spark as a whole. Any table's needs that: from an
-    equality Spark infers that what is said of a fact holds for the small side too.
+    A UUID of Iceberg's is a string to Spark, and DESCRIBE says no more. Iceberg reads a text as a UUID if it can,
+    and then orders UUIDs otherwise than the bounds of its files: it skips files that hold a key (Iceberg 1.12). If
+    one text in a condition is no UUID, Iceberg leaves the whole condition to Spark. The keys of any table need
+    that: from an equality Spark infers that a fact's condition holds for the small side too.
     """
     names = {
         column.name: None
         for restriction in restrictions
         for index, column in enumerate(restriction.columns)
-        if column.type_name == "string" and any(map(_may_be_uuid, said_of(restriction.keys, index)))
+        if column.type_name == "string" and any(map(_may_be_uuid, keys_or_range_ends(restriction.keys, index)))
     }
     return [f"{quoted(name)} IN ('')" for name in names]
 
@@ -119,35 +120,35 @@ def _may_be_uuid(key: Key | None) -> bool:
 _UUID_DASHES = 4
 
 
-def said_of(keys: Keys, index: int) -> Iterable[Key | None]:
-    """The keys of a column, or the ends of the ranges that they are in."""
+def keys_or_range_ends(keys: Keys, index: int) -> Iterable[Key | None]:
+    """The keys of a column, or the ends of their ranges."""
     return chain.from_iterable(keys.ranges) if isinstance(keys, KeyRanges) else map(itemgetter(index), keys.rows)
 
 
-def can_all_be_said(restrictions: Iterable[Restriction]) -> bool:
-    """Whether a metastore's filter can hold all keys, or the ranges that they are in."""
+def metastore_can_compare_all(restrictions: Iterable[Restriction]) -> bool:
+    """True if a metastore's filter can compare a column with all keys, or with the ends of their ranges."""
     return all(
-        _can_be_said(restriction.keys, index, column.type_name)
+        _can_compare_all(restriction.keys, index, column.type_name)
         for restriction in restrictions
         for index, column in enumerate(restriction.columns)
         if column.type_name in {"date", "string"}
     )
 
 
-def _can_be_said(keys: Keys, index: int, type_name: str) -> bool:
-    if isinstance(keys, KeyRanges) and not all(can_say_range(type_name, *ends) for ends in keys.ranges):
+def _can_compare_all(keys: Keys, index: int, type_name: str) -> bool:
+    if isinstance(keys, KeyRanges) and not all(can_compare_range(type_name, *ends) for ends in keys.ranges):
         return False
-    return all(can_say(type_name, key) for key in said_of(keys, index) if key is not None)
+    return all(can_compare(type_name, key) for key in keys_or_range_ends(keys, index) if key is not None)
 
 
-def met(restrictions: Iterable[Restriction]) -> tuple[Cover, list[Restriction]]:
-    """The rows of all restrictions but those that have too many boxes for it."""
+def intersected(restrictions: Iterable[Restriction]) -> tuple[Cover, list[Restriction]]:
+    """The intersection of the restrictions, and the restrictions with too many boxes to be in it."""
     held, left_out = Cover.all(), []
     for restriction in restrictions:
         cover = restriction.cover
         if held.is_all:
             held = cover
-        elif len(held.boxes) * len(cover.boxes) <= _BOXES_MET_MAX:
+        elif len(held.boxes) * len(cover.boxes) <= _BOXES_INTERSECTED_MAX:
             held = held.intersection(cover)
         else:
             left_out.append(restriction)
@@ -157,8 +158,8 @@ def met(restrictions: Iterable[Restriction]) -> tuple[Cover, list[Restriction]]:
 def cover_sql(cover: Cover, list_max: int | None = None) -> str:
     """A cover as a condition: an OR of boxes, each an AND of domains. The cover of all rows has none.
 
-    With `list_max` no IN lists more values than that, but as many lists are made as it takes, and a range of no
-    more values is listed too.
+    With `list_max` no IN list has more values than that: longer lists are split, and a range of no more values is
+    listed too.
 
     >>> cover_sql(Cover.of_rows([Column("k", "int")], [(1,), (7,), (8,)]))
     '(`k` IN (1) OR `k` BETWEEN 7 AND 8)'
@@ -179,7 +180,7 @@ def _domain_sql(name: str, domain: Domain, list_max: int | None) -> str:
 
 
 def _values_and_ranges(domain: Domain, values_max: int) -> tuple[Sequence[Key], Sequence[Interval]]:
-    """The values of its ranges that hold so few of them, and its other ranges."""
+    """The values of the domain's ranges with at most `values_max` values, and its other ranges."""
     width = line(domain.type_name).width
     parts: tuple[list[Position], list[Position]] = ([], [])
     for low, high in domain.ranges:
@@ -203,17 +204,17 @@ def _range_sql(name: str, type_name: str, interval: Interval) -> str:
 
 
 def all_of(terms: Sequence[str]) -> str:
-    """The terms as an AND; one by itself stays as it is."""
+    """The terms as an AND; a single term is returned unchanged."""
     return terms[0] if len(terms) == 1 else f"({' AND '.join(terms)})"
 
 
 def _any_of(terms: Sequence[str]) -> str:
-    """The terms as a balanced OR: parsers nest one level for each that simply follows on another."""
+    """The terms as a balanced OR: parsers nest one level for each term of a flat one."""
     if len(terms) <= _FLAT_TERMS_MAX:
         return terms[0] if len(terms) == 1 else f"({' OR '.join(terms)})"
     middle = len(terms) // 2
     return f"({_any_of(terms[:middle])} OR {_any_of(terms[middle:])})"
 
 
-# Terms of an OR that are written one after the other.
+# Terms of a flat OR.
 _FLAT_TERMS_MAX = 16

@@ -1,62 +1,67 @@
-"""All that is said of one scan: of its partitions, its buckets, its row groups and its files.
+"""Predicate of one scan: conditions on its partitions, its buckets, its row groups and its files.
 
-Each is a condition of its own, for Spark leaves out partitions, buckets and files by those conditions that read
-nothing else: an OR over a partition column and another one prunes neither. Each stands for itself too: it holds
-for all rows that may count, or something that it rests on does not.
+Spark prunes partitions only by conjuncts that read partition columns alone, and likewise buckets and files: an OR
+over a partition column and another one prunes neither. So these conditions are separate conjuncts. Each is sound
+by itself: it holds for all rows that may match, and for every row if one of its assumptions changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.gap_costs import Costs
 from rewriter.files.file_index import FileIndex, Selection, file_hint, spares_enough
-from rewriter.files.splits import Packing
+from rewriter.files.splits import GroupLimits, Packing
 from rewriter.predicates.data_columns import bucket_predicate, row_group_predicate
 from rewriter.predicates.iceberg import files_left, iceberg_predicate, skips_too_little
-from rewriter.predicates.partitions import Budget, render
-from rewriter.predicates.predicate import Predicate, Restriction, doubts, type_doubt
-from rewriter.semijoins.limits import Limits
+from rewriter.predicates.partitions import Budget, partition_predicate
+from rewriter.predicates.predicate import Predicate, Restriction, changed_assumptions, type_changed
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
 
-# Boxes of covers that are met with one another: thousands of pairs and a long filter would be millions.
-_BOXES_MET_MAX = 10_000
+# Boxes of covers that are intersected with one another: thousands of pairs and a long filter would be millions.
+_BOXES_INTERSECTED_MAX = 10_000
 
 
 @dataclass(frozen=True)
-class Layout:
-    """What is known of where a table's rows lie: along the partition columns, and in which files."""
+class TableLayout:
+    """The layout of a table's rows: their distribution along the partition columns, and their files."""
 
     costs: Mapping[str, Costs]
     index: FileIndex | None
-    # How Spark packs the files; None where that is left to it.
+    # Spark's packing of the files, and when fewer splits pay; None if its splits are not changed.
     packing: Packing | None = None
+    group_limits: GroupLimits = field(default_factory=GroupLimits)
 
 
 @dataclass(frozen=True)
 class ScanPredicate:
-    """What is inserted into one scan."""
+    """The predicate that is inserted into one scan."""
 
     sql: str
-    # Whether nothing but the keys satisfies it; None where there are none, but filters of the statement's own.
+    # True if the keys alone satisfy it; None if there are no keys, but filters of the statement's own.
     exact: bool | None
-    # What is asked for of the partitions.
+    # The rows that the partition predicate selects.
     cover: Cover | None
     files: Selection | None = None
     rules: frozenset[Rule] = frozenset()
-    # Whether the metastore is sent a part of it.
-    is_sent: bool = False
+    # True if the metastore is sent a part of it.
+    is_sent_to_metastore: bool = False
 
 
 def scan_predicate(
-    scan: PlannedScan, restrictions: Sequence[Restriction], layout: Layout, budget: Budget, limits: Limits
+    scan: PlannedScan,
+    restrictions: Sequence[Restriction],
+    layout: TableLayout,
+    budget: Budget,
+    limits: RewriteLimits,
 ) -> ScanPredicate | SkipReason:
-    """The conditions that keys and the statement's own filters come to, or why there are none.
+    """The conditions from keys and the statement's own filters, or the reason why there are none.
 
     Raises UnreadableKeyError.
     """
@@ -71,14 +76,16 @@ def scan_predicate(
     texts = [partitions.sql] if partitions is not None else []
     cover = partitions.cover if partitions is not None else None
     parts: set[Rule] = set()
-    # From what is said of data columns, Spark may infer the same of a column that another table is partitioned by.
+    # Spark may infer a condition on data columns for a column that another table is partitioned by.
     for rule, text in _of_parts(scan, restrictions, layout.index, limits) if budget.may_send else ():
         if sum(map(len, texts)) + len(text) <= budget.chars_max:
             texts.append(text)
             parts.add(rule)
     hint, files = "", None
-    tells = not scan.own.is_all or bool(_told_by_files(scan, restrictions)) or layout.packing is not None
-    if Rule.FILE_HINTS not in limits.rules_off and layout.index is not None and tells:
+    needs_files = (
+        not scan.own_cover.is_all or bool(_told_by_files(scan, restrictions)) or layout.packing is not None
+    )
+    if Rule.FILE_HINTS not in limits.rules_off and layout.index is not None and needs_files:
         hint, files = _file_predicate(scan, restrictions, cover, layout.index, limits.file_hint_chars_max)
     if hint:
         texts.append(hint)
@@ -86,13 +93,20 @@ def scan_predicate(
     if not texts:
         return _reason(scan, restrictions, layout, budget)
     is_exact = partitions is not None and partitions.exact and by_partition == list(restrictions)
-    is_sent = partitions is not None and partitions.is_sent
+    is_sent_to_metastore = partitions is not None and partitions.is_sent_to_metastore
     exact = is_exact if restrictions else None
-    return ScanPredicate(" AND ".join(texts), exact, cover, files, frozenset(parts), is_sent)
+    return ScanPredicate(
+        " AND ".join(texts),
+        exact,
+        cover,
+        files=files,
+        rules=frozenset(parts),
+        is_sent_to_metastore=is_sent_to_metastore,
+    )
 
 
 def _is_iceberg(scan: PlannedScan, restrictions: Sequence[Restriction]) -> bool:
-    """Whether the scan reads an Iceberg table, or a view in which Iceberg answers for all columns with keys."""
+    """True if the scan reads an Iceberg table, or a view whose columns with keys all come from Iceberg tables."""
     facts = scan.facts
     if facts is None or facts.behind is None:
         return facts is not None and facts.iceberg is not None
@@ -102,33 +116,35 @@ def _is_iceberg(scan: PlannedScan, restrictions: Sequence[Restriction]) -> bool:
 def _of_iceberg(
     scan: PlannedScan, restrictions: Sequence[Restriction], index: FileIndex | None, chars_max: int
 ) -> ScanPredicate | SkipReason:
-    """What Iceberg is asked: one condition, whatever its columns are to its partitions and files."""
+    """The predicate for Iceberg: one condition, for partition columns and other columns alike."""
     partitioning = scan.facts.iceberg.partitioning if scan.facts is not None and scan.facts.iceberg else ()
-    said = iceberg_predicate(restrictions, partitioning, index, chars_max)
-    if said is None:
+    written = iceberg_predicate(restrictions, partitioning, index, chars_max)
+    if written is None:
         return SkipReason.PREDICATE_TOO_LARGE
-    files = files_left(said.cover, partitioning, index)
+    files = files_left(written.cover, partitioning, index)
     if skips_too_little(files):
         return SkipReason.NOTHING_TO_SKIP
-    return ScanPredicate(said.sql, said.exact, said.cover, files, frozenset({Rule.ICEBERG}))
+    return ScanPredicate(written.sql, written.exact, written.cover, files, frozenset({Rule.ICEBERG}))
 
 
-def _reason(scan: PlannedScan, restrictions: Sequence[Restriction], layout: Layout, budget: Budget) -> SkipReason:
+def _reason(
+    scan: PlannedScan, restrictions: Sequence[Restriction], layout: TableLayout, budget: Budget
+) -> SkipReason:
     if _by_partition(scan, restrictions):
         return SkipReason.PREDICATE_TOO_LARGE
     if not budget.may_send:
         return SkipReason.METASTORE_FILTER
-    is_told = not scan.own.is_all or bool(_told_by_files(scan, restrictions))
+    is_told = not scan.own_cover.is_all or bool(_told_by_files(scan, restrictions))
     return SkipReason.NO_FILE_INDEX if is_told and layout.index is None else SkipReason.NOTHING_TO_SKIP
 
 
 def _told_by_files(scan: PlannedScan, restrictions: Sequence[Restriction]) -> list[Restriction]:
-    """Those that restrict a column by which files can be left out, beside partitions."""
+    """The restrictions on a column by which files can be left out, beside partitions."""
     return [restriction for restriction in restrictions if any(map(scan.has_files_by, restriction.names))]
 
 
 def _by_partition(scan: PlannedScan, restrictions: Sequence[Restriction]) -> list[Restriction]:
-    """What the keys say of columns by which Spark prunes partitions. Without any key no column matters."""
+    """The restrictions on columns by which Spark prunes partitions. Without any key no column matters."""
     found = (
         restriction if restriction.keys.is_none else restriction.of_columns(_partition_columns(scan, restriction))
         for restriction in restrictions
@@ -137,7 +153,7 @@ def _by_partition(scan: PlannedScan, restrictions: Sequence[Restriction]) -> lis
 
 
 def _partition_columns(scan: PlannedScan, restriction: Restriction) -> frozenset[str]:
-    """The columns of a restriction, in lower case, but those that no partition of a table can be told by."""
+    """The columns of a restriction, in lower case, without data columns, by which Spark prunes no partition."""
     facts = scan.facts
     found = (
         column.name.lower() for column in restriction.columns if facts is None or not facts.is_data_column(column)
@@ -146,17 +162,17 @@ def _partition_columns(scan: PlannedScan, restriction: Restriction) -> frozenset
 
 
 def _partition_predicate(
-    scan: PlannedScan, restrictions: Sequence[Restriction], layout: Layout, budget: Budget
+    scan: PlannedScan, restrictions: Sequence[Restriction], layout: TableLayout, budget: Budget
 ) -> Predicate | None:
     restricted = dict.fromkeys(name for restriction in restrictions for name in restriction.names)
     columns = [name for name in scan.partition_columns if name in restricted] or list(restricted)
-    return render(restrictions, columns, budget, layout.costs)
+    return partition_predicate(restrictions, columns, budget, layout.costs)
 
 
 def _of_parts(
-    scan: PlannedScan, restrictions: Sequence[Restriction], index: FileIndex | None, limits: Limits
+    scan: PlannedScan, restrictions: Sequence[Restriction], index: FileIndex | None, limits: RewriteLimits
 ) -> Iterator[tuple[Rule, str]]:
-    """What keys say of buckets and of row groups, of each column by itself."""
+    """The conditions for buckets and for row groups, each column by itself."""
     chars_max = limits.predicate_chars_max
     for restriction in restrictions:
         text = bucket_predicate(scan.facts, restriction, chars_max) if scan.facts is not None else None
@@ -178,38 +194,38 @@ def _file_predicate(
     index: FileIndex,
     chars_max: int,
 ) -> tuple[str, Selection]:
-    """The hint which files to skip, empty for none, and what it leaves of the partitions that are read."""
+    """The hint which files to skip, empty for none, and the files that it leaves of the partitions read."""
     asked = Cover.all()
     for restriction in restrictions:
-        asked = _met(asked, _in_lower_case(restriction.cover))
-    asked = _met(asked, scan.own)
+        asked = _intersected(asked, _in_lower_case(restriction.cover))
+    asked = _intersected(asked, scan.own_cover)
     columns = {name.lower() for name in scan.partition_columns}
-    # Which partition a file belongs to is said by the catalog, which may say otherwise since: RENAME TO and SET
-    # LOCATION leave the file as it was. So files miss by what is in them, and partitions only tell which to list.
+    # The catalog decides which partition a file belongs to, and that may have changed: RENAME TO and SET LOCATION
+    # leave the file unchanged. So files miss by their content, and partitions only decide which files to list.
     inside = {name for box in asked.boxes for name, _ in box.domains} - columns
     read = _in_lower_case(partitions) if partitions is not None else Cover.all()
-    found = index.misses(_projected(asked, inside), _met(read, _projected(scan.own, columns)))
+    found = index.misses(_projected(asked, inside), _intersected(read, _projected(scan.own_cover, columns)))
     text, named = file_hint(found.misses, chars_max)
     if not spares_enough(sum(facts.size_bytes for facts in named), found.total_bytes):
         text, named = "", ()
     are_named = {facts.identity for facts in named}
     sizes = found.kept_sizes + tuple(f.size_bytes for f in found.misses if f.identity not in are_named)
     selection = replace(found, misses=named, kept=len(sizes), kept_bytes=sum(sizes), kept_sizes=sizes)
-    changed = doubts(restrictions)
-    changed += [text for text in _own_doubts(scan) if text not in changed]
+    changed = changed_assumptions(restrictions)
+    changed += [text for text in _own_type_changes(scan) if text not in changed]
     return (f"({' OR '.join([text, *changed])})" if text else ""), selection
 
 
-def _own_doubts(scan: PlannedScan) -> list[str]:
-    """That a column which the statement's own filters read has another type: they may let through more then."""
-    names = sorted({name for box in scan.own.boxes for name, _ in box.domains})
+def _own_type_changes(scan: PlannedScan) -> list[str]:
+    """Conditions that a column of the statement's own filters has another type: they may let through more then."""
+    names = sorted({name for box in scan.own_cover.boxes for name, _ in box.domains})
     known = [scan.facts.column(name) for name in names] if scan.facts is not None else []
-    return [type_doubt(column) for column in known if column is not None]
+    return [type_changed(column) for column in known if column is not None]
 
 
-def _met(one: Cover, other: Cover) -> Cover:
-    """The rows of both, or of the first one alone where that would take too long to find out."""
-    is_short = len(one.boxes) * len(other.boxes) <= _BOXES_MET_MAX
+def _intersected(one: Cover, other: Cover) -> Cover:
+    """The rows of both, or of the first one alone if the intersection would take too long."""
+    is_short = len(one.boxes) * len(other.boxes) <= _BOXES_INTERSECTED_MAX
     return one.intersection(other) if is_short else one
 
 

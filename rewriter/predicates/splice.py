@@ -1,9 +1,9 @@
 """Insertions into the client's own text, and the proof that nothing else changed.
 
-The proof has two parts. With a stand-in for each predicate the text must parse to the original's tree plus the
-narrowed scans. And each predicate must be a condition that nothing around it can break up, by its tokens: so what
-parses with the stand-in parses with the predicate in its place. Parsing thousands of literals takes half a second.
-A check is proven likewise: it stands in parentheses that nothing within it closes.
+The proof has two parts. With TRUE in place of each predicate the text must parse to the original's tree plus the
+narrowed scans. And each predicate must be one condition by its tokens, whatever stands around it: so a text that
+parses with TRUE parses with the predicate in its place. Parsing thousands of literals would take half a second. A
+check is proven likewise: it is in parentheses that none of its tokens closes.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from itertools import pairwise
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from rewriter.predicates.strict_check import UNSEEN
-from rewriter.sql.statement import Statement, parsed, tokenize
+from rewriter.predicates.strict_check import NEVER_TRUE
+from rewriter.sql.statement import Statement, parse_tree, tokenize
 
-# What may stand for any condition.
-_STAND_IN = "TRUE"
+# The placeholder for any condition.
+_PLACEHOLDER = "TRUE"
 
-# All that predicates are made of. Nothing here ends a statement, a clause or a parenthesis of someone else's.
+# All tokens of predicates. None of them ends a statement, a clause or a parenthesis around the predicate.
 _PREDICATE_TOKENS = frozenset(
     {
         *(TokenType.L_PAREN, TokenType.R_PAREN, TokenType.COMMA, TokenType.DASH, TokenType.DCOLON),
@@ -44,29 +44,29 @@ _PREDICATE_TOKENS = frozenset(
 class Narrowing:
     """A table reference, by the bounds of its name in the text, and the filter that goes around it.
 
-    `alias` is the text of the name that the block calls the table by, or None where the client wrote an
-    alias, which then follows the narrowed scan by itself.
+    `alias` is the text of the table's name in the block, or None if the client wrote an alias, which then follows
+    the narrowed scan by itself.
     """
 
     start: int
     stop: int
     alias: str | None
     predicate: str
-    # What must hold beside it, each an expression in parentheses that runs a query
+    # Checks that must hold too, each an expression in parentheses that runs a query
     # (`rewriter.predicates.strict_check`).
     checks: tuple[str, ...] = ()
-    # In how many splits it is to be read; None for as many as Spark makes (`rewriter.files.splits`).
+    # The number of splits to read it in; None for as many as Spark makes (`rewriter.files.splits`).
     splits: int | None = None
 
     @property
     def before(self) -> str:
-        """What is inserted in front of the table's name."""
+        """The text that is inserted in front of the table's name."""
         hint = f"/*+ COALESCE({self.splits:d}) */ " if self.splits is not None else ""
         return f"(SELECT {hint}* FROM "
 
     @property
     def after(self) -> str:
-        """What is inserted behind it."""
+        """The text that is inserted behind the table's name."""
         alias = f" AS {self.alias}" if self.alias is not None else ""
         return f" WHERE {self._condition}){alias}"
 
@@ -74,11 +74,11 @@ class Narrowing:
     def _condition(self) -> str:
         if not self.checks:
             return self.predicate
-        return " AND ".join([f"({self.predicate} OR {UNSEEN})", *self.checks])
+        return " AND ".join([f"({self.predicate} OR {NEVER_TRUE})", *self.checks])
 
 
-def narrowed(statement: Statement, narrowings: Sequence[Narrowing]) -> str | None:
-    """The text with every narrowing inserted, or None where it does not prove to be just that."""
+def rewritten_text(statement: Statement, narrowings: Sequence[Narrowing]) -> str | None:
+    """The statement's text with every narrowing inserted, or None if the proof fails."""
     ordered = sorted(narrowings, key=lambda narrowing: narrowing.start)
     if any(left.stop > right.start for left, right in pairwise(ordered)):
         return None
@@ -86,13 +86,13 @@ def narrowed(statement: Statement, narrowings: Sequence[Narrowing]) -> str | Non
         return None
     if not all(map(is_enclosed, {check for narrowing in ordered for check in narrowing.checks})):
         return None
-    outline = [replace(narrowing, predicate=_STAND_IN, checks=()) for narrowing in ordered]
+    outline = [replace(narrowing, predicate=_PLACEHOLDER, checks=()) for narrowing in ordered]
     proven = _is_original_plus(statement, outline, _inserted(statement, outline))
     return _inserted(statement, ordered) if proven else None
 
 
 def is_one_condition(predicate: str) -> bool:
-    """Whether the text is one condition, or several in parentheses joined by AND, wherever it stands.
+    """True if the text is one condition, or several in parentheses joined by AND, wherever it stands.
 
     >>> is_one_condition("(`k` IN (1)) AND (`l` IS NULL)")
     True
@@ -113,25 +113,25 @@ def is_one_condition(predicate: str) -> bool:
 
 
 def is_enclosed(text: str) -> bool:
-    """Whether the text is one pair of parentheses with what is between them, and within one statement.
+    """True if one pair of parentheses encloses the whole text, and it has no semicolon.
 
     >>> is_enclosed("(SELECT max(k) FROM d)"), is_enclosed("(SELECT 1) OR (TRUE)")
     (True, False)
     """
     try:
-        kinds = [token.token_type for token in tokenize(text)]
+        types = [token.token_type for token in tokenize(text)]
     except SqlglotError:
         return False
-    return _outermost(kinds) == [TokenType.L_PAREN] and TokenType.SEMICOLON not in kinds
+    return _outermost(types) == [TokenType.L_PAREN] and TokenType.SEMICOLON not in types
 
 
-def _outermost(kinds: Sequence[TokenType]) -> list[TokenType]:
-    """The tokens outside of all parentheses, each parenthesis standing as one; empty if they do not match up."""
+def _outermost(types: Sequence[TokenType]) -> list[TokenType]:
+    """The tokens outside of all parentheses, each parenthesis as one token; empty if they do not match."""
     found, depth = [], 0
-    for kind in kinds:
+    for type_ in types:
         if depth == 0:
-            found.append(kind)
-        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+            found.append(type_)
+        depth += (type_ is TokenType.L_PAREN) - (type_ is TokenType.R_PAREN)
         if depth < 0:
             return []
     return found if depth == 0 else []
@@ -147,8 +147,8 @@ def _inserted(statement: Statement, ordered: Sequence[Narrowing]) -> str:
 
 
 def _is_original_plus(statement: Statement, ordered: Sequence[Narrowing], text: str) -> bool:
-    """Whether the text parses to the original's tree once each narrowed scan is a plain reference again."""
-    tree = parsed(text)
+    """True if the text parses to the original's tree once each narrowed scan is a plain reference again."""
+    tree = parse_tree(text)
     if tree is None:
         return False
     tables = {_name_start(table): table for table in tree.find_all(exp.Table)}
@@ -168,14 +168,14 @@ def _name_start(table: exp.Table) -> int | None:
 
 
 def _is_hint(hint: exp.Expr | None, splits: int | None) -> bool:
-    """Whether a hint says that number of splits and nothing else: it is a comment, and may hold anything."""
+    """True if a hint asks for that number of splits and nothing else: hints are comments with any content."""
     if splits is None:
         return hint is None
     return hint == exp.Hint(expressions=[exp.Coalesce(this=exp.Literal.number(splits))])
 
 
 def _unwrap(table: exp.Table, narrowing: Narrowing) -> bool:
-    """Put the reference back in the place of `(SELECT * FROM t WHERE p) AS a`, if that is where it stands."""
+    """Replace `(SELECT * FROM t WHERE p) AS a` by the plain reference, if the reference is in one."""
     select = table.parent.parent if table.parent else None
     scan = select.parent if select else None
     if not isinstance(select, exp.Select) or not isinstance(scan, exp.Subquery):

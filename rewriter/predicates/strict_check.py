@@ -1,18 +1,18 @@
-"""Strict consistency: beside the predicate stands a check that the small side still has no key outside of it.
+"""Strict consistency: a check beside the predicate fails the statement if the small side has a key outside of it.
 
-Spark knows nothing of the tie between the two, and drops the check where the predicate has its effect without the
-scan being run. It did so in three ways (Spark 4.3). With the client's `ds = 'b'`, our `ds IN ('a')` is folded to
-FALSE. From `f.ds = d.ds` it is inferred for the small side too, and where that is then empty, the join is known to
-be so before the scan has begun. An empty key set is FALSE by itself.
+Spark does not know that the check and the predicate belong together, and drops the check where the predicate makes
+the scan empty before it is run. It did so in three ways (Spark 4.3). With the client's `ds = 'b'`, our
+`ds IN ('a')` is folded to FALSE. From `f.ds = d.ds` the predicate is inferred for the small side too, and if that
+is then empty, the join is known to be empty before the scan has begun. An empty key set is FALSE by itself.
 
-So the predicate gets an alternative that never holds, which Spark cannot know: `UNSEEN`. With it the predicate is
-never folded away, and never inferred for another table, since `_metadata` is this scan's alone. What it says of
-partitions Spark still takes from it, but has to list them all: the metastore is sent none of it.
+So the predicate gets an alternative that never holds, which Spark cannot know: `NEVER_TRUE`. With it the predicate
+is never folded away, and never inferred for another table, since `_metadata` is this scan's alone. Spark still
+prunes partitions by the predicate, but has to list them all: the metastore is sent none of it.
 
-The check stands in a form that Spark evaluates by itself. As it is, it would be pushed to the scan as a filter
-that reads no column, and the reader of CSV fails on that where no column of the files is read (Spark 4.3).
+The check is wrapped in a function that Spark evaluates by itself. Unwrapped it would be pushed to the scan as a
+filter that reads no column, and the reader of CSV fails on that where no column of the files is read (Spark 4.3).
 
-Keys of what is read at a snapshot need no check: they cannot change.
+Keys that are read at a snapshot need no check: they cannot change.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from typing import Final
 
 from rewriter.domains.keyset import Keys
 from rewriter.domains.literals import integers_of, literal
-from rewriter.predicates.metastore_filter import unsent
+from rewriter.predicates.metastore_filter import hidden_from_metastore
 from rewriter.predicates.predicate import cover_sql
 from rewriter.semijoins.key_query import KeyColumn
-from rewriter.semijoins.reducers import Question
+from rewriter.semijoins.reducers import KeyQuery
 
-# What a statement fails with whose check found further keys. No error that quotes the statement holds these words.
+# The message of the error if the check finds further keys. No error that quotes the statement holds these words.
 KEYS_CHANGED: Final = "starpruner: the keys have changed since they were read"
 _RAISED = "concat('starpruner: ', 'the keys have changed since they were read')"
 
-# Never true. Spark folds no function that takes a lambda, and knows nothing of the sizes of files.
-UNSEEN: Final = "(forall(array(TRUE), held -> FALSE) AND _metadata.file_size < 0)"
+# Spark folds no function that takes a lambda, and does not know the sizes of files.
+NEVER_TRUE: Final = "(forall(array(TRUE), held -> FALSE) AND _metadata.file_size < 0)"
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
-def check(question: Question, keys: Keys) -> str:
-    """A condition that holds, or raises KEYS_CHANGED where the small side has a key that is not in the set.
+def check(key_query: KeyQuery, keys: Keys) -> str:
+    """A condition that holds, or raises KEYS_CHANGED if the small side has a key that is not in the set.
 
     It is one expression in parentheses. Raises UnreadableKeyError.
     """
-    names = [f"key{number}" for number in range(1, len(question.columns) + 1)]
-    columns = list(zip(names, question.columns, strict=True))
+    names = [f"key{number}" for number in range(1, len(key_query.columns) + 1)]
+    columns = list(zip(names, key_query.columns, strict=True))
     cover = keys.cover(names)
     known = "TRUE" if cover.is_all else "FALSE" if cover.is_none else cover_sql(cover)
     counts = [text for name, column in columns if (text := _can_match(name, column))]
     new = " AND ".join([*counts, f"({known}) IS NOT TRUE"])
-    # With other types, `=` may match what the list does not hold.
+    # With other types, `=` may match keys that the list does not hold.
     changed = [f"typeof({name}) NOT IN ({_types(column.type_name)})" for name, column in columns]
-    now = f"({question.unbounded}) AS keys_now WHERE {' OR '.join([*changed, f'({new})'])}"
-    return f"({unsent(f'(SELECT if(count(*) = 0, TRUE, raise_error({_RAISED})) FROM {now})')})"
+    now = f"({key_query.all_keys_sql}) AS keys_now WHERE {' OR '.join([*changed, f'({new})'])}"
+    return f"({hidden_from_metastore(f'(SELECT if(count(*) = 0, TRUE, raise_error({_RAISED})) FROM {now})')})"
 
 
 def _can_match(name: str, column: KeyColumn) -> str:
-    """What holds for a key that a row of the fact can have; empty where that is every key."""
+    """A condition that holds for keys that a row of the fact can have; empty if that is every key."""
     held = integers_of(column.type_name)
     if held is None or column.type_name == "bigint":
         return "" if column.null_safe else f"{name} IS NOT NULL"

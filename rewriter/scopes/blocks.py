@@ -1,4 +1,4 @@
-"""One SELECT with its FROM, and what the names in its conditions denote."""
+"""One SELECT with its FROM, and the columns that the names in its conditions denote."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import Column
 from rewriter.vocabulary.skip_reason import SkipReason
 
-# What a SELECT may hold beside its FROM: all of it works on the joined rows, after ON and WHERE.
+# Arguments that a SELECT may have beside its FROM: all of them work on the joined rows, after ON and WHERE.
 _SELECT_ARGS = frozenset(
     """
     with_ hint distinct expressions from_ joins where group having order limit offset windows sort cluster
@@ -39,7 +39,7 @@ class Block:
 
     @property
     def has_conditions(self) -> bool:
-        """Whether anything is compared, so that the block is worth a look."""
+        """True if anything is compared, so that the block is worth a look."""
         return any(join.condition is not None or join.using or join.natural for join in self.tree.joins)
 
 
@@ -54,7 +54,7 @@ def block_of(select: exp.Select, statement: Statement) -> Block:
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """A column of a FROM item. `type_name` is None where only Spark can tell."""
+    """A column of a FROM item. `type_name` is None if only Spark knows it."""
 
     leaf: Leaf
     name: str
@@ -65,14 +65,14 @@ class Operand:
 
 
 class KnownColumns(Protocol):
-    """What is known of the columns of a statement's FROM items. See `rewriter.scopes.scopes`."""
+    """The known columns of a statement's FROM items. See `rewriter.scopes.scopes`."""
 
     @property
     def has_variables(self) -> bool:
-        """Whether a name that is no column's may be that of a variable of the session."""
+        """True if a name that is no column's may be a session variable."""
 
     def columns_of(self, leaf: Leaf, nesting: int = 0) -> tuple[Column, ...] | None:
-        """The columns of a FROM item in order, their types where they are known; None where they are not."""
+        """The columns of a FROM item in order, with their types if known; None if the columns are not known."""
 
     def scope_of(self, select: exp.Expr) -> Scope | None:
         """The scope of a SELECT, or None where its FROM is not understood."""
@@ -80,7 +80,7 @@ class KnownColumns(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """What names in one block denote."""
+    """The columns that names in one block denote."""
 
     known: KnownColumns
     block: Block
@@ -94,7 +94,7 @@ class Scope:
 
     @cached_property
     def _by_column(self) -> dict[str, list[Operand]] | None:
-        """Every column by its lower-case name; None where a column that we do not know could be meant."""
+        """Every column by its lower-case name; None if a name could mean a column that we do not know."""
         found = defaultdict(list)
         for leaf in self.block.tree.leaves:
             columns = self.known.columns_of(leaf)
@@ -106,7 +106,7 @@ class Scope:
 
     @property
     def knows_columns(self) -> bool:
-        """Whether no column that we do not know could be meant."""
+        """True if no name can mean a column that we do not know."""
         return self._by_column is not None
 
     def resolve(self, node: exp.Expr, at: Join) -> Operand | None:
@@ -126,22 +126,22 @@ class Scope:
         return found[0] if is_exact or not self._may_be_meant_outside(node) else None
 
     def _may_be_meant_outside(self, node: exp.Column) -> bool:
-        """Whether an outer query, or the session, has a name that this block has in another case.
+        """True if an outer query, or the session, may have a name that this block has in another case.
 
-        To a session with spark.sql.caseSensitive that is the one that is meant.
+        The name denotes the outer one in a session with spark.sql.caseSensitive.
         """
         if self.known.has_variables:
             return True
         scopes = (self.known.scope_of(select) for select in outer_selects(self.block.select))
-        return any(scope is None or scope.may_spell(node.table or node.name) for scope in scopes)
+        return any(scope is None or scope.may_have_name(node.table or node.name) for scope in scopes)
 
-    def may_spell(self, name: str) -> bool:
-        """Whether a FROM item or a column may have the name just as it is written."""
+    def may_have_name(self, name: str) -> bool:
+        """True if a FROM item or a column may have the name in exactly this case."""
         spelled = {column.name for columns in (self._by_column or {}).values() for column in columns}
         return self._by_column is None or name in spelled | {leaf.alias for leaf in self.block.tree.leaves}
 
-    def behind_star(self, star: exp.Expr, nesting: int) -> list[Operand] | None:
-        """The columns that `*` or `a.*` stands for, in the order of the FROM; None where that is not certain."""
+    def columns_of_star(self, star: exp.Expr, nesting: int) -> list[Operand] | None:
+        """The columns of `*` or `a.*`, in the order of the FROM; None if they are not certain."""
         joins, node = self.block.tree.joins, star.this if isinstance(star, exp.Column) else star
         is_plain = isinstance(node, exp.Star) and not any(node.args.values()) and not star.args.get("db")
         # USING and NATURAL show their columns once and first, LATERAL VIEW adds some.
@@ -159,7 +159,7 @@ class Scope:
         return [Operand(leaf, column.name, column.type_name or None) for leaf, found in pairs for column in found]
 
     def certainly_lacks(self, node: exp.Expr) -> bool:
-        """Whether an expression names a column that is none of this block's, so that it must be an outer one.
+        """True if an expression names a column that no FROM item of this block has, so that it is an outer one.
 
         `a.b` may be a field of a column a too: Spark looks for that in the block before it looks further out.
         """
@@ -185,8 +185,8 @@ class Scope:
             sides = [(join.side_of(o.leaf), o) for o in by_column.get(name, []) if o.leaf.is_visible_at(join)]
             lefts = [o for side, o in sides if side is Side.LEFT]
             rights = [o for side, o in sides if side is Side.RIGHT]
-            # More than one on a side: an earlier USING merged them, or Spark refuses the statement.
-            # To a session that tells case apart, NATURAL takes `DS` and `ds` for two columns.
+            # If a side has more than one, an earlier USING merged them, or Spark refuses the statement. In a
+            # case-sensitive session NATURAL takes `DS` and `ds` for two columns.
             if len(lefts) == len(rights) == 1 and (join.using or lefts[0].name == rights[0].name):
                 yield lefts[0], rights[0]
 
@@ -194,8 +194,9 @@ class Scope:
 def outer_selects(query: exp.Expr) -> Iterator[exp.Select]:
     """The SELECTs around a query whose names it may read, the nearest first.
 
-    Those in whose FROM or WITH it stands are none of them, unless it is LATERAL or in the condition of a join. But
-    Spark lets `EXISTS (SELECT .. FROM f, (SELECT k FROM d WHERE d.g = v) r ..)` read column v of the outer query.
+    SELECTs that have the query in their FROM or WITH are excluded, unless it is LATERAL or in the condition of a
+    join. But Spark lets `EXISTS (SELECT .. FROM f, (SELECT k FROM d WHERE d.g = v) r ..)` read column v of the
+    outer query.
     """
     node, sees = query, False
     while (parent := node.parent) is not None:
@@ -207,12 +208,12 @@ def outer_selects(query: exp.Expr) -> Iterator[exp.Select]:
         node = parent
 
 
-# Where queries stand in a SELECT that read nothing of it.
+# Arguments of a SELECT whose queries read none of its columns.
 _OF_ITSELF = frozenset({"from_", "joins", "with_"})
 
 
 def own_parts(tree: exp.Expr) -> tuple[list[exp.Column], list[exp.Select]]:
-    """The columns that stand in a tree itself, and the SELECTs nested right in it, which have their own."""
+    """The columns of a tree itself, and the SELECTs nested directly in it, which have columns of their own."""
     columns: list[exp.Column] = []
     selects: list[exp.Select] = []
     for node in tree.walk(prune=lambda node: isinstance(node, exp.Select) and node is not tree):

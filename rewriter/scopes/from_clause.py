@@ -1,4 +1,4 @@
-"""Reads the FROM of one SELECT into a join tree, or says that it is not understood."""
+"""Parser of one SELECT's FROM into a join tree; a FROM that is not understood is refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _JOIN_ARGS = frozenset({"this", "on", "using", "kind", "side", "method"})
 
 _DERIVED_TABLE_ARGS = frozenset({"this", "alias"})
 
-# What a query in parentheses may hold beside them, where it is no more than a query.
+# Arguments that a query in parentheses may have, if it is no more than a query.
 _QUERY_ARGS = frozenset({"this", "with_", "order", "limit", "offset"})
 
 _KINDS = {
@@ -40,7 +40,7 @@ class UnsupportedFromError(Exception):
 
 
 class JoinTreeBuilder:
-    """Builds the tree of one SELECT. Raises UnsupportedFromError where it is not understood."""
+    """Builds the tree of one SELECT. Raises UnsupportedFromError if the FROM is not understood."""
 
     def __init__(self, statement: Statement) -> None:
         self._statement = statement
@@ -72,8 +72,8 @@ class JoinTreeBuilder:
         kinds = [_kind(join) for join in joins]
         is_tied = {JoinKind.RIGHT, JoinKind.FULL} & set(kinds) or any(join.method for join in joins)
         if is_tied and any(join.kind == "CROSS" for join in joins):
-            # A comma binds less than JOIN where spark.sql.ansi.relationPrecedence says so, and the tree does not
-            # tell it from CROSS JOIN: `a, b RIGHT JOIN c` preserves c against b alone, NATURAL compares it with b.
+            # A comma binds less than JOIN under spark.sql.ansi.relationPrecedence, and in the tree it is a CROSS
+            # JOIN: `a, b RIGHT JOIN c` preserves c against b alone, NATURAL compares it with b.
             raise UnsupportedFromError
         start = len(self._leaves)
         result = self._source(first, nesting)
@@ -87,7 +87,7 @@ class JoinTreeBuilder:
         return result
 
     def _source(self, source: exp.Expr, nesting: int) -> Join | None:
-        """Add a source's leaves. Answers its topmost join, None where it is a single leaf."""
+        """Add a source's leaves. Answers its topmost join, or None for a single leaf."""
         if (
             nesting > _NESTING_MAX
             or source.args.get("pivots")
@@ -107,11 +107,11 @@ class JoinTreeBuilder:
         return None
 
     def _joined_table(self, table: exp.Table, nesting: int) -> Join | None:
-        """`a JOIN b JOIN c ON .. ON ..` and FROM-first queries: the joins hang on the table itself."""
+        """`a JOIN b JOIN c ON .. ON ..` and FROM-first queries: sqlglot attaches the joins to the table itself."""
         joins = table.args["joins"]
         bare = table.copy()
         bare.set("joins", None)
-        # What a leaf needs of it: the copy has the identifiers' offsets, and its place says which names it sees.
+        # The copy has the identifiers' offsets, and its parent decides which names it sees: a leaf needs no more.
         bare.parent = table.parent
         return self._joined(bare, joins, nesting + 1)
 
@@ -122,7 +122,7 @@ class JoinTreeBuilder:
 
 
 def named_leaves(select: exp.Select, statement: Statement) -> tuple[Leaf, ...]:
-    """The tables that a FROM names, without what joins them: for a FROM that is not understood."""
+    """The tables that a FROM names, without its joins: for a FROM that is not understood."""
     sources = [select.args["from_"].this, *(join.this for join in select.args.get("joins") or [])]
     return tuple(
         Leaf(position, source, source.alias_or_name, reference_of(source, statement))
@@ -132,7 +132,7 @@ def named_leaves(select: exp.Select, statement: Statement) -> tuple[Leaf, ...]:
 
 
 def _holds_items(source: exp.Expr) -> bool:
-    """Whether items that the FROM can name stand within a subquery, or hang on it.
+    """True if a subquery contains items that the FROM can name, or has joins attached.
 
     `((SELECT ..) a JOIN b ON ..)` is to sqlglot a query in parentheses, as `((SELECT ..) LIMIT 3)` is one.
     """

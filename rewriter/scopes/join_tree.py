@@ -12,12 +12,12 @@ from rewriter.sql.time_travel import version_of, version_tokens
 from rewriter.vocabulary.identifiers import TableName, quoted
 from rewriter.vocabulary.skip_reason import SkipReason
 
-# What a reference may hold to be narrowed: a sample, for one, would be taken of other rows.
+# Arguments of a reference that can be narrowed. A sample is not among them: it would be drawn from other rows.
 _TABLE_ARGS = frozenset({"this", "db", "catalog", "version", "alias", "joins"})
 
 
 @dataclass(frozen=True)
-class Reference:
+class TableReference:
     """A table named in a FROM; `start` and `stop` bound its name and version in the text.
 
     The bounds of the alias are those of the name itself where the table has none.
@@ -32,7 +32,7 @@ class Reference:
 
     @property
     def has_alias(self) -> bool:
-        """Whether the statement gives the table a name of its own."""
+        """True if the statement gives the table a name of its own."""
         return self.alias_stop > self.stop
 
     def source(self, statement: Statement) -> str:
@@ -40,7 +40,7 @@ class Reference:
         return statement.text[self.start : max(self.stop, self.alias_stop)]
 
     def alias_text(self, statement: Statement) -> str:
-        """The name that the block calls the table by, as the client wrote it, quotes included."""
+        """The name of the table in the block, as the client wrote it, quotes included."""
         return statement.text[self.alias_start : self.alias_stop]
 
 
@@ -58,61 +58,61 @@ class Join:
     # Children come before their parents.
     index: int = 0
     parent: Join | None = field(default=None, repr=False)
-    # The nearest join above that pads this one's rows with nulls: beyond it they are not seen as they are.
+    # The nearest join above that pads this one's rows with nulls: conditions above that join see padded rows.
     padded_by: Join | None = field(default=None, repr=False)
-    # Whether a condition above was found to drop the rows that the join pads.
-    is_strengthened: bool = False
+    # True if a condition above was found to drop the rows that the join pads.
+    is_made_inner: bool = False
 
     def side_of(self, leaf: Leaf) -> Side | None:
-        """The side that the leaf stands on, or None if it is no part of the join."""
+        """The side that the leaf is on, or None if it is no part of the join."""
         if not self.start <= leaf.position < self.stop:
             return None
         return Side.LEFT if leaf.position < self.middle else Side.RIGHT
 
     def side_of_join(self, other: Join) -> Side:
-        """The side that a join below this one stands on."""
+        """The side that a join below this one is on."""
         return Side.LEFT if other.stop <= self.middle else Side.RIGHT
 
     def stands_above(self, other: Join) -> bool:
-        """Whether the other join is part of this one."""
+        """True if the other join is part of this one."""
         return self.index > other.index and self.start <= other.start and other.stop <= self.stop
 
     def mark_padded(self) -> None:
-        """Note the nearest join above that pads this one; those above have been marked."""
+        """Set `padded_by` to the nearest join above that pads this one; the joins above are marked before it."""
         above = self.parent
         if above is not None:
             pads = above.side_of_join(self) not in NEVER_PADS[above.kind]
             self.padded_by = above if pads else above.padded_by
 
     def sees_unpadded(self, other: Join) -> bool:
-        """Whether the rows of a join below reach this one's condition as they are."""
+        """True if the rows of a join below reach this one's condition unpadded."""
         return other.padded_by is None or self.index <= other.padded_by.index
 
 
 @dataclass(eq=False)
 class Leaf:
-    """One item of the FROM. `reference` is set where it is a name, `node` is what sqlglot made of it."""
+    """One item of the FROM. `reference` is set if it is a name, `node` is sqlglot's node of it."""
 
     position: int
     node: exp.Expr
     alias: str
-    reference: Reference | None
+    reference: TableReference | None
     # The nearest semi- or anti-join whose right side this is: above it the columns cannot be named.
     hidden_by: Join | None = field(default=None, repr=False)
     # The nearest join above that pads the item's rows with nulls.
     padded_by: Join | None = field(default=None, repr=False)
 
     def alias_text(self, statement: Statement) -> str:
-        """The name that the block calls the item by, as the client wrote it where that is certain."""
+        """The name of the item in the block, as the client wrote it if that is certain."""
         return self.reference.alias_text(statement) if self.reference is not None else quoted(self.alias)
 
     def is_visible_at(self, join: Join) -> bool:
-        """Whether the join's condition can name the leaf's columns."""
+        """True if the join's condition can name the leaf's columns."""
         hidden = self.hidden_by is not None and join.stands_above(self.hidden_by)
         return join.side_of(self) is not None and not hidden
 
     def is_padded_below(self, join: Join) -> bool:
-        """Whether a row at the join can hold nulls in place of a row of the item."""
+        """True if a row at the join can hold nulls in place of a row of the item."""
         return self.padded_by is not None and join.stands_above(self.padded_by)
 
 
@@ -125,7 +125,7 @@ class JoinTree:
 
 
 def mark_padding(tree: JoinTree) -> None:
-    """Note for each join and leaf the nearest join above that pads it with nulls."""
+    """Set `padded_by` of each join and leaf to the nearest join above that pads it with nulls."""
     for leaf in tree.leaves:
         leaf.padded_by = None
     for join in tree.joins:
@@ -138,16 +138,16 @@ def mark_padding(tree: JoinTree) -> None:
         join.mark_padded()
 
 
-def reference_of(node: exp.Expr, statement: Statement) -> Reference | None:
-    """The table that a leaf names, or None where its name has no certain place in the text."""
+def reference_of(node: exp.Expr, statement: Statement) -> TableReference | None:
+    """The table that a leaf names, or None if its name has no certain place in the text."""
     parts = name_parts(node)
     alias = node.args.get("alias")
     named = alias.this if alias is not None and alias.this is not None else parts[-1]
-    # An alias may be none that stands in the text: sqlglot takes the `@a` in `FROM t @a` for a parameter.
+    # sqlglot may make an alias of other text: it takes the `@a` in `FROM t @a` for a parameter.
     if not all(isinstance(part, exp.Identifier) and "start" in part.meta for part in (*parts, named)):
         return None
     version = version_tokens(statement, node)
-    return Reference(
+    return TableReference(
         name=table_name(node),
         start=parts[0].meta["start"],
         stop=(statement.tokens[version[-1]].end if version else parts[-1].meta["end"]) + 1,
@@ -181,10 +181,10 @@ def _refusal(node: exp.Expr, statement: Statement) -> SkipReason | None:
 
 
 def is_named(source: exp.Expr) -> bool:
-    """Whether an item of a FROM is a table by its name: a subquery and a table function are not."""
+    """True if an item of a FROM is a table by its name: a subquery and a table function are not."""
     return isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier)
 
 
 def holds_only(node: exp.Expr, names: frozenset[str]) -> bool:
-    """Whether the node has none but these arguments: what is not named here is not understood."""
+    """True if the node has none but these arguments: any other argument is not understood."""
     return all(name in names or not value for name, value in node.args.items())

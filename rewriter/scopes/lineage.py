@@ -1,8 +1,8 @@
-"""The way of a key column down to the table that it comes from, through derived tables, CTEs and UNION ALL.
+"""Lineage of a key column: the table that it comes from, through derived tables, CTEs and UNION ALL.
 
-A column may be followed as long as leaving out the table's rows with some key can only take away rows with that
-key, or put null in its place: through projections and renames, group keys, DISTINCT and window partition keys.
-Never past a LIMIT, a sample, a PIVOT or an expression.
+A column is followed as long as leaving out the table's rows with some key can only remove rows with that key, or
+put null in its place: through projections and renames, group keys, DISTINCT and window partition keys. It is never
+followed past a LIMIT, a sample, a PIVOT or an expression.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from rewriter.catalog.table_facts import TableFacts, TableKind
 from rewriter.scopes.blocks import Operand, Scope
-from rewriter.scopes.join_tree import Leaf, Reference
+from rewriter.scopes.join_tree import Leaf, TableReference
 from rewriter.scopes.scopes import Scopes
 from rewriter.vocabulary.identifiers import Column
 
@@ -21,28 +21,32 @@ from rewriter.vocabulary.identifiers import Column
 _NESTING_MAX = 30
 _BRANCHES_MAX = 200
 
-# Clauses of a SELECT that choose rows by more than their own values.
+# Clauses of a SELECT that choose rows by more than the rows' own values.
 _CHOOSING_CLAUSES = ("limit", "offset", "windows", "match", "sample")
 
 
 @dataclass(frozen=True, eq=False)
-class Origin:
+class ColumnOrigin:
     """A table's column that a key comes from, and the FROM item that reads it."""
 
     leaf: Leaf
-    reference: Reference
+    reference: TableReference
     facts: TableFacts
     column: Column
 
 
-def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[Origin, ...]:
-    """The columns that a FROM item's column is, one for each branch of a UNION; none where that is not certain."""
+def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[ColumnOrigin, ...]:
+    """The origins of a FROM item's column, one for each branch of a UNION; none if they are not certain."""
     if nesting > _NESTING_MAX:
         return ()
     if leaf.reference is not None and not scopes.is_cte_name(leaf):
         facts = scopes.catalog.get(leaf.reference.name)
         column = facts.column(name) if facts is not None else None
-        return (Origin(leaf, leaf.reference, facts, column),) if facts is not None and column is not None else ()
+        return (
+            (ColumnOrigin(leaf, leaf.reference, facts, column),)
+            if facts is not None and column is not None
+            else ()
+        )
     query = scopes.query_of(leaf)
     columns = scopes.columns_of(leaf) or ()
     positions = [i for i, column in enumerate(columns) if column.name.lower() == name.lower()]
@@ -53,44 +57,44 @@ def origins(scopes: Scopes, leaf: Leaf, name: str, nesting: int = 0) -> tuple[Or
     return _at_reference(leaf, columns[positions[0]].name, found) if serves_others else found
 
 
-def _at_reference(leaf: Leaf, name: str, found: tuple[Origin, ...]) -> tuple[Origin, ...]:
-    """The column of a CTE that has other readers too: it is narrowed where this one names it, and not inside.
+def _at_reference(leaf: Leaf, name: str, found: tuple[ColumnOrigin, ...]) -> tuple[ColumnOrigin, ...]:
+    """The column of a CTE that has other readers too: this reference of the CTE is narrowed, and not its body.
 
-    Spark carries the filter down to the partitions where the column comes from nothing else.
+    Spark pushes the filter down to the partitions if the column comes from partition columns alone.
     """
     is_pruned = all(o.facts.kind is TableKind.TABLE and o.facts.is_partition_column(o.column) for o in found)
     if not found or not is_pruned or leaf.reference is None:
         return ()
     column = Column(name, found[0].column.type_name)
-    # Of files and buckets its rows tell nothing.
+    # The CTE's rows do not show files or buckets.
     facts = replace(
         found[0].facts, columns=(column,), partition_columns=(name,), indexed_columns=(), bucket_columns=()
     )
-    return (Origin(leaf, leaf.reference, facts, column),)
+    return (ColumnOrigin(leaf, leaf.reference, facts, column),)
 
 
-def output_origins(scopes: Scopes, position: int) -> tuple[Origin, ...]:
-    """The columns that an output of the statement itself is, as `origins` has them."""
+def output_origins(scopes: Scopes, position: int) -> tuple[ColumnOrigin, ...]:
+    """The origins of an output column of the statement itself, as `origins` has them."""
     return _through_query(scopes, scopes.statement.tree, position, nesting=0)
 
 
-def _through_query(scopes: Scopes, query: exp.Expr, position: int, nesting: int) -> tuple[Origin, ...]:
+def _through_query(scopes: Scopes, query: exp.Expr, position: int, nesting: int) -> tuple[ColumnOrigin, ...]:
     selects = branches(query)
     found = [_through_select(scopes, select, position, nesting) for select in selects]
     if not selects or not all(found):
         return ()
     every = tuple(origin for branch in found for origin in branch)
-    # A UNION casts its branches to one type; only where all have it already does each key stay what it is.
+    # A UNION casts its branches to one type. A key keeps its value only if all branches have that type already.
     return every if len({origin.column.type_name for origin in every}) == 1 else ()
 
 
 class ColumnTypes:
-    """The types of columns, followed down to the tables they come from; None where only Spark can tell."""
+    """The types of columns, followed down to the tables they come from; None if only Spark knows a type."""
 
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
         self._found: dict[tuple[Leaf, str], str | None] = {}
-        # By the first branch of a UNION and a position in it.
+        # The types of outputs, by the first branch of a UNION and a position in it.
         self._outputs: dict[tuple[int, int], str | None] = {}
 
     def of(self, operand: Operand, nesting: int = 0) -> str | None:
@@ -115,14 +119,14 @@ class ColumnTypes:
         if output is None:
             return None
         if output not in self._outputs:
-            behind = [column_behind(self._scopes, select, position) for select in selects]
+            behind = [column_of_output(self._scopes, select, position) for select in selects]
             types = {self.of(operand, nesting) if operand is not None else None for operand in behind}
             self._outputs[output] = types.pop() if len(types) == 1 else None
         return self._outputs[output]
 
 
 def branches(query: exp.Expr) -> list[exp.Select]:
-    """The SELECTs of a UNION; empty if the query is anything else than those."""
+    """The SELECTs of a UNION; empty if the query is anything else."""
     pending = [query]
     found: list[exp.Select] = []
     while pending:
@@ -138,13 +142,13 @@ def branches(query: exp.Expr) -> list[exp.Select]:
     return found
 
 
-def _through_select(scopes: Scopes, select: exp.Select, position: int, nesting: int) -> tuple[Origin, ...]:
-    operand = column_behind(scopes, select, position)
+def _through_select(scopes: Scopes, select: exp.Select, position: int, nesting: int) -> tuple[ColumnOrigin, ...]:
+    operand = column_of_output(scopes, select, position)
     return origins(scopes, operand.leaf, operand.name, nesting) if operand is not None else ()
 
 
-def column_behind(scopes: Scopes, select: exp.Select, position: int) -> Operand | None:
-    """The column that an output of a SELECT is, if its rows with one value do not change those with another."""
+def column_of_output(scopes: Scopes, select: exp.Select, position: int) -> Operand | None:
+    """The column that an output of a SELECT shows, if its rows with one value do not change those with another."""
     scope = scopes.scope_of(select)
     if scope is None or any(select.args.get(clause) for clause in _CHOOSING_CLAUSES):
         return None
@@ -161,7 +165,7 @@ def _operand(scope: Scope, expression: exp.Expr) -> Operand | None:
 
 
 def _keeps_keys(scope: Scope, select: exp.Select, operand: Operand, position: int) -> bool:
-    """Whether rows of one key do not change what the SELECT makes of the rows of another."""
+    """True if rows of one key do not change the SELECT's result for the rows of another."""
     group = select.args.get("group")
     if group is not None and not _is_grouped_by(scope, group, operand, position):
         return False

@@ -1,6 +1,6 @@
 """Outer joins that a condition above makes inner: `T LEFT JOIN R ON .. WHERE R.g = 5` drops every padded row.
 
-Proven from syntax alone: a condition above rejects nulls of the side that the join pads, and every row of the
+The proof needs syntax alone: a condition above rejects nulls of the side that the join pads, and every row of the
 join that reaches the result passes that condition as the join made it. Spark does the same in its optimizer
 (EliminateOuterJoin in joins.scala).
 """
@@ -19,10 +19,10 @@ from rewriter.sql.conditions import conjuncts
 
 # Comparisons that are null, and so not true, where the operand named `this` is null.
 _REJECTING_LEFT = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Like)
-# And where the other one is.
+# Comparisons that are null where the other operand is null.
 _REJECTING_RIGHT = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
-# What is left of a join once the rows are dropped in which a side is padded.
+# The kind of a join without the rows in which a side is padded.
 _WITHOUT_PADDED: dict[tuple[JoinKind, Side], JoinKind] = {
     (JoinKind.LEFT, Side.RIGHT): JoinKind.INNER,
     (JoinKind.RIGHT, Side.LEFT): JoinKind.INNER,
@@ -31,7 +31,7 @@ _WITHOUT_PADDED: dict[tuple[JoinKind, Side], JoinKind] = {
 }
 
 
-def strengthen(scope: Scope) -> None:
+def make_outer_joins_inner(scope: Scope) -> None:
     """Replace the kinds of joins whose padded rows no condition above lets through."""
     tree = scope.block.tree
     if all(join.kind not in _OUTER for join in tree.joins):
@@ -39,14 +39,14 @@ def strengthen(scope: Scope) -> None:
     rejections = defaultdict(list)
     for at, position in _rejections(scope):
         rejections[position].append(at)
-    # From the top down: a join that pads no longer lets the conditions above it reach further.
+    # Joins are visited from the top down: a join that no longer pads lets the conditions above it reach further.
     for join in reversed(tree.joins):
         join.mark_padded()
         if join.kind in _OUTER:
             for side, positions in _sides(join).items():
                 if any(_drops_padded(at, join) for position in positions for at in rejections[position]):
                     join.kind = _WITHOUT_PADDED.get((join.kind, side), join.kind)
-                    join.is_strengthened = True
+                    join.is_made_inner = True
     mark_padding(tree)
 
 
@@ -60,7 +60,7 @@ def _sides(join: Join) -> dict[Side, range]:
 
 
 def _drops_padded(at: Join, join: Join) -> bool:
-    """Whether every row of the join that counts has passed the condition of `at` as the join made it."""
+    """True if every row of the join that counts has passed the condition of `at` as the join made it."""
     seen = at.stands_above(join) and at.sees_unpadded(join)
     return seen and at.side_of_join(join) in CONDITION_HOLDS[at.kind]
 
@@ -76,7 +76,7 @@ def _rejections(scope: Scope) -> Iterator[tuple[Join, int]]:
 
 
 def _rejected(term: exp.Expr) -> Iterator[exp.Expr]:
-    """The operands whose null makes the term not true."""
+    """The operands of a term that is not true if one of them is null."""
     if isinstance(term, exp.Not) and isinstance(term.this.unnest(), exp.Is):
         null_test = term.this.unnest()
         if isinstance(null_test.expression, exp.Null):

@@ -1,4 +1,4 @@
-"""What the names of one statement denote: its blocks, its CTEs, and the columns that its queries give."""
+"""Scopes of one statement: its blocks, its CTEs, and the columns that its queries give."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from rewriter.vocabulary.skip_reason import SkipReason
 # Derived tables inside one another. The limit bounds the recursion.
 _NESTING_MAX = 30
 
-# The type of a column that a query computes: Spark says what it is when it runs the key query.
+# The type of a column that a query computes: the answer of the key query has it.
 _UNKNOWN_TYPE = ""
 
-# What gives one column where it has no alias. Anything else could be a generator, such as `posexplode` and
-# `stack`, maybe by the name of its database, in parentheses or with a list of aliases.
+# Expressions that give one column without an alias. Any other could be a generator, such as `posexplode` and
+# `stack`, also with its database's name, in parentheses or with a list of aliases.
 _ONE_COLUMN = (
     *(exp.Literal, exp.Null, exp.Boolean, exp.Unary, exp.Binary, exp.Predicate, exp.Subquery, exp.Window),
     *(exp.AggFunc, exp.Case, exp.Cast, exp.Coalesce, exp.If),
@@ -33,7 +33,7 @@ _ONE_COLUMN = (
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """A column of what a SELECT gives: an expression, or behind a star a FROM item's column.
+    """An output column of a SELECT: an expression, or a FROM item's column behind a star.
 
     `name` is None for an expression that Spark names.
     """
@@ -77,7 +77,7 @@ class Scopes:
 
     @property
     def may_narrow(self) -> bool:
-        """Whether, by the statement's shape alone, a FROM item could be reduced by another or by a subquery."""
+        """True if, by the statement's syntax alone, a FROM item could be reduced by another or by a subquery."""
         return any(block.has_conditions and len(block.tree.leaves) > 1 for block in self.blocks) or any(
             join.condition is not None and join.condition.find(exp.Query)
             for block in self.blocks
@@ -86,15 +86,15 @@ class Scopes:
 
     @property
     def has_conditions(self) -> bool:
-        """Whether anything is compared anywhere."""
+        """True if anything is compared anywhere."""
         return any(block.has_conditions for block in self.blocks)
 
     @cached_property
     def bare_functions(self) -> frozenset[str]:
         """The session functions that may stand without parentheses: those whose name no column can have.
 
-        A table of which nothing is known may have any. So may what a generator gives, or the star of a struct:
-        their names stand in types and in strings.
+        An unknown table may have any column. So may a generator's output, or the star of a struct: their names are
+        in types and in strings.
         """
         scopes = (self.scope_of(block.select) for block in self.blocks)
         if any(scope is None or not scope.knows_columns for scope in scopes):
@@ -107,7 +107,7 @@ class Scopes:
 
     @property
     def _named_tables(self) -> Iterator[exp.Table]:
-        """What stands for a table in any FROM, understood or not; what a statement writes is none of it."""
+        """The tables of every FROM, understood or not, without the table that the statement writes."""
         for table in self.statement.tree.find_all(exp.Table):
             is_read = isinstance(table.parent, exp.From | exp.Join)
             if is_read and (table.db or not self.is_cte(table.name)):
@@ -122,11 +122,11 @@ class Scopes:
         return {id(block.select): Scope(self, block) for block in self.blocks if block.refusal is None}
 
     def is_cte(self, name: str) -> bool:
-        """Whether any CTE of the statement has the name."""
+        """True if any CTE of the statement has the name."""
         return _folded(name) in self._cte_names
 
     def is_cte_name(self, leaf: Leaf) -> bool:
-        """Whether the name could be that of a CTE, wherever that is defined."""
+        """True if the name could be that of a CTE, wherever that is defined."""
         return isinstance(leaf.node, exp.Table) and not leaf.node.db and self.is_cte(leaf.node.name)
 
     @cached_property
@@ -148,16 +148,16 @@ class Scopes:
         }
 
     def query_of(self, leaf: Leaf, *, only_once: bool = False) -> exp.Expr | None:
-        """The query that a FROM item stands for: a derived table's, or a CTE's body.
+        """The query that a FROM item reads: a derived table's, or a CTE's body.
 
-        `only_once`: not of a CTE that is used more than once, whose body serves other readers too.
+        With `only_once`, None for a CTE that is used more than once: its body has other readers too.
         """
         if isinstance(leaf.node, exp.Subquery):
             return leaf.node.this if isinstance(leaf.node.this, exp.Query) else None
         if leaf.reference is None or not self.is_cte_name(leaf):
             return None
         cte = self._ctes.get(_folded(leaf.node.name)) if not leaf.reference.name.version else None
-        # To a session with spark.sql.caseSensitive, `dates` may be a table beside the CTE `Dates`.
+        # `dates` may be a table beside the CTE `Dates` in a session with spark.sql.caseSensitive.
         if cte is None or cte.name != leaf.node.name or (only_once and cte.references != 1):
             return None
         if leaf.reference.refusal is SkipReason.UNSUPPORTED_REFERENCE or not self._stands_behind(leaf.node, cte):
@@ -165,12 +165,12 @@ class Scopes:
         return cte.body
 
     def references_to(self, leaf: Leaf) -> int:
-        """How often the statement names the query that a FROM item stands for."""
+        """The number of times that the statement names the query that a FROM item reads."""
         cte = self._ctes.get(_folded(leaf.node.name)) if leaf.reference is not None else None
         return cte.references if cte is not None else 1
 
     def _stands_behind(self, node: exp.Expr, cte: _Cte) -> bool:
-        """Whether a reference sees the CTE: it stands in the main query or in a later CTE's body."""
+        """True if a reference sees the CTE: the reference is in the main query or in a later CTE's body."""
         ancestor: exp.Expr | None = node
         while ancestor is not None:
             if isinstance(ancestor, exp.CTE) and ancestor.parent is self.statement.tree.args.get("with_"):
@@ -179,7 +179,7 @@ class Scopes:
         return True
 
     def columns_of(self, leaf: Leaf, nesting: int = 0) -> tuple[Column, ...] | None:
-        """The columns of a FROM item in order, their types where they are known; None where they are not."""
+        """The columns of a FROM item in order, with their types if known; None if the columns are not known."""
         if leaf not in self._columns:
             self._columns[leaf] = self._look_up_columns(leaf, nesting)
         return self._columns[leaf]
@@ -195,7 +195,7 @@ class Scopes:
         return self.query_columns(query, nesting + 1)
 
     def query_columns(self, query: exp.Expr, nesting: int = 0) -> tuple[Column, ...] | None:
-        """The columns that the statement's query, or one inside it, gives; None where they are not known."""
+        """The output columns of the statement's query, or of one inside it; None if they are not known."""
         is_union = isinstance(query, exp.SetOperation)
         while isinstance(query, exp.SetOperation | exp.Subquery):
             query = query.this
@@ -213,7 +213,7 @@ class Scopes:
         return tuple(found)
 
     def outputs_of(self, select: exp.Select, nesting: int = 0) -> tuple[Output, ...] | None:
-        """What a SELECT gives, in order, its stars spelled out; None where that is not certain."""
+        """The output columns of a SELECT, in order, with its stars expanded; None if they are not certain."""
         if id(select) not in self._outputs:
             found = None if select.args.get("kind") else self._look_up_outputs(select, nesting)
             self._outputs[id(select)] = found
@@ -233,7 +233,7 @@ class Scopes:
             return [Output(projection.alias, projection.this)]
         if projection.is_star:
             scope = self.scope_of(select)
-            operands = scope.behind_star(projection, nesting) if scope is not None else None
+            operands = scope.columns_of_star(projection, nesting) if scope is not None else None
             return None if operands is None else [Output(operand.name, operand) for operand in operands]
         if isinstance(projection, exp.Column):
             return [Output(projection.name, projection)] if is_plain_name(projection.name) else None
@@ -243,12 +243,12 @@ class Scopes:
 
 
 def _folded(name: str) -> str:
-    """A CTE's name, alike for all spellings that Spark may take for it: it compares letters in upper case too.
+    """A CTE's name, equal for all spellings that Spark may take for it: it compares letters in upper case too.
 
     So `dates` is no table where a CTE has that name with a long s. Columns and tables are found in lower case.
     """
     return name.upper().casefold().replace(_DOT_ABOVE, "")
 
 
-# What is left beside the letter where a capital I with a dot is made a small one.
+# The character that is left beside the letter when a capital I with a dot is made a small one.
 _DOT_ABOVE = "\u0307"

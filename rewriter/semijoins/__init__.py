@@ -1,1 +1,1 @@
-"""Finds the reducers of a fact scan, and writes the queries for their keys."""
+"""Semi-joins: the reducers of a fact scan, and the queries for their keys."""

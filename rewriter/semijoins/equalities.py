@@ -1,4 +1,4 @@
-"""Equalities that the rows of a fact must satisfy, wherever a block or a subquery of its conditions says them."""
+"""Equalities that the rows of a fact must satisfy, from joins, WHERE and the subqueries of conditions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rewriter.catalog.prunable import key_refusal
 from rewriter.catalog.table_facts import TableKind
 from rewriter.scopes.blocks import Operand, Scope
 from rewriter.scopes.join_rules import CONDITION_HOLDS, JoinKind
-from rewriter.scopes.join_tree import Join, Leaf, Reference
-from rewriter.scopes.lineage import Origin, origins
+from rewriter.scopes.join_tree import Join, Leaf, TableReference
+from rewriter.scopes.lineage import ColumnOrigin, origins
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.key_query import KeyColumn
-from rewriter.semijoins.side_filters import Filters
+from rewriter.semijoins.side_filters import BlockFilters
 from rewriter.semijoins.small_sides import is_plain_exists, query_key
 from rewriter.sql.conditions import conjuncts, operands_of
 from rewriter.sql.statement import is_plain_name
@@ -26,13 +26,13 @@ from rewriter.vocabulary.skip_reason import SkipReason
 
 _EQUALITIES = (exp.EQ, exp.NullSafeEQ)
 
-# What it takes to narrow a fact by a join; for any other kind it is an outer join.
+# The rule that narrows a fact by a join; any other kind is an outer join.
 _RULE_OF_KIND = {JoinKind.INNER: Rule.INNER_JOIN, JoinKind.SEMI: Rule.SEMI_JOIN}
 
 
 @dataclass(frozen=True)
 class ItemPartner:
-    """A FROM item of which a fact's row must find a row at a join."""
+    """A FROM item in which a fact's row must find a partner at a join."""
 
     scope: Scope
     join: Join
@@ -41,11 +41,11 @@ class ItemPartner:
 
 @dataclass(frozen=True, eq=False)
 class QueryPartner:
-    """A subquery, of so many columns, that must answer a fact's row."""
+    """A subquery with a number of columns that must answer the values of a fact's row."""
 
     query: exp.Expr
     width: int
-    # Whether it stands behind `=`, for one value.
+    # True if it is an operand of `=`, so that it is one value.
     is_scalar: bool = False
 
 
@@ -53,10 +53,10 @@ Partner: TypeAlias = ItemPartner | QueryPartner
 
 
 @dataclass(frozen=True, eq=False)
-class Match:
+class KeyEquality:
     """A column of a fact that equals `key`, an expression over its partner, in every row that counts."""
 
-    origin: Origin
+    origin: ColumnOrigin
     partner: Partner
     key: str
     shown: str
@@ -72,36 +72,36 @@ class Match:
 
     @property
     def is_on_data(self) -> bool:
-        """Whether the column is no partition column, but tells of files or buckets."""
+        """True if the column is no partition column, but files or buckets can be left out by it."""
         return self.origin.facts.is_data_column(self.origin.column)
 
     @property
     def takes_ranges(self) -> bool:
-        """Whether anything is left out by ranges of the column: of buckets nothing is."""
+        """True if ranges of the column leave out files or partitions: they leave out no buckets."""
         facts = self.origin.facts
         return not self.is_on_data or facts.behind is not None or self.column.lower() in facts.file_columns
 
     @property
     def is_scalar(self) -> bool:
-        """Whether the partner must have no more than one row."""
+        """True if the partner must have no more than one row."""
         return isinstance(self.partner, QueryPartner) and self.partner.is_scalar
 
     @property
     def asked(self) -> KeyColumn:
-        """What a key query asks for it."""
+        """The column of a key query that asks for its keys."""
         return KeyColumn(self.origin.column.type_name, self.null_safe)
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """A fact's scan that an equality compares, and why that does not reduce it."""
+class RefusedEquality:
+    """A fact's scan in an equality, and the reason why the equality does not reduce it."""
 
-    reference: Reference
+    reference: TableReference
     reason: SkipReason
 
 
 @dataclass(frozen=True, eq=False)
-class _SmallSide:
+class _KeySide:
     """The other side of an equality: the FROM item that it reads, and the key as text."""
 
     leaf: Leaf
@@ -113,25 +113,25 @@ class _SmallSide:
     tables: frozenset[TableName] = frozenset()
 
 
-class Matcher:
-    """Finds the matches of one block's joins. The tables of the statement are all in the catalog."""
+class EqualityFinder:
+    """Finds the equalities of one block's joins. All tables of the statement are in the catalog."""
 
-    def __init__(self, scopes: Scopes, scope: Scope, filters: Filters) -> None:
+    def __init__(self, scopes: Scopes, scope: Scope, filters: BlockFilters) -> None:
         self._scopes = scopes
         self._scope = scope
         self._filters = filters
-        strengthened = any(join.is_strengthened for join in scope.block.tree.joins)
+        strengthened = any(join.is_made_inner for join in scope.block.tree.joins)
         self._block_rules = frozenset({Rule.MADE_INNER} if strengthened else ())
 
-    def matches(self, join: Join) -> Iterator[Match | Refusal]:
-        """What the join's condition says of facts below it, whichever side of an equality they stand on."""
+    def matches(self, join: Join) -> Iterator[KeyEquality | RefusedEquality]:
+        """The equalities of the join's condition with facts below it, on either side of `=`."""
         for left, right in self._scope.merged(join):
             yield from self._of_items(join, left, self._column_side(right))
             yield from self._of_items(join, right, self._column_side(left))
         for term in conjuncts(join.condition):
             yield from self._of_term(join, term)
 
-    def _of_term(self, join: Join, term: exp.Expr) -> Iterator[Match | Refusal]:
+    def _of_term(self, join: Join, term: exp.Expr) -> Iterator[KeyEquality | RefusedEquality]:
         if isinstance(term, _EQUALITIES):
             sides = (term.this.unnest(), term.expression.unnest())
             yield from self._of_equality(join, term, *sides)
@@ -145,10 +145,10 @@ class Matcher:
 
     def _of_equality(
         self, join: Join, term: exp.Expr, fact_side: exp.Expr, small_side: exp.Expr
-    ) -> Iterator[Match | Refusal]:
+    ) -> Iterator[KeyEquality | RefusedEquality]:
         null_safe = isinstance(term, exp.NullSafeEQ)
         if isinstance(small_side, exp.Query):
-            # Without a row a scalar subquery is null: `<=>` would match it, and no key query tells.
+            # Without a row a scalar subquery is null: `<=>` would match it, and no key query shows that.
             yield from () if null_safe else self._of_query(join, [fact_side], small_side, Rule.SCALAR_SUBQUERY)
             return
         fact, column = self._scope.resolve(fact_side, join), self._scope.resolve(small_side, join)
@@ -157,16 +157,16 @@ class Matcher:
             yield from self._of_items(join, fact, small, null_safe=null_safe)
 
     def _of_items(
-        self, join: Join, fact: Operand, small: _SmallSide, *, null_safe: bool = False
-    ) -> Iterator[Match | Refusal]:
+        self, join: Join, fact: Operand, small: _KeySide, *, null_safe: bool = False
+    ) -> Iterator[KeyEquality | RefusedEquality]:
         if fact.leaf is not small.leaf:
             partner = ItemPartner(self._scope, join, small.leaf)
             yield from self._matched(join, fact, partner, small, null_safe=null_safe)
 
     def _of_query(
         self, join: Join, fact_sides: list[exp.Expr], query: exp.Expr, rule: Rule
-    ) -> Iterator[Match | Refusal]:
-        """`t.k IN (SELECT ..)`, `(t.k, t.l) IN (SELECT ..)` and `t.k = (SELECT ..)`: what the query answers."""
+    ) -> Iterator[KeyEquality | RefusedEquality]:
+        """`t.k IN (SELECT ..)`, `(t.k, t.l) IN (SELECT ..)`, `t.k = (SELECT ..)`: the query's rows are keys."""
         partner = QueryPartner(query, len(fact_sides), rule is Rule.SCALAR_SUBQUERY)
         for index, side in enumerate(fact_sides):
             fact = self._scope.resolve(side, join)
@@ -175,12 +175,12 @@ class Matcher:
             for origin in origins(self._scopes, fact.leaf, fact.name):
                 refusal = _stays(join, fact) or key_refusal(origin.facts, origin.column, None)
                 if refusal is not None:
-                    yield Refusal(origin.reference, refusal)
+                    yield RefusedEquality(origin.reference, refusal)
                 else:
                     rules = self._rules(join, fact, origin, rule)
-                    yield Match(origin, partner, query_key(index), f"{fact} = (subquery)", rules=rules)
+                    yield KeyEquality(origin, partner, query_key(index), f"{fact} = (subquery)", rules=rules)
 
-    def _of_exists(self, join: Join, query: exp.Expr) -> Iterator[Match | Refusal]:
+    def _of_exists(self, join: Join, query: exp.Expr) -> Iterator[KeyEquality | RefusedEquality]:
         """`EXISTS (SELECT .. FROM r WHERE r.k = t.k AND ..)` is a semi-join."""
         inner = self._scopes.scope_of(query)
         if inner is None or not is_plain_exists(query):
@@ -193,7 +193,7 @@ class Matcher:
 
     def _correlated(
         self, join: Join, inner: Scope, term: exp.Expr, outer_side: exp.Expr, inner_side: exp.Expr
-    ) -> Iterator[Match | Refusal]:
+    ) -> Iterator[KeyEquality | RefusedEquality]:
         top = inner.block.tree.joins[-1]
         small = inner.resolve(inner_side, top)
         if small is None or not inner.certainly_lacks(outer_side):
@@ -205,23 +205,25 @@ class Matcher:
             yield from self._matched(join, fact, partner, self._column_side(small), null_safe=null_safe)
 
     def _matched(
-        self, join: Join, fact: Operand, partner: ItemPartner, small: _SmallSide, *, null_safe: bool
-    ) -> Iterator[Match | Refusal]:
+        self, join: Join, fact: Operand, partner: ItemPartner, small: _KeySide, *, null_safe: bool
+    ) -> Iterator[KeyEquality | RefusedEquality]:
         for origin in origins(self._scopes, fact.leaf, fact.name):
             refusal = _stays(join, fact) or key_refusal(origin.facts, origin.column, small.type_name)
             if refusal is None and null_safe and _may_be_padding(join, fact, partner, origin):
                 refusal = SkipReason.NULL_SAFE_OVER_NULLS
             if refusal is not None:
-                yield Refusal(origin.reference, refusal)
+                yield RefusedEquality(origin.reference, refusal)
             else:
                 shown = f"{fact} {'<=>' if null_safe else '='} {small.shown}"
                 rules = self._rules(join, fact, origin, None if partner.join is join else Rule.EXISTS)
                 rules |= {Rule.NULL_SAFE} if null_safe else set()
                 rules |= {Rule.KEY_EXPRESSIONS} if small.is_expression else set()
-                yield Match(origin, partner, small.key, shown, null_safe, rules, small.tables)
+                yield KeyEquality(
+                    origin, partner, small.key, shown, null_safe=null_safe, rules=rules, tables=small.tables
+                )
 
-    def _rules(self, join: Join, fact: Operand, origin: Origin, subquery: Rule | None) -> frozenset[Rule]:
-        """What it takes to narrow a fact by a join, or by a subquery in the join's condition."""
+    def _rules(self, join: Join, fact: Operand, origin: ColumnOrigin, subquery: Rule | None) -> frozenset[Rule]:
+        """The rules that narrow a fact by a join, or by a subquery in the join's condition."""
         rules = {_RULE_OF_KIND.get(join.kind, Rule.OUTER_JOIN)}
         if subquery is not None:
             rules = rules - {Rule.INNER_JOIN} | {subquery}
@@ -231,18 +233,18 @@ class Matcher:
             rules.add(Rule.VIEWS)
         return self._block_rules | rules
 
-    def _column_side(self, operand: Operand) -> _SmallSide:
+    def _column_side(self, operand: Operand) -> _KeySide:
         key = f"{operand.leaf.alias_text(self._scopes.statement)}.{quoted(operand.name)}"
-        return _SmallSide(operand.leaf, key, str(operand), operand.type_name)
+        return _KeySide(operand.leaf, key, str(operand), operand.type_name)
 
-    def _expression_side(self, join: Join, term: exp.Expr, side: exp.Expr) -> _SmallSide | None:
+    def _expression_side(self, join: Join, term: exp.Expr, side: exp.Expr) -> _KeySide | None:
         """An expression over one FROM item, such as `cast(d.day AS STRING)`."""
         leaf = self._filters.only_reader(side, join)
         if leaf is None or leaf.is_padded_below(join):
-            # Over nulls that pad it, an expression may give a key that no row of the item gives.
+            # An expression over padding nulls may give a key that no row of the item gives.
             return None
         if not all(is_plain_name(column.name) for column in side.find_all(exp.Column)):
-            # In ON it names a column. In the SELECT of a key query it may be a pattern for others.
+            # A name in ON is a column's. In the SELECT of a key query it may be a pattern for several.
             return None
         for conjunct in self._filters.located(join):
             if conjunct.tree is not term:
@@ -251,20 +253,20 @@ class Matcher:
                 if operand.tree is side and self._filters.is_repeatable(operand):
                     text = operand.text(self._scopes.statement)
                     tables = self._filters.tables_of(side)
-                    return _SmallSide(leaf, text, text, None, is_expression=True, tables=tables)
+                    return _KeySide(leaf, text, text, None, is_expression=True, tables=tables)
         return None
 
 
 def _stays(join: Join, fact: Operand) -> SkipReason | None:
-    """Whether rows of the fact reach the result of the join although they have no partner."""
+    """The refusal if rows of the fact reach the result of the join without a partner."""
     return None if join.side_of(fact.leaf) in CONDITION_HOLDS[join.kind] else SkipReason.OUTER_JOIN
 
 
-def _may_be_padding(join: Join, fact: Operand, partner: ItemPartner, origin: Origin) -> bool:
-    """Whether a null on either side may stand for a row that an outer join lacks, rather than for a key.
+def _may_be_padding(join: Join, fact: Operand, partner: ItemPartner, origin: ColumnOrigin) -> bool:
+    """True if a null on either side may be an outer join's padding, rather than a key.
 
     With rows of the fact left out there would be more such nulls, and `<=>` would match them.
     """
     is_padded = fact.leaf.is_padded_below(join) or partner.leaf.is_padded_below(partner.join)
-    # Behind a derived table the padding would have to be looked for in there.
+    # We do not look for padding inside a derived table.
     return is_padded or origin.leaf is not fact.leaf

@@ -1,4 +1,4 @@
-"""The SQL that fetches a reducer's key set, in the client's own session and words, and how its answer reads."""
+"""Query for a reducer's key set, in the client's own session and words, and the reading of its answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from typing import TypeAlias
 from sqlglot import TokenType
 
 from rewriter.domains.keyset import Assumptions, KeySet
-from rewriter.domains.literals import Key, UnreadableKeyError, answered, asked_as, compares_exactly, fits, literal
+from rewriter.domains.literals import (
+    Key,
+    UnreadableKeyError,
+    compares_exactly,
+    fits,
+    key_expression,
+    key_of_answer,
+    literal,
+)
 from rewriter.sql.deterministic_functions import BARE_FUNCTIONS, SESSION_FUNCTIONS
 from rewriter.sql.statement import tokenize
 from rewriter.vocabulary.identifiers import TableName
@@ -31,42 +39,42 @@ class KeyColumn:
 
 
 @dataclass(frozen=True)
-class KeyQuery:
+class KeySetQuery:
     """A query for the distinct keys of a small side.
 
     Its rows are `(key, type)` for each column: the type that the key has as the query runs, so that a stale
-    catalog can never lead to a literal of the wrong type. Behind them stand the values of the session functions
-    that the query reads, `assumes` by name; a last row with null types has them where no key was found. One row
-    more than the cap tells that there are too many.
+    catalog can never lead to a literal of the wrong type. Behind them come the values of the session functions
+    that the query reads, `assumes` by name; a last row with null types has them if no key was found. One row more
+    than the cap means that there are too many.
     """
 
     sql: str
     columns: tuple[KeyColumn, ...]
     rows_max: int
     assumes: tuple[str, ...] = ()
-    # What its answer can change with: the tables and views that it names, and all that stand behind those, but for
-    # what it reads at a snapshot.
+    # Tables whose writes can change its answer: the tables and views that it names, and all that those views read,
+    # except for tables that it reads at a snapshot.
     tables: frozenset[TableName] = field(default=frozenset(), compare=False)
-    # The same keys as `key1`, `key2`, .., without their types, however many and as often as they come.
-    unbounded: str = field(default="", compare=False)
-    # The query without DISTINCT: its answer reads alike, where it is not too long. Spark answers it without a
+    # The query for all keys as `key1`, `key2`, .., without their types and limit, duplicates included.
+    all_keys_sql: str = field(default="", compare=False)
+    # The query without DISTINCT: its answer is read the same way, if it is not too long. Spark runs it without a
     # shuffle, in about 60 % of the time, and most dimensions have each key once.
-    repeating: str = field(default="", compare=False)
-    # Whether what it asks stands for one value: a second row, be it an equal one, is an error to Spark.
+    sql_with_repeats: str = field(default="", compare=False)
+    # True if it is a scalar subquery: a second row, even an equal one, is an error to Spark.
     is_scalar: bool = False
 
     @property
     def is_fixed(self) -> bool:
-        """Whether its answer cannot change: it reads nothing but what is named at a snapshot."""
+        """True if its answer cannot change: it reads only tables at snapshots."""
         return not self.tables
 
     @property
     def answer_rows_max(self) -> int:
-        """The rows of an answer that can be used, or tell why it cannot be."""
+        """The number of rows that are needed to use an answer, or to find the reason why it cannot be used."""
         return self.rows_max + self.is_scalar + bool(self.assumes)
 
     def read(self, rows: Sequence[Row]) -> KeySet | SkipReason:
-        """The keys in an answer, or why there are none that can be used."""
+        """The keys in an answer, or the reason why they cannot be used."""
         width = len(self.columns)
         found = [row for row in rows if row[1] is not None]
         if self.is_scalar and len(found) > self.rows_max:
@@ -94,7 +102,7 @@ class KeyQuery:
         """The row's key; None for one that no row of the fact can hold."""
         found = []
         for index, column in enumerate(self.columns):
-            value, type_name = answered(column.type_name, row[2 * index]), row[2 * index + 1]
+            value, type_name = key_of_answer(column.type_name, row[2 * index]), row[2 * index + 1]
             if type_name != column.type_name and not fits(column.type_name, value):
                 return None
             found.append(value)
@@ -102,21 +110,23 @@ class KeyQuery:
 
 
 def read_assumptions(assumes: Sequence[str], values: Sequence[Row]) -> Assumptions:
-    """What session functions answered, from the values in any row. Raises UnreadableKeyError without one."""
+    """The values of session functions, from the first row. Raises UnreadableKeyError without a row."""
     if not assumes:
         return ()
     if not values:
         raise UnreadableKeyError("no row tells what the query read of the session")
     typed = [(name, SESSION_FUNCTIONS[name], value) for name, value in zip(assumes, values[0], strict=True)]
-    return tuple((f"{name}()", literal(type_name, answered(type_name, value))) for name, type_name, value in typed)
+    return tuple(
+        (f"{name}()", literal(type_name, key_of_answer(type_name, value))) for name, type_name, value in typed
+    )
 
 
 def assumed_columns(assumes: Sequence[str]) -> list[str]:
     """The expressions of a select list that `read_assumptions` reads."""
-    return [asked_as(SESSION_FUNCTIONS[name], f"{name}()") for name in assumes]
+    return [key_expression(SESSION_FUNCTIONS[name], f"{name}()") for name in assumes]
 
 
-def key_query(  # noqa: PLR0913 - the parts of a query
+def key_set_query(  # noqa: PLR0913 - the parts of a query
     *,
     source: str,
     keys: Sequence[str],
@@ -125,19 +135,19 @@ def key_query(  # noqa: PLR0913 - the parts of a query
     rows_max: int,
     tables: frozenset[TableName] = frozenset(),
     is_scalar: bool = False,
-) -> KeyQuery:
+) -> KeySetQuery:
     """Compose a key query from the client's text of the small side and of the filters that read it alone.
 
-    A scalar subquery is asked for its rows as they are, and for no more than tell whether it is an error.
+    A scalar subquery is run without DISTINCT, with the limit of two rows: a second row is an error.
 
     >>> day = KeyColumn("string")
-    >>> key_query(source="dates d", keys=["d.`ds`"], columns=[day], filters=["d.y = 2026"], rows_max=9).sql
+    >>> key_set_query(source="dates d", keys=["d.`ds`"], columns=[day], filters=["d.y = 2026"], rows_max=9).sql
     'SELECT DISTINCT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.y = 2026) LIMIT 10'
     """
     rows_max = 1 if is_scalar else rows_max
     where = f" WHERE {' AND '.join(f'({text})' for text in filters)}" if filters else ""
-    unbounded = unbounded_query(source, keys, where)
-    assumes = session_functions(unbounded)
+    all_keys_sql = all_keys_query(source, keys, where)
+    assumes = session_functions(all_keys_sql)
     assumed = assumed_columns(assumes)
     shown = [
         *_shown(keys, columns),
@@ -145,27 +155,36 @@ def key_query(  # noqa: PLR0913 - the parts of a query
     ]
     asked = f"{', '.join(shown)} FROM {source}{where} LIMIT {rows_max + 1}"
     nothing = ", ".join([*("NULL, NULL" for _ in keys), *assumed])
-    distinct, repeating = (
+    distinct, sql_with_repeats = (
         f"({select} {asked}) UNION ALL SELECT {nothing}" if assumes else f"{select} {asked}"
         for select in ("SELECT DISTINCT", "SELECT")
     )
-    sql, repeating = (repeating, "") if is_scalar else (distinct, repeating)
-    return KeyQuery(sql, tuple(columns), rows_max, assumes, tables, unbounded, repeating, is_scalar)
+    sql, sql_with_repeats = (sql_with_repeats, "") if is_scalar else (distinct, sql_with_repeats)
+    return KeySetQuery(
+        sql,
+        tuple(columns),
+        rows_max,
+        assumes=assumes,
+        tables=tables,
+        all_keys_sql=all_keys_sql,
+        sql_with_repeats=sql_with_repeats,
+        is_scalar=is_scalar,
+    )
 
 
 def _shown(keys: Sequence[str], columns: Sequence[KeyColumn]) -> list[str]:
     """Each key with its type. The type is constant while a query runs: Spark folds `typeof` into a literal."""
     numbers = [""] if len(keys) == 1 else [str(number) for number in range(1, len(keys) + 1)]
     return [
-        f"{asked_as(column.type_name, key)} AS key{n}, typeof({key}) AS type{n}"
+        f"{key_expression(column.type_name, key)} AS key{n}, typeof({key}) AS type{n}"
         for key, column, n in zip(keys, columns, numbers, strict=True)
     ]
 
 
-def unbounded_query(source: str, keys: Sequence[str], where: str) -> str:
+def all_keys_query(source: str, keys: Sequence[str], where: str) -> str:
     """The query for all keys, as `key1`, `key2`, ..
 
-    >>> unbounded_query("dates d", ["d.`ds`"], " WHERE (d.y = 2026)")
+    >>> all_keys_query("dates d", ["d.`ds`"], " WHERE (d.y = 2026)")
     'SELECT d.`ds` AS key1 FROM dates d WHERE (d.y = 2026)'
     """
     shown = ", ".join(f"{key} AS key{number}" for number, key in enumerate(keys, 1))
@@ -173,7 +192,7 @@ def unbounded_query(source: str, keys: Sequence[str], where: str) -> str:
 
 
 def session_functions(text: str) -> tuple[str, ...]:
-    """The session functions that the text calls, or that it could: to assume more than is needed does no harm."""
+    """The session functions that the text calls, or could call: an assumption too many does no harm."""
     if _SESSION_WORD.search(text) is None:
         return ()
     tokens = tokenize(text)

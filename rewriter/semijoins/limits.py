@@ -1,4 +1,4 @@
-"""Bounds of one rewrite."""
+"""Limits of one rewrite."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from rewriter.domains.consumers import METASTORES
 from rewriter.domains.widen import Consumer
-from rewriter.files.splits import GroupLimits
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 
@@ -15,28 +14,27 @@ _GIB = 1024**3
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What a rewrite may ask, and how much it may insert. The reasons stand where the configuration sets them."""
+class RewriteLimits:
+    """Limits of a rewrite's queries and of the text it inserts. The configuration states the reasons."""
 
     key_rows_max: int = 5_000
     key_ranges_max: int = 200
     key_queries_max: int = 8
     small_side_bytes_max: int = 10 * _GIB
     metastore: Consumer = METASTORES["derby"]
-    # The same for tables of which it refused a filter, by their full names.
+    # The same for tables for which it refused a filter, by their full names.
     metastore_for: Mapping[TableName, Consumer] = field(default_factory=dict)
     predicate_chars_max: int = 128 * 1024
-    # Of the list of files to skip, which is read once, by Spark's planner, and goes to no metastore.
+    # For the list of files to skip, which Spark's planner reads once and no metastore gets.
     file_hint_chars_max: int = 512 * 1024
-    # Whether there is a file index at all: without one, statements that join nothing need no look.
+    # True if there is a file index: without one, statements without a join need no plan.
     has_file_index: bool = False
-    # What is switched off. A table by its own name, or with its database and catalog before it; * stands for all
-    # tables of a database.
+    # Rules and tables that are switched off: a table by its own name, or with its database and catalog before it;
+    # * names all tables of a database.
     rules_off: frozenset[Rule] = frozenset()
     tables_off: frozenset[TableName] = frozenset()
-    # Whether the statement itself is to look if the keys have changed since they were read
+    # True if the statement itself is to check that the keys have not changed since they were read
     # (`rewriter.predicates.strict_check`).
     strict: bool = False
-    # Whether the session may have variables: where case is told apart, `DS` is one of them and no column `ds`.
+    # True if the session may have variables: in a case-sensitive session `DS` may be one, and not the column `ds`.
     has_variables: bool = False
-    splits: GroupLimits = field(default_factory=GroupLimits)

@@ -1,10 +1,11 @@
-"""What a statement's own comparisons with literals leave of a table: of its files, for of rows Spark knows it.
+"""Filters with literals of the statement itself, as covers that leave out files: Spark filters the rows.
 
-`x = 10`, `x IN (10, 20)`, `x BETWEEN 10 AND 20` and `<`, `<=`, `>`, `>=` count, and disjunctions of them: by
-`(x = 10 AND y = 'a') OR (x = 20 AND y = 'c')` the two columns stay paired. All else says nothing: more is read.
+`x = 10`, `x IN (10, 20)`, `x BETWEEN 10 AND 20` and `<`, `<=`, `>`, `>=` count, and disjunctions of them: by `(x =
+10 AND y = 'a') OR (x = 20 AND y = 'c')` the two columns stay paired. Any other condition is ignored: more files
+are read.
 
-A literal has to be of the column's own type, or Spark casts one of the two: of a date column and '2026-1-1' it
-makes one day or two strings, as a setting says.
+A literal must be of the column's own type, or Spark casts one of the two: it compares a date column and '2026-1-1'
+as days or as strings, as a setting decides.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from rewriter.domains.domain import Domain
 from rewriter.domains.literals import Key, UnreadableKeyError, integers_of, is_key_type, literal
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join, Leaf
-from rewriter.semijoins.side_filters import Filters
+from rewriter.semijoins.side_filters import BlockFilters
 from rewriter.sql.classify import depends_on_quoting
 from rewriter.sql.conditions import ALTERNATIVES_MAX, conjuncts
 from rewriter.sql.statement import Statement
 
-# Boxes of the filters together: each disjunction multiplies those of the others, and one too many is left out.
+# Boxes of the filters together: each disjunction multiplies them, and one that makes too many is ignored.
 _BOXES_MAX = 1_000
 
 _DIGITS = re.compile(r"[0-9]{1,20}")
@@ -51,33 +52,33 @@ _INTEGER_TYPES = {
 }
 
 
-def own_cover(statement: Statement, scope: Scope, filters: Filters, leaf: Leaf, facts: TableFacts) -> Cover:
+def own_cover(statement: Statement, scope: Scope, filters: BlockFilters, leaf: Leaf, facts: TableFacts) -> Cover:
     """The rows of a table that the block's own filters let through, by its indexed columns in lower case.
 
-    All, unless the filters restrict a column that is no partition column: partitions Spark leaves out by itself.
+    All, unless the filters restrict a column that is no partition column: Spark prunes partitions by itself.
     """
-    reading = _Reading(statement, scope, leaf, facts)
-    met = Cover.all()
+    reading = _ConditionReader(statement, scope, leaf, facts)
+    intersected = Cover.all()
     for term, join in filters.passed_by_rows(leaf):
-        said = reading.said(term, join)
-        if len(met.boxes) * len(said.boxes) <= _BOXES_MAX:
-            met = met.intersection(said)
+        cover = reading.cover_of(term, join)
+        if len(intersected.boxes) * len(cover.boxes) <= _BOXES_MAX:
+            intersected = intersected.intersection(cover)
     partitions = {name.lower() for name in facts.partition_columns}
-    restricted = {column for box in met.boxes for column, _ in box.domains}
-    return met if restricted - partitions else Cover.all()
+    restricted = {column for box in intersected.boxes for column, _ in box.domains}
+    return intersected if restricted - partitions else Cover.all()
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """Reads conditions as what they say of one table's indexed columns."""
+class _ConditionReader:
+    """Reads conditions as covers over one table's indexed columns."""
 
     statement: Statement
     scope: Scope
     leaf: Leaf
     facts: TableFacts
 
-    def said(self, term: exp.Expr, at: Join) -> Cover:
-        """What a term of a condition lets through, or more."""
+    def cover_of(self, term: exp.Expr, at: Join) -> Cover:
+        """The rows that a term of a condition lets through, or more."""
         branches = _alternatives(term)
         boxes = [self._box(branch, at) for branch in branches]
         if not boxes or _EVERYTHING in boxes:
@@ -85,7 +86,7 @@ class _Reading:
         return Cover.of(box for box in boxes if box is not None)
 
     def _box(self, branch: exp.Expr, at: Join) -> Box | None:
-        """What a conjunction lets through, or None for nothing; what is not understood in it restricts nothing."""
+        """The rows that a conjunction lets through, or None for no row. Terms not understood are ignored."""
         domains: dict[str, Domain] = {}
         for term in conjuncts(branch):
             found = self._compared(term, at)
@@ -95,7 +96,7 @@ class _Reading:
         return Box.of(domains)
 
     def _compared(self, term: exp.Expr, at: Join) -> tuple[str, Domain] | None:
-        """The indexed column that a comparison restricts, and what it lets through."""
+        """The indexed column that a comparison restricts, and the values that it lets through."""
         side, domain_of = _comparison(term)
         operand = self.scope.resolve(side, at) if side is not None else None
         if operand is None or operand.leaf is not self.leaf or operand.name.lower() not in self.facts.file_columns:
@@ -118,7 +119,7 @@ class _Literals:
     type_name: str
 
     def value(self, node: exp.Expr) -> Key:
-        """What a literal denotes, as a key of the type."""
+        """The value of a literal, as a key of the type."""
         node = node.unnest()
         if integers_of(self.type_name) is not None:
             return _integer(node)
@@ -137,21 +138,21 @@ class _Literals:
         return Domain.of(self.type_name, [self.value(node) for node in nodes])
 
     def range(self, low: exp.Expr | None, high: exp.Expr | None) -> Domain:
-        """What lies between two literals, both included."""
+        """The values between two literals, both included."""
         ends = (None if node is None else self.value(node) for node in (low, high))
         return Domain.between(self.type_name, *ends)
 
     def outside(self, low: exp.Expr | None, high: exp.Expr | None) -> Domain:
-        """The values that lie not between them. Null is none of them."""
+        """The values that are not between two literals, without null."""
         return Domain(self.type_name, self.range(low, high).complement().cuts)
 
 
-# What the literals of a comparison leave of its column.
+# Makes the domain that the literals of a comparison leave of its column.
 _DomainOf = Callable[[_Literals], Domain]
 
 
 def _comparison(term: exp.Expr) -> tuple[exp.Expr | None, _DomainOf]:
-    """The expression that a term compares with literals, and what they leave of it; None for any other term."""
+    """The expression that a term compares with literals, and the domain they leave; None for any other term."""
     if isinstance(term, exp.In) and _has_only(term, "this", "expressions"):
         return term.this.unnest(), lambda literals: literals.points(term.expressions)
     if isinstance(term, exp.Between) and _has_only(term, "this", "low", "high"):
@@ -208,7 +209,7 @@ def _integer(node: exp.Expr) -> int:
 
 
 def _decimal(node: exp.Expr, type_name: str) -> str:
-    """A decimal literal that Spark compares in the column's own type: in a wider one it could round."""
+    """A decimal literal that Spark compares in the column's own type: it could round in a wider one."""
     sign = "-" if isinstance(node, exp.Neg) else ""
     node = node.this if sign else node
     held, written = _DECIMAL_TYPE.fullmatch(type_name), None
@@ -230,11 +231,11 @@ def _is_date_literal(node: exp.Expr) -> bool:
 
 
 def _calls_date(statement: Statement) -> bool:
-    """Whether `date(` stands anywhere: a session may have a function of its own by that name."""
+    """True if `date(` stands anywhere: a session may have a function of its own by that name."""
     kinds = [token.token_type for token in statement.tokens]
     return (TokenType.DATE, TokenType.L_PAREN) in pairwise(kinds)
 
 
 def _is_plain_text(node: exp.Expr) -> bool:
-    """Whether the literal says under every setting what it says here."""
+    """True if the literal has the same value under every setting."""
     return isinstance(node, exp.Literal) and node.is_string and literal("string", node.name) == f"'{node.name}'"

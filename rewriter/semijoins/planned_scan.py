@@ -1,4 +1,4 @@
-"""A table reference with its reducers, or with the reason why it is left alone."""
+"""A table reference with its reducers, or with the reason why it is not narrowed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
-from rewriter.scopes.join_tree import Reference
+from rewriter.scopes.join_tree import TableReference
 from rewriter.semijoins.reducers import Reducer
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -16,27 +16,28 @@ from rewriter.vocabulary.skip_reason import SkipReason
 class PlannedScan:
     """A fact scan that may be narrowed by its reducers, or a table reference with the reason why not."""
 
-    reference: Reference
+    reference: TableReference
     alias: str
     reducers: tuple[Reducer, ...] = ()
     skip: SkipReason | None = None
-    # What is known of the table; None of a CTE, which may have the name of one.
+    # The facts of the table; None for a CTE, which may have the name of one.
     facts: TableFacts | None = None
-    # What the statement's own filters let through, by lower-case columns: all, unless files can be left out by it.
-    own: Cover = field(default_factory=Cover.all)
+    # The rows that the statement's own filters let through, by lower-case columns: all, unless they leave out
+    # files.
+    own_cover: Cover = field(default_factory=Cover.all)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """The columns that the table is partitioned by, the leading one first; of a view they are not known."""
+        """The table's partition columns, the leading one first; they are not known for a view."""
         return self.facts.partition_columns if self.facts is not None else ()
 
     @property
     def table(self) -> TableName | None:
-        """The table by its full name, where it is not a CTE, nor what belongs to one session."""
+        """The table by its full name; None for a CTE, and for a table or view of one session."""
         return self.facts.full_name if self.facts is not None else None
 
     def has_files_by(self, column: str) -> bool:
-        """Whether a column that is no partition column tells which files can be left out."""
+        """True if files can be left out by a column that is no partition column."""
         known = self.facts.column(column) if self.facts is not None else None
         if self.facts is None or known is None:
             return False

@@ -1,4 +1,4 @@
-"""The SQL that asks for ranges around a reducer's keys, where they are too many to be listed."""
+"""Query for ranges around a reducer's keys, for keys that are too many to be listed."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rewriter.domains.keyset import KeyRanges
-from rewriter.domains.literals import Key, UnreadableKeyError, answered, asked_as, compares_exactly, narrowest_fit
+from rewriter.domains.literals import (
+    Key,
+    UnreadableKeyError,
+    compares_exactly,
+    key_expression,
+    key_of_answer,
+    narrowest_fit,
+)
 from rewriter.semijoins.key_query import (
     KeyColumn,
     Row,
+    all_keys_query,
     assumed_columns,
     read_assumptions,
     session_functions,
-    unbounded_query,
 )
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason
 
-# How far a key is from the one before it, by the family of the column's type. Only the order of the distances
+# The distance of a key from the one before it, by the family of the column's type. Only the order of the distances
 # matters: with poor ones the ranges hold more than they need, never less.
 _DISTANCES = {
     "date": "datediff(key, previous)",
@@ -29,7 +36,7 @@ _NUMBERS_APART = "CAST(key AS DOUBLE) - CAST(previous AS DOUBLE)"
 
 
 @dataclass(frozen=True)
-class RangeQuery:
+class KeyRangesQuery:
     """A query for ranges that hold all keys of one column: between them lie the widest gaps.
 
     Its rows are `(lowest, type, highest, type)` of each range, and the values of the session functions it reads.
@@ -39,16 +46,16 @@ class RangeQuery:
     column: KeyColumn
     rows_max: int
     assumes: tuple[str, ...] = ()
-    # What its answer can change with, as of a KeyQuery.
+    # Tables whose writes can change its answer, as for a KeySetQuery.
     tables: frozenset[TableName] = field(default=frozenset(), compare=False)
-    # The keys themselves as `key1`, as often as they come.
-    unbounded: str = field(default="", compare=False)
-    # It has no other form.
-    repeating: str = ""
+    # The query for the keys themselves as `key1`, duplicates included.
+    all_keys_sql: str = field(default="", compare=False)
+    # A range query has no form with repeats.
+    sql_with_repeats: str = ""
 
     @property
     def is_fixed(self) -> bool:
-        """Whether its answer cannot change: it reads nothing but what is named at a snapshot."""
+        """True if its answer cannot change: it reads only tables at snapshots."""
         return not self.tables
 
     @property
@@ -58,11 +65,11 @@ class RangeQuery:
 
     @property
     def answer_rows_max(self) -> int:
-        """The rows of an answer that can be used."""
+        """The number of rows of an answer that can be used."""
         return self.rows_max
 
     def read(self, rows: Sequence[Row]) -> KeyRanges | SkipReason:
-        """The ranges in an answer, or why there are none that can be used."""
+        """The ranges in an answer, or the reason why they cannot be used."""
         type_name = self.column.type_name
         if any(not compares_exactly(type_name, str(shown)) for row in rows for shown in (row[1], row[3])):
             return SkipReason.KEY_TYPE_CHANGED
@@ -77,7 +84,7 @@ class RangeQuery:
         return ranges
 
 
-def range_query(  # noqa: PLR0913 - the parts of a query
+def key_ranges_query(  # noqa: PLR0913 - the parts of a query
     *,
     source: str,
     key: str,
@@ -85,8 +92,8 @@ def range_query(  # noqa: PLR0913 - the parts of a query
     filters: Sequence[str] = (),
     ranges_max: int,
     tables: frozenset[TableName] = frozenset(),
-) -> RangeQuery:
-    """Compose a range query from what a key query is made of.
+) -> KeyRangesQuery:
+    """Compose a range query from the parts of a key query.
 
     The inner queries number the distinct keys: by the gap in front of each, the widest first, and by their own
     order, in which the ranges are counted up at each of the widest gaps.
@@ -96,9 +103,9 @@ def range_query(  # noqa: PLR0913 - the parts of a query
     distance = _DISTANCES.get(column.type_name, _NUMBERS_APART)
     assumes = session_functions(asked)
     shown = [
-        f"{asked_as(column.type_name, 'min(key)')} AS low",
+        f"{key_expression(column.type_name, 'min(key)')} AS low",
         "typeof(min(key)) AS low_type",
-        f"{asked_as(column.type_name, 'max(key)')} AS high",
+        f"{key_expression(column.type_name, 'max(key)')} AS high",
         "typeof(max(key)) AS high_type",
     ]
     shown += [f"{text} AS {name}_assumed" for text, name in zip(assumed_columns(assumes), assumes, strict=True)]
@@ -109,11 +116,18 @@ def range_query(  # noqa: PLR0913 - the parts of a query
         f" (SELECT key, lag(key) OVER (ORDER BY key) AS previous FROM ({asked}) WHERE key IS NOT NULL)))"
         f" GROUP BY part"
     )
-    return RangeQuery(sql, column, ranges_max, assumes, tables, unbounded_query(source, [key], where))
+    return KeyRangesQuery(
+        sql,
+        column,
+        ranges_max,
+        assumes=assumes,
+        tables=tables,
+        all_keys_sql=all_keys_query(source, [key], where),
+    )
 
 
 def _end(type_name: str, value: object) -> Key:
-    key = answered(type_name, value)
+    key = key_of_answer(type_name, value)
     if key is None:
         raise UnreadableKeyError("the end of a range of keys is null")
     return key

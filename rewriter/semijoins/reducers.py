@@ -1,4 +1,4 @@
-"""Matches -> reducers: what shrinks a fact scan, and the query for its keys."""
+"""Reducers of a fact scan: equalities with one small side, and the query for their keys."""
 
 from __future__ import annotations
 
@@ -9,69 +9,84 @@ from typing import TypeAlias
 
 from rewriter.catalog.table_facts import is_fixed
 from rewriter.scopes.blocks import Scope
-from rewriter.scopes.join_tree import Reference
+from rewriter.scopes.join_tree import TableReference
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins.equalities import ItemPartner, Match, Matcher, Partner, QueryPartner, Refusal
-from rewriter.semijoins.key_query import KeyQuery, key_query
-from rewriter.semijoins.limits import Limits
-from rewriter.semijoins.outer_filters import REDUCED_KEY, Readers
-from rewriter.semijoins.range_query import RangeQuery, range_query
-from rewriter.semijoins.small_sides import Source, known_bytes, may_be_as_large, query_source, source_of
-from rewriter.semijoins.snowflake import arms
+from rewriter.semijoins.equalities import (
+    EqualityFinder,
+    ItemPartner,
+    KeyEquality,
+    Partner,
+    QueryPartner,
+    RefusedEquality,
+)
+from rewriter.semijoins.key_query import KeySetQuery, key_set_query
+from rewriter.semijoins.limits import RewriteLimits
+from rewriter.semijoins.outer_filters import REDUCED_KEY, OuterFilterFinder
+from rewriter.semijoins.range_query import KeyRangesQuery, key_ranges_query
+from rewriter.semijoins.small_sides import (
+    SmallSide,
+    known_bytes,
+    may_be_as_large,
+    small_side_of_item,
+    small_side_of_query,
+)
+from rewriter.semijoins.snowflake import snowflake_tables
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
 
-# What is asked of a small side.
-Question: TypeAlias = KeyQuery | RangeQuery
+# A query for the keys of a small side.
+KeyQuery: TypeAlias = KeySetQuery | KeyRangesQuery
 
 
 @dataclass(frozen=True)
 class Reducer:
-    """What shrinks a fact scan: equalities with a filtered small side, and the query for the keys they match."""
+    """A reducer of a fact scan: equalities with a filtered small side, and the query for their keys."""
 
     columns: tuple[str, ...]
     join: str
-    key_query: Question
-    # Where there are too many keys: of several columns, each by itself, and of one, ranges around them.
-    instead: tuple[Reducer, ...] = ()
-    # What it takes. Two reducers that ask the same are one, on whichever way they were found.
+    key_query: KeyQuery
+    # Reducers for too many keys: for several columns each by itself, and for one column ranges around the keys.
+    alternatives: tuple[Reducer, ...] = ()
+    # The rules that it takes. Reducers with the same query are equal, by whichever rules they were found.
     rules: frozenset[Rule] = field(default=frozenset(), compare=False)
 
     def without(self, off: frozenset[Rule]) -> tuple[Reducer, ...]:
-        """What is left of it where these rules are off: itself, or what can be asked instead, or nothing."""
-        instead = tuple(left for reducer in self.instead for left in reducer.without(off))
-        return instead if self.rules & off else (replace(self, instead=instead),)
+        """The reducers that are left if these rules are off: itself, or its alternatives, or none."""
+        alternatives = tuple(left for reducer in self.alternatives for left in reducer.without(off))
+        return alternatives if self.rules & off else (replace(self, alternatives=alternatives),)
 
 
 @dataclass(frozen=True)
 class Finding:
     """A fact's scan with a reducer, or with the reason why an equality is none."""
 
-    reference: Reference
+    reference: TableReference
     result: Reducer | SkipReason
 
 
 class BlockPlanner:
-    """Finds what the equalities of one block reduce. The tables of the statement are all in the catalog."""
+    """Finds the scans that equalities of one block reduce. All tables of the statement are in the catalog."""
 
-    def __init__(self, scopes: Scopes, readers: Readers, scope: Scope, limits: Limits) -> None:
+    def __init__(
+        self, scopes: Scopes, filter_finder: OuterFilterFinder, scope: Scope, limits: RewriteLimits
+    ) -> None:
         self._scopes = scopes
-        self._readers = readers
+        self._filter_finder = filter_finder
         self._scope = scope
         self._limits = limits
 
     def findings(self) -> Iterator[Finding]:
-        """One for each fact and partner of each join, and one for each equality that reduces nothing."""
-        matcher = Matcher(self._scopes, self._scope, self._readers.filters_of(self._scope))
+        """One for each fact and partner of each join, and one for each equality that does not reduce a scan."""
+        matcher = EqualityFinder(self._scopes, self._scope, self._filter_finder.filters_of(self._scope))
         for join in self._scope.block.tree.joins:
-            matches: list[Match] = []
+            matches: list[KeyEquality] = []
             for found in matcher.matches(join):
-                if isinstance(found, Refusal):
+                if isinstance(found, RefusedEquality):
                     yield Finding(found.reference, found.reason)
                 else:
                     matches.append(found)
-            for (reference, partner, _), together in _together(matches).items():
+            for (reference, partner, _), together in _by_partner(matches).items():
                 for finding in self._reduced(reference, partner, together):
                     yield from self._without_rules_off(finding)
 
@@ -86,110 +101,120 @@ class BlockPlanner:
     def _is_on(self, rule: Rule) -> bool:
         return rule not in self._limits.rules_off
 
-    def _reduced(self, reference: Reference, partner: Partner, matches: Sequence[Match]) -> Iterator[Finding]:
+    def _reduced(
+        self, reference: TableReference, partner: Partner, matches: Sequence[KeyEquality]
+    ) -> Iterator[Finding]:
         if isinstance(partner, ItemPartner):
             yield from self._by_item(reference, partner, matches)
         else:
             yield Finding(reference, self._by_query(partner, matches))
 
-    def _by_query(self, partner: QueryPartner, matches: Sequence[Match]) -> Reducer | SkipReason:
-        source = query_source(self._scopes, partner.query, partner.width)
-        if isinstance(source, SkipReason):
-            return source
-        return self._found(source, (), matches) if source.is_filtered else SkipReason.REDUCER_UNFILTERED
+    def _by_query(self, partner: QueryPartner, matches: Sequence[KeyEquality]) -> Reducer | SkipReason:
+        small_side = small_side_of_query(self._scopes, partner.query, partner.width)
+        if isinstance(small_side, SkipReason):
+            return small_side
+        return self._found(small_side, (), matches) if small_side.is_filtered else SkipReason.REDUCER_UNFILTERED
 
-    def _by_item(self, reference: Reference, partner: ItemPartner, matches: Sequence[Match]) -> Iterator[Finding]:
+    def _by_item(
+        self, reference: TableReference, partner: ItemPartner, matches: Sequence[KeyEquality]
+    ) -> Iterator[Finding]:
         scope, join, leaf = partner.scope, partner.join, partner.leaf
-        source = source_of(self._scopes, leaf)
-        if isinstance(source, SkipReason):
-            yield Finding(reference, source)
+        small_side = small_side_of_item(self._scopes, leaf)
+        if isinstance(small_side, SkipReason):
+            yield Finding(reference, small_side)
             return
-        own = self._readers.filters_of(scope)
+        own = self._filter_finder.filters_of(scope)
         filters = own.holding_for(join, leaf)
         snowflake = (
-            arms(self._scopes, own, join, leaf, matches[0].origin.facts) if self._is_on(Rule.SNOWFLAKE) else ()
+            snowflake_tables(self._scopes, own, join, leaf, matches[0].origin.facts)
+            if self._is_on(Rule.SNOWFLAKE)
+            else ()
         )
-        outer = self._readers.outer_filters(scope, join, leaf) if self._is_on(Rule.OUTER_FILTERS) else None
-        if not (filters or source.is_filtered or snowflake or outer):
+        outer = self._filter_finder.outer_filters(scope, join, leaf) if self._is_on(Rule.OUTER_FILTERS) else None
+        if not (filters or small_side.is_filtered or snowflake or outer):
             yield Finding(reference, SkipReason.REDUCER_UNFILTERED)
             return
-        source = source.also_reading(filter_.tables for filter_ in filters)
-        source = source.also_reading(match.tables for match in matches)
+        small_side = small_side.also_reading(filter_.tables for filter_ in filters)
+        small_side = small_side.also_reading(match.tables for match in matches)
         texts = tuple(filter_.text for filter_ in filters)
-        for arm in snowflake:
-            source = source.beside(arm.source, Rule.SNOWFLAKE)
-            source = source.also_reading(filter_.tables for filter_ in arm.filters)
-            texts += (arm.equality, *(filter_.text for filter_ in arm.filters))
+        for table in snowflake:
+            small_side = small_side.joined_with(table.small_side, Rule.SNOWFLAKE)
+            small_side = small_side.also_reading(filter_.tables for filter_ in table.filters)
+            texts += (table.equality, *(filter_.text for filter_ in table.filters))
         if outer is None:
-            yield Finding(reference, self._found(source, texts, matches))
+            yield Finding(reference, self._found(small_side, texts, matches))
             return
         for match in matches:
-            wrapped = outer.source(source.sql, match.key, leaf.alias_text(self._scopes.statement), texts)
-            tables, rules = source.tables | outer.tables, source.rules | {Rule.OUTER_FILTERS}
-            whole = Source(wrapped, is_filtered=True, tables=tables, rules=rules)
+            wrapped = outer.small_side_sql(
+                small_side.sql, match.key, leaf.alias_text(self._scopes.statement), texts
+            )
+            tables, rules = small_side.tables | outer.tables, small_side.rules | {Rule.OUTER_FILTERS}
+            whole = SmallSide(wrapped, is_filtered=True, tables=tables, rules=rules)
             yield Finding(reference, self._found(whole, outer.texts, [replace(match, key=REDUCED_KEY)]))
 
-    def _found(self, source: Source, filters: tuple[str, ...], matches: Sequence[Match]) -> Reducer | SkipReason:
+    def _found(
+        self, small_side: SmallSide, filters: tuple[str, ...], matches: Sequence[KeyEquality]
+    ) -> Reducer | SkipReason:
         catalog, fact = self._scopes.catalog, matches[0].origin.facts
-        if known_bytes(catalog, source.tables) > self._limits.small_side_bytes_max:
+        if known_bytes(catalog, small_side.tables) > self._limits.small_side_bytes_max:
             return SkipReason.SMALL_SIDE_TOO_LARGE
-        if all(match.is_on_data for match in matches) and may_be_as_large(catalog, source.tables, fact):
+        if all(match.is_on_data for match in matches) and may_be_as_large(catalog, small_side.tables, fact):
             return SkipReason.SMALL_SIDE_LARGER
-        return self._reducer(source, filters, matches)
+        return self._reducer(small_side, filters, matches)
 
-    def _reducer(self, source: Source, filters: tuple[str, ...], matches: Sequence[Match]) -> Reducer:
-        asked = key_query(
-            source=source.sql,
+    def _reducer(self, small_side: SmallSide, filters: tuple[str, ...], matches: Sequence[KeyEquality]) -> Reducer:
+        asked = key_set_query(
+            source=small_side.sql,
             keys=[match.key for match in matches],
             columns=[match.asked for match in matches],
             filters=filters,
             rows_max=self._limits.key_rows_max,
-            tables=self._changing(source),
+            tables=self._changing(small_side),
             is_scalar=matches[0].is_scalar,
         )
         if len(matches) > 1:
-            instead = tuple(self._reducer(source, filters, [match]) for match in matches)
+            alternatives = tuple(self._reducer(small_side, filters, [match]) for match in matches)
         else:
             has_ranges = matches[0].takes_ranges and not asked.is_scalar
-            instead = (self._by_ranges(source, filters, matches[0]),) if has_ranges else ()
+            alternatives = (self._by_ranges(small_side, filters, matches[0]),) if has_ranges else ()
         return Reducer(
             columns=tuple(match.column for match in matches),
             join=" AND ".join(dict.fromkeys(match.shown for match in matches)),
             key_query=asked,
-            instead=instead,
-            rules=_rules(source, matches, asked),
+            alternatives=alternatives,
+            rules=_rules(small_side, matches, asked),
         )
 
-    def _by_ranges(self, source: Source, filters: tuple[str, ...], match: Match) -> Reducer:
-        asked = range_query(
-            source=source.sql,
+    def _by_ranges(self, small_side: SmallSide, filters: tuple[str, ...], match: KeyEquality) -> Reducer:
+        asked = key_ranges_query(
+            source=small_side.sql,
             key=match.key,
             column=match.asked,
             filters=filters,
             ranges_max=self._limits.key_ranges_max,
-            tables=self._changing(source),
+            tables=self._changing(small_side),
         )
-        rules = _rules(source, [match], asked) | {Rule.RANGES}
+        rules = _rules(small_side, [match], asked) | {Rule.RANGES}
         return Reducer((match.column,), match.shown, asked, rules=rules)
 
-    def _changing(self, source: Source) -> frozenset[TableName]:
-        """What a source reads that may hold other rows the next time."""
-        return frozenset(name for name in source.tables if not is_fixed(self._scopes.catalog, name))
+    def _changing(self, small_side: SmallSide) -> frozenset[TableName]:
+        """The tables of a small side that may hold other rows the next time."""
+        return frozenset(name for name in small_side.tables if not is_fixed(self._scopes.catalog, name))
 
 
-def _rules(source: Source, matches: Sequence[Match], asked: Question) -> frozenset[Rule]:
+def _rules(small_side: SmallSide, matches: Sequence[KeyEquality], asked: KeyQuery) -> frozenset[Rule]:
     together = {Rule.PAIRS} if len(matches) > 1 else set()
     session = {Rule.SESSION_FUNCTIONS} if asked.assumes else set()
-    return source.rules.union(together, session, *(match.rules for match in matches))
+    return small_side.rules.union(together, session, *(match.rules for match in matches))
 
 
-def _together(matches: Iterable[Match]) -> dict[tuple[Reference, Partner, int], list[Match]]:
-    """The matches of one fact with one partner: their columns' keys are pairs, of which each row of both has one.
+def _by_partner(matches: Iterable[KeyEquality]) -> dict[tuple[TableReference, Partner, int], list[KeyEquality]]:
+    """The equalities of one fact with one partner, whose keys are pairs: one row of the partner has both.
 
-    A column that is matched twice has its second key in a group of its own.
+    A column with two equalities has the second one in a group of its own.
     """
-    found: dict[tuple[Reference, Partner, int], list[Match]] = defaultdict(list)
-    times: Counter[tuple[Reference, Partner, str]] = Counter()
+    found: dict[tuple[TableReference, Partner, int], list[KeyEquality]] = defaultdict(list)
+    times: Counter[tuple[TableReference, Partner, str]] = Counter()
     for match in matches:
         reference = match.origin.reference
         column = (reference, match.partner, match.column)

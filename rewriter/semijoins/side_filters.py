@@ -1,4 +1,4 @@
-"""Which conditions of a block a key query may use: those that read one FROM item alone and hold for its rows."""
+"""Filters that a key query may use: conditions that read one FROM item alone and hold for its rows."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from rewriter.vocabulary.identifiers import TableName
 
 
 @dataclass(frozen=True, eq=False)
-class Filter:
-    """A condition on one FROM item, as the client wrote it; `tree` is None for what a disjunction implies."""
+class SideFilter:
+    """A condition on one FROM item, as the client wrote it; `tree` is None if a disjunction implies it."""
 
     at: Join
     text: str
@@ -38,7 +38,7 @@ class EqualColumns:
     other: Operand
 
 
-class Filters:
+class BlockFilters:
     """The conditions of one block, by the FROM item that they read."""
 
     def __init__(self, scopes: Scopes, scope: Scope) -> None:
@@ -55,11 +55,11 @@ class Filters:
         return self._located[join]
 
     def is_repeatable(self, conjunct: Conjunct) -> bool:
-        """Whether the words of a conjunct mean the same in a key query."""
+        """True if the words of a conjunct mean the same in a key query."""
         return is_repeatable(self._statement, conjunct, self._scopes.bare_functions)
 
     def only_reader(self, term: exp.Expr, join: Join) -> Leaf | None:
-        """The one FROM item whose columns the term reads, if it reads nothing else but closed subqueries."""
+        """The one FROM item whose columns the term reads, if it reads only that item and closed subqueries."""
         _, queries = own_parts(term)
         if not all(is_repeatable_subquery(self._scopes, query) for query in queries):
             return None
@@ -71,25 +71,27 @@ class Filters:
         _, queries = own_parts(term)
         return frozenset[TableName]().union(*(tables_read(self._scopes, query) for query in queries))
 
-    def holding_for(self, join: Join, leaf: Leaf) -> tuple[Filter, ...]:
+    def holding_for(self, join: Join, leaf: Leaf) -> tuple[SideFilter, ...]:
         """The filters that every partner of the item at `join` has satisfied."""
         found = self._by_leaf.get(leaf, ())
         return tuple(filter_ for filter_ in found if condition_holds(filter_.at, join, leaf))
 
-    def holding_for_rows(self, leaf: Leaf) -> Iterator[Filter]:
+    def holding_for_rows(self, leaf: Leaf) -> Iterator[SideFilter]:
         """The filters without which a row of the item cannot reach the block's result."""
         for filter_ in self._by_leaf.get(leaf, ()):
             if _must_be_passed(filter_.at, leaf):
                 yield filter_
 
     def passed_by_rows(self, leaf: Leaf) -> Iterator[tuple[exp.Expr, Join]]:
-        """The terms, of whatever they read, that a row of the item must pass to reach the block's result."""
+        """The terms, whatever they read, that a row of the item must pass to reach the block's result."""
         for join in self._scope.block.tree.joins:
             if _must_be_passed(join, leaf):
                 for term in conjuncts(join.condition):
                     yield term, join
 
-    def holding_through_equalities(self, leaf: Leaf) -> Iterator[tuple[Filter, Leaf, tuple[EqualColumns, ...]]]:
+    def holding_through_equalities(
+        self, leaf: Leaf
+    ) -> Iterator[tuple[SideFilter, Leaf, tuple[EqualColumns, ...]]]:
         """The filters on other items that restrict this one, if the columns that they read equal columns of it.
 
         In `x LEFT JOIN y ON y.a = x.a .. WHERE x.a = 5`, a row of y with another `a` meets only rows of x that
@@ -107,7 +109,7 @@ class Filters:
             if at.side_of(leaf) is not None and condition_holds(at, join, leaf):
                 yield other, text
 
-    def joined_with(self, join: Join, leaf: Leaf, other: Leaf) -> tuple[Filter, ...]:
+    def joined_with(self, join: Join, leaf: Leaf, other: Leaf) -> tuple[SideFilter, ...]:
         """The filters on another item that hold in every row in which a partner of `leaf` stands at `join`."""
         found = self._by_leaf.get(other, ())
         return tuple(
@@ -160,14 +162,14 @@ class Filters:
         return leaves if None not in sides and len(leaves) == 2 else ()  # noqa: PLR2004 - a pair
 
     @cached_property
-    def _by_leaf(self) -> dict[Leaf, list[Filter]]:
+    def _by_leaf(self) -> dict[Leaf, list[SideFilter]]:
         found = defaultdict(list)
         for join in self._scope.block.tree.joins:
             terms = list(conjuncts(join.condition))
             readers = [self._few_readers(term, join) for term in terms]
             if not any(readers):
                 continue
-            # Conjuncts whose place is uncertain are not located, and then none of them is used.
+            # If the place of one conjunct is uncertain, none is located, and none is used.
             for conjunct, leaves in zip(self.located(join), readers, strict=False):
                 for leaf in leaves:
                     filter_ = self._filter(conjunct, leaf, join)
@@ -188,17 +190,20 @@ class Filters:
             return {leaf} if leaf is not None else set()
         return {leaf for leaf in self._readers(term, join) if leaf is not None}
 
-    def _filter(self, conjunct: Conjunct, leaf: Leaf, join: Join) -> Filter | None:
+    def _filter(self, conjunct: Conjunct, leaf: Leaf, join: Join) -> SideFilter | None:
         tables = self.tables_of(conjunct.tree)
         if self.only_reader(conjunct.tree, join) is not leaf:
             implied = self._implied(conjunct, leaf, join)
-            return Filter(join, implied, None, tables) if implied is not None else None
+            return SideFilter(join, implied, None, tables) if implied is not None else None
         if not self.is_repeatable(conjunct):
             return None
-        return Filter(join, conjunct.text(self._statement), conjunct.tree, tables)
+        return SideFilter(join, conjunct.text(self._statement), conjunct.tree, tables)
 
     def _implied(self, disjunction: Conjunct, leaf: Leaf, join: Join) -> str | None:
-        """What a disjunction says of one item: by `(r.y = 1 AND t.q > 5) OR r.y = 2`, r.y is 1 or 2."""
+        """The condition that a disjunction implies for one item.
+
+        `(r.y = 1 AND t.q > 5) OR r.y = 2` implies `r.y = 1 OR r.y = 2`.
+        """
         branches = []
         for terms in alternatives(self._statement, disjunction):
             own = [
@@ -213,16 +218,16 @@ class Filters:
 
 
 def _must_be_passed(at: Join, leaf: Leaf) -> bool:
-    """Whether a row of the item that fails the condition of `at` makes no difference to the block's result."""
+    """True if a row of the item that fails the condition of `at` cannot change the block's result."""
     unpadded = leaf.padded_by is None or at.index <= leaf.padded_by.index
     return unpadded and at.side_of(leaf) in CONDITION_HOLDS[at.kind]
 
 
 def condition_holds(at: Join, join: Join, leaf: Leaf) -> bool:
-    """Whether every row of the item that can be a partner at `join` has satisfied the condition of `at`.
+    """True if every row of the item that can be a partner at `join` has satisfied the condition of `at`.
 
-    See `join_rules`: the join's own; one below it that lets through satisfied rows only; one above it as long as
-    nothing on the way there pads the item's columns with nulls.
+    See `join_rules`. The condition may be the join's own; that of a join below it that lets through only rows
+    which satisfied it; or that of a join above it, if no join between pads the item's columns with nulls.
     """
     if at is join:
         return True

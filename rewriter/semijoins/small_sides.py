@@ -1,4 +1,4 @@
-"""A FROM item as the source of a key query: its text, if it gives the same rows when it is asked again."""
+"""Small sides: FROM items and subqueries that a key query reads, if they give the same rows when run again."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ from rewriter.vocabulary.skip_reason import SkipReason
 
 
 @dataclass(frozen=True)
-class Source:
-    """What stands behind FROM in a key query."""
+class SmallSide:
+    """The FROM of a key query, with the tables and rules that it takes."""
 
     sql: str
-    # Whether it holds a filter of its own, so that the key query is worth running without a further one.
+    # True if it has a filter of its own, so that the key query is worth running without a further one.
     is_filtered: bool
-    # The tables and views that it reads, and all that stand behind those; and what it takes to read them.
+    # The tables and views that it reads, and all that those views read; and the rules that reading them takes.
     tables: frozenset[TableName]
     rules: frozenset[Rule] = frozenset()
 
-    def beside(self, other: Source, rule: Rule) -> Source:
-        """Both in one FROM, which takes a rule."""
+    def joined_with(self, other: SmallSide, rule: Rule) -> SmallSide:
+        """Both in one FROM, by a rule."""
         rules = self.rules | other.rules | {rule}
-        return Source(f"{self.sql}, {other.sql}", self.is_filtered, self.tables | other.tables, rules)
+        return SmallSide(f"{self.sql}, {other.sql}", self.is_filtered, self.tables | other.tables, rules)
 
-    def also_reading(self, tables: Iterable[frozenset[TableName]]) -> Source:
-        """The source with filters or keys over it, of which the subqueries read these tables."""
+    def also_reading(self, tables: Iterable[frozenset[TableName]]) -> SmallSide:
+        """The small side with filters or keys over it whose subqueries read these tables."""
         return replace(self, tables=self.tables.union(*tables))
 
 
-def source_of(scopes: Scopes, leaf: Leaf) -> Source | SkipReason:
-    """The source that a small side is, or why it is none."""
+def small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | SkipReason:
+    """The small side that a FROM item is, or the reason why it is none."""
     if leaf.reference is not None and not scopes.is_cte_name(leaf):
         if leaf.reference.refusal is not None:
             return SkipReason.REDUCER_NOT_UNDERSTOOD
         facts = scopes.catalog.get(leaf.reference.name)
         text, tables = leaf.reference.source(scopes.statement), tables_read(scopes, leaf.node)
         rules = _rules(scopes, leaf.node)
-        return _table_refusal(facts) or Source(text, _is_filtered_view(facts), tables, rules)
+        return _table_refusal(facts) or SmallSide(text, _is_filtered_view(facts), tables, rules)
     query = scopes.query_of(leaf)
     if query is None or not leaf.alias:
         return SkipReason.REDUCER_NOT_UNDERSTOOD
-    return _query_source(scopes, leaf, query)
+    return _small_side_of_query(scopes, leaf, query)
 
 
-def query_source(scopes: Scopes, query: exp.Expr, width: int) -> Source | SkipReason:
-    """The source that a subquery of so many columns is, each named by `query_key`, or why it is none."""
+def small_side_of_query(scopes: Scopes, query: exp.Expr, width: int) -> SmallSide | SkipReason:
+    """The small side that a subquery is, its columns named by `query_key`, or the reason why it is none."""
     if not _is_closed(scopes, query):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
     text = _repeatable_text(scopes, query)
@@ -62,16 +62,16 @@ def query_source(scopes: Scopes, query: exp.Expr, width: int) -> Source | SkipRe
         return text
     names = ", ".join(f"key{number}" for number in range(1, width + 1))
     tables, rules = tables_read(scopes, query), _rules(scopes, query)
-    return Source(f"({text}) AS reducer({names})", is_filtered(scopes, query), tables, rules)
+    return SmallSide(f"({text}) AS reducer({names})", is_filtered(scopes, query), tables, rules)
 
 
 def query_key(index: int) -> str:
-    """The column of a `query_source`, counted from 0."""
+    """The column of a `small_side_of_query`, counted from 0."""
     return f"reducer.key{index + 1}"
 
 
 def is_plain_exists(query: exp.Expr) -> bool:
-    """Whether EXISTS asks for a joined row. An aggregate without groups always has one; LIMIT 0 never has."""
+    """True if EXISTS asks for a joined row. An aggregate without groups always has one; LIMIT 0 never has."""
     if not isinstance(query, exp.Select) or any(query.args.get(clause) for clause in _NOT_PLAIN):
         return False
     shown = (node for projection in query.expressions for node in projection.find_all(*_PERHAPS_AGGREGATES))
@@ -80,13 +80,13 @@ def is_plain_exists(query: exp.Expr) -> bool:
 
 _NOT_PLAIN = ("group", "having", "limit", "offset", "qualify", "laterals", "with_")
 
-# Not all aggregates are known as such, `some`, `any` and count_min_sketch for three, and users can have their own.
+# sqlglot does not know all aggregates, such as `some`, `any` and count_min_sketch, and users can have their own.
 _PERHAPS_AGGREGATES = (exp.Func, exp.SubqueryPredicate)
 _NO_AGGREGATES = (exp.Case, exp.Cast, exp.Coalesce, exp.If, exp.Connector)
 
 
 def view_refusal(view: Scopes) -> SkipReason | None:
-    """Why a view of that text must not be read by a key query, if it must not."""
+    """The reason why a key query must not read a view of that text; None if it may."""
     refusal = _tables_refusal(view, view.statement.tree)
     if refusal is None and not is_repeatable_view(view.statement):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
@@ -94,35 +94,36 @@ def view_refusal(view: Scopes) -> SkipReason | None:
 
 
 def tables_read(scopes: Scopes, query: exp.Expr) -> frozenset[TableName]:
-    """The tables and views that a query without CTEs reads, and all that stand behind those."""
-    return with_those_behind(scopes.catalog, map(table_name, query.find_all(exp.Table)))
+    """The tables and views that a query without CTEs reads, and all that those views read."""
+    return with_underlying_tables(scopes.catalog, map(table_name, query.find_all(exp.Table)))
 
 
-def with_those_behind(catalog: Catalog, names: Iterable[TableName]) -> frozenset[TableName]:
-    """The names, and those of all that is read where they name views."""
+def with_underlying_tables(catalog: Catalog, names: Iterable[TableName]) -> frozenset[TableName]:
+    """The names, and the names of all tables and views that the views among them read."""
     named = frozenset(names)
     views = (facts.behind for name in named if (facts := catalog.get(name)) is not None)
     return named.union(*(view.tables for view in views if view is not None))
 
 
 def known_bytes(catalog: Catalog, tables: Iterable[TableName]) -> int:
-    """What the tables hold, as far as the server knows.
+    """The bytes of the tables, as far as the server knows.
 
-    Of a partitioned table a key query reads partition columns alone, which no file holds.
+    Partitioned tables are not counted: a key query reads their partition columns alone, which no file holds.
     """
     known = described(catalog, tables)
     return sum(facts.size_bytes or 0 for facts in known if not facts.partition_columns)
 
 
 def described(catalog: Catalog, tables: Iterable[TableName]) -> Iterator[TableFacts]:
-    """What is known of the tables, without those of which nothing is."""
+    """The facts of the tables, without unknown ones."""
     return (facts for name in tables if (facts := catalog.get(name)) is not None)
 
 
 def may_be_as_large(catalog: Catalog, tables: Iterable[TableName], fact: TableFacts) -> bool:
-    """Whether to read the tables may take as long as to read the fact.
+    """True if reading the tables may take as long as reading the fact.
 
-    Tables whose size is not known are taken for small, as dimensions are, but not those that are laid out for it.
+    A table of unknown size counts as small, as dimensions are, unless its layout lets files or buckets be left
+    out.
     """
     sizes = {facts.size_bytes for facts in described(catalog, tables) if facts.has_layout}
     size_bytes = fact.size_bytes if fact.behind is None else known_bytes(catalog, fact.behind.tables) or None
@@ -132,27 +133,27 @@ def may_be_as_large(catalog: Catalog, tables: Iterable[TableName], fact: TableFa
 
 
 def is_laid_out(catalog: Catalog, tables: Iterable[TableName]) -> bool:
-    """Whether files or buckets of any of the tables can be left out."""
+    """True if files or buckets of any of the tables can be left out."""
     return any(facts.has_layout for facts in described(catalog, tables))
 
 
 def is_filtered(scopes: Scopes, query: exp.Expr) -> bool:
-    """Whether the query is likely to give fewer keys than its tables hold."""
+    """True if the query is likely to give fewer keys than its tables hold."""
     if query.find(exp.Where, exp.Having, exp.AggFunc) is not None:
         return True
     return any(_is_filtered_view(scopes.catalog.get(table_name(table))) for table in query.find_all(exp.Table))
 
 
 def is_repeatable_subquery(scopes: Scopes, query: exp.Expr) -> bool:
-    """Whether a subquery in a condition reads small tables alone and says the same when it is asked again.
+    """True if a subquery in a condition reads small tables alone and gives the same rows when run again.
 
-    Its words are for the caller to see, who has the text around it.
+    The caller checks its words, since it has the text around it.
     """
     return _is_closed(scopes, query) and has_certain_rows(query) and _tables_refusal(scopes, query) is None
 
 
 def _is_closed(scopes: Scopes, query: exp.Expr) -> bool:
-    """Whether every column in the query is one of its own FROM items': none of the outer query, no variable."""
+    """True if every column in the query is of its own FROM items: none of an outer query, no variable."""
     for select in query.find_all(exp.Select):
         scope = scopes.scope_of(select)
         columns, _ = own_parts(select)
@@ -162,7 +163,7 @@ def _is_closed(scopes: Scopes, query: exp.Expr) -> bool:
 
 
 def _are_own(scope: Scope, columns: Iterable[exp.Column]) -> bool:
-    """Whether the columns of a block are its own. In ON, a name that only a later item has is an outer one."""
+    """True if the columns of a block are its own. A name in ON that only a later item has is an outer one."""
     joins = scope.block.tree.joins
     conditions = [(join, join.condition) for join in joins if join.condition is not None]
     named = [(column, join) for join, condition in conditions for column in own_parts(condition)[0]]
@@ -170,19 +171,19 @@ def _are_own(scope: Scope, columns: Iterable[exp.Column]) -> bool:
     return all(scope.resolve(column, join) is not None for column, join in named)
 
 
-def _query_source(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> Source | SkipReason:
-    # Asked by itself, what is read of an outer query may be a session variable of that name.
+def _small_side_of_query(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> SmallSide | SkipReason:
+    # In a key query, a column of an outer query may be a session variable of that name.
     if next(outer_selects(query), None) is not None and not _is_closed(scopes, query):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
     text = _repeatable_text(scopes, query)
     if isinstance(text, SkipReason):
         return text
     tables, rules = tables_read(scopes, query), _rules(scopes, query) | {Rule.DERIVED_TABLES}
-    return Source(f"({text}) AS {quoted(leaf.alias)}", is_filtered(scopes, query), tables, rules)
+    return SmallSide(f"({text}) AS {quoted(leaf.alias)}", is_filtered(scopes, query), tables, rules)
 
 
 def _rules(scopes: Scopes, node: exp.Expr) -> frozenset[Rule]:
-    """What it takes to read the tables of a small side."""
+    """The rules that reading the tables of a small side takes."""
     tables = [scopes.catalog.get(table_name(table)) for table in node.find_all(exp.Table)]
     views = any(facts is not None and facts.behind is not None for facts in tables)
     partitioned = any(facts is not None and facts.partition_columns for facts in tables)
@@ -201,7 +202,7 @@ def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
 
 
 def _tables_refusal(scopes: Scopes, query: exp.Expr) -> SkipReason | None:
-    """Why a table that the query reads keeps it out of a key query, if one does."""
+    """The reason why a table of the query must not be in a key query; None if all may be."""
     found = (_inner_table_refusal(scopes, table) for table in query.find_all(exp.Table))
     refusals = [refusal for refusal in found if refusal is not None]
     if {*refusals} == {SkipReason.REDUCER_PARTITIONED} and _asks_for_extremes(scopes, query):
@@ -210,9 +211,9 @@ def _tables_refusal(scopes: Scopes, query: exp.Expr) -> SkipReason | None:
 
 
 def _asks_for_extremes(scopes: Scopes, query: exp.Expr) -> bool:
-    """Whether the query is `SELECT max(k) FROM t WHERE ..` over partition columns alone.
+    """True if the query is `SELECT max(k) FROM t WHERE ..` over partition columns alone.
 
-    It answers one row, and the statement runs it too: what it lists of the table is listed once.
+    It answers one row, and the statement runs it too: Spark lists the table's partitions once for both.
     """
     scope = scopes.scope_of(query) if isinstance(query, exp.Select) else None
     if scope is None or any(query.args.get(clause) for clause in ("group", "having", "distinct")):
@@ -249,7 +250,7 @@ def _table_refusal(facts: TableFacts | None) -> SkipReason | None:
     if facts.partition_columns:
         return SkipReason.REDUCER_PARTITIONED
     if any(" collate " in column.type_name for column in facts.columns):
-        # Of 'a' and 'A', which are one group, either may be shown.
+        # 'a' and 'A' are one group, of which Spark may show either.
         return SkipReason.REDUCER_NOT_UNDERSTOOD
     return SkipReason.COLUMNS_DIFFER_BY_CASE if facts.columns_differ_by_case else None
 

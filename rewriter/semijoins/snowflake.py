@@ -1,4 +1,4 @@
-"""Small tables that filter the small side in their turn: `sales JOIN stores JOIN countries WHERE ..`."""
+"""Snowflake tables, which filter the small side in turn: `sales JOIN stores JOIN countries WHERE ..`."""
 
 from __future__ import annotations
 
@@ -7,52 +7,56 @@ from dataclasses import dataclass
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins.side_filters import Filter, Filters
-from rewriter.semijoins.small_sides import Source, is_laid_out, may_be_as_large, source_of
+from rewriter.semijoins.side_filters import BlockFilters, SideFilter
+from rewriter.semijoins.small_sides import SmallSide, is_laid_out, may_be_as_large, small_side_of_item
 from rewriter.vocabulary.skip_reason import SkipReason
 
 # Tables of a snowflake in one key query. Each is one more join to run before the statement.
-_ARMS_MAX = 6
+_TABLES_MAX = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Arm:
-    """A table that is joined to the small side, or to another arm, and what is known of its rows."""
+class SnowflakeTable:
+    """A table that is joined to the small side, or to another table of the snowflake, with its filters."""
 
     joined_to: Leaf
-    source: Source
+    small_side: SmallSide
     equality: str
-    filters: tuple[Filter, ...]
+    filters: tuple[SideFilter, ...]
 
 
-def arms(scopes: Scopes, filters: Filters, join: Join, leaf: Leaf, fact: TableFacts) -> tuple[Arm, ...]:
-    """The filtered tables around a small side, and those on the way to them; nearest first.
+def snowflake_tables(
+    scopes: Scopes, filters: BlockFilters, join: Join, leaf: Leaf, fact: TableFacts
+) -> tuple[SnowflakeTable, ...]:
+    """The filtered tables around a small side, and the tables between; nearest first.
 
-    Every row of the small side that can be a partner at `join` stands in a row of the FROM together with rows of
-    these tables that satisfy the equalities and their filters. They are for the keys of the fact.
+    Every row of the small side that can be a partner at `join` is in a row of the FROM with rows of these tables
+    that satisfy the equalities and their filters. `fact` is the table that the keys are for.
     """
-    found: dict[Leaf, Arm] = {}
+    found: dict[Leaf, SnowflakeTable] = {}
     wanted: set[Leaf] = set()
     pending = [leaf]
-    while pending and len(found) < _ARMS_MAX:
+    while pending and len(found) < _TABLES_MAX:
         known = pending.pop(0)
         for other, equality in filters.neighbours(join, leaf, known):
-            source = source_of(scopes, other)
-            if other is leaf or other in found or isinstance(source, SkipReason):
+            small_side = small_side_of_item(scopes, other)
+            if other is leaf or other in found or isinstance(small_side, SkipReason):
                 continue
-            if is_laid_out(scopes.catalog, source.tables) and may_be_as_large(scopes.catalog, source.tables, fact):
+            if is_laid_out(scopes.catalog, small_side.tables) and may_be_as_large(
+                scopes.catalog, small_side.tables, fact
+            ):
                 continue  # a large table, and it may be the very fact
-            found[other] = Arm(known, source, equality, filters.joined_with(join, leaf, other))
+            found[other] = SnowflakeTable(known, small_side, equality, filters.joined_with(join, leaf, other))
             pending.append(other)
-            if found[other].filters or source.is_filtered:
-                wanted |= _way(found, other)
+            if found[other].filters or small_side.is_filtered:
+                wanted |= _tables_between(found, other)
     return tuple(arm for other, arm in found.items() if other in wanted)
 
 
-def _way(found: dict[Leaf, Arm], leaf: Leaf) -> set[Leaf]:
-    """An arm and those that lead to it."""
-    way = set()
+def _tables_between(found: dict[Leaf, SnowflakeTable], leaf: Leaf) -> set[Leaf]:
+    """A table of the snowflake and the tables between it and the small side."""
+    between = set()
     while leaf in found:
-        way.add(leaf)
+        between.add(leaf)
         leaf = found[leaf].joined_to
-    return way
+    return between

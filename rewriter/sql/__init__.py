@@ -1,1 +1,1 @@
-"""The client's text: its tokens, its tree, its conditions, and what of it may be repeated in a key query."""
+"""The client's text: its tokens, its tree, its conditions, and the parts that a key query may repeat."""

@@ -1,14 +1,14 @@
-"""Cheap looks at a statement's text before it is parsed: its first word, and whether it could be narrowed."""
+"""Cheap tests of a statement's text before it is parsed: its first word, and if it could be rewritten."""
 
 from __future__ import annotations
 
 import re
 
-# A comment or a space, with DOTALL. Several are to be passed possessively (`*+`), so that none is tried again:
-# where what is looked for does not follow, there are as many ways to pair the ends of comments as subsets of them.
+# A comment or a space, with DOTALL. Repeat it possessively (`*+`), so that none is tried again: if the match fails
+# behind them, there are as many ways to pair the ends of comments as subsets of them.
 COMMENT_OR_SPACE = r"\s|--[^\r\n]*(?:[\r\n]|$)|/\*.*?\*/"
 
-# A statement's first word stands behind comments and parentheses.
+# A statement's first word, behind comments and parentheses.
 _FIRST_WORD = re.compile(rf"(?:\(|{COMMENT_OR_SPACE})*+([a-z]+)", re.IGNORECASE | re.DOTALL)
 # FROM-first queries are Spark SQL too. INSERT and CREATE may hold a query.
 QUERY_FIRST_WORDS = frozenset({"select", "with", "from", "insert", "create"})
@@ -18,29 +18,29 @@ _SEVERAL_SOURCES = re.compile(r"\bjoin\b|,|\bselect\b.*\bselect\b", re.IGNORECAS
 
 
 def first_word(text: str) -> str:
-    """The word that says what a statement is, in lower case; empty where there is none."""
+    """The first word of a statement, which names its kind, in lower case; empty if there is none."""
     found = _FIRST_WORD.match(text)
     return found[1].lower() if found is not None else ""
 
 
 def before_first_word(text: str) -> str:
-    """What stands before that word: comments, parentheses, white space; everything where there is no word."""
+    """The text before the first word: comments, parentheses, white space; all of it if there is no word."""
     found = _FIRST_WORD.match(text)
     return text[: found.start(1)] if found is not None else text
 
 
 def may_have_a_join(text: str) -> bool:
-    """Whether the text could hold a query with a join: a cheap look that spares most statements the parse."""
+    """True if the text could hold a query with a join: a cheap test, so that most statements are not parsed."""
     return first_word(text) in QUERY_FIRST_WORDS and _SEVERAL_SOURCES.search(text) is not None
 
 
-def may_be_narrowed(text: str, *, has_file_index: bool) -> bool:
-    """Whether the text could hold a query that reads less: by a join, or by a filter where files are indexed."""
+def may_be_rewritten(text: str, *, has_file_index: bool) -> bool:
+    """True if the text could hold a query that reads less: by a join, or by a filter where files are indexed."""
     return may_have_a_join(text) or (
         has_file_index and first_word(text) in QUERY_FIRST_WORDS and _WHERE.search(text) is not None
     )
 
 
 def depends_on_quoting(text: str) -> bool:
-    """Whether doubleQuotedIdentifiers or escapedStringLiterals can change how the text reads."""
+    """True if doubleQuotedIdentifiers or escapedStringLiterals can change how the text reads."""
     return '"' in text or "\\" in text

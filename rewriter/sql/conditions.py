@@ -1,7 +1,7 @@
 """Conjuncts of a condition: as trees, and as the client's own text.
 
 sqlglot's operators carry no offsets, so the text of a conjunct is found among the tokens and then proven: the
-slice, parsed by itself, must be the very tree that it stands for. What cannot be proven is not used.
+slice, parsed by itself, must equal the conjunct's tree. A text that is not proven is not used.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 from sqlglot import Token, TokenType, exp
 
-from rewriter.sql.statement import Statement, parsed
+from rewriter.sql.statement import Statement, parse_tree
 
-# Branches of a disjunction of which something is implied. A generated one with thousands is used whole or not.
+# Branches of a disjunction that conditions are implied from. A generated one with thousands is used whole or not
+# at all.
 ALTERNATIVES_MAX = 100
 
 _EQUALS = frozenset({TokenType.EQ, TokenType.NULLSAFE_EQ})
 _STARTS = frozenset({TokenType.WHERE, TokenType.ON})
-# What can follow a condition at its own depth.
+# Tokens that can follow a condition at its own depth.
 _ENDS = frozenset(
     {
         TokenType.COMMA,
@@ -102,7 +103,7 @@ def operands_of(statement: Statement, equality: Conjunct) -> tuple[Conjunct, ...
 
 
 def alternatives(statement: Statement, disjunction: Conjunct) -> list[tuple[Conjunct, ...]]:
-    """The conjuncts of each branch of a disjunction; none if the places are not certain, or too many."""
+    """The conjuncts of each branch of a disjunction; none if their places are uncertain, or they are too many."""
     trees, pending = [], [disjunction.tree]
     while pending:
         tree = pending.pop()
@@ -133,7 +134,7 @@ def _branches(tokens: tuple[Token, ...], start: int, stop: int) -> list[tuple[in
 
 
 def _depths(tokens: tuple[Token, ...], start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Each token's index with how many parentheses and CASEs are open behind it."""
+    """Each token's index with the number of parentheses and CASEs that are open behind it."""
     depth = 0
     for index in range(start, stop):
         kind = tokens[index].token_type
@@ -143,7 +144,7 @@ def _depths(tokens: tuple[Token, ...], start: int, stop: int) -> Iterator[tuple[
 
 
 def _span(statement: Statement, condition: exp.Expr) -> tuple[int, int] | None:
-    """The tokens of the condition: from its keyword (excluded) to what ends it (excluded)."""
+    """The tokens of the condition: from its keyword to the token that ends it, both excluded."""
     anchor = _first_identifier(statement, condition)
     if anchor is None:
         return None
@@ -216,7 +217,7 @@ def _top_level_terms(tokens: tuple[Token, ...], start: int, stop: int) -> list[t
 
 
 def _is_parenthesised(tokens: tuple[Token, ...], start: int, stop: int) -> bool:
-    """Whether one pair of parentheses encloses the whole range."""
+    """True if one pair of parentheses encloses the whole range."""
     if stop - start < 2 or tokens[start].token_type is not TokenType.L_PAREN:  # noqa: PLR2004 - a pair is two
         return False
     return closing(tokens, start) == stop - 1
@@ -234,6 +235,6 @@ def closing(tokens: Sequence[Token], opening: int) -> int | None:
 
 
 def _proven(statement: Statement, conjunct: Conjunct) -> bool:
-    tree = parsed(f"SELECT 1 WHERE {conjunct.text(statement)}")
+    tree = parse_tree(f"SELECT 1 WHERE {conjunct.text(statement)}")
     where = tree.args.get("where") if isinstance(tree, exp.Select) else None
     return where is not None and where.this.unnest() == conjunct.tree

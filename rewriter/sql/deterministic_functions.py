@@ -1,9 +1,9 @@
-"""Which names may stand in a key query: functions that always answer the same for the same input.
+"""Names that may stand in a key query: functions that always answer the same for the same input.
 
-Source: `deterministic` of the expressions registered in Spark 4.x's FunctionRegistry.scala. What is not
-listed is unknown, and whatever uses it stays out of key queries. Left out on purpose are rand, randn, uuid,
-shuffle, monotonically_increasing_id, input_file_name, the clock (now, current_timestamp, ..), first, last,
-any_value, and user functions. What the session fixes (current_date, current_user, ..) has a table of its own.
+Source: `deterministic` of the expressions registered in Spark 4.x's FunctionRegistry.scala. A name that is not
+listed is unknown, and no key query uses it. These are left out on purpose: rand, randn, uuid, shuffle,
+monotonically_increasing_id, input_file_name, the clock (now, current_timestamp, ..), first, last, any_value, and
+user functions. Functions that the session fixes (current_date, current_user, ..) have a table of their own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CONDITIONAL = """
 
 DETERMINISTIC_FUNCTIONS = frozenset((_STRING + _NUMBER + _DATE + _CONDITIONAL).split())
 
-# Words of the grammar that may stand in a filter beside functions and columns. Types are here for CAST.
+# Words of the grammar that a filter may have beside functions and columns. Types are here for CAST.
 _GRAMMAR = """
     and or not in is null between like ilike rlike regexp escape true false case when then else end as div
     distinct from date interval year quarter month week day hour minute second years quarters months weeks days
@@ -41,14 +41,14 @@ _GRAMMAR = """
 
 FILTER_WORDS = frozenset(_GRAMMAR.split())
 
-# Those of them behind which a parenthesis opens without making them a function that is not listed above.
+# Words behind which a parenthesis may open although they are no function.
 WORDS_BEFORE_PARENTHESIS = frozenset(
     "and or not in is between like rlike case when then else decimal dec numeric on where having from join by as"
     " using union all select distinct".split()
 )
 
-# Words of a whole query that may stand in a small side's text. ORDER, LIMIT and TABLESAMPLE are left out: which
-# rows they choose can differ from one run to the next. So can the order in which sums and averages are taken.
+# Words of a whole query that may stand in a small side's text. ORDER, LIMIT and TABLESAMPLE are left out: they can
+# choose other rows in the next run. Sums and averages are left out too: the order of their terms can differ.
 QUERY_WORDS = FILTER_WORDS | frozenset(
     """
     select where join inner outer left right full cross semi anti on using group by having union all
@@ -56,8 +56,9 @@ QUERY_WORDS = FILTER_WORDS | frozenset(
 )
 DETERMINISTIC_AGGREGATES = frozenset({"max", "min", "count"})
 
-# Functions whose answer is fixed within one statement, but not across two, with their types: a key query says what
-# it read, and the narrowed scan assumes it. current_timestamp and now differ each time, so they stay unknown.
+# Functions whose answer is fixed within one statement, but not across two, with their types: a key query returns
+# their values, and the narrowed scan assumes them. current_timestamp and now differ each time, so they stay
+# unknown.
 SESSION_FUNCTIONS = {
     "current_catalog": "string",
     "current_database": "string",
@@ -73,7 +74,7 @@ SESSION_FUNCTIONS = {
 # Session functions that may stand without parentheses in a key query, where no column has the name.
 BARE_FUNCTIONS = frozenset({"current_date", "current_user"})
 
-# What a filter, and what a whole query, may call.
+# Functions that a filter, and that a whole query, may call.
 FILTER_FUNCTIONS = DETERMINISTIC_FUNCTIONS | SESSION_FUNCTIONS.keys()
 QUERY_FUNCTIONS = FILTER_FUNCTIONS | DETERMINISTIC_AGGREGATES
 
@@ -82,8 +83,8 @@ LITERAL_FUNCTIONS = frozenset(
     "current_date current_timestamp current_time localtimestamp current_user session_user user".split()
 )
 
-# Functions that make another text of literals than is seen in them. Those that change its case, or put texts one
-# behind the other, make nothing new.
+# Functions that make a text which their literals do not show. Functions that change the case or concatenate are
+# not among them: `rewriter.sql.repeatable` joins literals itself.
 TEXT_MAKERS = frozenset(
     """
     btrim char chr concat_ws date_format format_string left lpad ltrim overlay regexp_extract regexp_replace

@@ -1,7 +1,7 @@
-"""What the statements of one dashboard have in common: their text without its constants.
+"""Fingerprints of statements: equal for statements of one dashboard, whose texts differ in constants alone.
 
-Two statements of one shape may differ in all that a user picks from a list or a calendar. They are taken to cost
-about the same, which is a guess: nothing but an estimate of time may rest on it.
+Two statements with one fingerprint may differ in all values that a user picks from a list or a calendar. They are
+assumed to cost about the same, which is a guess: nothing but an estimate of time may depend on it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlglot import Token, TokenType
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import quoted
 
-# Enough that two shapes of a process never meet by chance, and little to keep for thousands.
+# Long enough that two fingerprints of a process are never equal by chance, and short enough to keep thousands.
 _DIGEST_BYTES = 16
 
 _LITERALS = frozenset(
@@ -34,8 +34,8 @@ _LITERAL = "?"
 _REPEATED_WIDTHS = (1, 2, 3)
 
 
-def shape(statement: Statement) -> str:
-    """A digest of the statement's text without its constants, however many a list of them holds."""
+def fingerprint(statement: Statement) -> str:
+    """A digest of the statement's text without its constants, whatever the length of lists of them."""
     words: list[str] = []
     for word in _words(statement.tokens):
         if word == _LITERAL and words[-1:] == [_LITERAL]:
@@ -63,7 +63,7 @@ def _word(token: Token) -> str:
 
 
 def _drop_repeated(words: list[str]) -> None:
-    """Take away the last of two equal members of a list: of `x IN (?, ?`, the comma and what follows."""
+    """Remove the last of two equal members of a list: the comma and the last `?` of `x IN (?, ?`."""
     for width in _REPEATED_WIDTHS:
         comma = len(words) - width - 1
         if comma >= width and words[comma] == "," and words[comma + 1 :] == words[comma - width : comma]:

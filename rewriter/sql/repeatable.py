@@ -1,6 +1,6 @@
-"""Whether a piece of the client's text means the same in a key query as in the statement, word by word.
+"""Tests whether a part of the client's text means the same in a key query as in the statement, word by word.
 
-A piece is a condition, or a whole subquery, which must give the same rows when it is asked again.
+A part is a condition, or a whole subquery, which must give the same rows when it is run again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rewriter.sql.deterministic_functions import (
     TEXT_MAKERS,
     WORDS_BEFORE_PARENTHESIS,
 )
-from rewriter.sql.statement import Statement, parsed_statement
+from rewriter.sql.statement import Statement, parse_any
 from rewriter.sql.time_travel import version_starts
 
 _OPERATORS = frozenset(
@@ -54,11 +54,11 @@ _OPERATORS = frozenset(
 
 
 def is_repeatable(statement: Statement, conjunct: Conjunct, bare_functions: AbstractSet[str]) -> bool:
-    """Whether every token of the conjunct is known to mean the same in a key query as in the statement.
+    """True if every token of the conjunct is known to mean the same in a key query as in the statement.
 
     A positive list: names, and the words, operators and functions that are known, session functions among them,
-    whose answers the key query tells. `bare_functions` are those that need no parentheses. That its columns are
-    those of the small table, and its subqueries closed, is for the caller to see.
+    whose values the key query returns. `bare_functions` are those that need no parentheses. The caller makes sure
+    that the columns are those of the small table, and that the subqueries are closed.
     """
     tokens = statement.tokens[conjunct.first : conjunct.last + 1]
     tree = conjunct.tree
@@ -80,7 +80,7 @@ def all_known(
     words: AbstractSet[str],
     functions: AbstractSet[str],
 ) -> bool:
-    """Whether every token is a name at one of the offsets `names`, a literal, or a known word or function."""
+    """True if every token is a name at one of the offsets `names`, a literal, or a known word or function."""
     strings = [token.text for token in tokens if token.token_type is TokenType.STRING]
     if _may_spell_the_clock(list(filter(None, strings))) or _makes_text_of_literals(tokens, names):
         return False
@@ -97,9 +97,9 @@ def all_known(
 
 
 def _may_spell_the_clock(strings: Sequence[str]) -> bool:
-    """Whether any of the strings, or those from it on together, begin with a word that Spark reads as the clock.
+    """True if a string, or it and the next ones joined, begins with a word that Spark reads as the clock.
 
-    Spark puts `'to' 'day'` and concat('to', 'day') together before it casts them.
+    Spark joins `'to' 'day'` and concat('to', 'day') before it casts them.
     """
     words = tuple(CLOCK_WORDS)
     # Each letter of a word may stand in a string of its own.
@@ -108,12 +108,12 @@ def _may_spell_the_clock(strings: Sequence[str]) -> bool:
     return any(text.strip(_BLANKS).lower().startswith(words) for text in together)
 
 
-# What Java trims.
+# Characters that Java trims.
 _BLANKS = "".join(map(chr, range(ord(" ") + 1)))
 
 
 def _makes_text_of_literals(tokens: Sequence[Token], names: AbstractSet[int]) -> bool:
-    """Whether a function makes a text that reads no column: Spark looks for the clock in what comes of it."""
+    """True if a function makes a text of literals alone: Spark looks for the clock's words in its result."""
     for opening, token in enumerate(tokens):
         if token.token_type is TokenType.L_PAREN and opening and tokens[opening - 1].text.lower() in TEXT_MAKERS:
             end = closing(tokens, opening)
@@ -148,7 +148,7 @@ _UNREPEATABLE = (exp.Limit, exp.Offset, exp.Window, exp.TableSample, exp.Pivot, 
 
 
 def located_query(statement: Statement, query: exp.Expr) -> Statement | None:
-    """A query that stands in parentheses, by itself, or None where its place is not certain."""
+    """A query in parentheses as a statement of its own, or None if its place is not certain."""
     offsets = [node.meta["start"] for node in query.find_all(exp.Identifier) if "start" in node.meta]
     first = statement.token_at(min(offsets)) if offsets else None
     if first is None:
@@ -157,26 +157,26 @@ def located_query(statement: Statement, query: exp.Expr) -> Statement | None:
         end = closing(statement.tokens, opening)
         if end is None:
             return None
-        # From word to word: a comment behind the last one would hide what a key query says next.
+        # From word to word: a comment behind the last one would hide the next words of the key query.
         inside = statement.tokens[opening + 1 : end]
-        found = parsed_statement(statement.text[inside[0].start : inside[-1].end + 1])
+        found = parse_any(statement.text[inside[0].start : inside[-1].end + 1])
         if found is not None and found.tree == query:
             return found
     return None
 
 
 def is_repeatable_query(query: Statement, bare_functions: AbstractSet[str]) -> bool:
-    """Whether a query consists of what is known to be deterministic.
+    """True if all words and functions of a query are known to be deterministic.
 
-    Session functions count as that: the key query tells what they answered.
+    Session functions count as deterministic: the key query returns their values.
     """
     return has_certain_rows(query.tree) and _all_known(query, QUERY_WORDS | bare_functions, QUERY_FUNCTIONS)
 
 
 def is_repeatable_view(view: Statement) -> bool:
-    """Whether the text of a view consists of what is known to be deterministic.
+    """True if all words and functions of a view's text are known to be deterministic.
 
-    No session functions: the key query holds the view's name alone, and could not tell what they answered.
+    Session functions are excluded: the key query has the view's name alone, and cannot return their values.
     """
     functions = DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES
     return has_certain_rows(view.tree) and _all_known(view, QUERY_WORDS, functions)
@@ -189,7 +189,7 @@ def _all_known(query: Statement, words: AbstractSet[str], functions: AbstractSet
 
 
 def has_certain_rows(query: exp.Expr) -> bool:
-    """Whether no clause of the query chooses rows by their order or by chance, or reads the clock by name."""
+    """True if no clause of the query chooses rows by their order or by chance, or reads the clock by name."""
     names = (c.name.lower() for c in query.find_all(exp.Column) if not c.table)
     return query.find(*_UNREPEATABLE) is None and not any(name in LITERAL_FUNCTIONS for name in names)
 

@@ -1,4 +1,4 @@
-"""The client's text, read once: tokens with their offsets, and the tree that sqlglot makes of them."""
+"""The client's text, read once: tokens with their offsets, and sqlglot's tree of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
-from rewriter.sql.classify import QUERY_FIRST_WORDS, depends_on_quoting, first_word, may_be_narrowed
+from rewriter.sql.classify import QUERY_FIRST_WORDS, depends_on_quoting, first_word, may_be_rewritten
 from rewriter.vocabulary.skip_reason import SkipReason
 
 _SPARK = Spark()
@@ -35,22 +35,22 @@ _ICEBERG_METADATA = frozenset(
     {"_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"}
 )
 
-# What sqlglot raises for a text. Its functions look at their arguments before they count them: `map(1)` is an
-# IndexError, `date_trunc()` a ValueError, and nobody says that these are all.
+# Errors that sqlglot raises for a text. Its functions look at their arguments before they count them: `map(1)` is
+# an IndexError, `date_trunc()` a ValueError, and its documentation does not list them all.
 _UNPARSED = (SqlglotError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
 
-# What TABLE stands behind where it says what is created or written, or is the name of a column. Anywhere else it
-# begins a query, in parentheses, behind a WITH or in a UNION, or what is handed to a function.
+# Words before a TABLE that names the table to create or write, or is the name of a column. Anywhere else TABLE
+# begins a query, in parentheses, behind a WITH or in a UNION, or an argument of a function.
 _BEFORE_TABLE = frozenset({"create", "replace", "external", "into", "overwrite", "."})
 
-# What the queries of a set operation are put together by, and what may stand behind it.
+# Set operations, and the quantifiers that may stand behind them.
 _SET_OPERATIONS = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
 _SET_QUANTIFIERS = frozenset({TokenType.ALL, TokenType.DISTINCT})
 
-# What begins no comment within a comment: Spark nests comments but not hints, and sqlglot nests both.
+# Begins no comment within a comment to Spark, which nests comments but not hints; sqlglot nests both.
 _HINT = "/*+"
 
-# What the pattern of a name matches nothing else than itself by.
+# Names that match nothing but themselves if they are read as patterns.
 _PLAIN_NAME = re.compile(r"[^\\^$.|?*+()\[\]{}]+")
 
 _COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -65,39 +65,39 @@ class Statement:
     text: str
     tree: exp.Expr
     tokens: tuple[Token, ...]
-    # The client's own text, where this one names snapshots beside it (`rewriter.planning.snapshot_pins`).
-    written: str | None = None
+    # The client's own text, if `text` has versions inserted (`rewriter.planning.snapshot_pins`).
+    client_text: str | None = None
 
     @property
     def original(self) -> str:
         """The text as the client wrote it."""
-        return self.text if self.written is None else self.written
+        return self.text if self.client_text is None else self.client_text
 
     @cached_property
     def token_starts(self) -> list[int]:
-        """The offset of each token, ascending: what `token_at` searches."""
+        """The offset of each token, ascending; `token_at` searches them."""
         return [token.start for token in self.tokens]
 
     @cached_property
     def reads_metadata(self) -> bool:
-        """Whether Spark's hidden column `_metadata` is named anywhere."""
+        """True if Spark's hidden column `_metadata` is named anywhere."""
         return any(token.text.lower() == "_metadata" for token in self.tokens)
 
     @cached_property
     def iceberg_metadata(self) -> frozenset[str]:
-        """Those of the hidden columns that Iceberg's tables have that are named anywhere."""
+        """The hidden columns of Iceberg's tables that the statement names anywhere."""
         return _ICEBERG_METADATA & {token.text.lower() for token in self.tokens}
 
     @cached_property
     def names_files(self) -> bool:
-        """Whether it asks Spark which file, or which part of one, a row comes from."""
+        """True if the statement asks Spark which file, or which part of one, a row comes from."""
         return any(token.text.lower().startswith("input_file_") for token in self.tokens)
 
     @cached_property
     def database_qualifiers(self) -> frozenset[str]:
-        """Lower-case names that stand in `a.b.c` before the column, as database or as table.
+        """Lower-case names before the column in `a.b.c`, as database or as table.
 
-        `db.t.x` names table t by database; so may an `a.t.x` that is really a field of column t.
+        `db.t.x` names table t by database; `a.t.x` looks the same and may be a field of column t.
         """
         columns = [column for column in self.tree.find_all(exp.Column) if column.args.get("db")]
         return frozenset(name.lower() for column in columns for name in (column.table, column.args["db"].name))
@@ -110,15 +110,16 @@ class Statement:
 
     @cached_property
     def only_reads(self) -> bool:
-        """Whether it is a query and writes nothing: `WITH .. INSERT` and `FROM .. INSERT` begin like one."""
+        """True if it is a query and writes nothing: `WITH .. INSERT` and `FROM .. INSERT` begin like one."""
         begins_as_query = first_word(self.text) in _READING_WORDS
         return begins_as_query and isinstance(self.tree, exp.Query) and self.tree.find(*_WRITING) is None
 
     @cached_property
     def comparisons_on_join_columns(self) -> int:
-        """How many values the statement itself compares with columns that joins compare, by their names.
+        """The number of values that the statement itself compares with columns of its joins, by their names.
 
-        Spark infers from `f.k = d.k AND d.k IN (..)` that f.k is in the list, and sends that to the metastore too.
+        Spark infers from `f.k = d.k AND d.k IN (..)` that f.k is in the list, and sends that filter to the
+        metastore too.
         """
         joined = {
             identifier.name.lower()
@@ -141,16 +142,16 @@ class Statement:
         return index if index < len(self.tokens) and self.tokens[index].start == offset else None
 
 
-def read(text: str, *, chars_max: int, has_file_index: bool = False) -> Statement | SkipReason:
-    """Parse a statement, or say why it is left alone. Never raises for any text.
+def parse(text: str, *, chars_max: int, has_file_index: bool = False) -> Statement | SkipReason:
+    """Parse a statement, or answer the reason why it cannot be rewritten. Never raises for any text.
 
-    The text is read as Spark's defaults would: the caller settles `depends_on_quoting` first.
+    The text is read under Spark's default settings: the caller checks `depends_on_quoting` first.
     """
     if first_word(text) not in QUERY_FIRST_WORDS:
         return SkipReason.NOT_A_QUERY
     if len(text) > chars_max:
         return SkipReason.TOO_LARGE
-    if not may_be_narrowed(text, has_file_index=has_file_index):
+    if not may_be_rewritten(text, has_file_index=has_file_index):
         return SkipReason.NO_JOIN_IN_TEXT
     if "${" in text:
         return SkipReason.SUBSTITUTION
@@ -160,10 +161,10 @@ def read(text: str, *, chars_max: int, has_file_index: bool = False) -> Statemen
 
 
 @lru_cache(maxsize=_VIEWS_KEPT_MAX)
-def read_view(text: str) -> Statement | None:
+def parse_view(text: str) -> Statement | None:
     """Parse the query of a view; None where it is not certain how Spark reads it.
 
-    Spark reads it under the settings that the view was made with, of which those for quotes are not known here.
+    Spark reads it under the settings that the view was made with, and those for quotes are not known here.
     """
     if len(text) > VIEW_TEXT_CHARS_MAX or "${" in text or depends_on_quoting(text):
         return None
@@ -176,13 +177,13 @@ def tokenize(text: str) -> list[Token]:
     return _SPARK.tokenize(text)
 
 
-def parsed(text: str) -> exp.Expr | None:
+def parse_tree(text: str) -> exp.Expr | None:
     """The tree of a text that holds one statement; None for any other."""
-    found = parsed_statement(text)
+    found = parse_any(text)
     return found.tree if found is not None else None
 
 
-def parsed_statement(text: str) -> Statement | None:
+def parse_any(text: str) -> Statement | None:
     """The statement that a text holds, of whatever kind; None for any other text."""
     try:
         tokens = tokenize(text)
@@ -210,11 +211,11 @@ def _parse(text: str) -> Statement | SkipReason:
 
 
 def _holds_unusual_words(tokens: list[Token]) -> bool:
-    """Whether it is not seen in the tree where a query ends or what it reads, or not certain where a comment ends.
+    """True if the tree does not show where a query ends or what it reads, or a comment's end is not certain.
 
-    `TABLE x` is a query over x, which sqlglot takes for something named TABLE with the alias x. `f(1, TABLE(x))`
-    hands x to a function, and IDENTIFIER('x') is x: to sqlglot these are functions that are called. In
-    `.. UNION FROM t SELECT k LIMIT 1` it is the second query that is limited, to sqlglot the union.
+    `TABLE x` is a query over x; sqlglot reads an item named TABLE with the alias x. `f(1, TABLE(x))` passes x to a
+    function, and IDENTIFIER('x') is x; sqlglot reads calls of functions. In `.. UNION FROM t SELECT k LIMIT 1`
+    Spark limits the second query, and sqlglot the union.
     """
     kinds = [token.token_type for token in tokens]
     unquantified = (kind for kind in kinds if kind not in _SET_QUANTIFIERS)
@@ -227,35 +228,35 @@ def _holds_unusual_words(tokens: list[Token]) -> bool:
 
 
 def _reads_table(pair: tuple[Token, Token]) -> bool:
-    """Whether the second token is TABLE and names what is read."""
+    """True if the second token is TABLE and begins a query."""
     before, token = pair
     return token.token_type is TokenType.TABLE and before.text.lower() not in _BEFORE_TABLE
 
 
 def _chains_comparisons(tree: exp.Expr) -> bool:
-    """Whether what is compared is itself a comparison, without parentheses.
+    """True if an operand of a comparison is itself a comparison, without parentheses.
 
-    Spark reads `a = b < c` and `a = b IN (c)` from the left, as `(a = b) < c` and `(a = b) IN (c)`. To sqlglot
-    `=` binds less than these, so that `a` would be compared with what comes behind it.
+    Spark reads `a = b < c` and `a = b IN (c)` from the left, as `(a = b) < c` and `(a = b) IN (c)`. In sqlglot `=`
+    binds less than `<` and `IN`, so that `a` would be compared with `b < c`.
     """
     compared = (side for found in tree.find_all(*_CHAINED) for side in found.iter_expressions())
     return any(isinstance(side, _TRUTHS) for side in compared)
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether a name that is shown is none by a pattern, as spark.sql.parser.quotedRegexColumnNames allows."""
+    """True if a name in a select list cannot be a pattern, as spark.sql.parser.quotedRegexColumnNames allows."""
     return _PLAIN_NAME.fullmatch(name) is not None
 
 
 def _shows_patterns(tree: exp.Expr) -> bool:
-    """Whether a name in a query that a SELECT shows may be a pattern: there it is one in conditions too."""
+    """True if a name in a query of a select list may be a pattern: such a query has patterns in conditions too."""
     return any(
         not is_plain_name(column.name) and _is_shown_by_query(column) for column in tree.find_all(exp.Column)
     )
 
 
 def _is_shown_by_query(column: exp.Column) -> bool:
-    """Whether a query holds it that stands in what a SELECT shows; from the inside, for few names."""
+    """True if the column is in a query of a select list. The search goes outwards, as few names need it."""
     node: exp.Expr = column
     is_in_query = False
     while node.parent is not None:
@@ -267,12 +268,12 @@ def _is_shown_by_query(column: exp.Column) -> bool:
 
 
 def _refusal(tree: exp.Expr) -> SkipReason | None:
-    """Why a statement of its kind is left alone."""
+    """The reason why a statement of its kind is not rewritten; None if it may be."""
     if _chains_comparisons(tree) or _shows_patterns(tree):
         return SkipReason.UNUSUAL_TEXT
     if isinstance(tree, exp.Query):
         return None
-    # What stores its text, such as a view, would keep the literals.
+    # A statement that stores its text, such as CREATE VIEW, would store the literals.
     is_ctas = isinstance(tree, exp.Create) and tree.kind == "TABLE"
     query, target = tree.args.get("expression"), tree.find(exp.Table)
     if not (isinstance(tree, exp.Insert) or is_ctas) or not isinstance(query, exp.Query) or target is None:

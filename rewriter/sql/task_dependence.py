@@ -1,13 +1,14 @@
-"""What a statement shows of Spark's tasks, beyond the rows: numbers and chance by task, and the order of rows.
+"""Tests whether a statement's result depends on Spark's tasks: on numbers or chance by task, or on row order.
 
-A task reads the files that Spark packed for it, so other files, or fewer splits, mean other tasks. To SQL a result
+A task reads the files that Spark packed for it, so other files, or fewer splits, mean other tasks. A result in SQL
 is a multiset of rows, whatever task read them. But some functions count within a task, or draw from a generator
-that each task seeds with its number. To two scans of one table they answer alike, and statements rely on it; Spark
-itself moves no filter past them. So where one is called, nothing is narrowed.
+that each task seeds with its number. Two scans of one table get equal values from them, and statements rely on it;
+Spark itself moves no filter past them. So a statement that calls one is not narrowed.
 
-Others answer by the order in which rows come, of which nothing is promised from one run to the next. What is left
-out of a scan leaves the order of the others as it was. Fewer splits may not, so these keep theirs. The last digits
-of a sum of floating-point numbers depend on it too, and differ from run to run as it is.
+Other functions depend on the order of rows, which may differ from one run to the next. Rows that are left out of a
+scan do not change the order of the others. Fewer splits may change it, so scans of statements with such functions
+keep their splits. The last digits of a sum of floating-point numbers depend on the order too, but they differ from
+run to run without us.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from sqlglot import TokenType, exp
 
 from rewriter.sql.statement import Statement
 
-# The first two count tasks and rows in them. How a file is cut into blocks depends on how much there is to read.
+# The first two count tasks and rows in them. The blocks of a file depend on how much there is to read.
 _BY_TASK = frozenset(
     "monotonically_increasing_id spark_partition_id input_file_block_start input_file_block_length".split()
 )
 
-# Chance. Without any argument the seed is another one each time, and nobody can rely on what comes of it; which of
-# the arguments would be the seed is not looked into.
+# Random values. Without any argument the seed differs each time, and no statement can rely on the value. We do not
+# look which of the arguments is the seed.
 _BY_SEED = frozenset("rand randn random randstr shuffle uniform uuid".split())
 
-# Spark's own that can be called without arguments, and words that empty parentheses stand behind.
-# Any other function without arguments is a user's: one that numbers rows, such as Hive's row_sequence(), has none.
+# Spark's own functions that can be called without arguments, and words that empty parentheses may follow. Any
+# other function without arguments is a user's: one that numbers rows, such as Hive's row_sequence(), has none.
 _WITHOUT_ARGUMENTS = (_BY_TASK | _BY_SEED).union(
     """
     array arrays_zip collations concat count cume_dist curdate current_catalog current_database current_date
@@ -41,14 +42,14 @@ _WITHOUT_ARGUMENTS = (_BY_TASK | _BY_SEED).union(
     """.split()
 )
 
-# Of `_metadata`, in views too: what the functions of these names say.
+# Fields of `_metadata`, in views too, with the values of the functions of these names.
 _BLOCKS = frozenset({"file_block_start", "file_block_length"})
 
 # TRANSFORM (..) USING 'cat', which may be a raw string.
 _SCRIPTS = frozenset((TokenType.USING, kind) for kind in (TokenType.STRING, TokenType.RAW_STRING))
 
-# Functions that take what comes first, or one of equals, or approximate by what they met before. Of the last line
-# nobody but their maker knows what they remember; the name of a row's file stands in a variable of the task.
+# Functions that take the first value, or one of equals, or approximate by the values before. The functions of the
+# last line may remember anything; the name of a row's file is a variable of the task.
 _BY_ORDER = frozenset(
     """
     any_value array_agg collect_list collect_set collect_union first first_value lag last last_value lead listagg
@@ -63,12 +64,12 @@ _BY_ORDER = frozenset(
 )
 
 
-def numbers_tasks(statement: Statement) -> bool:
-    """Whether values of the statement depend on which rows each task reads."""
+def depends_on_tasks(statement: Statement) -> bool:
+    """True if values of the statement depend on which rows each task reads."""
     calls = set(_calls(statement))
     if any(name in _BY_TASK or (name in _BY_SEED and has_arguments) for name, has_arguments in calls):
         return True
-    if any(not has_arguments and _may_be_a_users(name) for name, has_arguments in calls):
+    if any(not has_arguments and _may_be_user_function(name) for name, has_arguments in calls):
         return True
     # A sample is drawn from a seed that it may name, and a script is run by each task for all of its rows.
     words = {token.text.lower() for token in statement.tokens if token.token_type is not TokenType.STRING}
@@ -76,26 +77,26 @@ def numbers_tasks(statement: Statement) -> bool:
     return not words.isdisjoint(_BLOCKS | {"repeatable"}) or not _SCRIPTS.isdisjoint(pairwise(kinds))
 
 
-def shows_order(statement: Statement) -> bool:
-    """Whether the result may depend on the order in which rows are read."""
+def depends_on_row_order(statement: Statement) -> bool:
+    """True if the result may depend on the order in which rows are read."""
     if any(name in _BY_ORDER for name, _ in _calls(statement)):
         return True
     is_sampled = any(token.token_type is TokenType.TABLE_SAMPLE for token in statement.tokens)
-    return is_sampled or any(_takes_any(query) for query in statement.tree.find_all(exp.Query))
+    return is_sampled or any(_takes_any_rows(query) for query in statement.tree.find_all(exp.Query))
 
 
-def _may_be_a_users(name: str) -> bool:
-    """Whether what is called without arguments is no function of Spark's. A parenthesis or a comma is no name."""
+def _may_be_user_function(name: str) -> bool:
+    """True if a name called without arguments is no function of Spark's. A parenthesis or comma is no name."""
     return any(map(str.isalnum, name)) and name not in _WITHOUT_ARGUMENTS
 
 
-def _takes_any(query: exp.Expr) -> bool:
-    """Whether it takes so many rows, whichever come first. Of those that a sort finds equal too many may come."""
+def _takes_any_rows(query: exp.Expr) -> bool:
+    """True if a query takes a number of rows without an order. A sort may leave equal rows in any order too."""
     return bool(query.args.get("limit") or query.args.get("offset")) and not query.args.get("order")
 
 
 def _calls(statement: Statement) -> Iterator[tuple[str, bool]]:
-    """The names of all functions that are called, in lower case, each with whether there are arguments."""
+    """The names of all functions that are called, in lower case, each with True if it has arguments."""
     tokens = statement.tokens
     for name, parenthesis, inner in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if parenthesis.token_type is TokenType.L_PAREN:

@@ -1,7 +1,8 @@
 """Time travel: `t VERSION AS OF 7` reads a table as it was, with the columns that it had then.
 
-Spark's grammar (temporalClause in SqlBaseParser.g4) has it right behind the name, before options, samples and the
-alias: `[FOR] VERSION AS OF` an integer or a string, `[FOR] TIMESTAMP AS OF` any expression without columns.
+Spark's grammar (temporalClause in SqlBaseParser.g4) has the version right behind the name, before options, samples
+and the alias: `[FOR] VERSION AS OF` an integer or a string, `[FOR] TIMESTAMP AS OF` any expression without
+columns.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from sqlglot import TokenType, exp
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import UNCERTAIN_VERSION
 
-# What is taken as a version: an integer, the name of a branch or a tag, a moment with its date. Spark reads a time
-# without a date as one of today, and what is computed may come to something else when it is read again.
+# Versions that are understood: an integer, the name of a branch or a tag, a moment with its date. Spark reads a
+# time without a date as one of today, and a computed version may differ when it is read again.
 _INTEGER = re.compile(r"[0-9]{1,19}")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9:.]{1,20})?")
@@ -25,7 +26,7 @@ _LITERALS = frozenset({TokenType.NUMBER, TokenType.STRING})
 
 
 def version_of(table: exp.Expr) -> str:
-    """What a table's reference says of its version, as Spark SQL in one spelling; empty where it says nothing."""
+    """The version that a table's reference names, as Spark SQL in one spelling; empty if it names none."""
     version = table.args.get("version")
     if version is None:
         return ""
@@ -58,6 +59,6 @@ def version_tokens(statement: Statement, table: exp.Expr) -> range:
 
 
 def version_starts(statement: Statement, tree: exp.Expr) -> set[int]:
-    """Where the tokens of versions start in the text, of all tables in a tree of the statement."""
+    """The offsets of the versions' tokens in the text, for all tables in a tree of the statement."""
     found = (version_tokens(statement, table) for table in tree.find_all(exp.Table))
     return {statement.tokens[index].start for tokens in found for index in tokens}

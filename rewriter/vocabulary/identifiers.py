@@ -8,7 +8,7 @@ from typing import Final
 
 
 def quoted(identifier: str) -> str:
-    """An identifier between backticks, in which Spark reads every character but the backtick as itself.
+    """An identifier between backticks: Spark reads every character in it but the backtick as itself.
 
     >>> quoted("a`b")
     '`a``b`'
@@ -26,12 +26,12 @@ _SNAPSHOT = re.compile(r"VERSION AS OF ([0-9]+)")
 class TableName:
     """A table's name as the statement writes it: one to three parts, without their quotes.
 
-    Two spellings of one table are two names; whoever fills the catalog resolves each in the client's session. So
-    are two versions of it, for each has columns of its own.
+    Two spellings of one table are two names: the caller, who fills the catalog, resolves each in the client's
+    session. Two versions of a table are two names as well, since each has columns of its own.
     """
 
     parts: tuple[str, ...]
-    # What the statement says of time behind the name, as Spark SQL: `VERSION AS OF 7`.
+    # The version or time that the statement gives behind the name, as Spark SQL: `VERSION AS OF 7`.
     version: str = ""
 
     @property
@@ -53,7 +53,7 @@ class TableName:
 
     @property
     def is_uncertain(self) -> bool:
-        """Whether what the name denotes is computed, and cannot be looked up."""
+        """True if the version is computed, so that the name cannot be looked up."""
         return self.version == UNCERTAIN_VERSION
 
     def at(self, snapshot_id: int) -> TableName:

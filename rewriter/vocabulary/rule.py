@@ -1,6 +1,6 @@
-"""The ways to narrow a fact that can be switched off: by the configuration, or for a while where one did harm.
+"""Ways to narrow a fact that can be switched off: by the configuration, or for a while after one did harm.
 
-What makes a way sound stands in `rewriter.scopes.join_rules`, and is never switched off.
+The soundness rules stand in `rewriter.scopes.join_rules`, and are never switched off.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Rule(Enum):
         rule.sentence = sentence
         return rule
 
-    # Where the fact meets its small side.
+    # Joins and subqueries between the fact and its small side.
     INNER_JOIN = "inner_join", "A fact is narrowed by a table that it is joined with, also by a comma or in WHERE."
     OUTER_JOIN = "outer_join", "A fact is narrowed on the side of an outer join that is padded with nulls."
     MADE_INNER = "made_inner", "An outer join counts as inner if a condition above rejects the rows that it pads."
@@ -30,13 +30,13 @@ class Rule(Enum):
     SCALAR_SUBQUERY = "scalar_subquery", "A fact is narrowed by what a subquery behind = answers."
     EXISTS = "exists", "A fact is narrowed by the table that EXISTS joins it with."
 
-    # What is compared.
+    # Comparisons of the fact with its keys.
     NULL_SAFE = "null_safe", "A fact is narrowed by <=>, which lets null match null."
     KEY_EXPRESSIONS = "key_expressions", "The key is an expression over the small side, such as a cast."
     PAIRS = "pairs", "The keys of several columns are asked for together and stay paired."
     RANGES = "ranges", "Of keys that are too many, ranges around them are asked for."
 
-    # What is read of the small side, and where the fact stands.
+    # Queries and tables around the fact and its small side.
     DERIVED_TABLES = "derived_tables", "A fact or a small side stands behind a derived table, a CTE or a UNION."
     VIEWS = "views", "A fact or a small side stands behind a view."
     SNOWFLAKE = "snowflake", "Tables that are joined to the small side restrict it in their turn."
@@ -47,11 +47,11 @@ class Rule(Enum):
     )
     SESSION_FUNCTIONS = "session_functions", "What current_date() and the like answered is assumed to hold."
 
-    # What is left out beside partitions.
+    # Files, row groups and buckets that are skipped, beside partitions.
     FILE_HINTS = "file_hints", "Files that the file index knows to hold nothing that is asked for are skipped."
     RANGE_IN = "range_in", "Keys of an indexed column are said as ranges, by which row groups are skipped."
     BUCKETS = "buckets", "Keys of the bucket column are said one by one, by which buckets are skipped."
     ICEBERG = "iceberg", "Keys of an Iceberg table's column are said, by which Iceberg skips manifests and files."
 
-    # In how many tasks it is read.
+    # Number of tasks that read a narrowed scan.
     SPLITS = "splits", "A narrowed scan of many small files is read in fewer tasks than Spark would make of them."

@@ -1,4 +1,4 @@
-"""Why a fact scan, or a whole statement, was left as the client wrote it; and why a table was not pinned."""
+"""Reasons why a fact scan or a whole statement stays as the client wrote it, or a table is not pinned."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class SkipReason(Enum):
     ICEBERG_METADATA = "The table is one of those in which Iceberg tells of another one's files and snapshots."
     STRICT_TABLE = "With strict consistency only tables are narrowed, in formats whose files Spark lists itself."
     COLUMNS_DIFFER_BY_CASE = "Two columns of the table differ in case only."
-    TABLE_OFF = "The table is switched off in rewrite.tables_off, or for a while because narrowing it did harm."
+    TABLE_OFF = "The table is switched off in rewrite.tables_off."
 
     # The equality and the table on its other side.
     OUTER_JOIN = "The join keeps the rows of this table that have no partner."
@@ -94,9 +94,9 @@ class SkipReason(Enum):
         "The other side of the join may be as large as this table, so to ask it for keys may be costly."
     )
     REDUCER_PARTITIONED = "The other side of the join is itself partitioned, so its key query may be costly."
-    RULE_OFF = "A rule that this takes is switched off in rewrite.rules_off, or for a while because it did harm."
+    RULE_OFF = "A rule that this takes is switched off in rewrite.rules_off, or quarantined because it did harm."
 
-    # The key query and what came of it.
+    # The key query and its answer.
     KEYS_NOT_ASKED = "The key query was not run."
     TOO_MANY_KEY_QUERIES = "The statement has more reducers than rewrite.key_queries_max."
     SCALAR_SUBQUERY_ROWS = "A subquery behind = gave more than one row, which is for Spark to report as an error."
@@ -119,13 +119,13 @@ class SkipReason(Enum):
         return self.value
 
 
-class Unpinned(Enum):
-    """Why an Iceberg table that keys are read from is read as it is, and not at a snapshot.
+class UnpinnedReason(Enum):
+    """A reason why an Iceberg table that key queries read is not read at a snapshot.
 
     The value is a sentence for the user; the member's name is the stable code.
     """
 
-    # The statement, and what of the table it names.
+    # The statement, and the table as the statement names it.
     STATEMENT_WRITES = "The statement writes: if the snapshot were expired meanwhile, it could not be run again."
     NO_SNAPSHOT = "Nothing had been written into the table when it was described, so that it has no snapshot."
     NOT_THE_TABLE = "The name is of a branch or a tag, or of what Iceberg tells of a table."
@@ -139,7 +139,7 @@ class Unpinned(Enum):
     TAKES_NO_VERSION = "The statement names the table where no version can be put, or has a CTE of its name."
     TWO_NAMES = "The statement has two names for the table, and somebody may write it while they are looked up."
 
-    # What Spark plans for the table in this session.
+    # Spark's plan of the table in this session.
     PLAN_FAILED = "Spark's plan of the table failed, or took longer than catalog.query_deadline_s."
     PLAN_UNCLEAR = "Spark's plan of the table does not tell a snapshot, or tells of more than one scan."
     PLANS_TELL_NO_SCHEMA = (

@@ -6,22 +6,23 @@ from base64 import b64decode
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import count
+from typing import Any
 
 from http_stage import Asked, HttpBackend, Stage, Tls, basic, message, ok, response
 from relay_dialogue import ACCEPTED, close_session, executed, open_session, reply, session_opened
+from server_config import server_config
 from several import Clock, Mood, StandIn
 from stand_in import HOST, Peer, Rewriter
 
 from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.config.address import Address
-from proxy.config.backend_list import Member
+from proxy.config.backend_list import PoolMember
 from proxy.config.endpoints import Listener, Transport, Upstream
-from proxy.frontend.settings import ServerSettings
 from proxy.http.exchange import message_of
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.wire.hs2.calls import OperationHandle, SessionHandle
-from proxy.wire.hs2.handles import HandleId, identifier_in, named_by
+from proxy.wire.hs2.handles import HandleId, handle_id_of, handle_named_by
 from proxy.wire.hs2.replies import decode_session_reply, expect_reply, open_reply
 from proxy.wire.sasl import plain_start
 from proxy.wire.thrift.frames import frame
@@ -62,7 +63,7 @@ class Known:
             session = SessionHandle(new_handle())
             self._give(session)
             return session_opened(seqid, session=session)
-        named = named_by(call)
+        named = handle_named_by(call)
         if named is not None and named.identifier not in self.handles:
             self.strangers += 1
             return reply(name, seqid, status=UNKNOWN, message="Invalid SessionHandle")
@@ -75,7 +76,7 @@ class Known:
         return reply(name, seqid)
 
     def _give(self, handle: bytes) -> None:
-        identifier = identifier_in(handle)
+        identifier = handle_id_of(handle)
         assert identifier is not None
         self.handles.add(identifier)
 
@@ -94,8 +95,8 @@ class HttpServer:
         self._port = 0
 
     @property
-    def member(self) -> Member:
-        return Member(Address(HOST, self._port))
+    def member(self) -> PoolMember:
+        return PoolMember(Address(HOST, self._port))
 
     @property
     def cookie(self) -> str:
@@ -178,7 +179,7 @@ class Servers(Stage):
         return [view.connections for view in self.backends.views()]
 
     def home(self, session: SessionHandle) -> Server:
-        identifier = identifier_in(session)
+        identifier = handle_id_of(session)
         return next(server for server in self.servers if identifier in server.known.handles)
 
     async def open_session(self, headers: dict[str, str] | None = None) -> SessionHandle:
@@ -203,7 +204,7 @@ async def servers(
     count: int = 2,
     limits: PoolSettings | None = None,
     tls: Tls | None = None,
-    **settings: float,
+    **keys: Any,
 ) -> AsyncIterator[Servers]:
     """`to` is what clients speak. TLS is for backends that do not speak HTTP."""
     secured, over_http = tls or Tls(), speaking is Transport.HTTP
@@ -216,13 +217,13 @@ async def servers(
             stack.push_async_callback(server.die)
         backends = BackendPool([server.member for server in all_servers], Clock(), limits)
         listener = Listener(Address(HOST, 0), to)
-        chosen = ServerSettings((listener,), HOST, 1, Upstream(speaking, secured.upstream), **settings)  # type: ignore[arg-type]
+        config = server_config((listener,), upstream=Upstream(speaking, secured.upstream), **keys)
 
         def open_port(opened: SessionOpening) -> Rewriter:
             on.opened.append(opened)
             return on.rewriter
 
-        proxy = Proxy(chosen, open_port, backends)
+        proxy = Proxy(config, open_port, backends)
         on = Servers(proxy, all_servers, backends)
         await proxy.start()
         stack.push_async_callback(proxy.close)

@@ -14,14 +14,14 @@ from proxy.admin.explain_endpoint import ExplainRequest
 from proxy.backends.circuit_breaker import FAILURES_MAX
 from proxy.backends.pool import BackendPool
 from proxy.config.address import Address
-from proxy.config.backend_list import Member
+from proxy.config.backend_list import PoolMember
 from proxy.config.config import Config
 from proxy.config.serving import ProxySection
 from proxy.session.metrics import Metrics
 from proxy.session.shared_state import SharedState
 from proxy.upstream.errors import BackendError
 
-A, B = Member(Address("127.0.0.1", 10_000)), Member(Address("::1", 10_000), weight=2)
+A, B = PoolMember(Address("127.0.0.1", 10_000)), PoolMember(Address("::1", 10_000), weight=2)
 
 
 class Stop:
@@ -56,9 +56,9 @@ async def admin(backends: BackendPool, stopping: Stop) -> AsyncIterator[TestClie
 
 
 def take_down(backends: BackendPool) -> None:
-    for backend in backends.all:
+    for backend in backends.configured:
         for _ in range(FAILURES_MAX):
-            backend.breaker.failed()
+            backend.breaker.record_failure()
 
 
 async def test_the_backends_are_shown_with_load_state_and_last_failures(
@@ -66,7 +66,7 @@ async def test_the_backends_are_shown_with_load_state_and_last_failures(
 ) -> None:
     lease = backends.lease("ann")
     assert lease is not None
-    backends.all[1].failed("Connection refused")
+    backends.configured[1].record_failure("Connection refused")
     answer = await admin.get("/backends")
     first, second = (await answer.json())["backends"]
     assert (first["name"], second["name"]) == ("127.0.0.1:10000", "[::1]:10000")
@@ -124,8 +124,8 @@ async def test_health_is_bad_only_where_no_backend_is_healthy_or_the_proxy_stops
     answer = await admin.get("/healthz")
     assert answer.status == HTTPStatus.SERVICE_UNAVAILABLE
     assert (await answer.json())["error"] == "No backend is healthy; GET /backends says why."
-    for backend in backends.all:
-        backend.breaker.succeeded()
+    for backend in backends.configured:
+        backend.breaker.record_success()
     assert (await admin.get("/healthz")).status == HTTPStatus.OK
     stopping.is_set = True
     answer = await admin.get("/healthz")
@@ -140,7 +140,7 @@ async def test_metrics_tell_of_the_backends_that_there_are_now(
     text = await (await admin.get("/metrics")).text()
     assert f'starpruner_backend_connections{{backend="{lease.member.name}"}} 1.0' in text
     assert 'starpruner_backend_healthy{backend="[::1]:10000"} 1.0' in text
-    backends.all[0].failed("gone")
+    backends.configured[0].record_failure("gone")
     backends.drain(A.name, on=True)
     lease.release()
     backends.configure([A])
@@ -177,7 +177,7 @@ async def test_an_explanation_takes_its_turn_among_the_key_queries_of_the_proces
     async def exposition() -> bytes:
         return b""
 
-    monkeypatch.setattr("proxy.admin.app.ask", ask)
+    monkeypatch.setattr("proxy.admin.app.explain_as_user", ask)
     slots = asyncio.Semaphore(1)
     app = application(Config(), SharedState.of(Config()), backends, exposition, slots=slots)
     async with TestClient(TestServer(app)) as client:
@@ -193,7 +193,7 @@ async def test_an_explanation_that_fails_by_our_doing_puts_no_statement_into_the
     async def ask(_: Config, request: ExplainRequest, *__: object, **___: object) -> None:
         raise RuntimeError(request.sql)
 
-    monkeypatch.setattr("proxy.admin.app.ask", ask)
+    monkeypatch.setattr("proxy.admin.app.explain_as_user", ask)
     answer = await admin.post("/explain", json={"sql": "SELECT 'private'"})
     assert answer.status == HTTPStatus.INTERNAL_SERVER_ERROR
     assert "Starpruner has failed" in (await answer.json())["error"]

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from proxy.backends.assembly import known_backends, registration, upkeep
+from proxy.backends.assembly import backend_maintenance, resolved_backends, zookeeper_registration
 from proxy.config.config import load
 from proxy.config.errors import ConfigError
 
@@ -12,7 +12,7 @@ TWO = 'proxy.backends=["127.0.0.1:1", "127.0.0.1:2 weight=3"]'
 
 
 @pytest.mark.parametrize(
-    ("overrides", "chores"),
+    ("overrides", "periodic_tasks"),
     [
         ((), 1),  # Names alone: there is no other backend that could be chosen.
         ((TWO,), 2),
@@ -21,16 +21,16 @@ TWO = 'proxy.backends=["127.0.0.1:1", "127.0.0.1:2 weight=3"]'
         (("health.user=probe", "health.query_interval_s=0"), 2),
     ],
 )
-async def test_backends_are_probed_where_that_can_help(overrides: tuple[str, ...], chores: int) -> None:
+async def test_backends_are_probed_where_that_can_help(overrides: tuple[str, ...], periodic_tasks: int) -> None:
     config = load(None, overrides)
-    backends, names = await known_backends(config)
-    care = upkeep(config, backends, names)
-    assert len(care.chores) == chores
+    backends, names = await resolved_backends(config)
+    maintenance = backend_maintenance(config, backends, names)
+    assert len(maintenance.periodic_tasks) == periodic_tasks
 
 
 async def test_limits_and_weights_are_those_of_the_configuration() -> None:
     config = load(None, (TWO, "proxy.backend_connections_max=1"))
-    backends, _ = await known_backends(config)
+    backends, _ = await resolved_backends(config)
     assert [(view.name, view.weight, view.connections_max) for view in backends.views()] == [
         ("127.0.0.1:1", 1, 1),
         ("127.0.0.1:2", 3, 1),
@@ -41,11 +41,11 @@ async def test_limits_and_weights_are_those_of_the_configuration() -> None:
 
 
 def test_without_an_ensemble_nothing_is_registered() -> None:
-    assert registration(load(None), (10_001,)) is None
+    assert zookeeper_registration(load(None), (10_001,)) is None
 
 
 def test_an_ensemble_without_its_client_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "proxy.backends.zookeeper", raising=False)
     monkeypatch.setitem(sys.modules, "kazoo.client", None)
     with pytest.raises(ConfigError, match=r"pip install 'starpruner\[zookeeper\]'"):
-        registration(load(None, ("zookeeper.ensemble=127.0.0.1:2181",)), (10_001,))
+        zookeeper_registration(load(None, ("zookeeper.ensemble=127.0.0.1:2181",)), (10_001,))

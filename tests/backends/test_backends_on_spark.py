@@ -96,7 +96,7 @@ def test_a_backend_that_dies_is_drained_or_is_left_out_of_the_configuration_take
                 assert select_one(survivor)
         assert asked(proxy, "/healthz") == {"status": "ok"}
     log = proxy.child.log.read_text()
-    assert f"the backend {home} is held to be down" in log
+    assert f"the backend {home} counts as down" in log
     assert "'health'" not in log.replace("user 'health'", "")
 
 

@@ -22,7 +22,7 @@ def state_of(breaker: CircuitBreaker) -> BreakerState:
 def opened(clock: Clock) -> CircuitBreaker:
     breaker = CircuitBreaker(clock)
     for _ in range(FAILURES_MAX):
-        breaker.failed()
+        breaker.record_failure()
     return breaker
 
 
@@ -30,8 +30,8 @@ def test_failures_with_a_success_between_them_open_nothing() -> None:
     breaker = CircuitBreaker(Clock())
     for _ in range(10 * FAILURES_MAX):
         for _ in range(FAILURES_MAX - 1):
-            breaker.failed()
-        breaker.succeeded()
+            breaker.record_failure()
+        breaker.record_success()
     assert state_of(breaker) is BreakerState.CLOSED
 
 
@@ -51,9 +51,9 @@ def test_half_open_it_admits_one_connection_until_that_has_shown_something() -> 
     clock = Clock()
     breaker = opened(clock)
     clock.now += OPEN_S
-    assert breaker.begin()
+    assert breaker.begin_connection()
     assert not breaker.admits
-    assert not breaker.begin(), "there is one trial"
+    assert not breaker.begin_connection(), "there is one trial"
     breaker.trial_ended()
     assert breaker.admits, "the trial showed nothing, and there may be another"
 
@@ -62,11 +62,11 @@ def test_a_trial_that_works_closes_it() -> None:
     clock = Clock()
     breaker = opened(clock)
     clock.now += OPEN_S
-    breaker.begin()
+    breaker.begin_connection()
     breaker.trial_ended()
-    breaker.succeeded()
+    breaker.record_success()
     assert state_of(breaker) is BreakerState.CLOSED
-    breaker.failed()
+    breaker.record_failure()
     assert state_of(breaker) is BreakerState.CLOSED, "the failures before count no more"
 
 
@@ -78,8 +78,8 @@ def test_a_trial_that_fails_opens_it_for_twice_as_long_up_to_a_limit() -> None:
     for _ in range(8):
         clock.now += wait
         assert state_of(breaker) is BreakerState.HALF_OPEN
-        breaker.begin()
-        breaker.failed()
+        breaker.begin_connection()
+        breaker.record_failure()
         breaker.trial_ended()
         wait = min(2 * wait, OPEN_S_MAX)
         clock.now += wait - 0.01
@@ -95,7 +95,7 @@ def test_failures_while_it_is_open_change_nothing() -> None:
     breaker = opened(clock)
     clock.now += OPEN_S / 2
     for _ in range(100):
-        breaker.failed()
+        breaker.record_failure()
     clock.now += OPEN_S / 2
     assert state_of(breaker) is BreakerState.HALF_OPEN
 
@@ -104,16 +104,16 @@ def test_failures_while_it_is_open_change_nothing() -> None:
 def test_a_backend_that_misses_fewer_probes_than_the_threshold_stays_up(failures: int) -> None:
     health = Health(Thresholds(failures_to_down=3, successes_to_up=2))
     for _ in range(5):
-        assert not any(health.probed(answered=False) for _ in range(failures))
-        assert not health.probed(answered=True)
+        assert not any(health.record_probe(answered=False) for _ in range(failures))
+        assert not health.record_probe(answered=True)
     assert health.is_up
 
 
 def test_a_backend_goes_down_and_comes_up_after_as_many_probes_as_it_takes() -> None:
     health = Health(Thresholds(failures_to_down=3, successes_to_up=2))
-    assert [health.probed(answered=False) for _ in range(4)] == [False, False, True, False]
+    assert [health.record_probe(answered=False) for _ in range(4)] == [False, False, True, False]
     assert not health.is_up
-    assert [health.probed(answered=answered) for answered in (True, False, True, True)] == [
+    assert [health.record_probe(answered=answered) for answered in (True, False, True, True)] == [
         *(False, False, False),
         True,
     ]

@@ -13,9 +13,9 @@ from proxy.backends.circuit_breaker import FAILURES_MAX, OPEN_S, OPEN_S_MAX
 from proxy.backends.health import Thresholds
 from proxy.backends.pool import TRIES_MAX, BackendPool, Lease, PoolSettings
 from proxy.config.address import Address
-from proxy.config.backend_list import MEMBERS_MAX, Member, Source, distinct, split
+from proxy.config.backend_list import MEMBERS_MAX, BackendEntry, PoolMember, distinct_members, split
 
-A, B, C = (Member(Address("spark", port)) for port in (1, 2, 3))
+A, B, C = (PoolMember(Address("spark", port)) for port in (1, 2, 3))
 
 
 class Clock:
@@ -26,13 +26,13 @@ class Clock:
         return self.now
 
 
-def backends_of(*members: Member, clock: Clock | None = None, **limits: int) -> BackendPool:
+def backends_of(*members: PoolMember, clock: Clock | None = None, **limits: int) -> BackendPool:
     chances = cycle([0.3, 0.7, 0.1, 0.9, 0.5])
     return BackendPool(members, clock or Clock(), PoolSettings(**limits), lambda: next(chances))  # type: ignore[arg-type]
 
 
-def found(backends: BackendPool, member: Member) -> Backend:
-    return next(backend for backend in backends.all if backend.member == member)
+def found(backends: BackendPool, member: PoolMember) -> Backend:
+    return next(backend for backend in backends.configured if backend.member == member)
 
 
 def lease(backends: BackendPool, login: str | None = None) -> Lease:
@@ -41,11 +41,11 @@ def lease(backends: BackendPool, login: str | None = None) -> Lease:
     return leased
 
 
-def break_down(backends: BackendPool, member: Member) -> None:
+def break_down(backends: BackendPool, member: PoolMember) -> None:
     for _ in range(FAILURES_MAX):
-        attempt = backends.lease_on(found(backends, member))
+        attempt = backends.lease_for_proxy(found(backends, member))
         assert attempt is not None
-        attempt.failed("Connection refused")
+        attempt.backend_failed("Connection refused")
         attempt.release()
 
 
@@ -63,7 +63,7 @@ def test_new_connections_go_to_the_least_loaded() -> None:
 
 
 def test_a_weight_is_a_share_of_the_connections() -> None:
-    backends = backends_of(A, Member(B.address, weight=3))
+    backends = backends_of(A, PoolMember(B.address, weight=3))
     assert Counter(lease(backends).address for _ in range(40)) == {A.address: 10, B.address: 30}
 
 
@@ -101,11 +101,11 @@ def test_no_connection_goes_to_a_backend_that_is_full_and_the_reason_says_so() -
     backends = backends_of(A, B, connections_max=3)
     leases = [lease(backends) for _ in range(6)]
     search = backends.search("me")
-    assert search.next() is None
+    assert search.next_lease() is None
     assert search.reason == (
         "each backend has 3 connections already (proxy.backend_connections_max); try again later"
     )
-    assert leases[0].beside() is None
+    assert leases[0].lease_for_proxy() is None
     leases[0].release()
     assert lease(backends).member == leases[0].member
 
@@ -113,7 +113,7 @@ def test_no_connection_goes_to_a_backend_that_is_full_and_the_reason_says_so() -
 def test_connections_of_ours_count() -> None:
     backends = backends_of(A, connections_max=2)
     client = lease(backends)
-    own = client.beside()
+    own = client.lease_for_proxy()
     assert own is not None
     assert own.member == A
     assert backends.lease(None) is None
@@ -128,22 +128,22 @@ def test_a_client_is_sent_to_the_next_backend_and_not_twice_to_one() -> None:
     backends = backends_of(A, B, C)
     search = backends.search("me")
     tried = []
-    while (one := search.next()) is not None:
+    while (one := search.next_lease()) is not None:
         tried.append(one.member)
-        search.failed("Connection refused")
+        search.lease_failed("Connection refused")
     assert set(tried) == {A, B, C}
     assert len(tried) == 3
     assert sorted(search.reason.split("; ")) == [f"spark:{n}: Connection refused" for n in (1, 2, 3)]
-    assert all(backend.connections == 0 for backend in backends.all)
+    assert all(backend.connections == 0 for backend in backends.configured)
 
 
 def test_a_client_waits_for_no_more_than_a_few() -> None:
-    backends = backends_of(*(Member(Address("spark", port)) for port in range(1, 20)))
+    backends = backends_of(*(PoolMember(Address("spark", port)) for port in range(1, 20)))
     search = backends.search("me")
     for _ in range(TRIES_MAX):
-        assert search.next() is not None
-        search.failed("no connection within 10 s")
-    assert search.next() is None
+        assert search.next_lease() is not None
+        search.lease_failed("no connection within 10 s")
+    assert search.next_lease() is None
 
 
 def test_one_that_keeps_failing_is_left_alone_and_then_tried_by_one_client_alone() -> None:
@@ -163,7 +163,7 @@ def test_the_client_that_finds_it_working_brings_it_back() -> None:
     clock.now += OPEN_S
     trial = lease(backends)
     assert trial.member == A
-    trial.answered()
+    trial.backend_answered()
     assert Counter(lease(backends).member for _ in range(4)) == {A: 4}
 
 
@@ -182,7 +182,7 @@ def test_where_all_are_down_the_least_bad_is_tried() -> None:
     for member in (A, B):
         break_down(backends, member)
     for _ in range(3):
-        found(backends, A).logins_work.probed(answered=False)
+        found(backends, A).login_health.record_probe(answered=False)
     assert not backends.is_any_healthy
     assert lease(backends).member == B
 
@@ -191,15 +191,15 @@ def test_one_backend_alone_is_always_tried() -> None:
     backends = backends_of(A)
     break_down(backends, A)
     for _ in range(5):
-        found(backends, A).logins_work.probed(answered=False)
+        found(backends, A).login_health.record_probe(answered=False)
     assert lease(backends).member == A
 
 
 def test_queries_that_fail_take_a_backend_out_though_its_logins_work() -> None:
     backends = backends_of(A, B)
     for _ in range(2):
-        found(backends, A).queries_work.probed(answered=False)
-        found(backends, A).logins_work.probed(answered=True)
+        found(backends, A).query_health.record_probe(answered=False)
+        found(backends, A).login_health.record_probe(answered=True)
     assert {lease(backends).member for _ in range(3)} == {B}
 
 
@@ -207,7 +207,7 @@ def test_a_backends_failures_are_shown_the_last_first_and_only_a_few() -> None:
     clock = Clock()
     backends = backends_of(A, clock=clock)
     for number in range(10):
-        backends.all[0].failed(f"failure {number}")
+        backends.configured[0].record_failure(f"failure {number}")
         clock.now += 1
     (view,) = backends.views()
     assert view.failures == 10
@@ -235,7 +235,7 @@ def test_where_all_are_drained_the_client_is_told() -> None:
     backends = backends_of(A)
     backends.drain("spark:1", on=True)
     search = backends.search()
-    assert search.next() is None
+    assert search.next_lease() is None
     assert search.reason == "it is being drained and takes no new sessions"
 
 
@@ -263,16 +263,16 @@ def test_a_backend_that_is_configured_again_goes_on_as_it_was() -> None:
 
 def test_without_any_backend_the_client_is_told() -> None:
     search = backends_of().search("me")
-    assert search.next() is None
+    assert search.next_lease() is None
     assert search.reason == "its name has no address that is known"
-    assert backends_of().name == "that is configured"
+    assert backends_of().display_name == "that is configured"
 
 
 def test_of_backends_that_come_and_go_only_those_with_connections_are_kept() -> None:
     backends = backends_of()
     leases = []
     for number in range(300):
-        backends.configure([Member(Address(f"10.0.0.{number}", 1))])
+        backends.configure([PoolMember(Address(f"10.0.0.{number}", 1))])
         one = lease(backends)
         if number % 100:
             one.release()
@@ -308,14 +308,19 @@ def test_what_is_no_entry_is_refused(entry: str) -> None:
 
 
 def test_addresses_that_two_names_have_are_one_backend() -> None:
-    first, second = Source(Address("a", 1), is_looked_up=True), Source(Address("b", 1), 2, is_looked_up=True)
-    members = distinct([*first.members(("10.0.0.1", "10.0.0.2")), *second.members(("10.0.0.2", "10.0.0.3"))])
+    first, second = (
+        BackendEntry(Address("a", 1), is_looked_up=True),
+        BackendEntry(Address("b", 1), 2, is_looked_up=True),
+    )
+    members = distinct_members(
+        [*first.members(("10.0.0.1", "10.0.0.2")), *second.members(("10.0.0.2", "10.0.0.3"))]
+    )
     assert [(str(one.address), one.weight, one.address.name) for one in members] == [
         ("10.0.0.1:1", 1, "a"),
         ("10.0.0.2:1", 1, "a"),
         ("10.0.0.3:1", 2, "b"),
     ]
-    assert len(distinct([Member(Address("a", port)) for port in range(1, 200)])) == MEMBERS_MAX
+    assert len(distinct_members([PoolMember(Address("a", port)) for port in range(1, 200)])) == MEMBERS_MAX
 
 
 # --- whatever happens
@@ -334,8 +339,8 @@ class Operations(RuleBasedStateMachine):
 
     @rule(login=st.sampled_from(["ann", "bob", None]))
     def a_client_connects(self, login: str | None) -> None:
-        healthy = {one.member for one in self.backends.all if one.is_healthy and self._has_room(one)}
-        any_room = any(self._has_room(one) for one in self.backends.all)
+        healthy = {one.member for one in self.backends.configured if one.is_healthy and self._has_room(one)}
+        any_room = any(self._has_room(one) for one in self.backends.configured)
         leased = self.backends.lease(login)
         assert (leased is not None) is any_room, "the least bad is tried"
         if leased is not None:
@@ -347,9 +352,9 @@ class Operations(RuleBasedStateMachine):
     def something_becomes_of_it(self, data: st.DataObject) -> None:
         one = data.draw(st.sampled_from(self.leases))
         if data.draw(st.booleans()):
-            one.answered()
+            one.backend_answered()
         else:
-            one.failed("closed")
+            one.backend_failed("closed")
 
     @rule(data=st.data())
     @precondition(lambda self: self.leases)
@@ -361,16 +366,16 @@ class Operations(RuleBasedStateMachine):
 
     @rule(data=st.data(), answered=st.booleans(), times=st.integers(1, 3))
     def a_probe_ends(self, data: st.DataObject, *, answered: bool, times: int) -> None:
-        backend = data.draw(st.sampled_from(self.backends.all))
+        backend = data.draw(st.sampled_from(self.backends.configured))
         for _ in range(times):
-            backend.logins_work.probed(answered=answered)
+            backend.login_health.record_probe(answered=answered)
 
     @rule(member=st.sampled_from([A, B, C]), on=st.booleans())
-    def somebody_drains(self, member: Member, *, on: bool) -> None:
+    def somebody_drains(self, member: PoolMember, *, on: bool) -> None:
         self.backends.drain(member.name, on=on)
 
     @rule(members=st.sets(st.sampled_from([A, B, C]), min_size=1))
-    def the_configuration_changes(self, members: set[Member]) -> None:
+    def the_configuration_changes(self, members: set[PoolMember]) -> None:
         self.backends.configure(members)
 
     @rule(seconds=st.floats(0.1, OPEN_S_MAX))
@@ -388,16 +393,16 @@ class Operations(RuleBasedStateMachine):
         for one in self.leases:
             one.release()
         self.backends.configure([A, B, C])
-        for backend in self.backends.all:
+        for backend in self.backends.configured:
             self.backends.drain(backend.member.name, on=False)
             for _ in range(Thresholds().successes_to_up):
-                backend.logins_work.probed(answered=True)
+                backend.login_health.record_probe(answered=True)
             assert not backend.logins
         self.clock.now += OPEN_S_MAX
         leases = [lease(self.backends) for _ in range(3)]
         assert {one.member for one in leases} == {A, B, C}
         for one in leases:
-            one.answered()
+            one.backend_answered()
         assert all(view.healthy and view.breaker == "closed" for view in self.backends.views())
 
     def _has_room(self, backend: Backend) -> bool:

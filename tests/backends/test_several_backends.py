@@ -16,7 +16,8 @@ from stand_in import HOST, PATIENCE_S, Peer, eventually
 from proxy.backends.circuit_breaker import FAILURES_MAX, OPEN_S
 from proxy.backends.pool import PoolSettings
 from proxy.config.address import Address
-from proxy.config.backend_list import Member
+from proxy.config.backend_list import PoolMember
+from proxy.frontend import graceful_close
 from proxy.operations.query import Query
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
 
@@ -24,7 +25,7 @@ SPREAD = PoolSettings(login_together_max=0)
 
 
 @contextmanager
-def black_hole() -> Iterator[Member]:
+def black_hole() -> Iterator[PoolMember]:
     """An address where connections neither open nor fail, as of a host that is gone."""
     with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
         listener.bind((HOST, 0))
@@ -33,7 +34,7 @@ def black_hole() -> Iterator[Member]:
             filler.setblocking(False)  # noqa: FBT003 - the socket module's own
             with suppress(BlockingIOError):
                 filler.connect(listener.getsockname())
-        yield Member(Address(*listener.getsockname()))
+        yield PoolMember(Address(*listener.getsockname()))
 
 
 async def beginning(peer: Peer) -> bytes:
@@ -198,8 +199,9 @@ async def test_what_a_session_learns_belongs_to_its_user_on_its_backend() -> Non
         assert first == second != third
 
 
-async def test_a_connection_that_outlives_its_client_keeps_its_room() -> None:
-    async with several(1, farewell_s=PATIENCE_S) as on:
+async def test_a_connection_that_outlives_its_client_keeps_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graceful_close, "GRACEFUL_CLOSE_S", PATIENCE_S)
+    async with several(1) as on:
         on.servers[0].mood = Mood.STALLS
         on.rewriter.queries = (Query("SELECT 1", rows_max=1, bytes_max=100, deadline_s=PATIENCE_S),)
         client = await on.log_in()
@@ -208,9 +210,9 @@ async def test_a_connection_that_outlives_its_client_keeps_its_room() -> None:
         await eventually(lambda: "ExecuteStatement" in on.servers[0].calls)
         await client.peer.closed()
         await eventually(lambda: on.proxy.connection_count == 0)
-        assert (on.proxy.farewell_count, on.loads) == (1, [1])
+        assert (on.proxy.closing_connection_count, on.loads) == (1, [1])
         await on.servers[0].die()
-        await eventually(lambda: on.proxy.farewell_count == 0)
+        await eventually(lambda: on.proxy.closing_connection_count == 0)
         assert on.loads == [0]
 
 
@@ -243,7 +245,7 @@ async def test_a_thousand_connections_of_all_kinds_leave_no_lease_and_no_socket_
         await eventually(lambda: on.proxy.connection_count == 0)
         on.clients.clear()
         assert on.loads == [0, 0, 0]
-        assert all(not backend.logins for backend in on.backends.all)
+        assert all(not backend.logins for backend in on.backends.configured)
         await eventually(lambda: open_files() <= before)
 
 
@@ -259,6 +261,6 @@ async def test_whoever_sends_the_login_in_pieces_is_connected_when_it_is_whole(p
             await other[1].drain()
             await asyncio.sleep(0.01)
         assert await other[0].readexactly(len(ACCEPTED)) == ACCEPTED
-        assert on.backends.all[0].logins == {"user": 1, "slow": 1}
+        assert on.backends.configured[0].logins == {"user": 1, "slow": 1}
         other[1].close()
         await other[1].wait_closed()

@@ -1,20 +1,16 @@
-"""Several backends where clients, backends or both speak HTTP: each call goes where its session is."""
-
-import asyncio
-from collections.abc import Awaitable, Callable
+"""Several backends for clients over HTTP: each call goes where its session is."""
 
 import pytest
 from http_stage import basic, message, request
-from knowing_servers import HttpServer, Servers, call, log_in, servers, session_in
+from knowing_servers import HttpServer, Servers, servers, session_in
 from relay_dialogue import execute, open_session
-from stand_in import PATIENCE_S, eventually
+from stand_in import eventually
 
 from proxy.backends.circuit_breaker import FAILURES_MAX
 from proxy.backends.pool import PoolSettings
 from proxy.config.endpoints import Transport
-from proxy.upstream.http_cookies import mark_of
+from proxy.upstream.http_cookies import mark_of_backend
 from proxy.wire.hs2.calls import SessionHandle
-from proxy.wire.sasl import SaslStatus, plain_start
 
 HTTP, SASL = Transport.HTTP, Transport.SASL
 BOTH = pytest.mark.parametrize("speaking", [HTTP, SASL])
@@ -24,19 +20,10 @@ async def over_http(on: Servers, number: int) -> SessionHandle:
     return await on.open_session(basic(f"user {number}"))
 
 
-async def over_sasl(on: Servers, number: int) -> SessionHandle:
-    return session_in(await call(await log_in(on, f"user {number}"), open_session()))
-
-
-Opens = Callable[[Servers, int], Awaitable[SessionHandle]]
-
-
-@pytest.mark.parametrize(
-    ("speaking", "to", "opens"), [(HTTP, HTTP, over_http), (SASL, HTTP, over_http), (HTTP, SASL, over_sasl)]
-)
-async def test_sessions_are_spread_over_the_backends(speaking: Transport, to: Transport, opens: Opens) -> None:
-    async with servers(speaking, to, count=3) as on:
-        sessions = [await opens(on, number) for number in range(6)]
+@BOTH
+async def test_sessions_are_spread_over_the_backends(speaking: Transport) -> None:
+    async with servers(speaking, count=3) as on:
+        sessions = [await over_http(on, number) for number in range(6)]
         homes = [on.home(session) for session in sessions]
         assert sorted(homes.count(server) for server in on.servers) == [2, 2, 2]
         assert on.sessions == [2 if speaking is HTTP else 0] * 3
@@ -52,31 +39,6 @@ async def test_every_call_goes_to_the_backend_that_has_its_session(speaking: Tra
             assert await on.closes(session)
         assert [server.known.strangers for server in on.servers] == [0, 0]
         assert on.sessions == [0, 0]
-
-
-async def test_a_binary_client_may_have_its_sessions_on_several_backends_and_ends_them_all() -> None:
-    async with servers(HTTP, SASL) as on:
-        peer = await log_in(on)
-        sessions = [session_in(await call(peer, open_session())) for _ in range(4)]
-        assert {on.home(session) for session in sessions} == set(on.servers)
-        for session in sessions:
-            assert b"Invalid" not in await call(peer, execute("SELECT 1", session=session))
-        await peer.closed()
-        await eventually(lambda: [server.known.calls.count("CloseSession") for server in on.servers] == [2, 2])
-        # Once they are answered.
-        await eventually(lambda: on.sessions == [0, 0])
-        assert [server.known.strangers for server in on.servers] == [0, 0]
-
-
-async def test_another_binary_connection_of_the_same_user_finds_the_session() -> None:
-    async with servers(HTTP, SASL) as on:
-        first, second = await log_in(on), await log_in(on)
-        sessions = [session_in(await call(first, open_session())) for _ in range(2)]
-        for session in sessions:
-            assert b"Invalid" not in await call(second, execute("SELECT 1", session=session))
-        stranger = await log_in(on, "somebody else")
-        for session in sessions:
-            assert b"Invalid" in await call(stranger, execute("SELECT 1", session=session))
 
 
 @BOTH
@@ -175,7 +137,7 @@ async def test_a_cookie_goes_back_to_its_own_backend_and_to_no_other() -> None:
         assert isinstance(second, HttpServer)
         _, _, got = await on.post(message(execute("SELECT 1", session=sessions[0])))
         given = got.headers["Set-Cookie"].partition(";")[0]
-        assert given.startswith(f"hive.server2.auth=starpruner-{mark_of(first.member.name)}.")
+        assert given.startswith(f"hive.server2.auth=starpruner-{mark_of_backend(first.member.name)}.")
         # Neither names the user by a password: the cookie alone says who it is.
         assert await on.is_known(execute("SELECT 2", session=sessions[0]), {"Cookie": given})
         assert first.asked[-1].header("Cookie") == [first.cookie]
@@ -211,7 +173,7 @@ async def test_after_a_restart_a_cookie_still_says_where_the_session_is() -> Non
             assert isinstance(server, HttpServer)
             # Opened past this process, as one before it would have.
             raw = server.known.answer(message(open_session()))
-            mark = mark_of(server.member.name)
+            mark = mark_of_backend(server.member.name)
             cookie = server.cookie.replace("=", f"=starpruner-{mark}.", 1)
             assert await on.is_known(execute("SELECT 1", session=session_in(raw)), {"Cookie": cookie})
 
@@ -239,22 +201,6 @@ async def test_what_a_session_learns_belongs_to_its_user_on_its_backend(speaking
             await on.open_session()
         owners = [opened.owner for opened in on.opened]
         assert len(set(owners)) == 2
-
-
-async def test_a_login_that_is_wrong_is_refused_by_whichever_backend_is_asked() -> None:
-    async with servers(HTTP, SASL) as on:
-        peer = await on.connect()
-        peer.send(plain_start("user", "wrong"))
-        async with asyncio.timeout(PATIENCE_S):
-            assert (await peer.reader.readexactly(5))[0] == SaslStatus.BAD
-        assert sum(view.failures for view in on.backends.views()) == 0
-
-
-async def test_a_binary_client_never_hears_of_a_backend_that_is_down() -> None:
-    async with servers(HTTP, SASL) as on:
-        await on.servers[0].die()
-        for number in range(3):
-            assert on.home(await over_sasl(on, number)) is on.servers[1]
 
 
 async def test_a_client_that_leaves_before_its_reply_gives_the_room_back() -> None:

@@ -12,7 +12,7 @@ from zookeeper_server import zookeeper
 
 from demo.hive import Endpoint, free_port
 from demo.java import Java
-from proxy.backends.zookeeper_nodes import connection_settings, node_prefix, reached_at
+from proxy.backends.zookeeper_nodes import advertised_address, connection_settings, node_prefix
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener, ListenerTls, Transport
 
@@ -159,7 +159,7 @@ async def test_without_zookeeper_the_proxy_waits_for_it_in_the_log(
     ],
 )
 def test_a_node_says_how_its_listener_is_spoken_to(listener: Listener, expected: str) -> None:
-    address = reached_at(listener, 7, "", "own.name")
+    address = advertised_address(listener, 7, "", "own.name")
     tls = "false" if listener.tls is None else "true"
     assert connection_settings(listener, address, "cliservice").decode() == (
         f"hive.server2.thrift.bind.host=own.name;hive.server2.use.SSL={tls};{expected}"
@@ -168,5 +168,5 @@ def test_a_node_says_how_its_listener_is_spoken_to(listener: Listener, expected:
 
 def test_clients_are_told_the_host_that_is_listened_on_unless_another_is_advertised() -> None:
     listener = Listener(Address("10.0.0.1", 0))
-    assert reached_at(listener, 7, "", "own.name") == Address("10.0.0.1", 7)
-    assert reached_at(listener, 7, "advertised", "own.name") == Address("advertised", 7)
+    assert advertised_address(listener, 7, "", "own.name") == Address("10.0.0.1", 7)
+    assert advertised_address(listener, 7, "advertised", "own.name") == Address("advertised", 7)

@@ -7,11 +7,23 @@ from dataclasses import dataclass
 from sqlglot import exp, parse_one
 from star_benchmark import StarBenchmark
 
-from rewriter import Keys, Limits, Plan, Question, ScanOutcome, SkipReason, Statement, TableName, apply, plan, read
+from rewriter import (
+    KeyQuery,
+    Keys,
+    Plan,
+    RewriteLimits,
+    ScanOutcome,
+    SkipReason,
+    Statement,
+    TableName,
+    apply,
+    parse,
+    plan,
+)
 from rewriter.partitions.index import PartitionIndex
-from rewriter.partitions.pruning import costs, kept
+from rewriter.partitions.pruning import kept_count, partition_costs
 
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 STATEMENT_CHARS_MAX = 100_000  # The longest of the texts has under 10,000.
 
 
@@ -27,7 +39,7 @@ class FactScan:
 
 def statement_of(sql: str) -> Statement:
     """The parsed text of a query that the rewriter does read."""
-    statement = read(sql, chars_max=STATEMENT_CHARS_MAX)
+    statement = parse(sql, chars_max=STATEMENT_CHARS_MAX)
     assert isinstance(statement, Statement), f"{statement}: {sql}"
     return statement
 
@@ -41,10 +53,10 @@ def planned(benchmark: StarBenchmark, statement: Statement) -> Plan:
 def fact_scans(benchmark: StarBenchmark, query: str) -> list[FactScan]:
     """The query's references to facts, in the order of the text."""
     found = planned(benchmark, statement_of(benchmark.queries[query]))
-    answers: dict[Question, Keys | SkipReason] = {}
+    answers: dict[KeyQuery, Keys | SkipReason] = {}
     while pending := found.pending(answers):
         answers |= {asked: _answer(benchmark, asked) for asked in pending}
-    partitions = {name: costs(_index(benchmark, name)) for name in found.wants_partitions(answers)}
+    partitions = {name: partition_costs(_index(benchmark, name)) for name in found.wants_partitions(answers)}
     rewrite = apply(found, answers, LIMITS, partitions)
     outcomes = sorted(rewrite.scans, key=lambda outcome: outcome.scan.reference.start)
     return [_fact_scan(benchmark, outcome) for outcome in outcomes if _table(outcome) in benchmark.partitions]
@@ -65,7 +77,7 @@ def _fact_scan(benchmark: StarBenchmark, outcome: ScanOutcome) -> FactScan:
         return FactScan(_table(outcome), None, total, outcome.skip)
     exact = [keys.cover(columns) for columns, keys in outcome.narrowed_by]
     index = _index(benchmark, outcome.scan.reference.name)
-    return FactScan(_table(outcome), kept(index, exact if outcome.exact else [outcome.cover]), total, None)
+    return FactScan(_table(outcome), kept_count(index, exact if outcome.exact else [outcome.cover]), total, None)
 
 
 def _index(benchmark: StarBenchmark, name: TableName) -> PartitionIndex:
@@ -76,7 +88,7 @@ def _index(benchmark: StarBenchmark, name: TableName) -> PartitionIndex:
     return PartitionIndex.of((known.name,), (known.type_name,), benchmark.partitions[table])
 
 
-def _answer(benchmark: StarBenchmark, asked: Question) -> Keys | SkipReason:
+def _answer(benchmark: StarBenchmark, asked: KeyQuery) -> Keys | SkipReason:
     """The keys, as DuckDB finds them in the same data."""
     tree = parse_one(asked.sql, read="spark")
     for node in list(tree.find_all(exp.Typeof)):

@@ -15,21 +15,21 @@ from star_tables import Row, Star, Table, catalog
 
 from rewriter import (
     Column,
+    KeyQuery,
     Keys,
-    Limits,
     Plan,
-    Question,
     Rewrite,
+    RewriteLimits,
     SkipReason,
     TableFacts,
     TableName,
     apply,
+    parse,
     plan,
-    read,
 )
 from rewriter.files.file_index import FileIndex
 
-LIMITS = Limits(has_file_index=True)
+LIMITS = RewriteLimits(has_file_index=True)
 ROWS_OF_A_FILE = 2
 _CHARS_MAX = 100_000
 _HINT = re.compile(
@@ -112,7 +112,7 @@ def wrong_with_files(sieve: Sieve, query: Query) -> Iterator[str]:
 
 
 def _planned(sql: str, star: Star) -> Plan | None:
-    statement = read(sql, chars_max=_CHARS_MAX, has_file_index=True)
+    statement = parse(sql, chars_max=_CHARS_MAX, has_file_index=True)
     if isinstance(statement, SkipReason):
         return None
     known: dict[TableName, TableFacts | None] = {}
@@ -122,7 +122,7 @@ def _planned(sql: str, star: Star) -> Plan | None:
 
 
 def _rewritten(planned: Plan, sieve: Sieve) -> Rewrite:
-    answers: dict[Question, Keys | SkipReason] = {}
+    answers: dict[KeyQuery, Keys | SkipReason] = {}
     while pending := planned.pending(answers):
         answers |= {question: sieve.keys(question) for question in pending}
     files = {}

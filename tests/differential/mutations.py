@@ -1,6 +1,6 @@
 """Each soundness rule with switches that turn it off: a suite that does not notice is no proof.
 
-`docs/rules.md` lists them by rule, and a test holds the two together.
+`docs/soundness.md` lists them by rule, and a test holds the two together.
 """
 
 import re
@@ -187,7 +187,7 @@ _READERS = (
     ),
     Mutation(
         "a filter passes an equality of one type only",
-        answers("rewriter.semijoins.outer_filters.Readers._are_of_one_type", answer=True),
+        answers("rewriter.semijoins.outer_filters.OuterFilterFinder._are_of_one_type", answer=True),
         _golden("outer_filters: through an equality of different types: '01' = 1"),
     ),
     Mutation(
@@ -256,7 +256,7 @@ _KEYS = (
     Mutation("no setting changes how a key arrives", keys_are_asked_for_as_shown, _taken("types: date")),
     Mutation(
         "a day on which calendars differ has no literal",
-        becomes("rewriter.domains.literals.DAYS_OF_THE_SWITCH", ("1582-10-15", "1582-10-14")),
+        becomes("rewriter.domains.literals.CALENDAR_SWITCH_DAYS", ("1582-10-15", "1582-10-14")),
         _golden("types: a day on which calendars differ"),
     ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
@@ -292,7 +292,7 @@ _KEYS = (
     ),
     Mutation(
         "a scalar subquery is asked for its rows as they are",
-        becomes("rewriter.semijoins.equalities.Match.is_scalar", value=False),
+        becomes("rewriter.semijoins.equalities.KeyEquality.is_scalar", value=False),
         _golden(
             "subqueries: a scalar subquery of two rows, if equal ones:"
             " an error that DISTINCT or no keys at all would hide"
@@ -300,7 +300,7 @@ _KEYS = (
     ),
     Mutation(
         "other keys hide no error of a scalar subquery",
-        answers("rewriter.rewrite._is_for_spark_to_report", answer=False),
+        answers("rewriter.rewrite._has_scalar_subquery_error", answer=False),
         _golden("subqueries: a scalar subquery of two rows beside a join without keys"),
     ),
 )
@@ -374,7 +374,7 @@ _STRICT_TESTS = "rewriter/test_strict.py::test_"
 _STRICT = (
     Mutation(
         "Spark cannot fold or infer what stands beside a check",
-        becomes("rewriter.predicates.splice.UNSEEN", "FALSE"),
+        becomes("rewriter.predicates.splice.NEVER_TRUE", "FALSE"),
         f"{_STRICT_TESTS}beside_the_predicate_stands_a_check_that_spark_cannot_drop",
     ),
     Mutation(
@@ -396,12 +396,12 @@ _STRICT = (
 _METASTORE = (
     Mutation(
         "a key that a metastore's filter cannot say is not sent",
-        answers("rewriter.predicates.predicate.can_say", answer=True),
+        answers("rewriter.predicates.predicate.can_compare", answer=True),
         _taken("metastore: a key that ends in a backslash, beside a filter on another partition column"),
     ),
     Mutation(
         "nor is a range of days that may hold some of 1582",
-        answers("rewriter.predicates.predicate.can_say_range", answer=True),
+        answers("rewriter.predicates.predicate.can_compare_range", answer=True),
         "rewriter/test_metastore_filter.py::"
         "test_no_range_is_sent_that_may_hold_days_that_derby_takes_for_others[0001-01-01-9999-12-31]",
     ),
@@ -412,7 +412,7 @@ _METASTORE = (
     ),
     Mutation(
         "nor is what Spark infers for such a column of another table",
-        becomes("rewriter.planning.views.Seen.partition_columns", frozenset()),
+        becomes("rewriter.planning.views.FollowedViews.partition_columns", frozenset()),
         _taken("metastore: another table's column of such a name, for which Spark infers the same"),
     ),
     Mutation(
@@ -507,7 +507,7 @@ _FILES = (
     ),
     Mutation(
         "a hint holds while the columns have the types that it rests on",
-        answers("rewriter.predicates.scan._own_doubts", answer=[]),
+        answers("rewriter.predicates.scan._own_type_changes", answer=[]),
         f"{_FILES_TAKEN}[files/file_hints: a filter without a join]",
     ),
     Mutation(
@@ -549,7 +549,7 @@ _ICEBERG = (
     ),
     Mutation(
         "what Iceberg is asked holds while the columns have the types that it rests on",
-        answers("rewriter.predicates.iceberg.doubts", answer=[]),
+        answers("rewriter.predicates.iceberg.changed_assumptions", answer=[]),
         f"{_ICEBERG_TAKEN}[iceberg/iceberg: a column with bounds]",
     ),
     Mutation(
@@ -577,12 +577,12 @@ _TASKS = (
     ),
     Mutation(
         "nothing is narrowed where a user's own function may number rows",
-        becomes("rewriter.sql.task_dependence._may_be_a_users", lambda _: False),
+        becomes("rewriter.sql.task_dependence._may_be_user_function", lambda _: False),
         f"{_REFUSED}[tasks: a function of a user's own without arguments, which may number rows]",
     ),
     Mutation(
         "what a view shows of tasks is shown by the statement",
-        becomes("rewriter.planning.views.Seen.queries", value=()),
+        becomes("rewriter.planning.views.FollowedViews.queries", value=()),
         f"{_REFUSED}[tasks: numbers of rows in a view]",
     ),
 )

@@ -17,26 +17,26 @@ from star_tables import VALUES, Schema, Star, catalog, random_star
 from tally import FAILURES_MAX, Tally
 
 from rewriter import (
+    KeyQuery,
     KeyRanges,
     Keys,
     KeySet,
-    Limits,
     Plan,
-    Question,
+    RewriteLimits,
     SkipReason,
     TableFacts,
     TableName,
     apply,
+    parse,
     plan,
-    read,
 )
 from rewriter.domains.literals import Key
 from rewriter.domains.widen import Consumer
 
 Answer = Counter[tuple[str, ...]]
-Answers = Mapping[Question, Keys | SkipReason]
+Answers = Mapping[KeyQuery, Keys | SkipReason]
 
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 _CHARS_MAX = 100_000
 # A day and a name that no session has.
 _OTHER = {True: "DATE'1999-12-31'", False: "'nowhere'"}
@@ -95,7 +95,7 @@ class Sieve:
         rows = self._connection.execute(to_duckdb(sql, self.star.schema)).fetchall()
         return Counter(tuple(map(_comparable, row)) for row in rows)
 
-    def keys(self, key_query: Question) -> Keys | SkipReason:
+    def keys(self, key_query: KeyQuery) -> Keys | SkipReason:
         """What the proxy would make of the key query's answer."""
         try:
             rows = self._connection.execute(to_duckdb(key_query.sql, self.star.schema)).fetchall()
@@ -186,7 +186,7 @@ def check(sieve: Sieve, query: Query, rng: Random, tally: Tally) -> Iterator[str
         tally.skips[planned.name] += 1
         return
     try:
-        answers: dict[Question, Keys | SkipReason] = {}
+        answers: dict[KeyQuery, Keys | SkipReason] = {}
         while pending := planned.pending(answers):
             answers |= {key_query: sieve.keys(key_query) for key_query in pending}
     except BrokenKeyQueryError as error:
@@ -221,7 +221,7 @@ def check(sieve: Sieve, query: Query, rng: Random, tally: Tally) -> Iterator[str
 @lru_cache(maxsize=4_096)  # The small scopes ask one text of many tables.
 def planned_on(sql: str, schema: Schema) -> Plan | SkipReason:
     """What the rewriter plans, once it knows all the tables that it asks for."""
-    statement = read(sql, chars_max=_CHARS_MAX)
+    statement = parse(sql, chars_max=_CHARS_MAX)
     if isinstance(statement, SkipReason):
         return statement
     known: dict[TableName, TableFacts | None] = {}
@@ -264,7 +264,7 @@ def _tight_variants(planned: Plan, answers: Answers, rng: Random) -> dict[str, s
     points, ranges = rng.choice([(0, 1), (1, 0), (1, 1), (2, 2)])
     texts = {}
     for chars_max in (LIMITS.predicate_chars_max, 150):
-        limits = Limits(metastore=Consumer(points, ranges), predicate_chars_max=chars_max)
+        limits = RewriteLimits(metastore=Consumer(points, ranges), predicate_chars_max=chars_max)
         about = f"with {points} points, {ranges} ranges, {chars_max} characters"
         texts[f"rewritten {about}"] = apply(planned, answers, limits).text
         hulls = {question: _hull(answer) for question, answer in answers.items()}

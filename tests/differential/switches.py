@@ -9,28 +9,23 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from rewriter import KeySet, SkipReason
-from rewriter import rewrite as rewrite_module
+from rewriter import KeySet, SkipReason, rewrite
 from rewriter.catalog.prunable import key_refusal
-from rewriter.domains.consumers import NOTHING
+from rewriter.domains.consumers import ACCEPTS_NOTHING
 from rewriter.domains.literals import _WRITERS
-from rewriter.files import bounds as file_bounds_module
-from rewriter.files import file_facts as file_facts_module
+from rewriter.files import bounds, file_facts
 from rewriter.files.bounds import ColumnBounds
 from rewriter.files.file_index import FileIndex, Lack
-from rewriter.predicates import scan as scan_predicate_module
+from rewriter.predicates import scan
 from rewriter.predicates.partitions import Budget
 from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
 from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins import literal_filters as own_filters_module
-from rewriter.semijoins import reducers as reducers_module
-from rewriter.semijoins import side_filters as filters_module
-from rewriter.semijoins.key_query import KeyColumn, key_query
-from rewriter.semijoins.outer_filters import Readers
-from rewriter.semijoins.side_filters import Filters
-from rewriter.sql import deterministic_functions, repeatable
-from rewriter.sql import statement as statement_module
+from rewriter.semijoins import literal_filters, reducers, side_filters
+from rewriter.semijoins.key_query import KeyColumn, key_set_query
+from rewriter.semijoins.outer_filters import OuterFilterFinder
+from rewriter.semijoins.side_filters import BlockFilters
+from rewriter.sql import deterministic_functions, repeatable, statement
 from rewriter.sql.conditions import alternatives, conjuncts
 
 Switch = Callable[[pytest.MonkeyPatch], None]
@@ -115,17 +110,17 @@ def any_reader_of_a_cte(patch: pytest.MonkeyPatch) -> None:
 
 def only_readers_with_filters(patch: pytest.MonkeyPatch) -> None:
     """A reader of a CTE that has no filter counts as none."""
-    sound = Readers._ways_through  # noqa: SLF001 - the rule that is switched off
+    sound = OuterFilterFinder._paths_through  # noqa: SLF001 - the rule that is switched off
 
     def unsound(readers: Any, *arguments: Any) -> Any:
         return [way for way in sound(readers, *arguments) if way]
 
-    patch.setattr(Readers, "_ways_through", unsound)
+    patch.setattr(OuterFilterFinder, "_paths_through", unsound)
 
 
 def any_number_of_readers(patch: pytest.MonkeyPatch) -> None:
     """The readers that are known count as all."""
-    sound = Readers._look_up_ways  # noqa: SLF001 - the rule that is switched off
+    sound = OuterFilterFinder._look_up_paths  # noqa: SLF001 - the rule that is switched off
 
     def unsound(readers: Any, select: exp.Select, level: int) -> Any:
         known = len(readers._readers.get(id(select), []))  # noqa: SLF001
@@ -133,7 +128,7 @@ def any_number_of_readers(patch: pytest.MonkeyPatch) -> None:
             within.setattr(Scopes, "references_to", lambda *_: known)
             return sound(readers, select, level)
 
-    patch.setattr(Readers, "_look_up_ways", unsound)
+    patch.setattr(OuterFilterFinder, "_look_up_paths", unsound)
 
 
 def first_key_lost(patch: pytest.MonkeyPatch) -> None:
@@ -169,14 +164,14 @@ def keys_are_cast(patch: pytest.MonkeyPatch) -> None:
     def cast(*, keys: Sequence[str], columns: Sequence[KeyColumn], **others: Any) -> Any:
         pairs = zip(keys, columns, strict=True)
         cast_keys = [f"CAST({key} AS {column.type_name.upper()})" for key, column in pairs]
-        return key_query(keys=cast_keys, columns=columns, **others)
+        return key_set_query(keys=cast_keys, columns=columns, **others)
 
-    patch.setattr(reducers_module, "key_query", cast)
+    patch.setattr(reducers, "key_set_query", cast)
 
 
 def keys_are_asked_for_as_shown(patch: pytest.MonkeyPatch) -> None:
     """A key arrives as Spark shows it to a client."""
-    patch.setattr("rewriter.semijoins.key_query.asked_as", lambda _, key: key)
+    patch.setattr("rewriter.semijoins.key_query.key_expression", lambda _, key: key)
 
 
 def key_type(type_name: str) -> Switch:
@@ -190,25 +185,25 @@ def key_type(type_name: str) -> Switch:
 
 def failed_key_query_found_no_keys(patch: pytest.MonkeyPatch) -> None:
     """A key query without an answer counts as one that found nothing."""
-    sound = rewrite_module._usable  # noqa: SLF001 - the rule that is switched off
+    sound = rewrite._usable  # noqa: SLF001 - the rule that is switched off
 
     def unsound(reducer: Any, answer: Any) -> Any:
         empty = KeySet(tuple(column.type_name for column in reducer.key_query.columns), ())
         return sound(reducer, empty if isinstance(answer, SkipReason) else answer)
 
-    patch.setattr(rewrite_module, "_usable", unsound)
+    patch.setattr(rewrite, "_usable", unsound)
 
 
 def first_keys_are_all(patch: pytest.MonkeyPatch) -> None:
     """A list of keys that was cut off counts as whole."""
-    sound = rewrite_module._usable  # noqa: SLF001 - the rule that is switched off
+    sound = rewrite._usable  # noqa: SLF001 - the rule that is switched off
 
     def unsound(reducer: Any, answer: Any) -> Any:
         if isinstance(answer, KeySet):
             answer = replace(answer, rows=answer.rows[: reducer.key_query.rows_max])
         return sound(reducer, answer)
 
-    patch.setattr(rewrite_module, "_usable", unsound)
+    patch.setattr(rewrite, "_usable", unsound)
 
 
 def some_branches_of_a_disjunction(patch: pytest.MonkeyPatch) -> None:
@@ -219,12 +214,12 @@ def some_branches_of_a_disjunction(patch: pytest.MonkeyPatch) -> None:
         own = [t.text(filters._statement) for t in terms if filters.only_reader(t.tree, join) is leaf]  # noqa: SLF001
         return " OR ".join(own) or None
 
-    patch.setattr(Filters, "_implied", unsound)
+    patch.setattr(BlockFilters, "_implied", unsound)
 
 
 def every_filter_drops_rows(patch: pytest.MonkeyPatch) -> None:
     """A filter on a FROM item counts as dropping its rows wherever it stands."""
-    patch.setattr(Filters, "holding_for_rows", lambda filters, leaf: filters._by_leaf.get(leaf, ()))  # noqa: SLF001
+    patch.setattr(BlockFilters, "holding_for_rows", lambda filters, leaf: filters._by_leaf.get(leaf, ()))  # noqa: SLF001
 
 
 def every_condition_holds_in_a_snowflake(*methods: str) -> Switch:
@@ -232,48 +227,48 @@ def every_condition_holds_in_a_snowflake(*methods: str) -> Switch:
 
     def apply(patch: pytest.MonkeyPatch) -> None:
         for method in methods:
-            sound = getattr(Filters, method)
+            sound = getattr(BlockFilters, method)
 
             def unsound(filters: Any, *arguments: Any, sound: Any = sound) -> Any:
                 with pytest.MonkeyPatch.context() as within:
-                    within.setattr(filters_module, "condition_holds", lambda *_: True)
+                    within.setattr(side_filters, "condition_holds", lambda *_: True)
                     return tuple(sound(filters, *arguments))
 
-            patch.setattr(Filters, method, unsound)
+            patch.setattr(BlockFilters, method, unsound)
 
     return apply
 
 
 def statements_of_any_kind(patch: pytest.MonkeyPatch) -> None:
     """What stores the text of a query is taken for a query."""
-    sound = statement_module._refusal  # noqa: SLF001 - the rule that is switched off
+    sound = statement._refusal  # noqa: SLF001 - the rule that is switched off
 
     def unsound(tree: exp.Expr) -> SkipReason | None:
         return None if isinstance(tree, exp.Create) else sound(tree)
 
-    patch.setattr(statement_module, "_refusal", unsound)
+    patch.setattr(statement, "_refusal", unsound)
 
 
 def writers_of_what_they_read(patch: pytest.MonkeyPatch) -> None:
     """A statement that writes a table which it reads is taken for any other."""
-    sound = statement_module._refusal  # noqa: SLF001 - the rule that is switched off
+    sound = statement._refusal  # noqa: SLF001 - the rule that is switched off
 
     def unsound(tree: exp.Expr) -> SkipReason | None:
         refusal = sound(tree)
         return None if refusal is SkipReason.WRITES_WHAT_IT_READS else refusal
 
-    patch.setattr(statement_module, "_refusal", unsound)
+    patch.setattr(statement, "_refusal", unsound)
 
 
 def first_branch_alone(patch: pytest.MonkeyPatch) -> None:
     """A disjunction counts as its first branch."""
-    sound = own_filters_module._alternatives  # noqa: SLF001 - the rule that is switched off
-    patch.setattr(own_filters_module, "_alternatives", lambda term: sound(term)[:1])
+    sound = literal_filters._alternatives  # noqa: SLF001 - the rule that is switched off
+    patch.setattr(literal_filters, "_alternatives", lambda term: sound(term)[:1])
 
 
 def any_literal_is_an_integer(patch: pytest.MonkeyPatch) -> None:
     """What an integer column is compared with counts as an integer."""
-    patch.setattr(own_filters_module, "_integer", lambda node: int(node.name))
+    patch.setattr(literal_filters, "_integer", lambda node: int(node.name))
 
 
 def files_end_where_they_begin(patch: pytest.MonkeyPatch) -> None:
@@ -289,14 +284,14 @@ def files_end_where_they_begin(patch: pytest.MonkeyPatch) -> None:
 
 def unknown_bounds_are_those_of_another_file(patch: pytest.MonkeyPatch) -> None:
     """A bound that is not known counts as one that is."""
-    sound = file_bounds_module._positions  # noqa: SLF001 - the rule that is switched off
+    sound = bounds._positions  # noqa: SLF001 - the rule that is switched off
 
     def unsound(on: Any, values: Any, unknown: Any) -> Any:
         found = sound(on, values, unknown)
         known = [position for position in found if position != unknown]
         return [known[0] if known and position == unknown else position for position in found]
 
-    patch.setattr(file_bounds_module, "_positions", unsound)
+    patch.setattr(bounds, "_positions", unsound)
 
 
 def lacks_are_of_any_column(patch: pytest.MonkeyPatch) -> None:
@@ -315,19 +310,19 @@ def lacks_are_of_any_column(patch: pytest.MonkeyPatch) -> None:
 
 def bounds_of_any_type(patch: pytest.MonkeyPatch) -> None:
     """Bounds count as of the type that the column has now."""
-    sound = file_facts_module._Reader._bounds  # noqa: SLF001 - the rule that is switched off
+    sound = file_facts._RowReader._bounds  # noqa: SLF001 - the rule that is switched off
 
     def unsound(reader: Any, said: Any) -> Any:
         known = {name: type_name for name, (type_name, _) in reader._columns.items()}  # noqa: SLF001
         return sound(reader, {name: {**value, "type": known.get(name)} for name, value in said.items()})
 
-    patch.setattr(file_facts_module._Reader, "_bounds", unsound)  # noqa: SLF001
+    patch.setattr(file_facts._RowReader, "_bounds", unsound)  # noqa: SLF001
 
 
 def all_columns_are_partition_columns(patch: pytest.MonkeyPatch) -> None:
     """Keys of pairs are said of all their columns at once."""
     patch.setattr(
-        scan_predicate_module,
+        scan,
         "_partition_columns",
         lambda _, restriction: frozenset(name.lower() for name in restriction.names),
     )
@@ -335,14 +330,16 @@ def all_columns_are_partition_columns(patch: pytest.MonkeyPatch) -> None:
 
 def files_stay_in_their_partitions(patch: pytest.MonkeyPatch) -> None:
     """What is asked of partition columns chooses files as what is asked of others does."""
-    sound = scan_predicate_module._projected  # noqa: SLF001 - the rule that is switched off
+    sound = scan._projected  # noqa: SLF001 - the rule that is switched off
 
     def unsound(cover: Any, columns: Any) -> Any:
         return cover if "p" not in columns else sound(cover, columns)
 
-    patch.setattr(scan_predicate_module, "_projected", unsound)
+    patch.setattr(scan, "_projected", unsound)
 
 
 def unsent_counts_as_sent(patch: pytest.MonkeyPatch) -> None:
     """Data columns are said whatever a metastore is told of partition columns."""
-    patch.setattr("rewriter.rewrite.Budget.unsent", lambda chars_max: Budget(NOTHING, chars_max))
+    patch.setattr(
+        "rewriter.rewrite.Budget.without_metastore", lambda chars_max: Budget(ACCEPTS_NOTHING, chars_max)
+    )

@@ -12,9 +12,20 @@ from snapshot_tables import SNAPSHOT, of_iceberg
 from sqlglot import exp
 from star_tables import Star, catalog, random_star
 
-from rewriter import Catalog, Plan, Rewrite, SkipReason, Statement, apply, known_at, pinned, plan, read
+from rewriter import (
+    Catalog,
+    Plan,
+    Rewrite,
+    SkipReason,
+    Statement,
+    apply,
+    catalog_at_snapshots,
+    parse,
+    pin_snapshots,
+    plan,
+)
 from rewriter.scopes.join_tree import table_name
-from rewriter.sql.statement import parsed
+from rewriter.sql.statement import parse_tree
 
 STATEMENTS = 25
 # Some of the tables stay as they are in most statements that name several.
@@ -52,7 +63,7 @@ def answered(sieve: Sieve, found: Plan) -> Answers:
 def cases(star: Star, seed: int) -> Iterator[tuple[Statement, Plan, Catalog]]:
     """The statements of a seed of which key queries read something that can be pinned."""
     for index in range(STATEMENTS):
-        statement = read(random_query(star, seeded(seed, index)).sql, chars_max=100_000)
+        statement = parse(random_query(star, seeded(seed, index)).sql, chars_max=100_000)
         if not isinstance(statement, SkipReason):
             found, known = planned(statement, {}, star)
             if found.pinnable:
@@ -67,11 +78,11 @@ def test_without_what_was_inserted_the_clients_text_is_left(seed: int) -> None:
         for statement, unpinned, known in cases(star, seed):
             chosen = [name for name in sorted(unpinned.pinnable, key=str) if rng.random() < PINNED_PART]
             snapshots = dict.fromkeys(chosen, SNAPSHOT)
-            at_snapshots = pinned(statement, snapshots)
+            at_snapshots = pin_snapshots(statement, snapshots)
             assert (at_snapshots is None) == (not chosen)
             if at_snapshots is None:
                 continue
-            found, _ = planned(at_snapshots, known_at(known, snapshots), star)
+            found, _ = planned(at_snapshots, catalog_at_snapshots(known, snapshots), star)
             result = apply(found, answered(sieve, found), LIMITS)
             assert result.skip is None
             assert cut_out(found, result) == statement.text
@@ -87,11 +98,11 @@ def test_a_key_query_tells_of_every_table_that_it_reads_and_that_can_change(seed
     star = of_iceberg(random_star(seeded(seed)), NOT_OF_ICEBERG)
     for statement, unpinned, known in cases(star, seed):
         snapshots = dict.fromkeys(sorted(unpinned.pinnable, key=str)[:1], SNAPSHOT)
-        at_snapshots = pinned(statement, snapshots)
+        at_snapshots = pin_snapshots(statement, snapshots)
         assert at_snapshots is not None
-        found, _ = planned(at_snapshots, known_at(known, snapshots), star)
+        found, _ = planned(at_snapshots, catalog_at_snapshots(known, snapshots), star)
         for query in (*unpinned.key_queries, *found.key_queries):
-            tree = parsed(query.sql)
+            tree = parse_tree(query.sql)
             assert tree is not None
             read_now = {table_name(table) for table in tree.find_all(exp.Table)}
             assert query.tables == {name for name in read_now if name.snapshot_id is None}

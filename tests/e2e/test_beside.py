@@ -13,7 +13,7 @@ import pytest
 from demo.thrift_server import ThriftServer
 from proxy.backends.pool import BackendPool, Lease
 from proxy.config.address import Address
-from proxy.config.backend_list import Member
+from proxy.config.backend_list import PoolMember
 from proxy.frontend.shadow_runner import ShadowRunner, ShadowRunnerSettings
 from proxy.operations.query import Query, QueryFailed, QueryResult, Rows
 from proxy.upstream.client import BackendClient
@@ -48,7 +48,7 @@ async def client(spark: ThriftServer) -> AsyncIterator[BackendClient]:
 
 def lease_of(host: str, port: int) -> Lease:
     """As a client's connection to that backend has it."""
-    lease = BackendPool([Member(Address(host, port))], time.monotonic).lease("demo")
+    lease = BackendPool([PoolMember(Address(host, port))], time.monotonic).lease("demo")
     assert lease is not None
     return lease
 

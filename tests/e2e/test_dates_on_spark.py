@@ -15,8 +15,8 @@ from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess
 from demo.thrift_server import ThriftServer
 from rewriter import KeyRanges, KeySet
-from rewriter.semijoins.key_query import KeyColumn, key_query
-from rewriter.semijoins.range_query import range_query
+from rewriter.semijoins.key_query import KeyColumn, key_set_query
+from rewriter.semijoins.range_query import key_ranges_query
 
 pytestmark = pytest.mark.usefixtures("tables")
 
@@ -80,11 +80,11 @@ def sessions(
 
 def test_days_arrive_as_they_are_under_every_setting(sessions: tuple[hive.Connection, hive.Connection]) -> None:
     direct, _ = sessions
-    asked = key_query(source="d", keys=["d.k"], columns=[KeyColumn("date")], filters=["d.g < 3"], rows_max=99)
-    for sql in (asked.sql, asked.repeating):
+    asked = key_set_query(source="d", keys=["d.k"], columns=[KeyColumn("date")], filters=["d.g < 3"], rows_max=99)
+    for sql in (asked.sql, asked.sql_with_repeats):
         expected = KeySet.of(("date",), [(day,) for day in (*OLD, *SWITCH)])
         assert asked.read(run(direct, sql)) == expected
-    ranges = range_query(
+    ranges = key_ranges_query(
         source="d",
         key="d.k",
         column=KeyColumn("date"),

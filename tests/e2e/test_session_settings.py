@@ -73,10 +73,10 @@ def test_a_configuration_that_is_read_anew_counts_for_a_session_that_is_open(
             assert _until(lambda: consistency() == "strict")
             path.write_text("[rewrite]\nconsistency = 'whatever'\n")
             proxy.child.process.send_signal(signal.SIGHUP)
-            assert _until(lambda: "was not read anew" in proxy.child.log.read_text())
+            assert _until(lambda: "was not reloaded" in proxy.child.log.read_text())
             assert consistency() == "strict"
         log = proxy.child.log.read_text()
-    assert "what changed in [proxy] counts after a restart only" in log
+    assert "changes to [proxy] take effect after a restart only" in log
     assert "rewrite.consistency" in log
 
 

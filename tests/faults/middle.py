@@ -18,7 +18,7 @@ from proxy.wire.hs2.calls import EXECUTE_STATEMENT, decode_session_of_call, deco
 from proxy.wire.hs2.replies import decode_operation_reply, open_reply
 from proxy.wire.sasl import SaslReader, SaslStatus
 from proxy.wire.thrift.frames import HEADER_BYTES, frame, frame_length
-from proxy.wire.thrift.messages import Message, MessageReader
+from proxy.wire.thrift.messages import FramedMessageReader, Message
 from proxy.wire.thrift.reader import read_header
 
 _READ_BYTES: Final = 64 * 1024
@@ -183,7 +183,7 @@ class Middle:
 
     def _relay(self, client: socket.socket, server: socket.socket) -> None:
         user = _negotiate(client, server)
-        messages = MessageReader(_REQUEST_BYTES_MAX)
+        messages = FramedMessageReader(_REQUEST_BYTES_MAX)
         while True:
             while (message := messages.next_message()) is not None:
                 seen = self._look_at(user, message)

@@ -15,11 +15,11 @@ from sieve import Sieve, check
 from star_tables import VALUES, random_star
 from tally import Tally
 
-from rewriter import Keys, Limits, Plan, Question, Rewrite, SkipReason, TableName, apply, plan, read
+from rewriter import KeyQuery, Keys, Plan, Rewrite, RewriteLimits, SkipReason, TableName, apply, parse, plan
 from rewriter.planning.views import VIEW_NESTING_MAX
-from rewriter.semijoins.range_query import RangeQuery
+from rewriter.semijoins.range_query import KeyRangesQuery
 
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 CHARS_MAX = 100_000
 # A second of processor time is a hundred times what the slowest of the seeds takes.
 SECONDS_MAX = 1.0
@@ -39,7 +39,7 @@ STRICTER_THAN_SPARK = "Binder Error: Cannot mix values of type"
 
 
 def planned(sql: str) -> Plan | SkipReason:
-    statement = read(sql, chars_max=CHARS_MAX)
+    statement = parse(sql, chars_max=CHARS_MAX)
     if isinstance(statement, SkipReason):
         return statement
     names: frozenset[TableName] = frozenset()
@@ -51,13 +51,13 @@ def planned(sql: str) -> Plan | SkipReason:
     return SkipReason.TABLES_UNSETTLED
 
 
-def answered(question: Question, rng: Random) -> Keys | SkipReason:
+def answered(question: KeyQuery, rng: Random) -> Keys | SkipReason:
     """What some rows of the types that were asked for come to."""
-    width = 2 if isinstance(question, RangeQuery) else 1
+    width = 2 if isinstance(question, KeyRangesQuery) else 1
     return question.read([_row(question, width, rng) for _ in range(rng.choice((0, 1, 3, 40)))])
 
 
-def _row(question: Question, width: int, rng: Random) -> list[object]:
+def _row(question: KeyQuery, width: int, rng: Random) -> list[object]:
     row: list[object] = []
     for column in question.columns:
         key = rng.choice(VALUES.get(column.type_name, ("a",)))
@@ -70,7 +70,7 @@ def rewritten(sql: str, rng: Random) -> Rewrite | None:
     found = planned(sql)
     if isinstance(found, SkipReason):
         return None
-    answers: dict[Question, Keys | SkipReason] = {}
+    answers: dict[KeyQuery, Keys | SkipReason] = {}
     while pending := found.pending(answers):
         answers |= {question: answered(question, rng) for question in pending}
     return apply(found, answers, LIMITS)

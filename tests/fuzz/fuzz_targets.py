@@ -8,7 +8,7 @@ import thrift_targets
 from wire_vectors import CLIENTS, captured
 
 from proxy.wire.sasl import SaslReader
-from proxy.wire.thrift.messages import MessageReader
+from proxy.wire.thrift.messages import FramedMessageReader
 from proxy.wire.thrift.reader import read_header
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
@@ -77,7 +77,7 @@ def _frames(stream_name: str) -> bytes:
 
 
 def _messages(frames: bytes) -> Iterator[bytes]:
-    reader = MessageReader(len(frames))
+    reader = FramedMessageReader(len(frames))
     reader.feed(frames)
     while (message := reader.next_message()) is not None:
         yield message.raw

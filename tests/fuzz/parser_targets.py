@@ -9,24 +9,24 @@ from typing import Protocol, TypeVar
 
 from proxy.wire.hs2.result_set import UnreadableError, decode_fetch_reply, decode_metadata_reply
 from proxy.wire.reply_stream import (
-    Follower,
     Forward,
+    FramedReplyStream,
     Handling,
-    Lost,
-    Overlong,
     PendingCall,
     ReplyEnd,
     ReplyEvent,
-    ReplyFollower,
+    ReplyStream,
+    ReplyTooLong,
+    SyncLost,
 )
 from proxy.wire.sasl import SaslReader, encode_sasl
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.frames import HEADER_BYTES, FrameReader, frame
-from proxy.wire.thrift.messages import MessageReader, PlainReader
+from proxy.wire.thrift.messages import FramedMessageReader, UnframedMessageReader
 from proxy.wire.thrift.reader import Reader
-from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.skip import ValueSkipper
 from proxy.wire.thrift.types import Kind
-from proxy.wire.unframed_reply_stream import PlainFollower
+from proxy.wire.unframed_reply_stream import UnframedReplyStream
 
 # Small, so that short inputs reach the limits.
 FRAME_BYTES_MAX = 600
@@ -103,21 +103,21 @@ def frames(data: bytes) -> None:
     assert rest is None or b"".join(map(frame, found)) + rest == data[1:]
 
 
-def _message(reader: MessageReader | PlainReader) -> bytes | None:
+def _message(reader: FramedMessageReader | UnframedMessageReader) -> bytes | None:
     message = reader.next_message()
     return None if message is None else message.raw
 
 
 def messages(data: bytes) -> None:
     """Messages are what the frames hold, in order, and none is too long."""
-    found, rest = _read_in_any_pieces(lambda: MessageReader(FRAME_BYTES_MAX), _message, data)
+    found, rest = _read_in_any_pieces(lambda: FramedMessageReader(FRAME_BYTES_MAX), _message, data)
     assert all(len(raw) <= FRAME_BYTES_MAX for raw in found)
     assert rest is None or b"".join(found) + _bodies(rest) == _bodies(data[1:])
 
 
 def plain_messages(data: bytes) -> None:
     """The same without frames."""
-    found, rest = _read_in_any_pieces(lambda: PlainReader(FRAME_BYTES_MAX), _message, data)
+    found, rest = _read_in_any_pieces(lambda: UnframedMessageReader(FRAME_BYTES_MAX), _message, data)
     assert all(len(raw) <= FRAME_BYTES_MAX for raw in found)
     assert rest is None or b"".join(found) + rest == data[1:]
 
@@ -138,7 +138,7 @@ def walk(data: bytes) -> None:
 
 
 def _walked(growing: Iterable[bytes]) -> int | str | None:
-    walk = Walk(Kind.STRUCT, 0)
+    walk = ValueSkipper(Kind.STRUCT, 0)
     try:
         return next((end for view in growing if (end := walk.advance(view)) is not None), None)
     except RemoteProtocolError as error:
@@ -165,30 +165,30 @@ def metadata(data: bytes) -> None:
 
 def follower(data: bytes) -> None:
     """Replies reach the client whole and in order, but for ours, whatever is in them."""
-    _follow(ReplyFollower, frame, data)
+    _follow(FramedReplyStream, frame, data)
 
 
 def plain_follower(data: bytes) -> None:
     """The same without frames."""
-    _follow(PlainFollower, bytes, data)
+    _follow(UnframedReplyStream, bytes, data)
 
 
-def _follow(make: Callable[[], Follower], sent: Callable[[bytes], bytes], data: bytes) -> None:
+def _follow(make: Callable[[], ReplyStream], sent: Callable[[bytes], bytes], data: bytes) -> None:
     count = data[0] % CALLS_MAX if data else 0
     calls, stream = data[1 : 1 + count], data[1 + count :]
     at_once, in_pieces = _expecting(make(), calls), _expecting(make(), calls)
     events = at_once.feed(stream)
-    if at_once.awaits_ours() and any(isinstance(event, Lost) for event in events):
+    if at_once.awaits_own_reply() and any(isinstance(event, SyncLost) for event in events):
         return  # the connection is closed, and no more of it reaches the client
     assert _told(events) == _told(
         [event for piece in pieces(data[:1] + stream) for event in in_pieces.feed(piece)]
     )
     assert at_once.pending_count == in_pieces.pending_count
-    assert at_once.give_up() == in_pieces.give_up()
+    assert at_once.stop_following() == in_pieces.stop_following()
     _check_nothing_is_lost(events, sent, stream)
 
 
-def _expecting(found: Follower, calls: bytes) -> Follower:
+def _expecting(found: ReplyStream, calls: bytes) -> ReplyStream:
     for number in calls:
         found.expect(PendingCall(_HANDLINGS[number % len(_HANDLINGS)], "any", number, COPY_BYTES_MAX))
     return found
@@ -200,13 +200,13 @@ def _told(events: list[ReplyEvent]) -> tuple[bytes, list[tuple[ReplyEvent, int |
     What makes no sense in the middle of a message is noticed before or after what stands ahead of it has passed,
     or would have been too long to be kept.
     """
-    forwarded, is_lost = b"", any(isinstance(event, Lost) for event in events)
+    forwarded, is_lost = b"", any(isinstance(event, SyncLost) for event in events)
     told: list[tuple[ReplyEvent, int | None]] = []
     for event in events:
         if isinstance(event, Forward):
             forwarded += bytes(event.data)
-        elif not (is_lost and isinstance(event, Overlong)):
-            told.append((event, None if isinstance(event, Lost) else len(forwarded)))
+        elif not (is_lost and isinstance(event, ReplyTooLong)):
+            told.append((event, None if isinstance(event, SyncLost) else len(forwarded)))
     return forwarded, told
 
 

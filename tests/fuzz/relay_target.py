@@ -46,9 +46,9 @@ from proxy.relay.commands import (
 from proxy.relay.phases import Phase
 from proxy.relay.relay import Relay
 from proxy.wire.hs2.calls import OperationHandle, OperationState, asks_for_rows, decode_statement_call
-from proxy.wire.hs2.handles import identifier_in
+from proxy.wire.hs2.handles import handle_id_of
 from proxy.wire.thrift.errors import RemoteProtocolError
-from proxy.wire.thrift.messages import Message, MessageReader
+from proxy.wire.thrift.messages import FramedMessageReader, Message
 from proxy.wire.thrift.writer import Writer
 
 REQUEST_BYTES_MAX = 2_000
@@ -133,14 +133,14 @@ class Stage:
     # Operations that the client named before they were there. Real handles cannot be guessed.
     guessed: set[int] = field(default_factory=set)
     unanswered: list[Message] = field(default_factory=list)
-    _sent: MessageReader = field(default_factory=lambda: MessageReader(1 << 20))
+    _sent: FramedMessageReader = field(default_factory=lambda: FramedMessageReader(1 << 20))
 
     def __post_init__(self) -> None:
         handles = LocalHandleOwners()
-        identifier = identifier_in(operation(ELSEWHERE))
+        identifier = handle_id_of(operation(ELSEWHERE))
         assert identifier is not None
-        handle_owner = HandleOwner(handles.digests.owner(b"user"), "another:10000")
-        handles.opened(HandleKind.OPERATION, identifier, handle_owner)
+        handle_owner = HandleOwner(handles.digests.user_digest(b"user"), "another:10000")
+        handles.handle_opened(HandleKind.OPERATION, identifier, handle_owner)
         handle_access = HandleAccess(handles, "backend:10000")
         self.relay = Relay(
             SIDES,

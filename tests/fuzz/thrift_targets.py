@@ -23,7 +23,7 @@ from proxy.wire.hs2.result_set import UnreadableError, decode_fetch_reply, decod
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.messages import Message
 from proxy.wire.thrift.reader import Header, Reader, read_header
-from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.skip import ValueSkipper
 from proxy.wire.thrift.types import Kind, MessageType
 from proxy.wire.thrift.writer import Writer
 
@@ -230,7 +230,7 @@ def _message(names: tuple[str, ...], kind: MessageType, data: bytes) -> tuple[st
     """A message of the name that the first byte says, where the rest begins with a whole struct."""
     name, body = names[data[0] % len(names)] if data else names[0], data[1:]
     try:
-        end = Walk(Kind.STRUCT, 0).advance(body)
+        end = ValueSkipper(Kind.STRUCT, 0).advance(body)
     except RemoteProtocolError:
         end = None
     return name, None if end is None else _with_header(name, kind, body[:end])

@@ -80,14 +80,17 @@ def _answers(endpoint: Endpoint) -> bool:
 def proxy_with_http(
     backend: Endpoint, directory: Path, transport: str, *more: Endpoint, options: tuple[str, ...] = ()
 ) -> Iterator[tuple[ProxyProcess, Endpoint]]:
-    """A proxy for SASL and HTTP clients, before one backend or several, and where the latter connect."""
+    """A proxy for HTTP clients before one backend or several, and where they connect.
+
+    Before SASL backends there is a port for SASL clients as well.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     config = directory / "starpruner.toml"
     config.write_text(CONFIGURATION.format(transport=transport))
     options = ("--config", str(config), *options)
     if more:
         options += ("--set", f"proxy.backends={json.dumps([str(one) for one in (backend, *more)])}")
-    with proxy_process(None if more else backend, directory, options=options) as process:
+    port = 0 if transport == "sasl" else None
+    with proxy_process(None if more else backend, directory, port=port, options=options) as process:
         also = re.search(r", also on (\S+)", process.child.log.read_text())
-        assert also is not None
-        yield process, Endpoint.parse(also[1])
+        yield process, process.endpoint if also is None else Endpoint.parse(also[1])

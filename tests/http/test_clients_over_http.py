@@ -16,10 +16,10 @@ from TCLIService.ttypes import TOperationState
 from demo.hive import Endpoint, connect, run
 from demo.java import Java
 from demo.thrift_server import ThriftServer
-from proxy.config.endpoints import Transport, Upstream
+from proxy.config.endpoints import Transport
 from proxy.operations.dispatch import OutcomeKind
 
-WAYS = ("http to http", "sasl to http", "http to sasl")
+WAYS = ("http to http", "http to sasl")
 
 STAR = [
     """CREATE TABLE IF NOT EXISTS h_sales USING parquet PARTITIONED BY (ds) AS
@@ -59,8 +59,8 @@ def before_http(
     over_http: ThriftServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Endpoint]]:
     directory = tmp_path_factory.mktemp("before_http")
-    with proxy_with_http(over_http.endpoint, directory, "http") as (process, http):
-        yield {"http to http": http, "sasl to http": process.endpoint}
+    with proxy_with_http(over_http.endpoint, directory, "http") as (_, http):
+        yield {"http to http": http}
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +76,8 @@ def before_sasl(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -
 def proxied(
     request: pytest.FixtureRequest, before_http: dict[str, Endpoint], before_sasl: dict[str, Endpoint]
 ) -> Iterator[hive.Connection]:
-    with closing(_connect(request.param, {**before_http, **before_sasl}[request.param])) as connection:
+    with closing(connect_over_http({**before_http, **before_sasl}[request.param])) as connection:
         yield connection
-
-
-def _connect(way: str, endpoint: Endpoint) -> hive.Connection:
-    return connect(endpoint) if way.startswith("sasl") else connect_over_http(endpoint)
 
 
 EVERY_WAY = pytest.mark.parametrize("proxied", WAYS, indirect=True)
@@ -173,9 +169,9 @@ def test_several_servers_are_as_one(over_http: ThriftServer, java: Java, tmp_pat
     with (
         way_to(over_http.endpoint) as first,
         way_to(over_http.endpoint) as second,
-        proxy_with_http(first.endpoint, tmp_path, "http", second.endpoint) as (process, http),
+        proxy_with_http(first.endpoint, tmp_path, "http", second.endpoint) as (_, http),
         closing(connect_over_http(http)) as one,
-        closing(connect(process.endpoint)) as other,
+        closing(connect_over_http(http)) as other,
         closing(connect_over_http(over_http.endpoint)) as direct,
     ):
         # The second session has gone where the first one is not.
@@ -190,13 +186,12 @@ def test_several_servers_are_as_one(over_http: ThriftServer, java: Java, tmp_pat
         assert printed.stdout.rstrip().endswith("42"), printed.stderr
 
 
-@pytest.mark.parametrize("transport", [Transport.HTTP, Transport.SASL])
-def test_a_failure_of_the_rewritten_text_is_never_seen(over_http: ThriftServer, transport: Transport) -> None:
+def test_a_failure_of_the_rewritten_text_is_never_seen(over_http: ThriftServer) -> None:
     sql = "SELECT 11 AS a FROM range(3)"
     script = Script({sql: "SELECT 11 AS a FROM range(3) WHERE id > raise_error('x')"})
     with (
-        scripted_proxy(over_http.endpoint, script, transport, Upstream(Transport.HTTP)) as endpoint,
-        closing(_connect(transport.value, endpoint)) as proxied,
+        scripted_proxy(over_http.endpoint, script, Transport.HTTP) as endpoint,
+        closing(connect_over_http(endpoint)) as proxied,
     ):
         assert run(proxied, sql) == [(11,)] * 3
         with closing(proxied.cursor()) as cursor:

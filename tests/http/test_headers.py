@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.http.exchange import message_of
-from proxy.upstream.http_headers import Caller, acts_for, basic_authorization, passing, plain_response
+from proxy.upstream.http_headers import (
+    Caller,
+    basic_authorization,
+    forwarded_headers,
+    plain_response,
+    proxy_users_of,
+)
 from proxy.wire.hs2.calls import SessionHandle, encode_close_session, encode_execute, encode_open_session
 from proxy.wire.thrift.errors import RemoteProtocolError
 
@@ -47,36 +53,42 @@ def test_what_plain_cannot_say_is_not_said(said: str | bytes) -> None:
 
 
 def test_a_session_belongs_to_all_that_was_said_of_its_client() -> None:
-    plain = Caller.of("", [AUTHORIZATION, ("User-Agent", "one"), ("Content-Length", "1")])
-    assert plain.owner(KEY) == Caller.of("", [("User-Agent", "two"), AUTHORIZATION]).owner(KEY)
+    plain = Caller.from_request("", [AUTHORIZATION, ("User-Agent", "one"), ("Content-Length", "1")])
+    assert plain.owner_digest(KEY) == Caller.from_request("", [("User-Agent", "two"), AUTHORIZATION]).owner_digest(
+        KEY
+    )
     others = [
-        Caller.of("doAs=admin", [AUTHORIZATION]),
-        Caller.of("", [AUTHORIZATION, COOKIE]),
-        Caller.of("", [AUTHORIZATION, ("X-Remote-User", "admin")]),
-        Caller.of("", [("Authorization", "Basic dXNlcjpvdGhlcg==")]),
-        Caller.of("", [COOKIE]),
-        Caller.of("", []),
+        Caller.from_request("doAs=admin", [AUTHORIZATION]),
+        Caller.from_request("", [AUTHORIZATION, COOKIE]),
+        Caller.from_request("", [AUTHORIZATION, ("X-Remote-User", "admin")]),
+        Caller.from_request("", [("Authorization", "Basic dXNlcjpvdGhlcg==")]),
+        Caller.from_request("", [COOKIE]),
+        Caller.from_request("", []),
     ]
-    assert len({caller.owner(KEY) for caller in (plain, *others)}) == 1 + len(others)
-    assert plain.owner(KEY) != plain.owner(b"another key")
+    assert len({caller.owner_digest(KEY) for caller in (plain, *others)}) == 1 + len(others)
+    assert plain.owner_digest(KEY) != plain.owner_digest(b"another key")
 
 
 def test_a_client_that_sends_its_cookie_now_and_then_is_the_same() -> None:
-    assert Caller.of("", [AUTHORIZATION]).name(KEY) == Caller.of("", [AUTHORIZATION, COOKIE]).name(KEY)
-    assert Caller.of("", [COOKIE]).name(KEY) != Caller.of("", [("Cookie", "another")]).name(KEY)
+    assert Caller.from_request("", [AUTHORIZATION]).owner_digest_without_cookie(KEY) == Caller.from_request(
+        "", [AUTHORIZATION, COOKIE]
+    ).owner_digest_without_cookie(KEY)
+    assert Caller.from_request("", [COOKIE]).owner_digest_without_cookie(KEY) != Caller.from_request(
+        "", [("Cookie", "another")]
+    ).owner_digest_without_cookie(KEY)
 
 
 def test_no_caller_shows_its_secrets() -> None:
-    shown = repr(Caller.of("doAs=admin", [AUTHORIZATION, COOKIE]))
+    shown = repr(Caller.from_request("doAs=admin", [AUTHORIZATION, COOKIE]))
     assert not any(secret in shown for secret in ("dXNl", "admin", "hive.server2.auth"))
 
 
 def test_nothing_is_asked_in_a_name_that_was_proven_once_or_said_twice() -> None:
-    assert Caller.of("", [AUTHORIZATION]).may_be_asked_for
-    assert Caller.of("", [COOKIE]).may_be_asked_for
-    assert not Caller.of("", [("Authorization", "Negotiate YII")]).may_be_asked_for
-    assert not Caller.of("", [("Authorization", "Bearer token"), COOKIE]).may_be_asked_for
-    assert not Caller.of("", [AUTHORIZATION, AUTHORIZATION]).may_be_asked_for
+    assert Caller.from_request("", [AUTHORIZATION]).can_be_reused
+    assert Caller.from_request("", [COOKIE]).can_be_reused
+    assert not Caller.from_request("", [("Authorization", "Negotiate YII")]).can_be_reused
+    assert not Caller.from_request("", [("Authorization", "Bearer token"), COOKIE]).can_be_reused
+    assert not Caller.from_request("", [AUTHORIZATION, AUTHORIZATION]).can_be_reused
 
 
 @pytest.mark.parametrize(
@@ -99,12 +111,12 @@ def test_nothing_is_asked_in_a_name_that_was_proven_once_or_said_twice() -> None
     ],
 )
 def test_a_login_is_who_the_server_takes_the_client_for(headers: list[tuple[str, str]], login: str) -> None:
-    assert Caller.of("", headers).login == login
+    assert Caller.from_request("", headers).login == login
 
 
 def test_headers_of_a_connection_stay_on_it() -> None:
     headers = [AUTHORIZATION, COOKIE, ("Connection", "close"), ("TRANSFER-ENCODING", "chunked"), ("Host", "a")]
-    assert passing([*headers, ("accept-encoding", "gzip")], to_backend=True) == [AUTHORIZATION, COOKIE]
+    assert forwarded_headers([*headers, ("accept-encoding", "gzip")], to_backend=True) == [AUTHORIZATION, COOKIE]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +132,7 @@ def test_headers_of_a_connection_stay_on_it() -> None:
     ],
 )
 def test_whom_a_request_wants_to_act_for_is_found_however_it_is_spelled(query: str, names: list[str]) -> None:
-    assert acts_for(query) == names
+    assert proxy_users_of(query) == names
 
 
 @pytest.mark.parametrize("raw", MESSAGES)

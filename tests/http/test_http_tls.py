@@ -6,12 +6,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 import trustme
-from http_stage import BINARY_TO_HTTP, HTTP_TO_BINARY, Tls, body_of, message, stage
+from http_stage import HTTP_TO_BINARY, Tls, body_of, message, stage
 from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
-from stand_in import HOST, Peer
+from stand_in import HOST
 
 from proxy.config.endpoints import ListenerTls, UpstreamTls
-from proxy.wire.hs2.calls import encode_unknown_call
 
 
 @pytest.fixture(scope="module")
@@ -61,14 +60,6 @@ async def test_https_before_a_backend_that_speaks_sasl_without_tls(secured: Tls)
         await link.expect(open_session())
         link.send(session_opened())
         assert await body_of(post) == message(session_opened())
-
-
-async def test_a_client_without_tls_before_a_backend_that_speaks_https(secured: Tls) -> None:
-    async with stage(None, BINARY_TO_HTTP, tls=Tls(upstream=secured.upstream, backend=secured.backend)) as on:
-        client: Peer = await on.connect()
-        client.send(LOGIN)
-        await on.backend.answer(encode_unknown_call(), b"whatever")
-        await client.expect(ACCEPTED)
 
 
 async def test_a_client_without_a_certificate_comes_no_further(

@@ -76,7 +76,7 @@ def described(connection: hive.Connection, name: str) -> tuple[dict[str, str], t
 def recorded(connection: hive.Connection, case: Take) -> Expected:
     """What the case comes to with the keys of the server's tables."""
     found = planned(case.sql)
-    queries = tuple(query.repeating or query.sql for query in found.key_queries)
+    queries = tuple(query.sql_with_repeats or query.sql for query in found.key_queries)
     rows = tuple(recorded_rows(run(connection, query)) for query in queries)
     answers = {query: query.read(answer) for query, answer in zip(found.key_queries, rows, strict=True)}
     return Expected(queries, rows, apply(found, answers, LIMITS).text)

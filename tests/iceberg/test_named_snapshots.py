@@ -14,7 +14,7 @@ from support.proxies import patient
 
 from demo.hive import Row, connect, run
 from demo.proxy_process import ProxyProcess, proxy_process
-from rewriter import SkipReason, Unpinned
+from rewriter import SkipReason, UnpinnedReason
 
 DATABASE = "named_snapshots"
 STATEMENT = "SELECT f.k, f.v FROM fact f JOIN dim d ON f.k = d.k WHERE d.g = 1 ORDER BY f.k"
@@ -146,7 +146,7 @@ def test_a_column_that_was_dropped_and_added_again_is_not_read_as_it_was(lake: L
     with lake.proxied() as session:
         rows, text = lake.asked(session)
         assert (rows, VERSION in text) == ([], False)
-        assert Unpinned.SCHEMA_CHANGED.sentence in explained(session)
+        assert UnpinnedReason.SCHEMA_CHANGED.sentence in explained(session)
         # With the next snapshot name and version are one again.
         lake.directly("INSERT INTO dim VALUES (9, 1, 'd')")
         rows, text = lake.asked(session)
@@ -164,7 +164,7 @@ def test_a_session_that_reads_a_branch_by_the_tables_name_reads_it_still(lake: L
         rows, text = lake.asked(session)
         assert rows == [WANTED[0], (9, 63), WANTED[1]]
         assert VERSION not in text
-        assert Unpinned.ON_A_BRANCH.sentence in explained(session)
+        assert UnpinnedReason.ON_A_BRANCH.sentence in explained(session)
         run(session, "RESET spark.wap.branch")
         rows, text = lake.asked(session)
     assert (rows, VERSION in text) == (WANTED, True)
@@ -185,14 +185,14 @@ def test_keys_are_asked_once_for_a_snapshot_by_each_user(lake: Lake) -> None:
 @pytest.mark.parametrize(
     ("reference", "why"),
     [
-        ("dim VERSION AS OF 'audit'", Unpinned.VERSION_CAN_MOVE),
-        (f"{DATABASE}.dim.branch_audit", Unpinned.NOT_THE_TABLE),
+        ("dim VERSION AS OF 'audit'", UnpinnedReason.VERSION_CAN_MOVE),
+        (f"{DATABASE}.dim.branch_audit", UnpinnedReason.NOT_THE_TABLE),
         # A name of four parts is none of a table here, so that no keys are asked for.
         (f"lake.{DATABASE}.dim.branch_audit", SkipReason.NO_EQUALITY),
     ],
 )
 def test_a_branch_that_the_statement_names_is_what_it_reads(
-    lake: Lake, reference: str, why: Unpinned | SkipReason
+    lake: Lake, reference: str, why: UnpinnedReason | SkipReason
 ) -> None:
     lake.directly("ALTER TABLE dim CREATE BRANCH audit", SWAP)
     sql = STATEMENT.replace("JOIN dim d", f"JOIN {reference} d")

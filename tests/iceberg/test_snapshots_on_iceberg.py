@@ -13,15 +13,15 @@ from demo.hive import Row, connect, run
 from rewriter import (
     Column,
     IcebergFacts,
-    Limits,
+    RewriteLimits,
     SkipReason,
     TableFacts,
     TableName,
     apply,
-    known_at,
-    pinned,
+    catalog_at_snapshots,
+    parse,
+    pin_snapshots,
     plan,
-    read,
 )
 
 DATABASE = "ice.snapshots"
@@ -79,8 +79,8 @@ def asked(session: hive.Connection, iceberg_server: PipelineServer) -> dict[str,
     found = {
         sql: Asked(
             Counter[Row](run(session, sql)),
-            narrowed(session, catalog, sql, Limits()),
-            narrowed(session, catalog, sql, Limits(strict=True)),
+            narrowed(session, catalog, sql, RewriteLimits()),
+            narrowed(session, catalog, sql, RewriteLimits(strict=True)),
         )
         for sql in STATEMENTS
     }
@@ -111,9 +111,11 @@ def described(session: hive.Connection) -> dict[TableName, TableFacts]:
     return found
 
 
-def narrowed(session: hive.Connection, catalog: Mapping[TableName, TableFacts], sql: str, limits: Limits) -> str:
+def narrowed(
+    session: hive.Connection, catalog: Mapping[TableName, TableFacts], sql: str, limits: RewriteLimits
+) -> str:
     """The statement at the snapshots of the tables that its keys are read from, narrowed by those keys."""
-    statement = read(sql, chars_max=10_000)
+    statement = parse(sql, chars_max=10_000)
     assert not isinstance(statement, SkipReason)
     snapshots = {}
     for name in plan(statement, catalog, limits).pinnable:
@@ -121,9 +123,9 @@ def narrowed(session: hive.Connection, catalog: Mapping[TableName, TableFacts], 
         assert facts is not None
         assert facts.snapshot_id is not None
         snapshots[name] = facts.snapshot_id
-    at_snapshots = pinned(statement, snapshots)
+    at_snapshots = pin_snapshots(statement, snapshots)
     assert at_snapshots is not None
-    found = plan(at_snapshots, known_at(catalog, snapshots), limits)
+    found = plan(at_snapshots, catalog_at_snapshots(catalog, snapshots), limits)
     answers = {query: query.read(run(session, query.sql)) for query in found.key_queries}
     result = apply(found, answers, limits)
     assert result.skip is None

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from pipeline.swap.record import Exchange
-from pipeline.swap.recovery import Journeys
-from pipeline.swap.swap import go_away
-from pipeline.tables.reserved_paths import PLACES
+from pipeline.swap.recovery import Recovery
+from pipeline.swap.swap import switch_to_temporary
+from pipeline.tables.reserved_paths import EXCHANGES
 from pipeline.tables.storage import Storage, StoredFile
 
 HOME = "ds=a"
@@ -113,18 +113,18 @@ class Catalog:
     def refresh(self) -> None:
         pass
 
-    def place(self, directory: str) -> str | None:
+    def location_of(self, directory: str) -> str | None:
         return self.places.get(directory)
 
     def born_ms(self, directory: str) -> int | None:
         return self.born[directory] if directory in self.places else None
 
-    def readers(self, path: str) -> list[str]:
+    def partitions_at(self, path: str) -> list[str]:
         return [name for name, place in self.places.items() if f"{place}/".startswith(f"{path}/")]
 
-    def put(self, directory: str, place: str) -> None:
+    def set_location(self, directory: str, location: str) -> None:
         self.disk.change()
-        self.places[directory] = place
+        self.places[directory] = location
 
     def owns_files(self) -> bool:
         return self.is_managed
@@ -150,22 +150,22 @@ class World:
         )
 
     def compact(self) -> bool:
-        has_left = go_away(self.disk, self.catalog, PREPARED, self.exchange, lambda: self.time_s)
+        has_left = switch_to_temporary(self.disk, self.catalog, PREPARED, self.exchange, lambda: self.time_s)
         self.settle()
         return has_left
 
     def settle(self) -> None:
-        self.journeys().settle()
+        self.recovery().finish_all()
 
-    def journeys(self) -> Journeys:
-        return Journeys(self.disk, self.catalog, self.said.append, lambda: self.time_s, self.pass_time)
+    def recovery(self) -> Recovery:
+        return Recovery(self.disk, self.catalog, self.said.append, lambda: self.time_s, self.pass_time)
 
     def pass_time(self, seconds: float) -> None:
         self.time_s += seconds
         self.disk.between(WAITING)
 
     def seen(self) -> Counter[int]:
-        place = self.catalog.place(HOME)
+        place = self.catalog.location_of(HOME)
         assert place is not None
         return self.disk.rows(place)
 
@@ -185,14 +185,14 @@ class World:
         self.settle()
 
     def is_home_and_clean(self) -> bool:
-        return self.catalog.places == {HOME: HOME} and not self.disk.exists(PLACES)
+        return self.catalog.places == {HOME: HOME} and not self.disk.exists(EXCHANGES)
 
 
 def away() -> World:
     """A partition at its second place, and nobody at work."""
     world = World()
-    assert go_away(world.disk, world.catalog, PREPARED, world.exchange, lambda: world.time_s)
-    assert world.catalog.places[HOME] == world.exchange.place
+    assert switch_to_temporary(world.disk, world.catalog, PREPARED, world.exchange, lambda: world.time_s)
+    assert world.catalog.places[HOME] == world.exchange.temporary
     return world
 
 

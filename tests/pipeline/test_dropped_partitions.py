@@ -7,7 +7,7 @@ import pytest
 from exchanged_world import BEFORE, HOME, KEEP_S, WAITING, World, away, changes
 
 from pipeline.spark.errors import PipelineError
-from pipeline.tables.reserved_paths import PLACES
+from pipeline.tables.reserved_paths import EXCHANGES
 
 
 def killed_away(*, is_managed: bool) -> Iterator[tuple[int, World]]:
@@ -33,7 +33,7 @@ def test_the_files_of_a_partition_that_is_dropped_on_its_way_go_with_it_or_stay_
         del world.catalog.places[HOME]
         world.settle()
         assert world.disk.rows(HOME) == (Counter() if is_managed else BEFORE), killed
-        assert not world.disk.exists(PLACES)
+        assert not world.disk.exists(EXCHANGES)
 
 
 @pytest.mark.parametrize("is_managed", [True, False])
@@ -52,9 +52,9 @@ def test_a_second_place_that_a_partition_is_read_from_is_never_deleted(*, is_man
 def test_a_second_place_that_has_become_another_partitions_is_kept_after_its_time() -> None:
     world = World()
     world.compact()
-    world.catalog.places["ds=b"] = f"{world.exchange.place}/below"
+    world.catalog.places["ds=b"] = f"{world.exchange.temporary}/below"
     world.end()
-    assert world.disk.rows(world.exchange.place) == BEFORE
+    assert world.disk.rows(world.exchange.temporary) == BEFORE
     del world.catalog.places["ds=b"]
     world.settle()
     assert world.is_home_and_clean()
@@ -63,7 +63,7 @@ def test_a_second_place_that_has_become_another_partitions_is_kept_after_its_tim
 def test_files_of_a_partition_that_was_dropped_and_made_anew_are_left_for_a_person_to_choose() -> None:
     for _, world in killed_away(is_managed=True):
         # DROP PARTITION deletes where the catalog says it is, and INSERT makes it anew in its own directory.
-        world.disk.delete(world.exchange.place)
+        world.disk.delete(world.exchange.temporary)
         world.catalog.places, world.catalog.born = {HOME: HOME}, {HOME: 2}
         world.disk.write(f"{HOME}/theirs", (7,))
         before = dict(world.disk.content)
@@ -112,4 +112,4 @@ def test_a_partition_that_is_dropped_as_it_is_waited_for_goes_at_once() -> None:
     world.disk.between = drop
     world.settle()
     assert not world.disk.rows(HOME)
-    assert not world.disk.exists(PLACES)
+    assert not world.disk.exists(EXCHANGES)

@@ -1,4 +1,4 @@
-"""The journey of a partition with readers, writers and kills at every step, on a file system in memory."""
+"""The exchange of a partition with readers, writers and kills at every step, on a file system in memory."""
 
 from collections import Counter
 from dataclasses import replace
@@ -8,7 +8,7 @@ from exchanged_world import BEFORE, GRACE_S, HOME, SMALL, WAITING, Disk, World, 
 
 from pipeline.spark.errors import PipelineError
 from pipeline.swap.record import exchanges, write_record
-from pipeline.tables.reserved_paths import PLACES
+from pipeline.tables.reserved_paths import EXCHANGES
 from pipeline.tables.storage import StoredFile
 
 
@@ -66,7 +66,7 @@ def test_rows_appended_to_the_second_place_after_it_was_left_are_brought_home_on
     world.compact()
     for name, row in (("theirs", 8), ("merged", 9)):
         # The second has the name of a file of ours, in another directory.
-        world.disk.write(f"{world.exchange.place}/{name}.2", (row,))
+        world.disk.write(f"{world.exchange.temporary}/{name}.2", (row,))
         world.settle()
         world.settle()
         assert world.seen()[row] == 1
@@ -76,9 +76,9 @@ def test_rows_appended_to_the_second_place_after_it_was_left_are_brought_home_on
 
 def test_what_a_place_without_a_record_holds_is_left_to_whoever_reads_it() -> None:
     disk = Disk()
-    disk.write(f"{PLACES}/gone/place/theirs", (7,))
+    disk.write(f"{EXCHANGES}/gone/place/theirs", (7,))
     assert exchanges(disk) == []
-    assert disk.rows(f"{PLACES}/gone/place") == Counter((7,))
+    assert disk.rows(f"{EXCHANGES}/gone/place") == Counter((7,))
 
 
 def test_a_partition_that_changed_before_it_could_leave_stays_as_it_is() -> None:
@@ -86,7 +86,7 @@ def test_a_partition_that_changed_before_it_could_leave_stays_as_it_is() -> None
     world.exchange = replace(world.exchange, merged=(*world.exchange.merged, StoredFile("gone", 1, 1)))
     assert not world.compact()
     assert world.seen() == BEFORE
-    assert not world.disk.exists(PLACES)
+    assert not world.disk.exists(EXCHANGES)
 
 
 def test_the_grace_begins_when_the_catalog_has_been_told_however_long_that_takes() -> None:
@@ -119,7 +119,7 @@ def test_a_move_that_a_store_made_by_half_is_completed() -> None:
                 continue
             # Such a store copies, and deletes the source after it.
             world.disk.write(target, (1, 2, 3, 3) if is_whole else (1,))
-            world.disk.write(f"{world.exchange.place}/theirs", (9,))
+            world.disk.write(f"{world.exchange.temporary}/theirs", (9,))
             world.end()
             assert world.seen() == BEFORE + Counter((9,)), (killed, is_whole)
             assert world.is_home_and_clean()
@@ -129,8 +129,8 @@ def test_a_file_that_was_brought_home_by_half_is_there_once() -> None:
     for rows in ((9,), (9, 9, 9)):
         world = World()
         world.compact()
-        world.disk.write(f"{world.exchange.place}/theirs", (9,))
-        [theirs] = [file for file in world.disk.stored(world.exchange.place) if file.name == "theirs"]
+        world.disk.write(f"{world.exchange.temporary}/theirs", (9,))
+        [theirs] = [file for file in world.disk.stored(world.exchange.temporary) if file.name == "theirs"]
         world.disk.write(f"{HOME}/{world.exchange.late(theirs)}", rows)
         world.end()
         assert world.seen() == BEFORE + Counter((9,))
@@ -138,24 +138,24 @@ def test_a_file_that_was_brought_home_by_half_is_there_once() -> None:
 
 def test_between_batches_late_rows_are_shown_and_who_is_due_comes_home() -> None:
     world = away()
-    journeys = world.journeys()
+    recovery = world.recovery()
     world.disk.write(f"{HOME}/late", (8,))
-    journeys.tend()
+    recovery.advance_all()
     assert world.seen() == BEFORE + Counter((8,))
-    assert world.catalog.places[HOME] == world.exchange.place
+    assert world.catalog.places[HOME] == world.exchange.temporary
     world.time_s += GRACE_S
-    journeys.tend()
+    recovery.advance_all()
     assert world.catalog.places[HOME] == HOME
-    world.disk.write(f"{world.exchange.place}/theirs", (9,))
-    journeys.tend()
+    world.disk.write(f"{world.exchange.temporary}/theirs", (9,))
+    recovery.advance_all()
     assert world.seen() == BEFORE + Counter((8, 9))
 
 
 def test_one_partition_that_waits_for_a_person_does_not_keep_another_away() -> None:
     world = away()
     other = replace(world.exchange, id="w-0", directory="ds=b", merged=(), kept=(), made=("merged",), since_s=0.0)
-    world.catalog.places["ds=b"], world.catalog.born["ds=b"] = other.place, 1
-    world.disk.write(f"{other.place}/elsewhere", (7,))
+    world.catalog.places["ds=b"], world.catalog.born["ds=b"] = other.temporary, 1
+    world.disk.write(f"{other.temporary}/elsewhere", (7,))
     write_record(world.disk, other.root, replace(other, kept=(StoredFile("gone", 1, 1),), made=("elsewhere",)))
     with pytest.raises(PipelineError, match="gone is gone"):
         world.settle()

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.index.file_listing import profiles
+from pipeline.index.file_listing import file_profiles
 from pipeline.index.footers import FooterReader
-from pipeline.index.indexed_table import SourceTable, source_table
+from pipeline.index.indexed_table import IndexedTable, find_indexed_table
 from pipeline.index.parquet_bounds import ABSENT, ParquetFooter
 from pipeline.index.rows import ColumnBounds, IndexedFile
-from pipeline.index.scan_bounds import Reader
+from pipeline.index.scan_bounds import ScanReader
 
 COLUMNS = """b TINYINT, h SMALLINT, i INT, l BIGINT, t BOOLEAN, d DATE, s STRING,
 d9 DECIMAL(9,2), d18 DECIMAL(18,0), d38 DECIMAL(38,10), `nested.name` INT, st STRUCT<a: INT>, after INT, f INT"""
@@ -44,7 +44,7 @@ def some_row(chance: random.Random, file: int) -> tuple[object, ...]:
 
 
 @pytest.fixture(scope="module", params=["parquet", "orc"])
-def of_all_types(local_spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[SourceTable]:
+def of_all_types(local_spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[IndexedTable]:
     chance = random.Random(SEED)  # noqa: S311 - for data
     rows = [some_row(chance, file) for file in range(FILES) for _ in range(ROWS)]
     name = f"default.all_types_{request.param}"
@@ -53,22 +53,22 @@ def of_all_types(local_spark: SparkSession, request: pytest.FixtureRequest) -> I
         f"OPTIONS ('parquet.block.size' = '4096', 'parquet.page.size.row.check.min' = '50')"
     )
     local_spark.createDataFrame(rows, COLUMNS).coalesce(1).write.insertInto(name)
-    yield source_table(local_spark, name)
+    yield find_indexed_table(local_spark, name)
     local_spark.sql(f"DROP TABLE {name}")
 
 
-def by_footers(spark: SparkSession, table: SourceTable, files: list[IndexedFile]) -> dict[str, IndexedFile]:
+def by_footers(spark: SparkSession, table: IndexedTable, files: list[IndexedFile]) -> dict[str, IndexedFile]:
     return {file.path: file for file in FooterReader(spark, table).read(files)}
 
 
-def test_footers_say_exactly_what_spark_reads(local_spark: SparkSession, of_all_types: SourceTable) -> None:
-    reader = Reader.of(local_spark, of_all_types)
+def test_footers_say_exactly_what_spark_reads(local_spark: SparkSession, of_all_types: IndexedTable) -> None:
+    reader = ScanReader.of(local_spark, of_all_types)
     files = reader.listed("TRUE", FILES + 1)
     told = by_footers(local_spark, of_all_types, files)
     assert len(told) == len(files) == FILES
     # Whose name could be a nested one's is read by Spark, and ORC knows no such doubt.
     unsaid = {"nested.name"} if of_all_types.provider == "parquet" else set()
-    for read in profiles(reader.session, of_all_types, of_all_types.data_columns, "TRUE", FILES + 1):
+    for read in file_profiles(reader.session, of_all_types, of_all_types.data_columns, "TRUE", FILES + 1):
         said = told[read.path].columns
         assert said.keys() == of_all_types.columns.keys() - unsaid
         for name in of_all_types.data_columns.keys() - unsaid:
@@ -106,8 +106,8 @@ def test_a_file_that_changed_after_it_was_listed_is_left_out(local_spark: SparkS
     name = "default.changing"
     local_spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{tmp_path}' AS SELECT id AS x FROM range(9)")
     try:
-        table = source_table(local_spark, name)
-        files = Reader.of(local_spark, table).listed("TRUE", 10)
+        table = find_indexed_table(local_spark, name)
+        files = ScanReader.of(local_spark, table).listed("TRUE", 10)
         for written in tmp_path.glob("*.parquet"):
             written.touch()
         assert not by_footers(local_spark, table, files)
@@ -120,7 +120,7 @@ def test_a_footer_that_cannot_be_read_says_nothing(local_spark: SparkSession, tm
     local_spark.sql(f"CREATE TABLE {name} (x BIGINT) USING parquet LOCATION '{tmp_path}'")
     try:
         no_file = IndexedFile(f"file:{tmp_path}/none.parquet", 4, 5, 6, {})
-        [told] = FooterReader(local_spark, source_table(local_spark, name)).read([no_file])
+        [told] = FooterReader(local_spark, find_indexed_table(local_spark, name)).read([no_file])
         assert told == no_file
     finally:
         local_spark.sql(f"DROP TABLE {name}")

@@ -17,7 +17,7 @@ from pipeline.compaction.compaction import Compaction, compact
 from pipeline.compaction.plan import Limits
 from pipeline.spark.errors import PipelineError
 from pipeline.tables.partitions import Locations
-from pipeline.tables.reserved_paths import PLACES
+from pipeline.tables.reserved_paths import EXCHANGES
 from pipeline.tables.storage import Storage
 
 # More than any of these compactions makes.
@@ -48,7 +48,7 @@ def killed(monkeypatch: pytest.MonkeyPatch, change: int) -> Iterator[None]:
         return called
 
     with monkeypatch.context() as patch:
-        for owner, names in ((Storage, ("move", "copy", "delete", "create")), (Locations, ("put",))):
+        for owner, names in ((Storage, ("move", "copy", "delete", "create")), (Locations, ("set_location",))):
             for name in names:
                 patch.setattr(owner, name, counted(getattr(owner, name)))
         yield
@@ -118,7 +118,7 @@ def refusal(spark: SparkSession, table: str) -> str | None:
 
 def is_away(spark: SparkSession, table: str) -> bool:
     spark.sql(f"REFRESH TABLE {table}")
-    return any(PLACES in path for path in spark.table(table).inputFiles())
+    return any(EXCHANGES in path for path in spark.table(table).inputFiles())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -129,7 +129,7 @@ def test_a_compaction_that_is_killed_is_finished_by_the_next(spark: SparkSession
         compacted(spark, table)
         assert answers(spark, f"TABLE {table}") == BEFORE, change
         [path] = spark.table(table).inputFiles()
-        assert PLACES not in path, change
+        assert EXCHANGES not in path, change
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.spark.java import jvm, jvm_session, texts
-from pipeline.tables.listed_partitions import listed_partitions, teller
+from pipeline.tables.listed_partitions import listed_partitions, partition_parser
 from pipeline.tables.table import identifier
 
 VALUES = ("a", "2026-01-01", "null", "a b", "a, region=b", "x%y", "é中", "a/b=c", "]", "line\\nbreak", "''")
@@ -43,7 +43,7 @@ def test_all_together_they_are_listed_as_each_by_itself(
 def test_plain_ones_need_not_be_asked(local_spark: SparkSession, partitions: Any) -> None:
     said = texts(local_spark, partitions)
     assert said is not None
-    told = [place for text in said if (place := teller(COLUMNS)(text)) is not None]
+    told = [place for text in said if (place := partition_parser(COLUMNS)(text)) is not None]
     assert {name for name, _ in told} >= {"day=a/region=b", "day=2026-01-01/region=b", "day=c/region=a"}
     assert dict(told)["day=c/region=a"] == "file:/else where/%25"
 
@@ -56,4 +56,4 @@ def test_what_could_be_said_of_another_one_is_not_taken(local_spark: SparkSessio
         text for text in said if "null" in text.splitlines()[1] or "a, region=b, region" in text.splitlines()[1]
     ]
     assert len(unclear) >= 3
-    assert [text for text in unclear if teller(COLUMNS)(text)] == []
+    assert [text for text in unclear if partition_parser(COLUMNS)(text)] == []

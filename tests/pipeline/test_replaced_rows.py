@@ -65,7 +65,7 @@ def test_a_statement_that_replaces_the_rows_and_takes_long_has_the_last_word_too
 def test_rows_replaced_when_the_partition_was_home_again_are_seen_with_the_next_command_and_stay() -> None:
     world = World()
     world.compact()
-    Replacement(world, "dynamic", 0, 0).write(world.exchange.place)
+    Replacement(world, "dynamic", 0, 0).write(world.exchange.temporary)
     assert world.seen() == BEFORE
     listed = [f"{HOME}/{file.name}" for file in world.disk.stored(HOME)]
     began_s = world.time_s
@@ -89,18 +89,18 @@ def test_rows_that_are_replaced_at_the_second_place_and_appended_at_home_are_not
     world = away()
     if written_at_home == "before":
         world.disk.write(f"{HOME}/late", (8,))
-    Replacement(world, "dynamic", 0, 0).write(world.exchange.place)
+    Replacement(world, "dynamic", 0, 0).write(world.exchange.temporary)
     if written_at_home == "after":
         world.disk.write(f"{HOME}/late", (8,))
     for _ in range(2):
-        with pytest.raises(PipelineError, match=r"another wrote late .* not for a program to say"):
+        with pytest.raises(PipelineError, match=r"another wrote late .* cannot know which rows"):
             world.settle()
         assert world.seen() == Counter((7,)), "nothing is carried beside the rows that replaced others"
 
 
 def test_a_statement_that_is_about_to_replace_the_rows_is_waited_for() -> None:
     world = away()
-    place = world.exchange.place
+    place = world.exchange.temporary
     for path in [path for path in world.disk.content if path.startswith(f"{place}/")]:
         del world.disk.content[path]
     with pytest.raises(PipelineError, match="is replacing rows there"):
@@ -117,7 +117,7 @@ def test_a_statement_that_is_about_to_replace_the_rows_is_waited_for() -> None:
 
 def test_rows_of_which_some_are_gone_are_not_guessed() -> None:
     world = away()
-    del world.disk.content[f"{world.exchange.place}/large"]
+    del world.disk.content[f"{world.exchange.temporary}/large"]
     with pytest.raises(PipelineError, match=r"large is gone"):
         world.settle()
     assert world.disk.rows(HOME) == BEFORE
@@ -126,6 +126,6 @@ def test_rows_of_which_some_are_gone_are_not_guessed() -> None:
 def test_rows_that_were_replaced_at_one_place_and_appended_at_the_other_are_not_guessed() -> None:
     world = away()
     del world.disk.content[f"{HOME}/one"]
-    world.disk.write(f"{world.exchange.place}/theirs", (7,))
-    with pytest.raises(PipelineError, match="not for a program to say"):
+    world.disk.write(f"{world.exchange.temporary}/theirs", (7,))
+    with pytest.raises(PipelineError, match="cannot know which rows"):
         world.settle()

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.spark.java import jvm
-from pipeline.tables.directory import Entry, entries, told
+from pipeline.tables.directory import Entry, entries, parsed
 from pipeline.tables.storage import Storage, StoredFile
 
 PATHS = (
@@ -79,7 +79,7 @@ def test_an_entry_that_says_otherwise_what_it_is_is_asked(local_spark: SparkSess
         statuses[number] = java.FileStatus()
         statuses[number].setPath(java.Path(f"/a/{name}"))
     statuses[1].setSymlink(java.Path("/b"))
-    assert told(statuses[0].toString())
-    assert told(statuses[1].toString()) is None
+    assert parsed(statuses[0].toString())
+    assert parsed(statuses[1].toString()) is None
     file = Entry("file", is_file=True, is_directory=False, size_bytes=0, modified_ms=0)
     assert entries(local_spark, statuses) == [file, replace(file, name="link", is_file=False)]

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from proxy.cli import main
 from proxy.config.address import Address, address
-from proxy.config.backend_list import Source
+from proxy.config.backend_list import BackendEntry
 from proxy.config.config import Config, load
 from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from proxy.config.errors import ConfigError
@@ -98,6 +100,49 @@ def test_each_side_has_a_path_of_its_own_over_http(tmp_path: Path) -> None:
     assert config.backend.to_upstream().path == "/cliservice"
 
 
+def transports(folder: Path, listener: str, backend: str) -> Config:
+    """A configuration with one listener that speaks this, before a backend that speaks that."""
+    text = f'[proxy]\nlisten = ""\n[[listener]]\nlisten = "host:1"\ntransport = "{listener}"\n'
+    return load(written(folder, f'{text}[backend]\ntransport = "{backend}"\n'))
+
+
+@pytest.mark.parametrize("backend", ["sasl", "nosasl", "http"])
+def test_a_listener_speaks_what_the_backend_speaks_or_http(tmp_path: Path, backend: str) -> None:
+    for listener in (backend, "http"):
+        transports(tmp_path, listener, backend).expect_one_transport()
+
+
+RULE = 'a listener speaks what the backend speaks, or "http"'
+
+
+@pytest.mark.parametrize(
+    ("listener", "backend"), [("sasl", "nosasl"), ("nosasl", "sasl"), ("sasl", "http"), ("nosasl", "http")]
+)
+def test_a_listener_that_speaks_another_transport_is_refused_with_both_keys(
+    tmp_path: Path, listener: str, backend: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        transports(tmp_path, listener, backend).expect_one_transport()
+    keys = f'listener host:1: transport is "{listener}" and backend.transport is "{backend}"'
+    assert str(refused.value) == f"{keys}: {RULE}. Set both to the same"
+
+
+@pytest.mark.parametrize("backend", ["nosasl", "http"])
+def test_proxy_listen_speaks_sasl_and_is_refused_before_another_backend(backend: str) -> None:
+    config = load(None, (f"backend.transport={backend}",))
+    with pytest.raises(ConfigError) as refused:
+        config.expect_one_transport()
+    keys = f'proxy.listen is 127.0.0.1:10001, which speaks "sasl", and backend.transport is "{backend}"'
+    advice = f'Set proxy.listen = "" and add a [[listener]] with transport = "{backend}"'
+    assert str(refused.value) == f"{keys}: {RULE}. {advice}"
+
+
+def test_the_proxy_does_not_start_where_transports_disagree() -> None:
+    started = CliRunner().invoke(main, ["serve", "--set", "backend.transport=http", "--listen", "127.0.0.1:0"])
+    assert started.exit_code == 1
+    assert RULE in started.output
+
+
 @pytest.mark.parametrize("index", ["", "starpruner.file_index", "lake.starpruner.file-index"])
 def test_the_file_index_is_named_with_its_database(index: str) -> None:
     assert load(None, (f"files.index={index}",)).files.index == index
@@ -113,11 +158,6 @@ def test_the_backend_speaks_what_its_section_says() -> None:
         None, ("backend.tls=true", "backend.transport=nosasl", "backend.tls_ca=ca")
     ).backend.to_upstream()
     assert upstream == Upstream(Transport.NOSASL, UpstreamTls(Path("ca")))
-
-
-def test_the_backends_password_is_in_no_repr() -> None:
-    section = load(None, ("backend.password=s3cret",)).backend
-    assert "s3cret" not in f"{section!r} {section.to_upstream()!r}"
 
 
 def test_whom_a_login_may_act_for_is_a_list_of_names() -> None:
@@ -146,11 +186,11 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_backends_are_the_list_or_else_the_one() -> None:
-    assert load(None).sources() == (Source(Address("127.0.0.1", 10_000)),)
+    assert load(None).backend_entries() == (BackendEntry(Address("127.0.0.1", 10_000)),)
     config = load(None, ('proxy.backends=["dns:spark:10000 weight=3", "[::1]:2"]',))
-    assert config.sources() == (
-        Source(Address("spark", 10_000), 3, is_looked_up=True),
-        Source(Address("::1", 2)),
+    assert config.backend_entries() == (
+        BackendEntry(Address("spark", 10_000), 3, is_looked_up=True),
+        BackendEntry(Address("::1", 2)),
     )
 
 

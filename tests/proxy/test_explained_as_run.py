@@ -108,7 +108,7 @@ def test_a_small_side_that_is_being_written_is_not_asked_for_its_keys_by_explain
     assert [scan.would for scan in found.scans] == [None, None]
 
 
-def test_a_statement_that_is_put_aside_is_shown_as_it_runs(stage: Stage) -> None:
+def test_a_quarantined_statement_is_shown_as_it_runs(stage: Stage) -> None:
     one = stage.session()
     played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(Outcome(OutcomeKind.RECOVERED, 1.0, "no such column"))
     assert sent(one.rewrite(SQL), []) == SQL

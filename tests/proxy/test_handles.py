@@ -13,8 +13,8 @@ from proxy.wire.hs2.handles import HandleId
 from proxy.workers.shared_handle_owners import SharedHandleOwners
 
 SESSIONS_MAX, OPERATIONS_MAX = 3, 5
-ALICE = HandleOwner(DIGESTS.owner(b"alice"), "spark:10000")
-BOB = HandleOwner(DIGESTS.owner(b"bob"), "other:10000")
+ALICE = HandleOwner(DIGESTS.user_digest(b"alice"), "spark:10000")
+BOB = HandleOwner(DIGESTS.user_digest(b"bob"), "other:10000")
 
 
 def handle(number: int) -> HandleId:
@@ -31,36 +31,40 @@ def handles(request: pytest.FixtureRequest) -> Iterator[HandleOwners]:
 
 
 def known(handles: HandleOwners, *numbers: int) -> list[int]:
-    return [number for number in numbers if handles.find(handle(number)) is not None]
+    return [number for number in numbers if handles.find_owner(handle(number)) is not None]
 
 
 def test_a_handle_belongs_to_whom_it_was_given_and_stays_so_once_closed(handles: HandleOwners) -> None:
-    handles.opened(HandleKind.SESSION, handle(1), ALICE)
-    handles.opened(HandleKind.OPERATION, handle(2), BOB)
-    assert (handles.find(handle(1)), handles.find(handle(2)), handles.find(handle(3))) == (ALICE, BOB, None)
+    handles.handle_opened(HandleKind.SESSION, handle(1), ALICE)
+    handles.handle_opened(HandleKind.OPERATION, handle(2), BOB)
+    assert (handles.find_owner(handle(1)), handles.find_owner(handle(2)), handles.find_owner(handle(3))) == (
+        ALICE,
+        BOB,
+        None,
+    )
     assert not handles.is_closed(handle(1))
-    handles.closed([handle(1), handle(9)])
+    handles.handles_closed([handle(1), handle(9)])
     assert handles.is_closed(handle(1))
     assert not handles.is_closed(handle(9))
-    assert handles.find(handle(1)) == ALICE
+    assert handles.find_owner(handle(1)) == ALICE
 
 
 def test_the_oldest_closed_one_is_forgotten_first_and_then_the_oldest(handles: HandleOwners) -> None:
     for number in range(OPERATIONS_MAX):
-        handles.opened(HandleKind.OPERATION, handle(number), ALICE)
-    handles.closed([handle(3), handle(2)])
-    handles.opened(HandleKind.OPERATION, handle(10), ALICE)
+        handles.handle_opened(HandleKind.OPERATION, handle(number), ALICE)
+    handles.handles_closed([handle(3), handle(2)])
+    handles.handle_opened(HandleKind.OPERATION, handle(10), ALICE)
     assert known(handles, 0, 1, 2, 3, 4, 10) == [0, 1, 2, 4, 10]
-    handles.opened(HandleKind.OPERATION, handle(11), ALICE)
-    handles.opened(HandleKind.OPERATION, handle(12), ALICE)
+    handles.handle_opened(HandleKind.OPERATION, handle(11), ALICE)
+    handles.handle_opened(HandleKind.OPERATION, handle(12), ALICE)
     assert known(handles, 0, 1, 2, 4, 10, 11, 12) == [1, 4, 10, 11, 12]
 
 
 def test_operations_push_out_no_session(handles: HandleOwners) -> None:
-    handles.opened(HandleKind.SESSION, handle(1), ALICE)
+    handles.handle_opened(HandleKind.SESSION, handle(1), ALICE)
     for number in range(100, 200):
-        handles.opened(HandleKind.OPERATION, handle(number), ALICE)
-    assert handles.find(handle(1)) == ALICE
+        handles.handle_opened(HandleKind.OPERATION, handle(number), ALICE)
+    assert handles.find_owner(handle(1)) == ALICE
 
 
 @settings(max_examples=30)
@@ -77,30 +81,30 @@ def test_what_is_known_is_bounded_whatever_happens_and_the_same_for_one_process_
             closed = handle(data.draw(st.integers(0, number)))
             for handles in (own, shared):
                 if event == "close":
-                    handles.closed([closed])
+                    handles.handles_closed([closed])
                 else:
                     handle_owner = BOB if is_bobs else ALICE
-                    handles.opened(HandleKind[event.upper()], handle(number), handle_owner)
-                    assert handles.find(handle(number)) == handle_owner
+                    handles.handle_opened(HandleKind[event.upper()], handle(number), handle_owner)
+                    assert handles.find_owner(handle(number)) == handle_owner
             assert own.count == shared.count <= SESSIONS_MAX + OPERATIONS_MAX
         for number in range(len(events)):
-            assert own.find(handle(number)) == shared.find(handle(number))
+            assert own.find_owner(handle(number)) == shared.find_owner(handle(number))
             assert own.is_closed(handle(number)) == shared.is_closed(handle(number))
 
 
 def test_a_session_stays_until_a_statement_of_it_comes_to_another_worker() -> None:
     with ledger(0) as opened:
         here, there = SharedHandleOwners(opened, DIGESTS), SharedHandleOwners(Beside(opened, 1), DIGESTS)
-        here.opened(HandleKind.SESSION, handle(1), ALICE)
-        here.opened(HandleKind.SESSION, handle(2), ALICE)
+        here.handle_opened(HandleKind.SESSION, handle(1), ALICE)
+        here.handle_opened(HandleKind.SESSION, handle(2), ALICE)
         assert here.is_local(handle(1))
         assert not there.is_local(handle(1))
         assert not here.used_elsewhere(handle(1)), "it is its own"
         assert there.used_elsewhere(handle(1))
         assert not here.is_local(handle(1))
         assert here.is_local(handle(2))
-        assert there.find(handle(1)) == ALICE
-        here.closed([handle(1)])
+        assert there.find_owner(handle(1)) == ALICE
+        here.handles_closed([handle(1)])
         assert not here.is_local(handle(1))
         assert there.is_closed(handle(1))
         assert not there.used_elsewhere(handle(3)), "nobody has opened it here"
@@ -110,10 +114,10 @@ def test_a_session_stays_until_a_statement_of_it_comes_to_another_worker() -> No
 def test_nothing_stays_where_the_workers_cannot_tell_one_another() -> None:
     with ledger(0) as opened:
         here = SharedHandleOwners(opened, DIGESTS)
-        here.opened(HandleKind.SESSION, handle(1), ALICE)
-        Beside(opened, 1).fail(lmdb.Error("no space left"))
+        here.handle_opened(HandleKind.SESSION, handle(1), ALICE)
+        Beside(opened, 1).mark_failed(lmdb.Error("no space left"))
         assert not here.is_local(handle(1))
-        assert here.find(handle(1)) == ALICE
+        assert here.find_owner(handle(1)) == ALICE
 
 
 def test_a_ledger_that_is_full_forgets_handles_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -121,23 +125,27 @@ def test_a_ledger_that_is_full_forgets_handles_and_says_so(caplog: pytest.LogCap
         handles = SharedHandleOwners(opened, DIGESTS)
         opened.environment.set_mapsize(64 * 1024)
         for number in range(1_000):
-            handles.opened(HandleKind.OPERATION, handle(number), ALICE)
-        assert handles.find(handle(0)) == ALICE
-        assert handles.find(handle(999)) is None
-    assert any("a handle is not kept" in message for message in caplog.messages)
+            handles.handle_opened(HandleKind.OPERATION, handle(number), ALICE)
+        assert handles.find_owner(handle(0)) == ALICE
+        assert handles.find_owner(handle(999)) is None
+    assert any("the owner of a handle cannot be stored" in message for message in caplog.messages)
 
 
 def test_workers_know_how_many_clients_the_others_have() -> None:
     with ledger(0) as opened:
         beside = Beside(opened, 3)
-        opened.count_connections(5)
-        beside.count_connections(7)
+        opened.set_connection_count(5)
+        beside.set_connection_count(7)
         assert (opened.connections_elsewhere, beside.connections_elsewhere) == (7, 5)
 
 
 def test_digests_tell_nothing_without_the_key_and_are_equal_with_it() -> None:
     again = Digests(b"k" * 32)
-    assert DIGESTS.of(handle(1)) == again.of(handle(1)) != Digests.new().of(handle(1))
-    assert again.owner(b"alice") != again.owner(b"Alice")
-    assert bytes(again.owner(handle(1))) != bytes(again.of(handle(1)))
+    assert (
+        DIGESTS.handle_digest(handle(1))
+        == again.handle_digest(handle(1))
+        != Digests.new().handle_digest(handle(1))
+    )
+    assert again.user_digest(b"alice") != again.user_digest(b"Alice")
+    assert bytes(again.user_digest(handle(1))) != bytes(again.handle_digest(handle(1)))
     assert "alice" not in repr(ALICE)

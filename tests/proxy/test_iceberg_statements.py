@@ -13,7 +13,7 @@ from proxy.operations.query import FailureKind, QueryResult
 from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
 from proxy.session.explain.text import text
 from proxy.session.explain.view import IcebergView, view
-from rewriter import Unpinned
+from rewriter import UnpinnedReason
 
 SQL = "SELECT f.v FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
 AT = f"VERSION AS OF {DAYS_SNAPSHOT}"
@@ -229,12 +229,14 @@ def test_explain_says_which_snapshots_the_keys_are_of_and_how_many_files_are_kep
 @pytest.mark.parametrize(
     ("plans", "why"),
     [
-        ([(NOW[0], scan("ice.db.d", branch="audit"))], Unpinned.ON_A_BRANCH),
-        ([(NOW[0], scan("ice.db.d", schema=2)), VERSION], Unpinned.SCHEMA_CHANGED),
-        ([(NOW[0], failed(FailureKind.DEADLINE))], Unpinned.PLAN_FAILED),
+        ([(NOW[0], scan("ice.db.d", branch="audit"))], UnpinnedReason.ON_A_BRANCH),
+        ([(NOW[0], scan("ice.db.d", schema=2)), VERSION], UnpinnedReason.SCHEMA_CHANGED),
+        ([(NOW[0], failed(FailureKind.DEADLINE))], UnpinnedReason.PLAN_FAILED),
     ],
 )
-def test_explain_says_why_keys_are_not_those_of_a_snapshot(stage: Stage, plans: Script, why: Unpinned) -> None:
+def test_explain_says_why_keys_are_not_those_of_a_snapshot(
+    stage: Stage, plans: Script, why: UnpinnedReason
+) -> None:
     script: Script = [*DESCRIBE, *plans, (UNPINNED_KEYS, FOUND), *LISTED, COUNTS]
     explained = view(played(stage.session().explain(SQL, run_key_queries=True), script))
     assert [(one.table, one.snapshot_id, one.skip_reason) for one in explained.snapshots] == [
@@ -246,7 +248,7 @@ def test_explain_says_why_keys_are_not_those_of_a_snapshot(stage: Stage, plans: 
 def test_explain_says_why_not_before_anything_is_asked_where_the_statement_tells(stage: Stage) -> None:
     hinted = SQL.replace("SELECT", "SELECT /*+ BROADCAST(d) */")
     explained = view(played(stage.session().explain(hinted, run_key_queries=False), DESCRIBE))
-    assert [one.skip_reason for one in explained.snapshots] == [Unpinned.HINT_NEEDS_ALIAS.name]
+    assert [one.skip_reason for one in explained.snapshots] == [UnpinnedReason.HINT_NEEDS_ALIAS.name]
 
 
 def test_explain_says_where_a_text_with_a_version_is_not_proven(stage: Stage) -> None:
@@ -254,7 +256,7 @@ def test_explain_says_where_a_text_with_a_version_is_not_proven(stage: Stage) ->
     keys = UNPINNED_KEYS.replace("d.", "x.").replace("FROM d", "FROM `d`x")
     script: Script = [*DESCRIBE, NOW, VERSION, (keys, FOUND), *LISTED, COUNTS]
     explained = view(played(stage.session().explain(unspaced, run_key_queries=True), script))
-    assert [one.skip_reason for one in explained.snapshots] == [Unpinned.NOT_PROVEN.name]
+    assert [one.skip_reason for one in explained.snapshots] == [UnpinnedReason.NOT_PROVEN.name]
     assert explained.changed
 
 

@@ -10,15 +10,15 @@ from proxy.session.consistency.session_writes import SessionWrites
 from proxy.session.consistency.write_fence import Fence, LocalWriteLog
 from proxy.session.key_cache import KeyCache
 from proxy.statements.statement_class import StatementClass
-from rewriter import KeyQuery, KeyRanges, Keys, KeySet, TableName
+from rewriter import KeyRanges, Keys, KeySet, KeySetQuery, TableName
 from rewriter.semijoins.key_query import KeyColumn
 
 D = frozenset({TableName(("d",))})
 STATE = b"state"
 
 
-def question(sql: str = "SELECT DISTINCT d.ds ..") -> KeyQuery:
-    return KeyQuery(sql, (KeyColumn("string"),), 5_000)
+def question(sql: str = "SELECT DISTINCT d.ds ..") -> KeySetQuery:
+    return KeySetQuery(sql, (KeyColumn("string"),), 5_000)
 
 
 def keys(*values: str) -> KeySet:
@@ -47,7 +47,7 @@ def test_keys_are_remembered_for_the_same_question_of_the_same_state() -> None:
     assert get(cache) == keys("a")
     assert get(cache, state=b"another") is None
     assert get(cache, sql="another") is None
-    assert cache.get(STATE, KeyQuery(question().sql, (KeyColumn("int"),), 5_000), asked_since=90.0) is None
+    assert cache.get(STATE, KeySetQuery(question().sql, (KeyColumn("int"),), 5_000), asked_since=90.0) is None
 
 
 def test_keys_that_are_too_old_are_forgotten() -> None:

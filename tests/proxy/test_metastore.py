@@ -8,7 +8,7 @@ import pytest
 from proxy.session.feedback import metastore_limits
 from proxy.session.feedback.metastore_limits import PERIOD_MAX_S, MetastoreLimits
 from rewriter import TableName
-from rewriter.domains.consumers import METASTORES, NOTHING, halved
+from rewriter.domains.consumers import ACCEPTS_NOTHING, METASTORES, halved
 
 PERIOD_S = 600.0
 FULL = METASTORES["derby"]
@@ -43,9 +43,9 @@ def test_a_refusal_halves_the_limits_of_the_table_and_another_one_leaves_nothing
     refusing.refuses()
     assert refusing.after(0) == HALF
     refusing.refuses()
-    assert refusing.after(0) == NOTHING
+    assert refusing.after(0) == ACCEPTS_NOTHING
     refusing.refuses()
-    assert refusing.after(0) == NOTHING
+    assert refusing.after(0) == ACCEPTS_NOTHING
 
 
 def test_a_table_whose_filters_are_refused_changes_nothing_for_the_others(refusing: Refusing) -> None:
@@ -63,7 +63,7 @@ def test_all_tables_of_the_statement_are_sent_less(refusing: Refusing) -> None:
 def test_the_limits_grow_back_step_by_step_and_no_further_than_configured(refusing: Refusing) -> None:
     refusing.refuses()
     refusing.refuses()
-    assert refusing.after(PERIOD_S - 1) == NOTHING
+    assert refusing.after(PERIOD_S - 1) == ACCEPTS_NOTHING
     assert refusing.after(1) == HALF
     assert refusing.after(PERIOD_S) == FULL
     assert refusing.after(100 * PERIOD_S) == FULL
@@ -108,7 +108,7 @@ def test_refusals_without_end_leave_a_try_a_day(refusing: Refusing) -> None:
     for step in range(20):
         refusing.after(min(PERIOD_S * 2**step, PERIOD_MAX_S))
         refusing.refuses()
-    assert refusing.after(PERIOD_MAX_S - 1) == NOTHING
+    assert refusing.after(PERIOD_MAX_S - 1) == ACCEPTS_NOTHING
     assert refusing.after(1) == HALF
 
 

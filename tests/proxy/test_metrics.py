@@ -16,6 +16,7 @@ from proxy.backends.pool import BackendPool
 from proxy.config.config import Config
 from proxy.operations.dispatch import OutcomeKind
 from proxy.operations.query import FailureKind, QueryFailed, Rows
+from proxy.session.feedback.cost_gate import StatementKey
 from proxy.session.feedback.metastore_limits import MetastoreLimits
 from proxy.session.feedback.quarantine import Quarantine
 from proxy.session.metrics import CONTENT_TYPE, Metrics
@@ -23,16 +24,16 @@ from proxy.session.shared_state import SharedState
 from rewriter import (
     Column,
     KeySet,
-    Limits,
     Rewrite,
+    RewriteLimits,
     Rule,
     SkipReason,
     Statement,
     TableFacts,
     TableName,
     apply,
+    parse,
     plan,
-    read,
 )
 from rewriter.files.file_index import Selection
 
@@ -72,10 +73,10 @@ Value = Callable[..., float | None]
 
 
 def rewrite(sql: str) -> Rewrite:
-    statement = read(sql, chars_max=1_000)
+    statement = parse(sql, chars_max=1_000)
     assert isinstance(statement, Statement)
-    found = plan(statement, {TableName(("f",)): FACT, TableName(("d",)): DIMENSION}, Limits())
-    return apply(found, {query: KeySet.of(("int",), [(1,)]) for query in found.key_queries}, Limits())
+    found = plan(statement, {TableName(("f",)): FACT, TableName(("d",)): DIMENSION}, RewriteLimits())
+    return apply(found, {query: KeySet.of(("int",), [(1,)]) for query in found.key_queries}, RewriteLimits())
 
 
 NARROWED = "SELECT f.k FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
@@ -149,17 +150,16 @@ def test_what_is_watched_is_read_anew_each_time(metrics: Metrics, value: Value) 
     assert value("connections_open") == 2
 
 
-def test_what_is_put_aside_counts_by_its_kind_and_names_nothing(metrics: Metrics, value: Value) -> None:
+def test_the_quarantine_counts_by_kind_and_names_nothing(metrics: Metrics, value: Value) -> None:
     quarantine, metastore = Quarantine(600.0, lambda: 0.0), MetastoreLimits("derby", 600.0, lambda: 0.0)
     metrics.watch_quarantine(quarantine)
     metrics.watch_metastore(lambda: metastore)
-    assert value("quarantined", "table") == 0
-    for shape in ("one", "two"):
-        quarantine.blame(frozenset({Rule.EXISTS}), frozenset({TableName(("secrets",))}), shape)
-    metastore.refused(frozenset({TableName(("secrets",))}))
-    assert value("quarantined", "shape") == 2
-    assert value("quarantined", "table") == 1
     assert value("quarantined", "rule") == 0
+    for shape in ("one", "two", "three"):
+        quarantine.blame(frozenset({Rule.EXISTS}), StatementKey("ann", shape))
+    metastore.refused(frozenset({TableName(("secrets",))}))
+    assert value("quarantined", "fingerprint") == 3
+    assert value("quarantined", "rule") == 1
     assert value("metastore_tables_lowered") == 1
     assert b"secrets" not in metrics.exposition()
 

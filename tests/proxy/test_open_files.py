@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from proxy.net.fd_limit import make_room
+from proxy.net.fd_limit import raise_fd_limit
 
 
 @pytest.fixture(autouse=True)
@@ -18,12 +18,12 @@ def limits() -> Iterator[None]:
 
 
 def test_the_limit_is_raised_for_the_clients_that_may_come() -> None:
-    make_room(100)
+    raise_fd_limit(100)
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 456
 
 
 def test_a_limit_that_is_high_enough_stays() -> None:
-    make_room(10)
+    raise_fd_limit(10)
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 400
 
 
@@ -32,6 +32,6 @@ def test_where_the_system_allows_fewer_that_is_said(caplog: pytest.LogCaptureFix
     if hard == resource.RLIM_INFINITY:
         pytest.skip("this system has no limit")
     with caplog.at_level(logging.WARNING):
-        make_room(hard)
+        raise_fd_limit(hard)
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == hard
     assert f"the system allows {hard} open files" in caplog.text

@@ -1,4 +1,4 @@
-"""What did harm is put aside for a while, the smallest suspect first, and comes back by itself."""
+"""Fingerprints and rules that did harm are quarantined for a while, and released by themselves."""
 
 import logging
 import math
@@ -9,15 +9,22 @@ import pytest
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
 from proxy.session.feedback import quarantine_list
+from proxy.session.feedback.cost_gate import StatementKey
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED, PERIOD_MAX_S, MetastoreLimits
-from proxy.session.feedback.quarantine import Quarantine, Suspects, learn
+from proxy.session.feedback.quarantine import RULE_WINDOW_S, Quarantine, Suspects, learn
 from proxy.session.feedback.quarantine_list import Cause, QuarantineKind
 from rewriter import Rule, TableName
 
 PERIOD_S = 600.0
-SUSPECTS = Suspects(frozenset(), frozenset(), "a")
 SALES, RETURNS = (TableName(("main", "shop", name)) for name in ("sales", "returns"))
 INNER, EXISTS = Rule.INNER_JOIN, Rule.EXISTS
+
+
+def key(fingerprint: str, user: str = "ann") -> StatementKey:
+    return StatementKey(user, fingerprint)
+
+
+SUSPECTS = Suspects(frozenset({INNER}), key("a"))
 
 
 @dataclass
@@ -29,202 +36,186 @@ class Watched:
         self.quarantine = Quarantine(PERIOD_S, lambda: self.now)
 
     def failed(
-        self,
-        shape: str,
-        *tables: TableName,
-        rules: Iterable[Rule] = (INNER,),
-        cause: Cause = Cause.FAILED,
+        self, *fingerprints: str, rules: Iterable[Rule] = (INNER,), cause: Cause = Cause.FAILED, user: str = "ann"
     ) -> None:
-        self.quarantine.blame(frozenset(rules), frozenset(tables), shape, cause)
+        for fingerprint in fingerprints:
+            self.quarantine.blame(frozenset(rules), key(fingerprint, user), cause)
 
     @property
-    def aside(self) -> set[str]:
+    def names(self) -> set[str]:
         return {entry.name for entry in self.quarantine.current()}
 
 
 @pytest.fixture
-def tracked_call() -> Watched:
+def watched() -> Watched:
     return Watched()
 
 
-def test_a_failure_puts_the_statements_shape_aside_and_nothing_else(tracked_call: Watched) -> None:
-    tracked_call.failed("a", SALES)
-    assert tracked_call.quarantine.is_shape_off("a")
-    assert not tracked_call.quarantine.is_shape_off("b")
-    assert tracked_call.aside == {"a"}
+def test_a_failure_quarantines_the_statements_fingerprint_and_nothing_else(watched: Watched) -> None:
+    watched.failed("a")
+    assert watched.quarantine.has_statement(key("a"))
+    assert not watched.quarantine.has_statement(key("b"))
+    assert not watched.quarantine.has_statement(key("a", "bob"))
+    assert watched.names == {key("a").name}
 
 
-def test_a_failure_of_another_shape_puts_the_table_aside(tracked_call: Watched) -> None:
-    tracked_call.failed("a", SALES)
-    tracked_call.failed("b", SALES)
-    assert tracked_call.quarantine.off().tables == {SALES}
-    assert tracked_call.quarantine.off().rules == frozenset()
+def test_a_rule_is_quarantined_once_three_fingerprints_failed_with_it(watched: Watched) -> None:
+    watched.failed("a", rules=[INNER, Rule.VIEWS])
+    watched.failed("b", rules=[INNER, EXISTS])
+    assert watched.quarantine.rules_off() == frozenset()
+    watched.failed("c", rules=[INNER])
+    assert watched.quarantine.rules_off() == {INNER}
 
 
-def test_the_same_shape_again_says_nothing_of_the_table(tracked_call: Watched) -> None:
-    tracked_call.failed("a", SALES)
-    tracked_call.failed("a", SALES)
-    assert tracked_call.quarantine.off().tables == frozenset()
+def test_one_fingerprint_that_fails_for_many_users_is_still_one(watched: Watched) -> None:
+    for user in ("ann", "bob", "eve", "joe"):
+        watched.failed("a", user=user)
+    assert watched.quarantine.rules_off() == frozenset()
+    assert len(watched.names) == 4
 
 
-def test_failures_on_two_tables_put_the_rule_that_they_share_aside(tracked_call: Watched) -> None:
-    tracked_call.failed("a", SALES, rules=[INNER, Rule.VIEWS])
-    tracked_call.failed("b", RETURNS, rules=[INNER, EXISTS])
-    assert tracked_call.quarantine.off().rules == {INNER}
-    assert tracked_call.quarantine.off().tables == frozenset()
+def test_failures_of_a_rule_count_together_within_a_window(watched: Watched) -> None:
+    watched.failed("a")
+    watched.now += RULE_WINDOW_S - 1
+    watched.failed("b")
+    watched.now += 1
+    watched.failed("c")
+    assert watched.quarantine.rules_off() == frozenset()
+    watched.now += RULE_WINDOW_S - 2
+    watched.failed("d")
+    assert watched.quarantine.rules_off() == {INNER}
 
 
-def test_a_table_that_explains_all_failures_clears_the_rule(tracked_call: Watched) -> None:
-    tracked_call.failed("a", SALES, RETURNS)
-    tracked_call.failed("b", SALES)
-    assert tracked_call.quarantine.off().rules == frozenset()
-    tracked_call.failed("c", RETURNS)
-    assert tracked_call.quarantine.off().rules == {INNER}
+def test_failures_before_a_rule_was_quarantined_do_not_count_once_it_is_released(watched: Watched) -> None:
+    watched.failed("a", "b", "c")
+    watched.now += PERIOD_S
+    watched.failed("d", "e")
+    assert watched.quarantine.rules_off() == frozenset()
+    watched.failed("f")
+    assert left_s(watched, INNER.value) == 2 * PERIOD_S
 
 
-def test_what_failed_long_ago_is_no_suspect_any_more(tracked_call: Watched) -> None:
-    tracked_call.failed("a", SALES)
-    tracked_call.now += PERIOD_S
-    tracked_call.failed("b", SALES)
-    tracked_call.failed("c", RETURNS)
-    assert tracked_call.quarantine.off().tables == frozenset()
-    tracked_call.now += PERIOD_S - 1
-    tracked_call.failed("d", RETURNS)
-    assert tracked_call.quarantine.off().tables == {RETURNS}
+def test_a_quarantine_ends_by_itself(watched: Watched) -> None:
+    watched.failed("a", "b", "c")
+    watched.now += PERIOD_S - 1
+    assert watched.names == {*(key(one).name for one in "abc"), INNER.value}
+    watched.now += 1
+    assert not watched.names
+    assert not watched.quarantine.has_statement(key("a"))
+    assert watched.quarantine.rules_off() == frozenset()
 
 
-def test_a_statement_whose_tables_are_not_known_to_all_sessions_blames_its_shape_alone(
-    tracked_call: Watched,
-) -> None:
-    tracked_call.failed("a")
-    tracked_call.failed("b")
-    assert tracked_call.aside == {"a", "b"}
+def left_s(watched: Watched, name: str) -> float:
+    return next(entry.left_s for entry in watched.quarantine.current() if entry.name == name)
 
 
-def test_what_was_put_aside_comes_back_by_itself(tracked_call: Watched) -> None:
-    tracked_call.failed("a", SALES)
-    tracked_call.failed("b", SALES)
-    tracked_call.now += PERIOD_S - 1
-    assert tracked_call.aside == {"a", "b", str(SALES)}
-    tracked_call.now += 1
-    assert not tracked_call.aside
-    assert not tracked_call.quarantine.is_shape_off("a")
-    assert tracked_call.quarantine.off().tables == frozenset()
-
-
-def left_s(tracked_call: Watched, name: str) -> float:
-    return next(entry.left_s for entry in tracked_call.quarantine.current() if entry.name == name)
-
-
-def test_a_relapse_is_put_aside_for_twice_as_long_up_to_a_day(tracked_call: Watched) -> None:
-    tracked_call.failed("a", SALES)
+def test_a_relapse_is_quarantined_for_twice_as_long_up_to_a_day(watched: Watched) -> None:
+    watched.failed("a")
     for times in (2, 4, 8):
-        tracked_call.now += left_s(tracked_call, "a")
-        assert not tracked_call.quarantine.is_shape_off("a")
-        tracked_call.failed("a", SALES)
-        assert left_s(tracked_call, "a") == times * PERIOD_S
+        watched.now += left_s(watched, key("a").name)
+        assert not watched.quarantine.has_statement(key("a"))
+        watched.failed("a")
+        assert left_s(watched, key("a").name) == times * PERIOD_S
     for _ in range(20):
-        tracked_call.now += left_s(tracked_call, "a")
-        tracked_call.failed("a", SALES)
-    assert left_s(tracked_call, "a") == PERIOD_MAX_S
+        watched.now += left_s(watched, key("a").name)
+        watched.failed("a")
+    assert left_s(watched, key("a").name) == PERIOD_MAX_S
 
 
-def test_what_has_been_well_for_as_long_begins_anew(tracked_call: Watched) -> None:
-    tracked_call.failed("a", SALES)
-    tracked_call.now += PERIOD_S
-    tracked_call.failed("a", SALES)
-    tracked_call.now += 2 * 2 * PERIOD_S
-    tracked_call.failed("a", SALES)
-    assert left_s(tracked_call, "a") == PERIOD_S
+def test_what_has_been_well_for_as_long_begins_anew(watched: Watched) -> None:
+    watched.failed("a")
+    watched.now += PERIOD_S
+    watched.failed("a")
+    watched.now += 2 * 2 * PERIOD_S
+    watched.failed("a")
+    assert left_s(watched, key("a").name) == PERIOD_S
 
 
-def test_failures_of_what_was_under_way_do_not_lengthen_the_time(tracked_call: Watched) -> None:
-    tracked_call.failed("a", SALES)
-    tracked_call.now += 10
-    tracked_call.failed("a", SALES)
-    assert left_s(tracked_call, "a") == PERIOD_S - 10
+def test_failures_of_what_was_under_way_do_not_lengthen_the_time(watched: Watched) -> None:
+    watched.failed("a")
+    watched.now += 10
+    watched.failed("a")
+    assert left_s(watched, key("a").name) == PERIOD_S - 10
 
 
-def test_another_answer_puts_all_rules_of_the_statement_aside_until_a_restart(tracked_call: Watched) -> None:
-    tracked_call.failed("a", SALES, rules=[INNER, EXISTS], cause=Cause.DIFFERENT)
-    tracked_call.now += 1e9
-    assert tracked_call.quarantine.off().rules == {INNER, EXISTS}
-    assert tracked_call.quarantine.off().tables == frozenset()
-    assert left_s(tracked_call, "inner_join") == math.inf
+def test_another_answer_puts_all_rules_of_the_statement_aside_until_a_restart(watched: Watched) -> None:
+    watched.failed("a", rules=[INNER, EXISTS], cause=Cause.DIFFERENT)
+    watched.now += 1e9
+    assert watched.quarantine.rules_off() == {INNER, EXISTS}
+    assert left_s(watched, "inner_join") == math.inf
 
 
-def test_another_answer_counts_although_the_rule_was_put_aside_for_a_while(tracked_call: Watched) -> None:
-    tracked_call.failed("a", SALES)
-    tracked_call.failed("b", RETURNS)
-    tracked_call.failed("c", SALES, cause=Cause.DIFFERENT)
-    tracked_call.now += 1e9
-    assert tracked_call.quarantine.off().rules == {INNER}
+def test_another_answer_counts_although_the_rule_was_quarantined_for_a_while(watched: Watched) -> None:
+    watched.failed("a", "b", "c")
+    watched.failed("d", cause=Cause.DIFFERENT)
+    watched.now += 1e9
+    assert watched.quarantine.rules_off() == {INNER}
 
 
-def test_what_is_put_aside_says_what_why_and_for_how_long(tracked_call: Watched) -> None:
-    tracked_call.failed("a", SALES, rules=[])
-    tracked_call.now += 10
-    tracked_call.failed("b", SALES, rules=[EXISTS], cause=Cause.DIFFERENT)
-    entries = {entry.kind: entry for entry in tracked_call.quarantine.current() if entry.name != "b"}
-    assert set(entries) == {QuarantineKind.RULE, QuarantineKind.SHAPE}
-    assert (entries[QuarantineKind.SHAPE].age_s, entries[QuarantineKind.SHAPE].left_s) == (10, PERIOD_S - 10)
-    assert entries[QuarantineKind.SHAPE].sentence == (
-        "The shape a is put aside for another 590 s: a statement failed with it, and worked as it came."
+def test_an_entry_says_what_is_quarantined_and_why_and_for_how_long(watched: Watched) -> None:
+    watched.failed("a", rules=[])
+    watched.now += 10
+    watched.failed("b", rules=[EXISTS], cause=Cause.DIFFERENT)
+    entries = {entry.kind: entry for entry in watched.quarantine.current() if entry.name != key("b").name}
+    assert set(entries) == {QuarantineKind.RULE, QuarantineKind.FINGERPRINT}
+    found = entries[QuarantineKind.FINGERPRINT]
+    assert (found.age_s, found.left_s) == (10, PERIOD_S - 10)
+    assert found.sentence == (
+        f"The fingerprint {key('a').name} is quarantined for another 590 s: "
+        "a rewritten statement failed with it, and its original worked."
     )
     assert "until a restart" in entries[QuarantineKind.RULE].sentence
 
 
-def test_the_log_says_once_what_is_put_aside_and_once_that_it_is_back(
-    tracked_call: Watched, caplog: pytest.LogCaptureFixture
+def test_the_log_says_once_what_is_quarantined_and_once_that_it_is_released(
+    watched: Watched, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    tracked_call.failed("a", SALES)
-    tracked_call.failed("a", SALES)
+    watched.failed("a", "a")
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    tracked_call.now += PERIOD_S
+    watched.now += PERIOD_S
     for _ in range(3):
-        tracked_call.quarantine.off()
+        watched.quarantine.rules_off()
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
-def test_only_so_much_is_remembered(tracked_call: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_much_is_remembered(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quarantine_list, "KEPT_MAX", 3)
-    for number in range(5):
-        tracked_call.failed(str(number))
-    assert tracked_call.aside == {"2", "3", "4"}
+    watched.failed(*"01234", rules=[])
+    assert watched.names == {key(one).name for one in "234"}
 
 
 @pytest.mark.parametrize("end", list(OutcomeKind))
 def test_only_a_statement_that_worked_as_it_came_teaches_that_the_rewrite_did_harm(
-    tracked_call: Watched, end: OutcomeKind
+    watched: Watched, end: OutcomeKind
 ) -> None:
-    metastore = MetastoreLimits("derby", PERIOD_S, lambda: tracked_call.now)
-    learn(Outcome(end, 1.0, "went wrong"), SUSPECTS, tracked_call.quarantine, metastore)
-    assert tracked_call.quarantine.is_shape_off("a") == (end is OutcomeKind.RECOVERED)
+    metastore = MetastoreLimits("derby", PERIOD_S, lambda: watched.now)
+    learn(Outcome(end, 1.0, "went wrong"), SUSPECTS, watched.quarantine, metastore)
+    assert watched.quarantine.has_statement(key("a")) == (end is OutcomeKind.RECOVERED)
     assert not metastore.lowered
 
 
 @pytest.mark.parametrize("end", list(OutcomeKind))
 def test_a_filter_that_the_metastore_refused_is_shortened_for_its_table_and_nothing_else_is_blamed(
-    tracked_call: Watched, end: OutcomeKind
+    watched: Watched, end: OutcomeKind
 ) -> None:
-    metastore = MetastoreLimits("derby", PERIOD_S, lambda: tracked_call.now)
+    metastore = MetastoreLimits("derby", PERIOD_S, lambda: watched.now)
     message = f"[{FILTER_REFUSED}] too complex" if end is not OutcomeKind.FINISHED else ""
-    suspects = replace(SUSPECTS, tables=frozenset({SALES, RETURNS}), sent=frozenset({SALES}))
-    learn(Outcome(end, 1.0, message), suspects, tracked_call.quarantine, metastore)
+    suspects = replace(SUSPECTS, sent=frozenset({SALES}))
+    learn(Outcome(end, 1.0, message), suspects, watched.quarantine, metastore)
     assert set(metastore.lowered) == ({SALES} if end in {OutcomeKind.RECOVERED, OutcomeKind.FAILED} else set())
-    assert not tracked_call.aside
+    assert not watched.names
 
 
-def test_a_filter_that_is_refused_although_we_sent_none_is_a_failure_like_any(tracked_call: Watched) -> None:
-    metastore = MetastoreLimits("derby", PERIOD_S, lambda: tracked_call.now)
-    learn(Outcome(OutcomeKind.RECOVERED, 1.0, f"[{FILTER_REFUSED}]"), SUSPECTS, tracked_call.quarantine, metastore)
-    assert tracked_call.aside == {"a"}
+def test_a_filter_that_is_refused_although_we_sent_none_is_a_failure_like_any(watched: Watched) -> None:
+    metastore = MetastoreLimits("derby", PERIOD_S, lambda: watched.now)
+    learn(Outcome(OutcomeKind.RECOVERED, 1.0, f"[{FILTER_REFUSED}]"), SUSPECTS, watched.quarantine, metastore)
+    assert watched.names == {key("a").name}
     assert not metastore.lowered
 
 
-def test_a_failure_that_was_provoked_teaches_nothing(tracked_call: Watched) -> None:
-    metastore = MetastoreLimits("derby", PERIOD_S, lambda: tracked_call.now)
+def test_a_failure_that_was_provoked_teaches_nothing(watched: Watched) -> None:
+    metastore = MetastoreLimits("derby", PERIOD_S, lambda: watched.now)
     outcome = Outcome(OutcomeKind.RECOVERED, 1.0, "the keys are out of date")
-    learn(outcome, SUSPECTS, tracked_call.quarantine, metastore, expected="out of date")
-    assert not tracked_call.aside
+    learn(outcome, SUSPECTS, watched.quarantine, metastore, expected="out of date")
+    assert not watched.names

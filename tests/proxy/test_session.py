@@ -19,7 +19,7 @@ from proxy.session.layout.partition_store import ListKey, open_store
 from proxy.session.session_catalog import Queries, T
 from proxy.session.shared_state import SharedState
 from rewriter.semijoins.key_query import KeyColumn
-from rewriter.semijoins.range_query import range_query
+from rewriter.semijoins.range_query import key_ranges_query
 
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
 KEY_QUERY = "SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM d WHERE (d.g = 1) LIMIT 5001"
@@ -45,7 +45,7 @@ IDENTITY = tuple((name, "f", "") for name in ("Catalog", "Database", "Table", "L
 F = rows(("id", "int", ""), ("ds", "string", ""), *PARTITION_INFORMATION, *DETAILS, *IDENTITY)
 D = rows(("ds", "string", ""), ("g", "int", ""), *DETAILS)
 DESCRIBE = [("DESCRIBE TABLE EXTENDED `d`", D), ("DESCRIBE TABLE EXTENDED `f`", F)]
-RANGE_QUERY = range_query(
+RANGE_QUERY = key_ranges_query(
     source="d", key="d.`ds`", column=KeyColumn("string"), filters=["d.g = 1"], ranges_max=200
 ).sql
 OWNER = ("SELECT current_user()", rows(("ann",)))

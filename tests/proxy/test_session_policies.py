@@ -35,7 +35,7 @@ from proxy.session.explain.text import text
 from proxy.session.explain.view import view
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.shared_state import SharedState
-from rewriter import Catalog, Limits, Plan, Rule, SkipReason, Statement, TableName, plan
+from rewriter import Catalog, Plan, RewriteLimits, Rule, SkipReason, Statement, TableName, plan
 
 FINISHED = Outcome(OutcomeKind.FINISHED, 1.0)
 ONE_SESSION, PATH = "spark.sql.hive.thriftServer.singleSession", "spark.sql.defaultPath"
@@ -221,7 +221,7 @@ def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_i
     one, other = stage.session(), stage.session("bob")
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
-    def overtaken(statement: Statement, catalog: Catalog, limits: Limits) -> Plan:
+    def overtaken(statement: Statement, catalog: Catalog, limits: RewriteLimits) -> Plan:
         planned = plan(statement, catalog, limits)
         # In the meantime: statements are planned in threads.
         played(other.rewrite("ALTER TABLE f ADD COLUMN extra INT"), []).on_outcome(FINISHED)
@@ -733,7 +733,7 @@ def test_a_statement_that_was_rescued_is_left_alone_for_a_while(stage: Stage) ->
     assert (found.changed, found.skip_reason) == (False, "QUARANTINED")
     assert len(found.quarantined) == 1
     assert found.quarantined[0].endswith(
-        "is put aside for another 600 s: a statement failed with it, and worked as it came."
+        "is quarantined for another 600 s: a rewritten statement failed with it, and its original worked."
     )
     assert found.quarantined[0] in text(found)
     # It is left alone for another user's statement neither longer nor at all.

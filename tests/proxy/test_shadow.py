@@ -11,11 +11,11 @@ from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.shadow.compare import Comparison, Pair, ShadowLimits, ShadowVerdict, compare
 from proxy.session.shadow.mismatches import MismatchLog, watch
 from rewriter import KeySet, TableName
-from rewriter.semijoins.key_query import KeyColumn, KeyQuery
+from rewriter.semijoins.key_query import KeyColumn, KeySetQuery
 
 ORIGINAL = "SELECT a FROM f JOIN d LIMIT 5;"
 REWRITTEN = "SELECT a FROM (SELECT * FROM f WHERE k IN (1)) AS f JOIN d LIMIT 5;"
-KEYS = KeyQuery("SELECT DISTINCT k, typeof(k) FROM d", (KeyColumn("int"),), 10)
+KEYS = KeySetQuery("SELECT DISTINCT k, typeof(k) FROM d", (KeyColumn("int"),), 10)
 PAIR = Pair(ORIGINAL, REWRITTEN, {KEYS: KeySet.of(("int",), [(1,)])})
 
 LIMITS = ShadowLimits(statement_s=10.0, total_s=100.0)

@@ -10,14 +10,14 @@ from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import FailureKind, QueryResult
 from proxy.session.catalog.caches import NegativeCache
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead, Snapshots
-from rewriter import TableName, Unpinned
+from rewriter import TableName, UnpinnedReason
 
 D = TableName(("d",))
 NAME = "EXPLAIN SELECT 1 FROM `d`"
 VERSION = f"EXPLAIN SELECT 1 FROM `d` VERSION AS OF {DAYS_SNAPSHOT}"
 NOW = SnapshotRead("ice.db.d", 3, DAYS_SNAPSHOT)
 SAME = scan("ice.db.d", schema=3)
-CHANGED = Unpinned.SCHEMA_CHANGED
+CHANGED = UnpinnedReason.SCHEMA_CHANGED
 
 
 class Clock:
@@ -30,9 +30,9 @@ class Clock:
 
 def current(
     snapshots: Snapshots, script: Sequence[tuple[str, QueryResult]], unanswered: NegativeCache | None = None
-) -> SnapshotRead | Unpinned:
+) -> SnapshotRead | UnpinnedReason:
     asking = snapshots.current({D}, CatalogSection(), unanswered or nothing_in_vain())
-    found: dict[TableName, SnapshotRead | Unpinned] = played(asking, script)
+    found: dict[TableName, SnapshotRead | UnpinnedReason] = played(asking, script)
     (what,) = found.values()
     return what
 
@@ -67,27 +67,27 @@ def test_a_table_whose_schema_is_younger_than_its_snapshot_is_not_read_at_it() -
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (scan("ice.db.d", branch="audit"), Unpinned.ON_A_BRANCH),
-        (rows(), Unpinned.PLAN_UNCLEAR),
-        (rows(("== Physical Plan ==\n*(1) Scan parquet db.d",)), Unpinned.PLAN_UNCLEAR),
+        (scan("ice.db.d", branch="audit"), UnpinnedReason.ON_A_BRANCH),
+        (rows(), UnpinnedReason.PLAN_UNCLEAR),
+        (rows(("== Physical Plan ==\n*(1) Scan parquet db.d",)), UnpinnedReason.PLAN_UNCLEAR),
         (
             rows(("Error occurred during query planning:",), ("Cannot find snapshot with ID 77",)),
-            Unpinned.PLAN_UNCLEAR,
+            UnpinnedReason.PLAN_UNCLEAR,
         ),
-        (rows(("\n".join(str(row[0]) for row in (*SAME.rows, *SAME.rows)),)), Unpinned.PLAN_UNCLEAR),
-        (failed(FailureKind.REJECTED), Unpinned.PLAN_FAILED),
-        (failed(FailureKind.DEADLINE), Unpinned.PLAN_FAILED),
+        (rows(("\n".join(str(row[0]) for row in (*SAME.rows, *SAME.rows)),)), UnpinnedReason.PLAN_UNCLEAR),
+        (failed(FailureKind.REJECTED), UnpinnedReason.PLAN_FAILED),
+        (failed(FailureKind.DEADLINE), UnpinnedReason.PLAN_FAILED),
     ],
 )
 def test_a_name_that_is_not_certain_to_read_a_snapshot_is_left_as_it_is(
-    answer: QueryResult, why: Unpinned
+    answer: QueryResult, why: UnpinnedReason
 ) -> None:
     assert current(Snapshots(Clock()), [(NAME, answer)]) is why
 
 
 def test_an_empty_table_has_no_snapshot() -> None:
     empty = str(SAME.rows[0][0]).replace(str(DAYS_SNAPSHOT), "null")
-    assert current(Snapshots(Clock()), [(NAME, rows((empty,)))]) is Unpinned.PLAN_UNCLEAR
+    assert current(Snapshots(Clock()), [(NAME, rows((empty,)))]) is UnpinnedReason.PLAN_UNCLEAR
 
 
 @pytest.mark.parametrize(
@@ -102,16 +102,18 @@ def test_what_was_asked_in_vain_is_asked_again_after_a_while(
 ) -> None:
     clock = Clock()
     snapshots, unanswered = Snapshots(clock), NegativeCache(clock, believed_s=60.0)
-    assert current(snapshots, late, unanswered) is Unpinned.PLAN_FAILED
+    assert current(snapshots, late, unanswered) is UnpinnedReason.PLAN_FAILED
     clock.now = 59.0
-    assert current(snapshots, again, unanswered) is Unpinned.PLAN_FAILED
+    assert current(snapshots, again, unanswered) is UnpinnedReason.PLAN_FAILED
     clock.now = 60.0
     assert current(snapshots, [(NAME, SAME), (VERSION, SAME)], unanswered) == NOW
 
 
 def test_what_one_user_asked_in_vain_another_one_may_be_told() -> None:
     snapshots = Snapshots(Clock())
-    assert current(snapshots, [(NAME, failed(FailureKind.DEADLINE))], nothing_in_vain()) is Unpinned.PLAN_FAILED
+    assert (
+        current(snapshots, [(NAME, failed(FailureKind.DEADLINE))], nothing_in_vain()) is UnpinnedReason.PLAN_FAILED
+    )
     assert current(snapshots, [(NAME, SAME), (VERSION, SAME)], nothing_in_vain()) == NOW
 
 
@@ -124,9 +126,9 @@ def test_an_iceberg_whose_plans_name_no_schema_is_not_asked_with_each_statement(
     clock = Clock()
     snapshots = Snapshots(clock)
     silent = rows(("+- BatchScan ice.db.d[] IcebergScan(table=ice.db.d, branch=null, filters=, groupedBy=)",))
-    assert current(snapshots, [(NAME, silent)]) is Unpinned.PLANS_TELL_NO_SCHEMA
+    assert current(snapshots, [(NAME, silent)]) is UnpinnedReason.PLANS_TELL_NO_SCHEMA
     clock.now = 599.0
-    assert current(snapshots, []) is Unpinned.PLANS_TELL_NO_SCHEMA
+    assert current(snapshots, []) is UnpinnedReason.PLANS_TELL_NO_SCHEMA
     clock.now = 601.0
     assert current(snapshots, [(NAME, SAME), (VERSION, SAME)]) == NOW
 

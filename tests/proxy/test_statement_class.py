@@ -92,9 +92,9 @@ def test_a_text_too_long_to_be_searched_counts_as_one_that_names_everything() ->
 def test_a_filter_alone_may_be_narrowed_where_files_are_indexed() -> None:
     filtered = StatementClass("SELECT a FROM t WHERE b = 1")
     assert not filtered.may_have_a_join
-    assert filtered.may_be_narrowed(has_file_index=True)
-    assert not filtered.may_be_narrowed(has_file_index=False)
-    assert StatementClass("SELECT a FROM t JOIN d USING (k)").may_be_narrowed(has_file_index=False)
+    assert filtered.may_be_rewritten(has_file_index=True)
+    assert not filtered.may_be_rewritten(has_file_index=False)
+    assert StatementClass("SELECT a FROM t JOIN d USING (k)").may_be_rewritten(has_file_index=False)
 
 
 def test_quotes_and_backslashes_depend_on_settings() -> None:

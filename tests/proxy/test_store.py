@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from proxy.config.errors import ConfigError
 from proxy.config.rewriting import CatalogSection
 from proxy.session.layout.partition_store import ListKey, PartitionStore, open_store
-from rewriter.partitions.filter_tree import And, Compare, Filter, In, Operator
+from rewriter.partitions.filter_tree import And, Compare, In, Operator, PartitionFilter
 from rewriter.partitions.index import PartitionIndex
 
 ANN = ListKey(("ann", "ann"), ("sales", "default", "spark_catalog", "file:/sales", "2026-11-20"))
 DAYS = [f"ds=2026-01-{day:02d}/r={r}" for day in range(1, 31) for r in ("eu", "us")]
 COLUMNS, TYPES = ("ds", "r"), ("date", "string")
-EVERYTHING: Filter = And(())
+EVERYTHING: PartitionFilter = And(())
 
 
 @dataclass

@@ -19,13 +19,13 @@ from proxy.config.address import Address
 from proxy.session.metrics import Metrics
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
 from proxy.workers.backoff import FIRST_S, LIVED_S, LONGEST_S, Backoff
-from proxy.workers.listening_ports import Ports
+from proxy.workers.listening_ports import PortReservations
 from proxy.workers.metrics_exchange import summed
 
 ACCEPTED = encode_sasl(SaslStatus.COMPLETE)
 WORKERS = 2
 LISTENS = "proxy.server: listening on"
-READ_ANEW = "the configuration was read anew"
+RELOADED = "the configuration was reloaded"
 CONNECTIONS_MAX = 6
 TWO_WORKERS = ("--set", f"proxy.workers={WORKERS}", "--set", "proxy.drain_s=1")
 # Longer than anything here takes on a busy machine.
@@ -167,13 +167,13 @@ def test_a_killed_worker_comes_back_and_the_others_serve_on_meanwhile(proxy: Pro
 
 
 def test_a_new_configuration_reaches_all_workers_also_one_that_comes_later(proxy: ProxyProcess) -> None:
-    before = len(lines(proxy, READ_ANEW))
+    before = len(lines(proxy, RELOADED))
     workers_now = processes(proxy)
     os.kill(proxy.child.process.pid, signal.SIGHUP)
-    assert eventually(lambda: len(lines(proxy, READ_ANEW)) == before + WORKERS)
+    assert eventually(lambda: len(lines(proxy, RELOADED)) == before + WORKERS)
     os.kill(min(workers_now), signal.SIGKILL)
-    assert eventually(lambda: len(lines(proxy, READ_ANEW)) == before + WORKERS + 1)
-    assert not lines(proxy, "counts after a restart only"), "the ports that were taken are no change"
+    assert eventually(lambda: len(lines(proxy, RELOADED)) == before + WORKERS + 1)
+    assert not lines(proxy, "take effect after a restart only"), "the ports that were taken are no change"
 
 
 def test_all_end_with_the_supervisor_and_leave_nothing_behind(tmp_path: Path) -> None:
@@ -208,24 +208,24 @@ def test_workers_that_cannot_start_are_an_error_that_says_why(tmp_path: Path) ->
 
 def test_a_worker_that_falls_again_and_again_comes_back_ever_later() -> None:
     backoff = Backoff()
-    waits = [backoff.ended(0.0) for _ in range(20)]
+    waits = [backoff.next_wait_s(0.0) for _ in range(20)]
     assert waits[:3] == [FIRST_S, 2 * FIRST_S, 4 * FIRST_S]
     assert waits[-1] == LONGEST_S
-    assert backoff.ended(LIVED_S) == FIRST_S
+    assert backoff.next_wait_s(LIVED_S) == FIRST_S
 
 
 def test_a_port_that_somebody_listens_on_is_not_shared_with_them() -> None:
     with (
         socket.create_server(("127.0.0.1", 0), reuse_port=True) as listener,
-        Ports() as ports,
+        PortReservations() as ports,
         pytest.raises(OSError, match="in use"),
     ):
-        ports.hold(Address(*listener.getsockname()))
+        ports.reserve(Address(*listener.getsockname()))
 
 
 def test_a_port_that_is_held_can_be_listened_on_by_several_and_gets_no_connections() -> None:
-    with Ports() as ports:
-        held = ports.hold(Address("127.0.0.1", 0))
+    with PortReservations() as ports:
+        held = ports.reserve(Address("127.0.0.1", 0))
         with pytest.raises(OSError, match="refused"):
             socket.create_connection((held.host, held.port))
         with (

@@ -11,7 +11,7 @@ from stand_in import HOST, PATIENCE_S, Peer
 from proxy.config.address import Address
 from proxy.config.endpoints import Transport, Upstream
 from proxy.operations.internal_call import Call
-from proxy.upstream.binary_link import BackendLink
+from proxy.upstream.binary_link import BinaryLink
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_response
@@ -25,12 +25,12 @@ every_transport = pytest.mark.parametrize("transport", [SASL, NOSASL], ids=["sas
 
 
 @asynccontextmanager
-async def linked(transport: Transport) -> AsyncIterator[tuple[BackendLink, Peer]]:
+async def linked(transport: Transport) -> AsyncIterator[tuple[BinaryLink, Peer]]:
     """A link that is open, and the backend's end of it."""
     peers: asyncio.Queue[Peer] = asyncio.Queue()
     server = await asyncio.start_server(lambda reader, writer: peers.put_nowait(Peer(reader, writer)), HOST, 0)
     address = Address(HOST, server.sockets[0].getsockname()[1])
-    link = BackendLink(address, Dialer(Upstream(transport)), PATIENCE_S)
+    link = BinaryLink(address, Dialer(Upstream(transport)), PATIENCE_S)
     opening = asyncio.create_task(link.open(RESPONSE, "a client"))
     peer = await peers.get()
     if transport is SASL:
@@ -40,7 +40,7 @@ async def linked(transport: Transport) -> AsyncIterator[tuple[BackendLink, Peer]
     try:
         yield link, peer
     finally:
-        link.hang_up()
+        link.close()
         await peer.closed()
         server.close()
 
@@ -76,7 +76,7 @@ async def test_a_reply_that_is_too_long_is_read_past(transport: Transport) -> No
 @every_transport
 async def test_the_last_words_are_waited_for_until_they_are_heard(transport: Transport) -> None:
     async with linked(transport) as (link, peer):
-        leaving = asyncio.create_task(link.leave((CALL, CALL)))
+        leaving = asyncio.create_task(link.close_after((CALL, CALL)))
         for _ in range(2):
             await peer.expect(written(transport, operation_call("GetInfo")))
             assert not leaving.done()
@@ -118,7 +118,7 @@ async def test_a_login_that_is_refused_says_whose_it_was() -> None:
         writer.close()
 
     server = await asyncio.start_server(refuse, HOST, 0)
-    link = BackendLink(Address(HOST, server.sockets[0].getsockname()[1]), Dialer(), PATIENCE_S)
+    link = BinaryLink(Address(HOST, server.sockets[0].getsockname()[1]), Dialer(), PATIENCE_S)
     with pytest.raises(BackendError, match="refused the login of a client: no such user"):
         await link.open(RESPONSE, "a client")
     server.close()

@@ -6,7 +6,7 @@ import pytest
 from relay_dialogue import Dialogue, fetch, reply
 from stand_in import stage
 
-from proxy.net.log_once import SUBJECTS_MAX, LogOnce
+from proxy.net.log_once import LOGGED_SUBJECTS_MAX, LogOnce
 from proxy.relay.commands import SendBackend
 from proxy.relay.phases import Phase
 from proxy.wire.sasl import SaslStatus, encode_sasl
@@ -37,10 +37,10 @@ async def test_a_host_is_named_once_however_often_it_connects(
 
 def test_only_so_many_hosts_are_remembered() -> None:
     notices = LogOnce()
-    assert all(notices.is_news(str(number)) for number in range(SUBJECTS_MAX))
-    assert not notices.is_news("0")
-    assert notices.is_news("another")
-    assert notices.is_news("0"), "all are forgotten where there are too many"
+    assert all(notices.is_first_mention(str(number)) for number in range(LOGGED_SUBJECTS_MAX))
+    assert not notices.is_first_mention("0")
+    assert notices.is_first_mention("another")
+    assert notices.is_first_mention("0"), "all are forgotten where there are too many"
 
 
 @pytest.mark.parametrize("kind", [MessageType.CALL, MessageType.ONEWAY, MessageType.EXCEPTION])

@@ -24,7 +24,7 @@ from proxy.access.handle_owners import LocalHandleOwners
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.commands import CallRefused, Close, StatementHeld, TurnedTransparent
 from proxy.wire.hs2.calls import OperationHandle, OperationState, encode_operation_call
-from proxy.wire.hs2.handles import identifier_in, named_by
+from proxy.wire.hs2.handles import handle_id_of, handle_named_by
 from proxy.wire.sasl import plain_start, plain_start_with
 from proxy.wire.thrift.frames import frame
 from proxy.wire.thrift.messages import Message
@@ -79,7 +79,7 @@ def about_session(name: str) -> bytes:
 
 def handle_in(sent: bytes) -> bytes:
     message = Message(read_header(sent[4:]), sent[4:])
-    named = named_by(message)
+    named = handle_named_by(message)
     assert named is not None
     return named.identifier
 
@@ -104,7 +104,7 @@ def test_a_call_about_somebody_elses_handle_reaches_the_server_about_no_handle(c
     assert isinstance(refused, CallRefused)
     sent = bob.backend_got()
     assert len(sent) == len(call)
-    assert handle_in(sent) not in (identifier_in(SESSION), identifier_in(OPERATION))
+    assert handle_in(sent) not in (handle_id_of(SESSION), handle_id_of(OPERATION))
     answer = reply(refused.name, 5, status=3, message="Invalid handle")
     assert bob.backend(answer) == []
     assert bob.client_got() == answer
@@ -179,7 +179,7 @@ def test_a_connection_that_is_not_followed_any_more_is_guarded_all_the_same() ->
         assert bob.client(bytes([byte])) == []
     assert bob.backend_got() == b""
     assert bob.client(fetch(5)[-1:]) == [CallRefused("FetchResults")]
-    assert handle_in(bob.backend_got()) != identifier_in(OPERATION)
+    assert handle_in(bob.backend_got()) != handle_id_of(OPERATION)
 
 
 def test_a_call_that_names_two_handles_closes_its_connection() -> None:

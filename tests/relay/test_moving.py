@@ -16,7 +16,7 @@ from relay_dialogue import (
 from proxy.access.handle_owners import HandleKind, HandleOwner, LocalHandleOwners
 from proxy.relay.commands import Command, MoveBackend, StatementHeld, TurnedTransparent
 from proxy.relay.phases import Phase
-from proxy.wire.hs2.handles import identifier_in
+from proxy.wire.hs2.handles import handle_id_of
 
 THERE = "another:10000"
 
@@ -25,9 +25,9 @@ def dialogue(owner: bytes = b"user", backend: str = THERE) -> Dialogue:
     """A client that has logged in, and a session that the owner has on that backend."""
     handles = LocalHandleOwners()
     for kind, handle in ((HandleKind.SESSION, SESSION), (HandleKind.OPERATION, OPERATION)):
-        identifier = identifier_in(handle)
+        identifier = handle_id_of(handle)
         assert identifier is not None
-        handles.opened(kind, identifier, HandleOwner(handles.digests.owner(owner), backend))
+        handles.handle_opened(kind, identifier, HandleOwner(handles.digests.user_digest(owner), backend))
     return Dialogue(handles=handles).log_in()
 
 

@@ -6,7 +6,7 @@ import pytest
 from relay_dialogue import Dialogue, get_status, session_opened
 
 from proxy.access.impersonation import ProxyUsers
-from proxy.config.endpoints import Transport, Upstream
+from proxy.config.endpoints import Transport
 from proxy.operations.events import SessionOpened
 from proxy.relay.commands import Close, SessionRefused
 from proxy.relay.connection_profile import ConnectionProfile
@@ -105,7 +105,7 @@ def test_who_does_not_wait_for_replies_is_refused_by_the_end_of_his_connection()
 
 def test_without_a_login_the_name_in_the_call_counts() -> None:
     rules = ProxyUsers({"user": ("anna",), "root": ("eve",)})
-    sides = ConnectionProfile("backend:10000", Transport.NOSASL, Upstream(Transport.NOSASL), rules)
+    sides = ConnectionProfile("backend:10000", Transport.NOSASL, rules)
     for wanted, passes in (("anna", True), ("eve", False)):
         dialogue = Dialogue(sides=sides)
         dialogue.client(wants(wanted))

@@ -11,7 +11,7 @@ from proxy.frontend.session_registry import SETTLING_S
 from proxy.operations.dispatch import OutcomeKind
 from proxy.statements.statement_class import StatementClass
 from proxy.wire.hs2.calls import OperationState
-from proxy.wire.hs2.handles import HandleId, identifier_in
+from proxy.wire.hs2.handles import HandleId, handle_id_of
 
 
 class Elsewhere(LocalHandleOwners):
@@ -30,7 +30,7 @@ class Elsewhere(LocalHandleOwners):
 
 
 def session_id() -> HandleId:
-    identifier = identifier_in(SESSION)
+    identifier = handle_id_of(SESSION)
     assert identifier is not None
     return identifier
 
@@ -65,11 +65,11 @@ async def test_a_session_that_begins_to_roam_while_its_statement_is_decided_abou
         client.close()
         await on.all_gone()
     assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.UNKNOWN], (
-        "who ruled is told all the same"
+        "who decided is told all the same"
     )
 
 
-async def test_the_answer_of_a_statement_whose_session_roams_is_dropped_and_it_is_run_as_it_came() -> None:
+async def test_the_answer_of_a_statement_whose_session_roams_is_dropped_and_it_falls_back() -> None:
     """What another process has let pass may have changed the session."""
     handles = Elsewhere()
     async with stage(Rewriter("SELECT 2", may_fall_back=True), process=ProcessScope(handles)) as on:
@@ -86,7 +86,7 @@ async def test_the_answer_of_a_statement_whose_session_roams_is_dropped_and_it_i
         client.close()
 
 
-async def test_the_first_statement_of_another_processs_session_waits_and_goes_as_it_came() -> None:
+async def test_the_first_statement_of_another_processs_session_waits_and_goes_as_the_original() -> None:
     handles = Elsewhere()
     handles.theirs.add(session_id())
     async with stage(Rewriter("SELECT 2"), process=ProcessScope(handles)) as on:
@@ -113,7 +113,7 @@ async def test_a_client_that_leaves_while_its_statement_waits_leaves_nothing_beh
 
 def swept(on: Stage, rewriter: Rewriter) -> bool:
     """Whether the session is closed by a look at those that have ended elsewhere."""
-    on.proxy.sweep()
+    on.proxy.drop_sessions_ended_elsewhere()
     return rewriter.has_closed
 
 
@@ -127,9 +127,11 @@ async def test_a_session_that_has_ended_in_its_own_process_ends_here() -> None:
         backend.send(executed(2))
         await client.expect(executed(2))
         assert not swept(on, rewriter), "nobody knows of it"
-        handles.opened(HandleKind.SESSION, session_id(), HandleOwner(Digests.new().owner(b"user"), "spark"))
+        handles.handle_opened(
+            HandleKind.SESSION, session_id(), HandleOwner(Digests.new().user_digest(b"user"), "spark")
+        )
         assert not swept(on, rewriter)
-        handles.closed([session_id()])
+        handles.handles_closed([session_id()])
         assert swept(on, rewriter)
         client.close()
 

@@ -35,9 +35,9 @@ from proxy.config.address import Address
 from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from proxy.config.errors import ConfigError
 from proxy.net import tls_listener
-from proxy.net.tls import LOOK_S, Certificates
+from proxy.net.tls import CHECK_EVERY_S, Certificates
 from proxy.operations.query import Query
-from proxy.upstream.binary_link import BackendLink
+from proxy.upstream.binary_link import BinaryLink
 from proxy.upstream.dialer import Dialer
 from proxy.upstream.errors import BackendError
 from proxy.wire.sasl import SaslReader
@@ -164,26 +164,28 @@ async def _parts_taken(peer: Peer, part: bytes, parts: int) -> int:
     return parts
 
 
+@pytest.mark.parametrize(
+    ("transport", "first"),
+    [(Transport.SASL, LOGIN), (Transport.NOSASL, open_session()[4:])],
+    ids=["sasl", "nosasl"],
+)
 async def test_each_listener_speaks_its_own(
-    certificate: ListenerTls, client_tls: ssl.SSLContext, caplog: pytest.LogCaptureFixture
+    transport: Transport,
+    first: bytes,
+    certificate: ListenerTls,
+    client_tls: ssl.SSLContext,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    listeners = (
-        listener(None),
-        listener(certificate),
-        listener(None, Transport.NOSASL),
-        listener(certificate, Transport.NOSASL),
-    )
-    async with stage(listeners=listeners) as on:
-        for port, tls, transport in zip(
-            on.proxy.ports, (None, client_tls) * 2, [each.transport for each in listeners], strict=True
-        ):
+    listeners = tuple(listener(tls, transport) for tls in (None, certificate))
+    async with stage(listeners=listeners, upstream=Upstream(transport)) as on:
+        for port, tls in zip(on.proxy.ports, (None, client_tls), strict=True):
             client = Peer(*await asyncio.open_connection(HOST, port, ssl=tls))
             on.clients.append(client)
-            client.send(LOGIN if transport is Transport.SASL else open_session()[4:])
+            client.send(first)
             backend = await on.backend()
-            assert (await backend.reader.readexactly(10))[5:] == b"PLAIN"
-    assert "for nosasl over TLS" in caplog.text
+            await backend.expect(first)
+    assert f"for {transport.value} over TLS" in caplog.text
 
 
 async def test_who_speaks_without_tls_where_it_is_spoken_is_named_in_the_log(
@@ -289,7 +291,7 @@ async def test_a_renewed_certificate_is_shown_to_who_comes_and_ends_no_session(
         backend = await on.backend()
         await backend.expect(LOGIN)
         issued(authority, tmp_path)
-        on.proxy.renew_certificates()
+        on.proxy.reload_certificates()
         after = await connect(on.proxy.port, client_tls)
         assert serial_shown(after) != serial_shown(before)
         backend.send(ACCEPTED)
@@ -320,9 +322,9 @@ async def test_a_hang_up_signal_renews_the_certificates_of_a_running_proxy(
         assert b"cannot reach the backend" in await before.reader.readuntil(b"backend")
         before.close()
         # Whoever connects may be who makes it look at the files, before the signal has come.
-        await eventually(lambda: "the configuration was read anew" in proxy.child.log.read_text())
+        await eventually(lambda: "the configuration was reloaded" in proxy.child.log.read_text())
         log = proxy.child.log.read_text()
-        assert log.index("the certificates were read anew") < log.index("the configuration was read anew")
+        assert log.index("the certificates were reloaded") < log.index("the configuration was reloaded")
 
 
 class Clock:
@@ -340,12 +342,12 @@ def test_files_that_change_are_noticed_within_a_while(
     certificates = Certificates.of_listener("listener", certificate, clock)
     first = certificates.context()
     issued(authority, tmp_path)
-    clock.now = LOOK_S / 2
+    clock.now = CHECK_EVERY_S / 2
     assert certificates.context() is first
-    clock.now = LOOK_S
+    clock.now = CHECK_EVERY_S
     renewed = certificates.context()
     assert renewed is not first
-    clock.now = 3 * LOOK_S
+    clock.now = 3 * CHECK_EVERY_S
     assert certificates.context() is renewed, "nothing has changed since"
 
 
@@ -367,16 +369,16 @@ def test_new_files_that_cannot_be_used_leave_the_old_ones_in_place(
             authority.issue_cert(HOST).private_key_pem.write_to_path(certificate.key)
         case _:
             certificate.key.unlink()
-    clock.now = LOOK_S
+    clock.now = CHECK_EVERY_S
     assert certificates.context() is first
     assert len(caplog.messages) == 1
-    assert "the certificates read before go on" in caplog.text
-    clock.now = 2 * LOOK_S
+    assert "the certificates read before stay in use" in caplog.text
+    clock.now = 2 * CHECK_EVERY_S
     certificates.context()
     assert len(caplog.messages) == 1, "it is said once"
     certificate.key.write_bytes(good)
     os.utime(certificate.key, ns=(1, 1))
-    clock.now = 3 * LOOK_S
+    clock.now = 3 * CHECK_EVERY_S
     assert certificates.context() is not first
 
 
@@ -419,7 +421,7 @@ def server_tls(authority: trustme.CA, *names: str) -> ssl.SSLContext:
 
 async def logged_in(port: int, peers: "asyncio.Queue[Peer]", upstream: Upstream) -> None:
     """Log in there and leave again."""
-    link = BackendLink(Address(HOST, port), Dialer(upstream, PATIENCE_S), PATIENCE_S)
+    link = BinaryLink(Address(HOST, port), Dialer(upstream, PATIENCE_S), PATIENCE_S)
 
     async def accept() -> None:
         peer = await peers.get()
@@ -429,7 +431,7 @@ async def logged_in(port: int, peers: "asyncio.Queue[Peer]", upstream: Upstream)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(accept())
         await link.open(b"\0user\0password", "a client")
-    link.hang_up()
+    link.close()
 
 
 async def test_a_backend_is_spoken_to_over_tls(authority: trustme.CA, trusted: Path) -> None:
@@ -499,7 +501,7 @@ async def test_a_backend_is_shown_our_own_certificate(
 async def test_a_backend_without_tls_is_named_as_such(trusted: Path) -> None:
     async with stage() as on:
         port = on.backend_port
-        link = BackendLink(
+        link = BinaryLink(
             Address(HOST, port), Dialer(Upstream(tls=UpstreamTls(ca=trusted)), PATIENCE_S), PATIENCE_S
         )
 
@@ -532,8 +534,8 @@ async def test_a_query_of_ours_is_ended_over_tls_before_the_connection_is(
             await on.all_gone()
             backend.send(executed(1))
             await backend.expect(operation_call("CancelOperation") + operation_call("CloseOperation"))
-            assert on.proxy.farewell_count == 1
+            assert on.proxy.closing_connection_count == 1
             backend.send(reply("CancelOperation") + reply("CloseOperation"))
             assert await backend.rest() == b""
-            await eventually(lambda: on.proxy.farewell_count == 0)
+            await eventually(lambda: on.proxy.closing_connection_count == 0)
             backend.close()

@@ -14,20 +14,20 @@ from support.goldens import planned_with
 
 from rewriter import (
     Catalog,
+    KeyQuery,
     KeySet,
-    Limits,
     Plan,
-    Question,
     Rewrite,
+    RewriteLimits,
     TableFacts,
     TableName,
     apply,
 )
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import Packing
+from rewriter.files.splits import Packing, SplitHints
 
 KIND = "files"
-LIMITS = Limits(has_file_index=True)
+LIMITS = RewriteLimits(has_file_index=True)
 CHARS_MAX = 100_000
 _INDEX = FOLDER / KIND / "index.json"
 
@@ -88,7 +88,7 @@ def write_index(rows: Mapping[str, Sequence[IndexRow]]) -> None:
     _INDEX.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
-def planned(sql: str, limits: Limits = LIMITS) -> Plan:
+def planned(sql: str, limits: RewriteLimits = LIMITS) -> Plan:
     """The plan of a statement over the tables."""
     return planned_with(sql, pure_catalog, limits, has_file_index=True)
 
@@ -98,7 +98,7 @@ class Outcome:
     """What a plan comes to with the answers of its key queries."""
 
     found: Plan
-    answers: Mapping[Question, KeySet]
+    answers: Mapping[KeyQuery, KeySet]
     index: Mapping[str, Sequence[IndexRow]]
 
     @classmethod
@@ -108,12 +108,12 @@ class Outcome:
         read_rows = ((query, query.read(answer)) for query, answer in rows)
         return cls(found, {query: keys for query, keys in read_rows if isinstance(keys, KeySet)}, index)
 
-    def rewrite(self, limits: Limits = LIMITS) -> Rewrite:
+    def rewrite(self, limits: RewriteLimits = LIMITS) -> Rewrite:
         """The statement with the files that it wants."""
         wanted = self.found.wants_files(self.answers, for_splits=True)
         files = {name: file_index(name.parts[-1].lower(), self.index) for name in wanted}
-        packings = dict.fromkeys(wanted, PACKING)
-        return apply(self.found, self.answers, limits, files=files, packings=packings)
+        hints = SplitHints(dict.fromkeys(wanted, PACKING))
+        return apply(self.found, self.answers, limits, files=files, split_hints=hints)
 
 
 def file_index(name: str, index: Mapping[str, Sequence[IndexRow]]) -> FileIndex:

@@ -1,7 +1,9 @@
 """The golden cases as executions that may have a stamp, with texts by the rewriter as it is now."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 
 import file_golden_cases
 import iceberg_golden_cases
@@ -11,13 +13,13 @@ from support.goldens import planned_with
 from support.stamps import Answered, Execution, Stamps, spark_version, stamps_in
 
 from demo.java import spark_home
-from rewriter import Keys, Limits, Plan, Question, Rewrite, SkipReason, apply
+from rewriter import KeyQuery, Keys, Plan, Rewrite, RewriteLimits, SkipReason, apply
 
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 CHARS_MAX = 100_000
 
 # The rows that a key query answers with; None where nobody knows them.
-Ask = Callable[[Question], Sequence[Row] | None]
+Ask = Callable[[KeyQuery], Sequence[Row] | None]
 
 
 @contextmanager
@@ -28,14 +30,14 @@ def golden_stamps(mode: str, kind: str = "", *, updating: bool) -> Iterator[Stam
         yield stamps
 
 
-def planned(sql: str, limits: Limits = LIMITS) -> Plan:
+def planned(sql: str, limits: RewriteLimits = LIMITS) -> Plan:
     """The plan of a statement over the golden tables."""
     return planned_with(sql, pure_catalog, limits)
 
 
-def rewritten(found: Plan, limits: Limits, ask: Ask) -> tuple[Rewrite, Sequence[Answered]] | None:
+def rewritten(found: Plan, limits: RewriteLimits, ask: Ask) -> tuple[Rewrite, Sequence[Answered]] | None:
     """The rewrite with the answers, and these; None where one of them is not known."""
-    answers: dict[Question, Keys | SkipReason] = {}
+    answers: dict[KeyQuery, Keys | SkipReason] = {}
     asked: list[Answered] = []
     while pending := found.pending(answers):
         for question in pending:
@@ -62,7 +64,7 @@ def execution(  # noqa: PLR0913 - all that an answer depends on
     asked: Sequence[Answered],
     *,
     kind: str = "",
-    limits: Limits = LIMITS,
+    limits: RewriteLimits = LIMITS,
     settings: Mapping[str, str] | None = None,
     spark: str | None = None,
 ) -> Execution:
@@ -73,11 +75,16 @@ def execution(  # noqa: PLR0913 - all that an answer depends on
         rewritten=text,
         key_queries=asked,
         tables=(*table_statements(kind), (FOLDER / kind / "catalog.json").read_text(encoding="utf-8")),
-        limits=repr(limits),
+        limits=by_value(limits),
         # Of either profile, so that a stamp of the deep run holds in the quick one.
         settings={**cheap_spark.CONF, **(settings or {})},
         spark=spark or spark_version(spark_home()),
     )
+
+
+def by_value(limits: RewriteLimits) -> str:
+    """The limits without the names of classes, which may change while nothing else does."""
+    return json.dumps(asdict(limits), sort_keys=True, default=lambda value: sorted(map(str, value)))
 
 
 def plain_execution(case: Take) -> Execution | None:
@@ -87,7 +94,7 @@ def plain_execution(case: Take) -> Execution | None:
     return None if known is None else execution("plain", case, known[0].text, known[1])
 
 
-def strict_execution(case: Take, limits: Limits, ask: Ask, settings: Mapping[str, str]) -> Execution | None:
+def strict_execution(case: Take, limits: RewriteLimits, ask: Ask, settings: Mapping[str, str]) -> Execution | None:
     """A case whose keys are checked as the statement runs."""
     known = rewritten(planned(case.sql, limits), limits, ask)
     if known is None:

@@ -9,8 +9,8 @@ from rewriter import (
     Catalog,
     Column,
     IcebergFacts,
-    Limits,
     Plan,
+    RewriteLimits,
     TableFacts,
     TableKind,
     TableName,
@@ -18,7 +18,7 @@ from rewriter import (
 from rewriter.domains.literals import is_key_type
 
 KIND = "iceberg"
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 CHARS_MAX = 100_000
 NAMESPACE = ("ice", "golden")
 
@@ -59,7 +59,7 @@ def pure_catalog(names: frozenset[TableName]) -> Catalog:
     return {name: known.get(name.parts[-1].lower()) for name in names}
 
 
-def planned(sql: str, limits: Limits = LIMITS) -> Plan:
+def planned(sql: str, limits: RewriteLimits = LIMITS) -> Plan:
     """The plan of a statement over the tables."""
     return planned_with(sql, pure_catalog, limits)
 

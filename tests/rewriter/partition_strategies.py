@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from rewriter.domains.literals import Key
-from rewriter.partitions.filter_tree import And, Compare, Filter, In, IsNull, Like, Operator, Or
+from rewriter.partitions.filter_tree import And, Compare, In, IsNull, Like, Operator, Or, PartitionFilter
 
 NULL_NAME = "__HIVE_DEFAULT_PARTITION__"
 
@@ -47,7 +47,7 @@ def _escaped(value: Key | None) -> str:
     return re.sub(r"[\x00-\x1f\"#%'*/:=?\\{\[\]^\x7f]", lambda found: f"%{ord(found[0]):02X}", str(value))
 
 
-def filters(columns: tuple[str, ...], type_names: tuple[str, ...]) -> st.SearchStrategy[Filter]:
+def filters(columns: tuple[str, ...], type_names: tuple[str, ...]) -> st.SearchStrategy[PartitionFilter]:
     """Trees of conditions on the columns."""
     leaves = [_leaves(column, type_name) for column, type_name in zip(columns, type_names, strict=True)]
     return st.recursive(
@@ -60,9 +60,9 @@ def filters(columns: tuple[str, ...], type_names: tuple[str, ...]) -> st.SearchS
     )
 
 
-def _leaves(column: str, type_name: str) -> st.SearchStrategy[Filter]:
+def _leaves(column: str, type_name: str) -> st.SearchStrategy[PartitionFilter]:
     value = VALUES[type_name]
-    found: st.SearchStrategy[Filter] = st.one_of(
+    found: st.SearchStrategy[PartitionFilter] = st.one_of(
         st.builds(Compare, st.just(column), st.sampled_from(Operator), value | st.none()),
         st.builds(In, st.just(column), st.lists(value | st.none(), max_size=4).map(tuple)),
         st.builds(IsNull, st.just(column), st.booleans()),
@@ -75,7 +75,7 @@ PATTERNS = st.lists(st.sampled_from(["a", "b", "\0", "é", "%", "_", "\\%", "\\_
 )
 
 
-def is_true(node: Filter, row: dict[str, tuple[str, Key | None]]) -> bool | None:
+def is_true(node: PartitionFilter, row: dict[str, tuple[str, Key | None]]) -> bool | None:
     """What SQL answers: true, false or null."""
     if isinstance(node, And | Or):
         answers = [is_true(term, row) for term in node.terms]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rewriter import Column, Statement, read
-from rewriter.domains.consumers import ICEBERG, METASTORES, NOTHING, PARQUET, beside, halved
+from rewriter import Column, Statement, parse
+from rewriter.domains.consumers import ACCEPTS_NOTHING, ICEBERG, METASTORES, PARQUET, halved, left_beside
 from rewriter.domains.cover import Cover
 from rewriter.domains.widen import Consumer, widen
 from rewriter.predicates.predicate import cover_sql
@@ -27,14 +27,14 @@ def test_a_consumer_that_failed_is_sent_half_as_much() -> None:
 
 
 def test_a_consumer_that_the_statement_leaves_no_room_in_takes_nothing() -> None:
-    assert NOTHING.takes_nothing
-    assert beside(METASTORES["derby"], 500).takes_nothing
-    assert not beside(METASTORES["derby"], 99).takes_nothing
+    assert ACCEPTS_NOTHING.accepts_nothing
+    assert left_beside(METASTORES["derby"], 500).accepts_nothing
+    assert not left_beside(METASTORES["derby"], 99).accepts_nothing
 
 
 def test_what_the_statement_compares_itself_is_not_there_for_us() -> None:
-    assert beside(METASTORES["derby"], 30) == Consumer(70, 25, range_partitions=40)
-    assert beside(METASTORES["derby"], 500) == Consumer(0, 0, range_partitions=40)
+    assert left_beside(METASTORES["derby"], 30) == Consumer(70, 25, range_partitions=40)
+    assert left_beside(METASTORES["derby"], 500) == Consumer(0, 0, range_partitions=40)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,6 @@ def test_what_the_statement_compares_itself_is_not_there_for_us() -> None:
     ],
 )
 def test_values_count_that_are_compared_with_columns_that_joins_compare(condition: str, comparisons: int) -> None:
-    statement = read(f"SELECT 1 FROM f JOIN d ON f.k = d.day WHERE {condition}", chars_max=1_000)
+    statement = parse(f"SELECT 1 FROM f JOIN d ON f.k = d.day WHERE {condition}", chars_max=1_000)
     assert isinstance(statement, Statement)
     assert statement.comparisons_on_join_columns == comparisons

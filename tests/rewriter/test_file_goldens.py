@@ -4,8 +4,8 @@ import pytest
 from file_golden_cases import CHARS_MAX, KIND, LIMITS, Outcome, planned, recorded_index
 from golden_cases import Expected, Refusal, Take, expectation, expectations, refusals, takes
 
-from rewriter import Limits, Rule, SkipReason, read
-from rewriter.sql.statement import parsed
+from rewriter import RewriteLimits, Rule, SkipReason, parse
+from rewriter.sql.statement import parse_tree
 
 RULES = {rule.value: rule for rule in Rule}
 
@@ -13,12 +13,12 @@ RULES = {rule.value: rule for rule in Rule}
 @pytest.mark.parametrize("case", takes(KIND), ids=str)
 def test_a_statement_whose_files_are_known_is_rewritten(case: Take) -> None:
     expected, found = expectation(case), planned(case.sql)
-    assert tuple(query.repeating or query.sql for query in found.key_queries) == expected.key_queries
+    assert tuple(query.sql_with_repeats or query.sql for query in found.key_queries) == expected.key_queries
     result = Outcome.of(found, expected, recorded_index()).rewrite()
     assert result.skip is None
     assert result.text == expected.rewritten
     assert result.text != case.sql
-    assert parsed(result.text) is not None
+    assert parse_tree(result.text) is not None
 
 
 @pytest.mark.parametrize("case", takes(KIND), ids=str)
@@ -26,7 +26,7 @@ def test_a_statement_says_by_which_rule_it_is_narrowed_and_stays_without_it(case
     expected = expectation(case)
     rule = RULES[case.rule.removeprefix(f"{KIND}/")]
     assert rule in Outcome.of(planned(case.sql), expected, recorded_index()).rewrite().rules
-    limits = Limits(has_file_index=True, rules_off=frozenset({rule}))
+    limits = RewriteLimits(has_file_index=True, rules_off=frozenset({rule}))
     found = planned(case.sql, limits)
     answers = expected if found.key_queries else Expected((), (), "")
     assert rule not in Outcome.of(found, answers, recorded_index()).rewrite(limits).rules
@@ -35,7 +35,7 @@ def test_a_statement_says_by_which_rule_it_is_narrowed_and_stays_without_it(case
 @pytest.mark.parametrize("case", refusals(KIND), ids=str)
 def test_a_statement_whose_files_must_not_be_chosen_says_why_and_stays_as_it_is(case: Refusal) -> None:
     if case.scan is None:
-        assert read(case.sql, chars_max=CHARS_MAX, has_file_index=True) is case.reason
+        assert parse(case.sql, chars_max=CHARS_MAX, has_file_index=True) is case.reason
         return
     found = planned(case.sql)
     result = Outcome(found, {}, recorded_index()).rewrite(LIMITS)
@@ -50,4 +50,4 @@ def test_every_expectation_about_files_has_its_case() -> None:
 
 
 def test_without_a_file_index_filters_alone_are_not_looked_at() -> None:
-    assert read("SELECT id FROM clustered WHERE x = 5", chars_max=CHARS_MAX) is SkipReason.NO_JOIN_IN_TEXT
+    assert parse("SELECT id FROM clustered WHERE x = 5", chars_max=CHARS_MAX) is SkipReason.NO_JOIN_IN_TEXT

@@ -134,7 +134,7 @@ def test_a_rule_about_files_rewrites_to_what_is_recorded(
 
 def recorded(session: hive.Connection, case: Take) -> Expected:
     found = planned(case.sql)
-    queries = tuple(query.repeating or query.sql for query in found.key_queries)
+    queries = tuple(query.sql_with_repeats or query.sql for query in found.key_queries)
     answers = tuple(recorded_rows(run(session, query)) for query in queries)
     expected = Expected(queries, answers, "")
     return replace(expected, rewritten=Outcome.of(found, expected, recorded_index()).rewrite().text)

@@ -6,10 +6,10 @@ import pytest
 from golden_cases import Refusal, Row, Take, expectation, expectations, pure_catalog, refusals, takes
 from support.goldens import planned_with
 
-from rewriter import Limits, Plan, Rewrite, SkipReason, apply, read
-from rewriter.sql.statement import parsed
+from rewriter import Plan, Rewrite, RewriteLimits, SkipReason, apply, parse
+from rewriter.sql.statement import parse_tree
 
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 CHARS_MAX = 100_000
 
 
@@ -26,12 +26,12 @@ def rewritten(found: Plan, rows: Sequence[Sequence[Row]]) -> Rewrite:
 def test_a_statement_that_the_rule_takes_asks_for_its_keys_and_is_rewritten(case: Take) -> None:
     expected = expectation(case)
     found = planned(case.sql)
-    assert tuple(query.repeating or query.sql for query in found.key_queries) == expected.key_queries
+    assert tuple(query.sql_with_repeats or query.sql for query in found.key_queries) == expected.key_queries
     result = rewritten(found, expected.answers)
     assert result.skip is None
     assert result.text == expected.rewritten
     assert result.text != case.sql
-    assert parsed(result.text) is not None
+    assert parse_tree(result.text) is not None
 
 
 @pytest.mark.parametrize("case", takes(), ids=str)
@@ -44,7 +44,7 @@ def test_without_its_keys_the_statement_stays_as_it_is(case: Take) -> None:
 @pytest.mark.parametrize("case", refusals(), ids=str)
 def test_a_statement_that_the_rule_refuses_says_why_and_stays_as_it_is(case: Refusal) -> None:
     if case.scan is None:
-        assert read(case.sql, chars_max=CHARS_MAX) is case.reason
+        assert parse(case.sql, chars_max=CHARS_MAX) is case.reason
         return
     found = planned(case.sql)
     if case.answers:

@@ -18,7 +18,7 @@ from golden_executions import (
 from support.stamps import Execution, Stamps, Verified
 from switches import first_key_lost
 
-from rewriter import Limits
+from rewriter import RewriteLimits
 
 EXECUTION = Execution(
     mode="plain",
@@ -26,7 +26,7 @@ EXECUTION = Execution(
     rewritten="SELECT f.v FROM (SELECT * FROM fact WHERE ds IN ('a')) f JOIN dim d ON f.ds = d.ds",
     key_queries=(("SELECT DISTINCT ds AS key FROM dim", (("a",),)),),
     tables=("CREATE TABLE fact (v INT, ds STRING)", "INSERT INTO fact VALUES (1, 'a')"),
-    limits=repr(Limits()),
+    limits=repr(RewriteLimits()),
     settings={"spark.sql.shuffle.partitions": "1"},
     spark="spark-core_2.13-4.3.0",
 )
@@ -44,7 +44,7 @@ CHANGES: Mapping[str, Execution] = {
     ),
     "another table": replace(EXECUTION, tables=("CREATE TABLE fact (v BIGINT, ds STRING)", EXECUTION.tables[1])),
     "another row": replace(EXECUTION, tables=(EXECUTION.tables[0], "INSERT INTO fact VALUES (2, 'a')")),
-    "other limits": replace(EXECUTION, limits=repr(Limits(key_rows_max=1))),
+    "other limits": replace(EXECUTION, limits=repr(RewriteLimits(key_rows_max=1))),
     "another setting": replace(EXECUTION, settings={"spark.sql.shuffle.partitions": "2"}),
     "another version of Spark": replace(EXECUTION, spark="spark-core_2.13-4.3.1"),
 }
@@ -142,7 +142,7 @@ def test_a_changed_rewriter_makes_those_cases_due_that_it_rewrites_in_another_wa
 
 def test_a_changed_rewriter_makes_a_case_due_that_checks_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     case = next(case for case in takes() if len(plain_answers(case)) == 1)
-    limits, answers = Limits(strict=True), plain_answers(case)
+    limits, answers = RewriteLimits(strict=True), plain_answers(case)
 
     def strict() -> Execution | None:
         return strict_execution(case, limits, lambda _: answers[0], {})

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from rewriter import (
     Column,
     IcebergFacts,
+    KeyQuery,
     KeyRanges,
     Keys,
     KeySet,
-    Limits,
     Plan,
-    Question,
     Rewrite,
+    RewriteLimits,
     Rule,
     ScanOutcome,
     SkipReason,
@@ -29,8 +29,8 @@ from rewriter import (
     TableName,
     ViewText,
     apply,
+    parse,
     plan,
-    read,
 )
 from rewriter.domains.consumers import ICEBERG, ICEBERG_LIST_MAX, ICEBERG_PAIRED_POINTS_MAX, METASTORES
 from rewriter.domains.literals import Key
@@ -38,7 +38,7 @@ from rewriter.files.file_index import FileIndex
 from rewriter.plan import KeyAnswer
 from rewriter.predicates.data_columns import bucket_predicate, row_group_predicate
 from rewriter.predicates.iceberg import iceberg_predicate
-from rewriter.predicates.partitions import Budget, render
+from rewriter.predicates.partitions import Budget, partition_predicate
 from rewriter.predicates.predicate import Predicate, Restriction
 from rewriter.predicates.splice import is_one_condition
 
@@ -64,13 +64,13 @@ SMALL_IN_ICEBERG = replace(
 PARTED = TableFacts((Column("id", "int"), Column("p", "int")), ("p",))
 JOINED = "SELECT f.id FROM f JOIN small s ON f.k = s.k WHERE s.g = 1"
 PAIRED = "SELECT f.id FROM f JOIN small s ON f.k = s.k AND f.l = s.l WHERE s.g = 1"
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 CHARS_MAX = LIMITS.predicate_chars_max
 LIST = re.compile(r"IN \(([^()]*)\)")
 
 
-def planned(sql: str, tables: Mapping[str, TableFacts], limits: Limits = LIMITS) -> Plan:
-    statement = read(sql, chars_max=10_000)
+def planned(sql: str, tables: Mapping[str, TableFacts], limits: RewriteLimits = LIMITS) -> Plan:
+    statement = parse(sql, chars_max=10_000)
     assert isinstance(statement, Statement)
     catalog = {TableName(tuple(name.split("."))): facts for name, facts in tables.items()}
     return plan(statement, catalog, limits)
@@ -81,10 +81,10 @@ def rewritten(
     *keys: tuple[Key, ...] | Keys,
     tables: Mapping[str, TableFacts] | None = None,
     index: FileIndex | None = None,
-    limits: Limits = LIMITS,
+    limits: RewriteLimits = LIMITS,
 ) -> Rewrite:
     found = planned(sql, tables or {"f": FACT, "small": SMALL}, limits)
-    answers: dict[Question, KeyAnswer] = {}
+    answers: dict[KeyQuery, KeyAnswer] = {}
     for query in found.key_queries:
         types = tuple(column.type_name for column in query.columns)
         given = [key for key in keys if isinstance(key, KeyRanges)]
@@ -277,7 +277,7 @@ def test_ranges_and_pairs_of_what_could_be_uuids_stand_beside_what_cannot() -> N
 
 def test_a_small_side_in_iceberg_is_told_from_uuids_whatever_the_fact_is() -> None:
     keys = restriction(COLUMNS[3:4], [(UUIDS[0],)])
-    of_partitions = render([keys], ["s"], Budget(METASTORES["derby"], CHARS_MAX), {})
+    of_partitions = partition_predicate([keys], ["s"], Budget(METASTORES["derby"], CHARS_MAX), {})
     assert of_partitions is not None
     assert of_partitions.sql.endswith(" OR `s` IN (''))")
     assert (row_group_predicate(keys, None, CHARS_MAX) or "").endswith(" OR `s` IN (''))")
@@ -332,26 +332,26 @@ def test_icebergs_metadata_tables_are_left_alone() -> None:
     "sql", [JOINED, JOINED.replace("f.id", "f.id, input_file_name()")], ids=["rule", "files are shown"]
 )
 def test_what_is_switched_off_or_shows_files_is_left_alone(sql: str) -> None:
-    off = Limits(rules_off=frozenset({Rule.ICEBERG})) if sql == JOINED else Limits()
+    off = RewriteLimits(rules_off=frozenset({Rule.ICEBERG})) if sql == JOINED else RewriteLimits()
     found = planned(sql, {"f": FACT, "small": SMALL}, off)
     assert found.key_queries == ()
     assert {scan.skip for scan in found.scans if scan.alias == "f"} == {SkipReason.NOT_A_PARTITION_COLUMN}
 
 
 def test_rules_about_the_file_index_say_nothing_about_iceberg() -> None:
-    off = Limits(rules_off=frozenset({Rule.FILE_HINTS, Rule.RANGE_IN, Rule.BUCKETS}), has_file_index=True)
+    off = RewriteLimits(rules_off=frozenset({Rule.FILE_HINTS, Rule.RANGE_IN, Rule.BUCKETS}), has_file_index=True)
     assert outcome(rewritten(JOINED, (5,), limits=off)).predicate is not None
 
 
 def test_with_strict_consistency_a_scan_that_can_carry_no_check_is_left_alone() -> None:
-    found = planned(JOINED, {"f": FACT, "small": SMALL}, Limits(strict=True))
+    found = planned(JOINED, {"f": FACT, "small": SMALL}, RewriteLimits(strict=True))
     assert {scan.skip for scan in found.scans if scan.alias == "f"} == {SkipReason.STRICT_TABLE}
 
 
 def test_a_filter_of_the_statement_is_icebergs_own_business() -> None:
     sql = "SELECT f.id FROM f JOIN small s ON f.k = s.k WHERE s.g = 1 AND f.l = 7"
-    found = planned(sql, {"f": FACT, "small": SMALL}, Limits(has_file_index=True))
-    assert all(scan.own.is_all for scan in found.scans)
+    found = planned(sql, {"f": FACT, "small": SMALL}, RewriteLimits(has_file_index=True))
+    assert all(scan.own_cover.is_all for scan in found.scans)
 
 
 def test_the_smaller_of_two_iceberg_tables_is_asked_and_joined_to_what_filters_it() -> None:

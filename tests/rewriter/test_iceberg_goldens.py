@@ -4,8 +4,8 @@ import pytest
 from golden_cases import Refusal, Take, expectation, expectations, refusals, takes
 from iceberg_golden_cases import KIND, LIMITS, planned, rule_of
 
-from rewriter import Limits, Rule, apply
-from rewriter.sql.statement import parsed
+from rewriter import RewriteLimits, Rule, apply
+from rewriter.sql.statement import parse_tree
 
 RULES = {rule.value: rule for rule in Rule}
 
@@ -13,19 +13,19 @@ RULES = {rule.value: rule for rule in Rule}
 @pytest.mark.parametrize("case", takes(KIND), ids=str)
 def test_a_statement_over_iceberg_tables_is_rewritten(case: Take) -> None:
     expected, found = expectation(case), planned(case.sql)
-    assert tuple(query.repeating or query.sql for query in found.key_queries) == expected.key_queries
+    assert tuple(query.sql_with_repeats or query.sql for query in found.key_queries) == expected.key_queries
     answers = {query: query.read(rows) for query, rows in zip(found.key_queries, expected.answers, strict=True)}
     result = apply(found, answers, LIMITS)
     assert result.skip is None
     assert result.text == expected.rewritten
     assert result.text != case.sql
-    assert parsed(result.text) is not None
+    assert parse_tree(result.text) is not None
     assert RULES[rule_of(case)] in result.rules
 
 
 @pytest.mark.parametrize("case", takes(KIND), ids=str)
 def test_nothing_is_asked_of_an_iceberg_table_while_its_rule_is_off(case: Take) -> None:
-    assert planned(case.sql, Limits(rules_off=frozenset({RULES[rule_of(case)]}))).key_queries == ()
+    assert planned(case.sql, RewriteLimits(rules_off=frozenset({RULES[rule_of(case)]}))).key_queries == ()
 
 
 @pytest.mark.parametrize("case", refusals(KIND), ids=str)

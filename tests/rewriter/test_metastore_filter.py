@@ -15,21 +15,21 @@ from rewriter import (
     KeyRanges,
     Keys,
     KeySet,
-    Limits,
     Rewrite,
+    RewriteLimits,
     SkipReason,
     TableFacts,
     TableName,
     apply,
+    parse,
     plan,
-    read,
 )
 from rewriter.catalog.table_facts import IcebergFacts
-from rewriter.domains.consumers import NOTHING
+from rewriter.domains.consumers import ACCEPTS_NOTHING
 from rewriter.domains.literals import Key
 from rewriter.domains.widen import Consumer
-from rewriter.predicates.metastore_filter import can_name, can_say
-from rewriter.predicates.predicate import Restriction, can_all_be_said
+from rewriter.predicates.metastore_filter import can_compare, can_name
+from rewriter.predicates.predicate import Restriction, metastore_can_compare_all
 
 NAMES = {
     "ds": True,
@@ -85,7 +85,7 @@ VALUES: Mapping[tuple[str, Key], bool] = {
 
 @pytest.mark.parametrize(("type_name", "value"), VALUES)
 def test_a_filter_can_say_what_the_metastore_reads_as_spark_does(type_name: str, value: Key) -> None:
-    assert can_say(type_name, value) is VALUES[type_name, value]
+    assert can_compare(type_name, value) is VALUES[type_name, value]
 
 
 RANGES: Mapping[tuple[str, str], bool] = {
@@ -100,9 +100,9 @@ RANGES: Mapping[tuple[str, str], bool] = {
 def test_no_range_is_sent_that_may_hold_days_that_derby_takes_for_others(low: str, high: str) -> None:
     can_be_sent = RANGES[low, high]
     restriction = Restriction((Column("day", "date"),), KeyRanges("date", ((low, high),)))
-    assert can_all_be_said([restriction]) is can_be_sent
+    assert metastore_can_compare_all([restriction]) is can_be_sent
     texts = Restriction((Column("day", "string"),), KeyRanges("string", ((low, high),)))
-    assert can_all_be_said([texts])
+    assert metastore_can_compare_all([texts])
 
 
 class _Grammar:
@@ -164,9 +164,9 @@ ON_S = ON_K.replace("f.k = d.k", "f.s = d.s")
 ON_ODD = ON_K.replace("FROM f JOIN d ON f.k = d.k", "FROM o JOIN d ON o._k = d.k")
 
 
-def rewritten(sql: str, keys: Keys, limits: Limits | None = None) -> Rewrite:
-    limits = limits or Limits()
-    statement = read(sql, chars_max=10_000)
+def rewritten(sql: str, keys: Keys, limits: RewriteLimits | None = None) -> Rewrite:
+    limits = limits or RewriteLimits()
+    statement = parse(sql, chars_max=10_000)
     assert not isinstance(statement, SkipReason)
     found = plan(statement, CATALOG, limits)
     return apply(found, dict.fromkeys(found.key_queries, keys), limits)
@@ -180,7 +180,7 @@ def test_a_column_that_no_filter_can_name_is_pruned_by_spark_alone() -> None:
     found = rewritten(ON_ODD, ints(1, 7))
     assert "WHERE (array_contains(array(1, 7), `_k`) OR typeof(`_k`) <> 'int')" in found.text
     assert found.scans[0].exact
-    assert found.sent == frozenset()
+    assert found.tables_sent_to_metastore == frozenset()
 
 
 def test_ranges_and_nulls_of_such_a_column_are_said_in_a_form_that_spark_keeps_to_itself() -> None:
@@ -195,7 +195,7 @@ def test_ranges_and_nulls_of_such_a_column_are_said_in_a_form_that_spark_keeps_t
 
 
 def test_what_would_be_too_long_in_that_form_is_not_said() -> None:
-    found = rewritten(ON_ODD, KeyRanges("int", ((1, 4), (7, 7))), Limits(predicate_chars_max=60))
+    found = rewritten(ON_ODD, KeyRanges("int", ((1, 4), (7, 7))), RewriteLimits(predicate_chars_max=60))
     assert found.scans[0].skip is SkipReason.PREDICATE_TOO_LARGE
 
 
@@ -231,25 +231,28 @@ def test_a_table_whose_filter_was_refused_is_sent_less_and_the_others_are_not() 
     sql = "SELECT count(*) FROM f JOIN f g ON f.id = g.id JOIN d ON f.k = d.k WHERE d.g = 1"
     keys = ints(*range(0, 40, 2))
     halved = {FULL[FACT]: Consumer(4, 2)}
-    text = rewritten(sql, keys, Limits(metastore_for=halved)).text
+    text = rewritten(sql, keys, RewriteLimits(metastore_for=halved)).text
     assert text.count("BETWEEN") == 2
-    assert rewritten(sql, keys, Limits(metastore_for={FULL[ODD]: NOTHING})).text == rewritten(sql, keys).text
-    found = rewritten(sql, keys, Limits(metastore_for={FULL[FACT]: NOTHING}))
+    assert (
+        rewritten(sql, keys, RewriteLimits(metastore_for={FULL[ODD]: ACCEPTS_NOTHING})).text
+        == rewritten(sql, keys).text
+    )
+    found = rewritten(sql, keys, RewriteLimits(metastore_for={FULL[FACT]: ACCEPTS_NOTHING}))
     assert "WHERE (array_contains(array(0, 2, " in found.text
 
 
 @pytest.mark.parametrize(
     ("keys", "limits", "sent"),
     [
-        (ints(1), Limits(), [FACT]),
-        (ints(), Limits(), []),
-        (ints(1), Limits(metastore_for={FULL[FACT]: NOTHING}), []),
-        (ints(1), Limits(strict=True), []),
+        (ints(1), RewriteLimits(), [FACT]),
+        (ints(), RewriteLimits(), []),
+        (ints(1), RewriteLimits(metastore_for={FULL[FACT]: ACCEPTS_NOTHING}), []),
+        (ints(1), RewriteLimits(strict=True), []),
     ],
 )
 def test_it_is_known_of_which_tables_the_metastore_is_sent_a_filter(
-    keys: Keys, limits: Limits, sent: Sequence[TableName]
+    keys: Keys, limits: RewriteLimits, sent: Sequence[TableName]
 ) -> None:
     found = rewritten(ON_K, keys, limits)
     assert found.tables == {FULL[FACT]}
-    assert found.sent == {FULL[name] for name in sent}
+    assert found.tables_sent_to_metastore == {FULL[name] for name in sent}

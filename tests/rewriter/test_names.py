@@ -1,6 +1,17 @@
 """What names denote where Spark could take them for something else: structs, and names that differ in case."""
 
-from rewriter import Catalog, Column, Limits, Plan, SkipReason, Statement, TableFacts, TableName, plan, read
+from rewriter import (
+    Catalog,
+    Column,
+    Plan,
+    RewriteLimits,
+    SkipReason,
+    Statement,
+    TableFacts,
+    TableName,
+    parse,
+    plan,
+)
 
 FACT = TableFacts((Column("id", "int"), Column("ds", "string")), ("ds",))
 DIMENSION = TableFacts((Column("ds", "string"), Column("g", "int")))
@@ -12,16 +23,16 @@ CATALOG = {
     TableName(("nested",)): NESTED,
     TableName(("patterns",)): PATTERNS,
 }
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 
 
-def planned(sql: str, limits: Limits = LIMITS, catalog: Catalog = CATALOG) -> Plan:
-    statement = read(sql, chars_max=1_000)
+def planned(sql: str, limits: RewriteLimits = LIMITS, catalog: Catalog = CATALOG) -> Plan:
+    statement = parse(sql, chars_max=1_000)
     assert isinstance(statement, Statement)
     return plan(statement, catalog, limits)
 
 
-def reasons(sql: str, limits: Limits = LIMITS, catalog: Catalog = CATALOG) -> list[SkipReason | None]:
+def reasons(sql: str, limits: RewriteLimits = LIMITS, catalog: Catalog = CATALOG) -> list[SkipReason | None]:
     """Why each reference to the fact is left alone; None for one that is not."""
     return [scan.skip for scan in planned(sql, limits, catalog).scans if scan.reference.name == TableName(("f",))]
 
@@ -50,7 +61,7 @@ def test_a_column_in_another_case_may_be_an_outer_querys_that_is_spelled_so() ->
 def test_a_name_in_another_case_may_be_a_variable_of_the_session() -> None:
     """With spark.sql.caseSensitive, a variable K is meant by `K`, and the column k is not."""
     sql = "SELECT f.id FROM f JOIN nested r ON f.ds = {} WHERE {} = 1"
-    variables = Limits(has_variables=True)
+    variables = RewriteLimits(has_variables=True)
     for names in (("K", "r.g"), ("k", "G"), ("R.k", "r.g")):
         assert reasons(sql.format(*names)) == [None]
         assert reasons(sql.format(*names), variables) != [None]
@@ -94,5 +105,5 @@ def test_a_name_in_an_expression_that_is_asked_for_may_be_a_pattern_for_other_co
 def test_a_name_in_a_query_that_a_select_shows_may_be_a_pattern() -> None:
     """There it is one in a WHERE too, and in the key query it would not be."""
     sql = "SELECT (SELECT max(f.id) FROM f JOIN patterns p ON f.ds = p.kk WHERE lower(p.`{}`) = 'a') AS m"
-    assert read(sql.format("k+"), chars_max=1_000) is SkipReason.UNUSUAL_TEXT
+    assert parse(sql.format("k+"), chars_max=1_000) is SkipReason.UNUSUAL_TEXT
     assert reasons(sql.format("kk")) == [None]

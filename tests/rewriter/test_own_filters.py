@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewriter import Column, Limits, Rule, SkipReason, Statement, TableFacts, TableName, plan, read
+from rewriter import Column, RewriteLimits, Rule, SkipReason, Statement, TableFacts, TableName, parse, plan
 from rewriter.domains.cover import Cover
 from rewriter.domains.literals import Key
 
@@ -17,7 +17,7 @@ COLUMNS = (
 )
 FACT = TableFacts(COLUMNS, ("p",), indexed_columns=("x", "Y", "d", "b", "c", "p", "gone"))
 OTHER = TableFacts((Column("k", "int"), Column("x", "tinyint")))
-LIMITS = Limits(has_file_index=True)
+LIMITS = RewriteLimits(has_file_index=True)
 
 # What each column may hold, and the literals that it is compared with, some of another type than its own.
 VALUES: dict[str, tuple[Key | None, ...]] = {
@@ -40,12 +40,12 @@ LITERALS = {
 }
 
 
-def own(sql: str, limits: Limits = LIMITS) -> Cover:
+def own(sql: str, limits: RewriteLimits = LIMITS) -> Cover:
     """What the filters of a statement leave of the table t."""
-    statement = read(sql, chars_max=10_000, has_file_index=True)
+    statement = parse(sql, chars_max=10_000, has_file_index=True)
     assert isinstance(statement, Statement), statement
     found = plan(statement, {TableName(("t",)): FACT, TableName(("o",)): OTHER}, limits)
-    (cover,) = {scan.own for scan in found.scans if scan.reference.name == TableName(("t",))}
+    (cover,) = {scan.own_cover for scan in found.scans if scan.reference.name == TableName(("t",))}
     return cover
 
 
@@ -187,11 +187,11 @@ def test_disjunctions_that_would_multiply_are_left_out() -> None:
 
 
 def test_file_hints_that_are_switched_off_take_no_filters() -> None:
-    limits = Limits(has_file_index=True, rules_off=frozenset({Rule.FILE_HINTS}))
+    limits = RewriteLimits(has_file_index=True, rules_off=frozenset({Rule.FILE_HINTS}))
     assert own("SELECT id FROM t WHERE x = 1", limits) == Cover.all()
 
 
 @pytest.mark.parametrize("sql", ["SELECT id FROM t", "SELECT 1", "SHOW TABLES", "UPDATE t SET x = 1 WHERE x = 2"])
 def test_what_has_no_filter_is_not_even_parsed(sql: str) -> None:
-    found = read(sql, chars_max=100, has_file_index=True)
+    found = parse(sql, chars_max=100, has_file_index=True)
     assert found in {SkipReason.NO_JOIN_IN_TEXT, SkipReason.NOT_A_QUERY}

@@ -5,7 +5,7 @@ from pyhive import hive
 
 from demo.hive import run
 from rewriter.domains.literals import Key, literal
-from rewriter.partitions.filter_tree import And, Compare, Filter, In, IsNull, Like, Operator, Or
+from rewriter.partitions.filter_tree import And, Compare, In, IsNull, Like, Operator, Or, PartitionFilter
 from rewriter.partitions.index import PartitionIndex
 
 # Derby takes texts for equal that differ in blanks at the end alone, so no two of these do.
@@ -24,11 +24,11 @@ _VALUES: dict[str, tuple[Key | None, ...]] = {
 }
 
 
-def conditions(type_name: str) -> list[tuple[str, Filter]]:
+def conditions(type_name: str) -> list[tuple[str, PartitionFilter]]:
     """Conditions as Spark reads them and as the index does."""
     values = [value for value in _VALUES[type_name] if value is not None]
     middle, last = values[len(values) // 2], values[-1]
-    found: list[tuple[str, Filter]] = [
+    found: list[tuple[str, PartitionFilter]] = [
         (f"k {operator.value} {literal(type_name, middle)}", Compare("k", operator, middle))
         for operator in Operator
     ]

@@ -10,7 +10,7 @@ from rewriter.domains.domain import Domain
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.domains.literals import Key
 from rewriter.domains.widen import Consumer
-from rewriter.predicates.partitions import Budget, render
+from rewriter.predicates.partitions import Budget, partition_predicate
 from rewriter.predicates.predicate import Predicate, Restriction, cover_sql
 
 DAYS = [f"2026-{month:02}-{day:02}" for month in range(1, 8) for day in range(1, 29)]
@@ -28,7 +28,7 @@ def rendered(
     *restrictions: Restriction, budget: Budget = BUDGET, costs: Mapping[str, PartitionCosts] = NO_COSTS
 ) -> Predicate:
     names = dict.fromkeys(column.name for restriction in restrictions for column in restriction.columns)
-    found = render(restrictions, list(names), budget, costs)
+    found = partition_predicate(restrictions, list(names), budget, costs)
     assert found is not None
     return found
 
@@ -167,13 +167,13 @@ def test_a_cover_that_lost_a_key_is_not_said(monkeypatch: pytest.MonkeyPatch) ->
     keys = KeySet.of(("int",), [(1,), (3,)])
     narrower = Cover.of_rows([Column("k", "int")], [(1,)])
     monkeypatch.setattr("rewriter.predicates.partitions.widen", lambda *_: narrower)
-    assert render([restriction(keys, "k")], ["k"], BUDGET, {}) is None
+    assert partition_predicate([restriction(keys, "k")], ["k"], BUDGET, {}) is None
 
 
 def test_a_predicate_that_would_say_nothing_is_none() -> None:
     keys = KeySet.of(("string",), [("a",), ("B",), ("c",)])
     short = Budget(Consumer(1, 1), 60)
-    assert render([restriction(keys, "k")], ["k"], short, {}) is None
+    assert partition_predicate([restriction(keys, "k")], ["k"], short, {}) is None
 
 
 @pytest.mark.parametrize("count", [1, 16, 17, 100, 1_000])
@@ -192,7 +192,7 @@ def test_a_long_or_is_balanced(count: int) -> None:
 @pytest.mark.parametrize("chars_max", range(80, 240))
 def test_a_predicate_is_as_exact_as_its_length_allows_and_never_longer(chars_max: int) -> None:
     keys = KeySet.of(("int",), [(key,) for key in range(0, 100, 5)])
-    found = render([restriction(keys, "k")], ["k"], Budget(Consumer(2, 2), chars_max), {})
+    found = partition_predicate([restriction(keys, "k")], ["k"], Budget(Consumer(2, 2), chars_max), {})
     assert found is not None
     assert len(found.sql) <= chars_max
     assert found.exact == ("array_contains" in found.sql)
@@ -201,12 +201,12 @@ def test_a_predicate_is_as_exact_as_its_length_allows_and_never_longer(chars_max
 def test_partitions_that_spare_the_metastore_a_range_are_not_read() -> None:
     costs = {"k": PartitionCosts.of("int", range(100))}
     sparing = Budget(Consumer(100, 20, range_partitions=40), 100_000)
-    keys = render([restriction(KeySet.of(("int",), [(1,), (30,)]), "k")], ["k"], sparing, costs)
+    keys = partition_predicate([restriction(KeySet.of(("int",), [(1,), (30,)]), "k")], ["k"], sparing, costs)
     assert keys is not None
     assert "`k` BETWEEN 1 AND 30" in keys.sql
     assert "array_contains" in keys.sql
     assert keys.exact
-    ranges = render([restriction(KeyRanges("int", ((1, 4), (30, 40))), "k")], ["k"], sparing, costs)
+    ranges = partition_predicate([restriction(KeyRanges("int", ((1, 4), (30, 40))), "k")], ["k"], sparing, costs)
     assert ranges is not None
     assert "(`k` BETWEEN 1 AND 4 OR `k` BETWEEN 30 AND 40)" in ranges.sql, "nothing else would keep 5 to 29 out"
 

@@ -7,7 +7,7 @@ from demo.hive import run
 from rewriter import KeyRanges, KeySet
 from rewriter.domains.literals import Key
 from rewriter.semijoins.key_query import KeyColumn
-from rewriter.semijoins.range_query import RangeQuery, range_query
+from rewriter.semijoins.range_query import KeyRangesQuery, key_ranges_query
 
 # Three clusters of each type, shuffled, with a duplicate and a null.
 CLUSTERS: dict[str, list[list[Key]]] = {
@@ -20,7 +20,7 @@ CLUSTERS: dict[str, list[list[Key]]] = {
 }
 
 
-def asked(direct: hive.Connection, query: RangeQuery) -> KeyRanges:
+def asked(direct: hive.Connection, query: KeyRangesQuery) -> KeyRanges:
     rows = [tuple(v if v is None or isinstance(v, int) else str(v) for v in row) for row in run(direct, query.sql)]
     found = query.read(rows)
     assert isinstance(found, KeyRanges), found
@@ -38,7 +38,7 @@ def source_of(type_name: str, keys: list[Key]) -> str:
 def test_the_widest_gaps_are_left_out(type_name: str, ansi: str, direct: hive.Connection) -> None:
     clusters = CLUSTERS[type_name]
     run(direct, f"SET spark.sql.ansi.enabled={ansi}")
-    query = range_query(
+    query = key_ranges_query(
         source=source_of(type_name, [key for cluster in clusters for key in cluster]),
         key="v.k",
         column=KeyColumn(type_name),
@@ -49,7 +49,7 @@ def test_the_widest_gaps_are_left_out(type_name: str, ansi: str, direct: hive.Co
 
 def test_strings_without_a_distance_are_cut_somewhere_and_none_is_lost(direct: hive.Connection) -> None:
     keys: list[Key] = [f"code {number}" for number in range(100)]
-    query = range_query(
+    query = key_ranges_query(
         source=source_of("string", keys), key="v.k", column=KeyColumn("string", null_safe=True), ranges_max=10
     )
     found = asked(direct, query)
@@ -60,7 +60,7 @@ def test_strings_without_a_distance_are_cut_somewhere_and_none_is_lost(direct: h
 
 
 def test_keys_of_a_wider_type_are_cut_to_what_the_column_holds(direct: hive.Connection) -> None:
-    query = range_query(
+    query = key_ranges_query(
         source=source_of("bigint", [-5_000_000_000, 1, 2, 5_000_000_000]),
         key="v.k",
         column=KeyColumn("int"),
@@ -70,7 +70,7 @@ def test_keys_of_a_wider_type_are_cut_to_what_the_column_holds(direct: hive.Conn
 
 
 def test_what_the_query_reads_of_the_session_is_assumed(direct: hive.Connection) -> None:
-    query = range_query(
+    query = key_ranges_query(
         source=source_of("int", [1, 2]),
         key="v.k",
         column=KeyColumn("int"),
@@ -83,7 +83,7 @@ def test_what_the_query_reads_of_the_session_is_assumed(direct: hive.Connection)
 
 
 def test_without_a_key_there_is_no_range(direct: hive.Connection) -> None:
-    query = range_query(
+    query = key_ranges_query(
         source=source_of("int", [1]), key="v.k", column=KeyColumn("int"), filters=["v.k > 1"], ranges_max=3
     )
     assert asked(direct, query).ranges == ()

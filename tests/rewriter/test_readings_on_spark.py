@@ -11,7 +11,7 @@ from readings import our_facts, spark_facts
 from seeding import seeded, seeds
 
 from rewriter import SkipReason
-from rewriter.sql.statement import parsed_statement, read
+from rewriter.sql.statement import parse, parse_any
 
 QUERIES_PER_SEED = 25
 CHARS_MAX = 100_000
@@ -144,9 +144,9 @@ def test_what_is_read_of_a_query_is_what_spark_parses(local_spark: SparkSession,
     compared = 0
     for number in range(QUERIES_PER_SEED):
         sql = Writer(seeded(seed, number)).query(depth=number % 2)
-        statement = read(sql, chars_max=CHARS_MAX, has_file_index=True)
+        statement = parse(sql, chars_max=CHARS_MAX, has_file_index=True)
         if statement is SkipReason.NO_JOIN_IN_TEXT:
-            statement = parsed_statement(sql) or statement
+            statement = parse_any(sql) or statement
         parsed = spark_facts(local_spark, sql)
         if not isinstance(statement, SkipReason) and parsed is not None:
             compared += 1

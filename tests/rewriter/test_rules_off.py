@@ -11,10 +11,10 @@ from support.goldens import planned_with
 from rewriter import (
     Column,
     KeySet,
-    Limits,
     Plan,
     Reducer,
     Rewrite,
+    RewriteLimits,
     Rule,
     SkipReason,
     Statement,
@@ -23,8 +23,8 @@ from rewriter import (
     TableName,
     ViewText,
     apply,
+    parse,
     plan,
-    read,
 )
 
 K = Column("k", "int")
@@ -33,7 +33,7 @@ DIMENSION = TableFacts((K, Column("g", "int")))
 JOINED = "SELECT f.id FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
 
 
-def planned(sql: str, limits: Limits) -> Plan:
+def planned(sql: str, limits: RewriteLimits) -> Plan:
     return planned_with(sql, pure_catalog, limits)
 
 
@@ -42,12 +42,12 @@ def reducers(found: Plan) -> Iterator[Reducer]:
     while pending:
         reducer = pending.pop()
         yield reducer
-        pending += reducer.instead
+        pending += reducer.alternatives
 
 
 @cache
 def rules_of(sql: str) -> frozenset[Rule]:
-    return frozenset[Rule]().union(*(reducer.rules for reducer in reducers(planned(sql, Limits()))))
+    return frozenset[Rule]().union(*(reducer.rules for reducer in reducers(planned(sql, RewriteLimits()))))
 
 
 def test_every_rule_is_needed_by_some_golden_case() -> None:
@@ -60,7 +60,7 @@ def test_every_rule_is_needed_by_some_golden_case() -> None:
 @pytest.mark.parametrize("case", takes(), ids=str)
 def test_nothing_is_narrowed_by_a_rule_that_is_off(case: Take) -> None:
     for rule in rules_of(case.sql):
-        off = planned(case.sql, Limits(rules_off=frozenset({rule})))
+        off = planned(case.sql, RewriteLimits(rules_off=frozenset({rule})))
         assert rule not in {needed for reducer in reducers(off) for needed in reducer.rules}, rule
 
 
@@ -82,7 +82,7 @@ REFUSED = {
 def test_a_scan_that_needs_a_rule_that_is_off_says_so(rule: Rule) -> None:
     sql = REFUSED[rule]
     assert rule in rules_of(sql)
-    found = planned(sql, Limits(rules_off=frozenset({rule})))
+    found = planned(sql, RewriteLimits(rules_off=frozenset({rule})))
     assert [scan.skip for scan in found.scans if scan.alias == "s"] == [SkipReason.RULE_OFF]
     assert found.key_queries == ()
 
@@ -90,12 +90,12 @@ def test_a_scan_that_needs_a_rule_that_is_off_says_so(rule: Rule) -> None:
 def test_without_pairs_each_column_is_asked_for_by_itself() -> None:
     sql = "SELECT s.id FROM sales s JOIN offers o ON s.ds = o.ds AND s.region = o.region WHERE o.g = 1"
     assert Rule.PAIRS in rules_of(sql)
-    found = planned(sql, Limits(rules_off=frozenset({Rule.PAIRS})))
+    found = planned(sql, RewriteLimits(rules_off=frozenset({Rule.PAIRS})))
     assert {reducer.columns for scan in found.scans for reducer in scan.reducers} == {("ds",), ("region",)}
 
 
 def test_without_ranges_too_many_keys_narrow_nothing() -> None:
-    found = planned(REFUSED[Rule.INNER_JOIN], Limits(rules_off=frozenset({Rule.RANGES})))
+    found = planned(REFUSED[Rule.INNER_JOIN], RewriteLimits(rules_off=frozenset({Rule.RANGES})))
     (query,) = found.key_queries
     assert found.pending({query: SkipReason.TOO_MANY_KEYS}) == ()
 
@@ -103,7 +103,7 @@ def test_without_ranges_too_many_keys_narrow_nothing() -> None:
 def test_without_snowflakes_the_small_sides_own_filters_are_left() -> None:
     sql = "SELECT f.id FROM f JOIN d ON f.k = d.k JOIN e ON d.g = e.g WHERE d.g = 1 AND e.h = 2"
     tables = {"f": FACT, "d": DIMENSION, "e": TableFacts((Column("g", "int"), Column("h", "int")))}
-    found = by_tables(sql, Limits(rules_off=frozenset({Rule.SNOWFLAKE})), tables)
+    found = by_tables(sql, RewriteLimits(rules_off=frozenset({Rule.SNOWFLAKE})), tables)
     (query,) = found.key_queries
     assert query.sql.endswith("FROM d WHERE (d.g = 1) LIMIT 5001")
 
@@ -111,7 +111,7 @@ def test_without_snowflakes_the_small_sides_own_filters_are_left() -> None:
 def test_without_outer_filters_those_beside_the_join_are_left() -> None:
     inner = "SELECT f.id, d.h AS h FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
     tables = {"f": FACT, "d": TableFacts((K, Column("g", "int"), Column("h", "int")))}
-    limits = Limits(rules_off=frozenset({Rule.OUTER_FILTERS}))
+    limits = RewriteLimits(rules_off=frozenset({Rule.OUTER_FILTERS}))
     (query,) = by_tables(f"SELECT x.id FROM ({inner}) x WHERE x.h = 2", limits, tables).key_queries
     assert query.sql.endswith("FROM d WHERE (d.g = 1) LIMIT 5001")
 
@@ -119,21 +119,21 @@ def test_without_outer_filters_those_beside_the_join_are_left() -> None:
 def test_without_outer_joins_made_inner_the_other_joins_count_as_they_stand() -> None:
     sql = "SELECT f.id FROM f JOIN d ON f.k = d.k LEFT JOIN e ON d.g = e.g WHERE d.g = 1 AND e.h = 2"
     tables = {"f": FACT, "d": DIMENSION, "e": TableFacts((Column("g", "int"), Column("h", "int")))}
-    (query,) = by_tables(sql, Limits(rules_off=frozenset({Rule.MADE_INNER})), tables).key_queries
+    (query,) = by_tables(sql, RewriteLimits(rules_off=frozenset({Rule.MADE_INNER})), tables).key_queries
     assert query.sql.endswith("FROM d WHERE (d.g = 1) LIMIT 5001")
 
 
-def by_tables(sql: str, limits: Limits, tables: dict[str, TableFacts]) -> Plan:
-    statement = read(sql, chars_max=1_000)
+def by_tables(sql: str, limits: RewriteLimits, tables: dict[str, TableFacts]) -> Plan:
+    statement = parse(sql, chars_max=1_000)
     assert isinstance(statement, Statement)
     return plan(statement, {TableName(tuple(name.split("."))): facts for name, facts in tables.items()}, limits)
 
 
-def off(*names: str) -> Limits:
-    return Limits(tables_off=frozenset(TableName(tuple(name.split("."))) for name in names))
+def off(*names: str) -> RewriteLimits:
+    return RewriteLimits(tables_off=frozenset(TableName(tuple(name.split("."))) for name in names))
 
 
-def skip_of_f(limits: Limits, fact: TableFacts = FACT) -> SkipReason | None:
+def skip_of_f(limits: RewriteLimits, fact: TableFacts = FACT) -> SkipReason | None:
     found = by_tables(JOINED, limits, {"f": fact, "d": DIMENSION})
     return next(scan.skip for scan in found.scans if scan.alias == "f")
 
@@ -163,14 +163,14 @@ def view_of(name: str, facts: TableFacts) -> TableFacts:
 def test_without_views_a_filter_that_asks_a_view_is_not_used() -> None:
     sql = "SELECT f.id FROM f JOIN d ON f.k = d.k WHERE d.g IN (SELECT g FROM v)"
     tables = {"f": FACT, "d": DIMENSION, "v": view_of("e", DIMENSION), "main.shop.e": DIMENSION}
-    assert by_tables(sql, Limits(), tables).key_queries
-    assert not by_tables(sql, Limits(rules_off=frozenset({Rule.VIEWS})), tables).key_queries
+    assert by_tables(sql, RewriteLimits(), tables).key_queries
+    assert not by_tables(sql, RewriteLimits(rules_off=frozenset({Rule.VIEWS})), tables).key_queries
 
 
 def test_a_table_is_switched_off_behind_a_cte_and_behind_a_view_too() -> None:
     tables = {"f": FACT, "main.shop.f": FACT, "d": DIMENSION, "v": view_of("f", FACT)}
     for sql in (f"WITH x AS (SELECT * FROM f) {JOINED.replace('f ', 'x f ')}", JOINED.replace("f ", "v f ")):
-        assert by_tables(sql, Limits(), tables).key_queries
+        assert by_tables(sql, RewriteLimits(), tables).key_queries
         assert not by_tables(sql, off("shop.f"), tables).key_queries
 
 
@@ -178,7 +178,7 @@ def test_a_small_side_may_be_a_table_that_is_switched_off() -> None:
     assert skip_of_f(off("d")) is None
 
 
-def rewritten(sql: str, limits: Limits = Limits()) -> Rewrite:  # noqa: B008 - frozen
+def rewritten(sql: str, limits: RewriteLimits = RewriteLimits()) -> Rewrite:  # noqa: B008 - frozen
     found = by_tables(sql, limits, {"f": FACT, "d": DIMENSION})
     return apply(found, {query: KeySet.of(("int",), [(1,)]) for query in found.key_queries}, limits)
 
@@ -187,6 +187,6 @@ def test_a_rewrite_tells_what_it_took_and_which_tables_were_narrowed() -> None:
     result = rewritten(JOINED)
     assert result.rules == {Rule.INNER_JOIN}
     assert result.tables == {TableName(("main", "shop", "f"))}
-    too_long = rewritten(JOINED, Limits(predicate_chars_max=5))
+    too_long = rewritten(JOINED, RewriteLimits(predicate_chars_max=5))
     for untouched in (rewritten("SELECT f.id FROM f JOIN d ON f.k = d.k"), too_long):
         assert (untouched.rules, untouched.tables) == (frozenset(), frozenset())

@@ -9,7 +9,7 @@ from partition_strategies import PATTERNS, VALUES, filters, is_true, like, name_
 
 from rewriter.domains.literals import Key
 from rewriter.partitions.byte_ranges import ByteRange, ByteRanges, successor
-from rewriter.partitions.filter_tree import And, Compare, Filter, In, IsNull, Like, Operator, Or
+from rewriter.partitions.filter_tree import And, Compare, In, IsNull, Like, Operator, Or, PartitionFilter
 from rewriter.partitions.index import PartitionIndex, SortedEntries, in_order, matching
 from rewriter.partitions.key_encoding import END, VALUE, PartitionKeys
 from rewriter.partitions.like import LikePattern
@@ -29,7 +29,7 @@ ALONE = PartitionKeys(("p1",), ("int",))
 _OPERATORS = {operator.value: operator for operator in Operator}
 
 
-def compare(text: str) -> Filter:
+def compare(text: str) -> PartitionFilter:
     """`p1 > 10` as a condition."""
     column, operator, value = text.split()
     return Compare(column, _OPERATORS[operator], value if column == "c2" else int(value))
@@ -85,7 +85,9 @@ MIXED = any_of("p1 > 20", "c1 > 5")
         ),
     ],
 )
-def test_a_plan_is_the_one_that_the_design_of_hive_9452_lists(condition: Filter, scans: list[Scan]) -> None:
+def test_a_plan_is_the_one_that_the_design_of_hive_9452_lists(
+    condition: PartitionFilter, scans: list[Scan]
+) -> None:
     assert list(plan_scans(condition, KEYS).scans) == scans
 
 
@@ -142,7 +144,7 @@ def test_a_like_with_a_prefix_is_a_range() -> None:
     assert (scan.start, scan.stop) == (VALUE, END)
 
 
-def names(condition: Filter, *specs: str) -> list[str]:
+def names(condition: PartitionFilter, *specs: str) -> list[str]:
     """Which of the partitions match."""
     columns = tuple(part.partition("=")[0] for part in specs[0].split("/"))
     return list(PartitionIndex.of(columns, ("string",) * len(columns), specs).matching(condition))
@@ -166,7 +168,7 @@ def test_an_and_of_more_ors_than_are_intersected_tests_the_rest() -> None:
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> tuple[PartitionKeys, list[tuple[Key | None, ...]], Filter]:
+def questions(draw: st.DrawFn) -> tuple[PartitionKeys, list[tuple[Key | None, ...]], PartitionFilter]:
     type_names = tuple(draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=3)))
     keys = PartitionKeys(tuple(f"c{index}" for index in range(len(type_names))), type_names)
     row = st.tuples(*(VALUES[type_name] | st.none() for type_name in type_names))
@@ -175,7 +177,7 @@ def questions(draw: st.DrawFn) -> tuple[PartitionKeys, list[tuple[Key | None, ..
 
 @given(questions())
 def test_a_plan_finds_what_the_filter_is_true_of_and_nothing_else(
-    question: tuple[PartitionKeys, list[tuple[Key | None, ...]], Filter],
+    question: tuple[PartitionKeys, list[tuple[Key | None, ...]], PartitionFilter],
 ) -> None:
     keys, rows, condition = question
     index = PartitionIndex.of(keys.columns, keys.type_names, [name_of(keys.columns, row) for row in rows])
@@ -188,7 +190,7 @@ def test_a_plan_finds_what_the_filter_is_true_of_and_nothing_else(
 
 @given(questions())
 def test_scans_ascend_and_do_not_overlap(
-    question: tuple[PartitionKeys, list[tuple[Key | None, ...]], Filter],
+    question: tuple[PartitionKeys, list[tuple[Key | None, ...]], PartitionFilter],
 ) -> None:
     scans = plan_scans(question[2], question[0]).scans
     places = [place for scan in scans for place in (scan.start, scan.stop)]
@@ -246,7 +248,7 @@ def test_ranges_unite_and_intersect_as_sets(lists: list[list[ByteRange]], place:
     assert (place in ByteRanges.union(r for found in sets for r in found.ranges)) is any(in_each)
 
 
-def chain(kind: type[And | Or], terms: list[Filter]) -> Filter:
+def chain(kind: type[And | Or], terms: list[PartitionFilter]) -> PartitionFilter:
     """The left-deep tree that a parser makes."""
     root = terms[0]
     for term in terms[1:]:
@@ -271,7 +273,9 @@ TERMS = 10_000
     ],
     ids=["or", "and", "pairs", "ors", "disjoint", "spread", "unbounded", "product"],
 )
-def test_ten_thousand_terms_are_planned_and_asked_without_recursion_or_a_blow_up(condition: Filter) -> None:
+def test_ten_thousand_terms_are_planned_and_asked_without_recursion_or_a_blow_up(
+    condition: PartitionFilter,
+) -> None:
     entries, _ = in_order(KEYS, [f"p1={value}/c1={value}/c2=x" for value in range(100)])
     start = time.process_time()
     plan = plan_scans(condition, KEYS)
@@ -282,7 +286,7 @@ def test_ten_thousand_terms_are_planned_and_asked_without_recursion_or_a_blow_up
 
 
 def test_a_tree_that_is_nested_deeper_than_is_planned_is_tested() -> None:
-    condition: Filter = compare("p1 = 3")
+    condition: PartitionFilter = compare("p1 = 3")
     for value in range(10, TERMS):
         kind = And if value % 2 else Or
         condition = kind((condition, compare(f"p1 {'!=' if value % 2 else '='} {value}")))

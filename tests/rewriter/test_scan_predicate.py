@@ -7,13 +7,13 @@ import pytest
 
 from rewriter import (
     Column,
+    KeyQuery,
     KeyRanges,
     Keys,
     KeySet,
-    Limits,
     Plan,
-    Question,
     Rewrite,
+    RewriteLimits,
     Rule,
     ScanOutcome,
     SkipReason,
@@ -23,8 +23,8 @@ from rewriter import (
     TableName,
     ViewText,
     apply,
+    parse,
     plan,
-    read,
 )
 from rewriter.domains.cover import Cover
 from rewriter.files.file_index import FileIndex
@@ -36,7 +36,7 @@ PLAIN = TableFacts((Column("id", "int"), X), indexed_columns=("x",))
 BUCKETED = TableFacts((Column("id", "int"), K), bucket_columns=("K",), bucket_count=10)
 SMALL = TableFacts((K, Column("s", "string"), Column("g", "int")))
 TABLES = {"parted": PARTED, "plain": PLAIN, "bucketed": BUCKETED, "small": SMALL}
-LIMITS = Limits(has_file_index=True)
+LIMITS = RewriteLimits(has_file_index=True)
 
 # Ten files of 100 bytes, each with ten values of x: 0 to 9 in the first, which lies in a as every other one does.
 ROWS = [
@@ -50,8 +50,8 @@ PAIRED = "SELECT f.id FROM parted f JOIN small s ON f.x = s.k AND f.p = s.s WHER
 BY_BUCKET = "SELECT f.id FROM bucketed f JOIN small s ON f.k = s.k WHERE s.g = 1"
 
 
-def planned(sql: str, limits: Limits = LIMITS, tables: dict[str, TableFacts] = TABLES) -> Plan:
-    statement = read(sql, chars_max=10_000, has_file_index=True)
+def planned(sql: str, limits: RewriteLimits = LIMITS, tables: dict[str, TableFacts] = TABLES) -> Plan:
+    statement = parse(sql, chars_max=10_000, has_file_index=True)
     assert isinstance(statement, Statement)
     return plan(statement, {TableName((name,)): facts for name, facts in tables.items()}, limits)
 
@@ -59,12 +59,12 @@ def planned(sql: str, limits: Limits = LIMITS, tables: dict[str, TableFacts] = T
 def rewritten(
     sql: str,
     *keys: tuple[int | str, ...] | Keys,
-    limits: Limits = LIMITS,
+    limits: RewriteLimits = LIMITS,
     tables: dict[str, TableFacts] = TABLES,
     has_index: bool = True,
 ) -> Rewrite:
     found = planned(sql, limits, tables)
-    answers: dict[Question, KeyAnswer] = {}
+    answers: dict[KeyQuery, KeyAnswer] = {}
     for query in found.key_queries:
         types = tuple(column.type_name for column in query.columns)
         given = [key for key in keys if isinstance(key, KeyRanges)]
@@ -166,7 +166,7 @@ def test_an_index_is_wanted_where_keys_or_filters_restrict_what_it_knows() -> No
 def test_ranges_around_too_many_keys_choose_files_too() -> None:
     found = planned(JOINED.format("plain"))
     (query,) = found.key_queries
-    too_many: dict[Question, KeyAnswer] = {query: SkipReason.TOO_MANY_KEYS}
+    too_many: dict[KeyQuery, KeyAnswer] = {query: SkipReason.TOO_MANY_KEYS}
     (ranges,) = found.pending(too_many)
     answers = {**too_many, ranges: KeyRanges("int", ((0, 12), (95, 99)))}
     index = FileIndex.of_rows(ROWS, {"x": "int"})
@@ -251,7 +251,7 @@ def test_a_view_is_narrowed_by_partitions_alone() -> None:
     view = TableFacts(PARTED.columns, provider="", kind=TableKind.VIEW, view=text)
     tables = {**TABLES, "v": view, "main.shop.parted": PARTED}
     catalog = {TableName(tuple(name.split("."))): facts for name, facts in tables.items()}
-    statement = read(PAIRED.replace("parted", "v"), chars_max=1_000)
+    statement = parse(PAIRED.replace("parted", "v"), chars_max=1_000)
     assert isinstance(statement, Statement)
     found = plan(statement, catalog, LIMITS)
     assert [reducer.columns for scan in found.scans for reducer in scan.reducers] == [("p",)]
@@ -279,9 +279,9 @@ def test_a_key_query_never_reads_the_fact_itself() -> None:
 
 
 def test_without_an_index_a_filter_alone_asks_for_no_tables() -> None:
-    statement = read("SELECT id FROM plain WHERE x = 5", chars_max=100, has_file_index=True)
+    statement = parse("SELECT id FROM plain WHERE x = 5", chars_max=100, has_file_index=True)
     assert isinstance(statement, Statement)
-    assert plan(statement, {}, Limits()).missing == frozenset()
+    assert plan(statement, {}, RewriteLimits()).missing == frozenset()
     assert plan(statement, {}, LIMITS).missing == {TableName(("plain",))}
 
 

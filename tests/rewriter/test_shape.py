@@ -5,17 +5,17 @@ import time
 import pytest
 from sqlglot import exp
 
-from rewriter import Statement, read
-from rewriter.sql.fingerprint import shape
+from rewriter import Statement, parse
+from rewriter.sql.fingerprint import fingerprint
 from rewriter.sql.statement import tokenize
 
 BASE = "SELECT sum(f.x) FROM f JOIN d ON f.k = d.k WHERE "
 
 
 def shape_of(text: str) -> str:
-    statement = read(text, chars_max=10_000_000)
+    statement = parse(text, chars_max=10_000_000)
     assert isinstance(statement, Statement), statement
-    return shape(statement)
+    return fingerprint(statement)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,6 @@ def test_the_shape_of_a_long_list_is_found_in_linear_time() -> None:
     text = f"{BASE}(d.g, d.h) IN ({pairs})"
     statement = Statement(text, exp.Select(), tuple(tokenize(text)))
     start = time.process_time()
-    found = shape(statement)
+    found = fingerprint(statement)
     assert time.process_time() - start < 5.0  # a fraction of that on an idle core; quadratic would take minutes
     assert found == shape_of(f"{BASE}(d.g, d.h) IN ((1, 'x'))")

@@ -6,16 +6,16 @@ import pytest
 
 from rewriter import (
     Column,
-    Limits,
+    KeyQuery,
     Plan,
-    Question,
+    RewriteLimits,
     SkipReason,
     TableFacts,
     TableKind,
     TableName,
     ViewText,
+    parse,
     plan,
-    read,
 )
 
 HERE = ("spark_catalog", "default")
@@ -28,20 +28,20 @@ VIEW = TableFacts(
 TABLES = {"f": FACT, "d": SMALL, "e": SMALL, "other": SMALL, "v": VIEW, "spark_catalog.default.e": SMALL}
 
 
-def planned(sql: str, *, limits: Limits | None = None, **sizes: int) -> Plan:
-    statement = read(sql, chars_max=10_000)
+def planned(sql: str, *, limits: RewriteLimits | None = None, **sizes: int) -> Plan:
+    statement = parse(sql, chars_max=10_000)
     assert not isinstance(statement, SkipReason)
     known: dict[TableName, TableFacts | None] = {
         TableName(tuple(name.split("."))): replace(facts, size_bytes=sizes.get(name.split(".")[-1]))
         for name, facts in TABLES.items()
     }
     known[TableName(("dark",))] = None
-    found = plan(statement, known, limits or Limits())
+    found = plan(statement, known, limits or RewriteLimits())
     assert not found.missing
     return found
 
 
-def questions(sql: str) -> tuple[Question, ...]:
+def questions(sql: str) -> tuple[KeyQuery, ...]:
     return planned(sql).key_queries
 
 
@@ -90,14 +90,14 @@ def test_a_key_query_says_which_tables_it_reads(sql: str, expected: set[str]) ->
 def test_ranges_that_are_asked_for_instead_are_read_from_the_same_tables() -> None:
     (scan, _) = planned("SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = (SELECT max(g) FROM e)").scans[:2]
     (reducer,) = scan.reducers
-    assert reducer.instead[0].key_query.tables == reducer.key_query.tables
+    assert reducer.alternatives[0].key_query.tables == reducer.key_query.tables
 
 
 SNOWFLAKE = "SELECT f.id FROM f JOIN d ON f.ds = d.ds JOIN v ON v.g = d.g WHERE v.ds = 'x'"
 
 
 def reason(**sizes: int) -> SkipReason | None:
-    scans = planned(SNOWFLAKE, limits=Limits(small_side_bytes_max=100), **sizes).scans
+    scans = planned(SNOWFLAKE, limits=RewriteLimits(small_side_bytes_max=100), **sizes).scans
     return next(scan.skip for scan in scans if scan.alias == "f")
 
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from rewriter import SkipReason, Statement, read
+from rewriter import SkipReason, Statement, parse
 from rewriter.files.file_index import FileFacts, file_hint
-from rewriter.predicates.splice import Narrowing, is_one_condition, narrowed
+from rewriter.predicates.splice import Narrowing, is_one_condition, rewritten_text
 
 SQL = "SELECT x.id FROM db.f /* a */ x, f WHERE x.ds = f.ds"
 
 
 def statement(sql: str = SQL) -> Statement:
-    found = read(sql, chars_max=10_000)
+    found = parse(sql, chars_max=10_000)
     assert not isinstance(found, SkipReason)
     return found
 
@@ -22,7 +22,7 @@ def narrowing(name: str, *, after: int = 0, alias: str | None = None, predicate:
 
 def test_an_insertion_keeps_every_character_of_the_client() -> None:
     one, other = narrowing("db.f"), narrowing("f", after=SQL.index(", f"), alias="f", predicate="(ds = 'a')")
-    text = narrowed(statement(), [other, one])
+    text = rewritten_text(statement(), [other, one])
     assert text is not None
     assert "(SELECT * FROM db.f WHERE TRUE) /* a */ x, (SELECT * FROM f WHERE (ds = 'a')) AS f" in text
     for insertion in (one, other):
@@ -31,11 +31,13 @@ def test_an_insertion_keeps_every_character_of_the_client() -> None:
 
 
 def test_an_insertion_that_does_not_parse_is_not_taken() -> None:
-    assert narrowed(statement(), [narrowing("db.f", predicate="((")]) is None
+    assert rewritten_text(statement(), [narrowing("db.f", predicate="((")]) is None
 
 
 def test_an_insertion_that_changes_anything_else_is_not_taken() -> None:
-    assert narrowed(statement(), [narrowing("db.f", predicate="TRUE) y, (SELECT * FROM g WHERE TRUE")]) is None
+    assert (
+        rewritten_text(statement(), [narrowing("db.f", predicate="TRUE) y, (SELECT * FROM g WHERE TRUE")]) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ def test_an_insertion_that_changes_anything_else_is_not_taken() -> None:
 )
 def test_a_predicate_that_is_not_one_condition_by_itself_is_not_taken(predicate: str) -> None:
     assert not is_one_condition(predicate)
-    assert narrowed(statement(), [narrowing("db.f", predicate=predicate)]) is None
+    assert rewritten_text(statement(), [narrowing("db.f", predicate=predicate)]) is None
 
 
 def test_a_file_hint_is_one_condition_beside_others_whatever_the_paths_are_named() -> None:
@@ -67,13 +69,13 @@ def test_a_file_hint_is_one_condition_beside_others_whatever_the_paths_are_named
     assert len(named) == 6
     predicate = f"(`k` IN (1)) AND ({text} OR typeof(`k`) <> 'int')"
     assert is_one_condition(predicate)
-    assert predicate in (narrowed(statement(), [narrowing("db.f", predicate=predicate)]) or "")
+    assert predicate in (rewritten_text(statement(), [narrowing("db.f", predicate=predicate)]) or "")
 
 
 def test_an_insertion_beside_a_table_is_not_taken() -> None:
     start = SQL.index("x.ds")
-    assert narrowed(statement(), [Narrowing(start, start + 4, None, "TRUE")]) is None
+    assert rewritten_text(statement(), [Narrowing(start, start + 4, None, "TRUE")]) is None
 
 
 def test_overlapping_insertions_are_not_taken() -> None:
-    assert narrowed(statement(), [narrowing("db.f"), narrowing("f", after=SQL.index("db.f"))]) is None
+    assert rewritten_text(statement(), [narrowing("db.f"), narrowing("f", after=SQL.index("db.f"))]) is None

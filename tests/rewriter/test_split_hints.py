@@ -7,8 +7,8 @@ import pytest
 
 from rewriter import (
     Column,
-    Limits,
     Rewrite,
+    RewriteLimits,
     Rule,
     SkipReason,
     TableFacts,
@@ -16,17 +16,17 @@ from rewriter import (
     TableName,
     ViewText,
     apply,
+    parse,
     plan,
-    read,
 )
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import Grouping, Packing
-from rewriter.predicates.splice import Narrowing, narrowed
+from rewriter.files.splits import Grouping, Packing, SplitHints
+from rewriter.predicates.splice import Narrowing, rewritten_text
 
 FILES = 96
 T, NAME = TableFacts((Column("x", "int"), Column("v", "string")), indexed_columns=("x",)), TableName(("t",))
 PACKING = Packing(slots=2, split_bytes_max=1 << 20, open_cost_bytes=1 << 20)
-LIMITS = Limits(has_file_index=True)
+LIMITS = RewriteLimits(has_file_index=True)
 SQL = "SELECT v FROM t WHERE x < 80"
 
 
@@ -53,13 +53,13 @@ INDEX = FileIndex.of_rows(map(a_file, range(FILES)), {"x": "int", "v": "string"}
 
 
 def rewritten(
-    sql: str = SQL, facts: TableFacts = T, limits: Limits = LIMITS, packing: Packing | None = PACKING
+    sql: str = SQL, facts: TableFacts = T, limits: RewriteLimits = LIMITS, packing: Packing | None = PACKING
 ) -> Rewrite:
-    statement = read(sql, chars_max=1_000, has_file_index=True)
+    statement = parse(sql, chars_max=1_000, has_file_index=True)
     assert not isinstance(statement, SkipReason)
     found = plan(statement, {NAME: facts, **OTHERS}, limits)
-    packings = {NAME: packing} if packing is not None else None
-    return apply(found, {}, limits, files={NAME: INDEX}, packings=packings)
+    hints = SplitHints({NAME: packing}) if packing is not None else None
+    return apply(found, {}, limits, files={NAME: INDEX}, split_hints=hints)
 
 
 def test_what_is_left_of_many_small_files_is_read_in_fewer_splits() -> None:
@@ -127,14 +127,14 @@ def test_without_the_rule_the_scan_is_narrowed_all_the_same() -> None:
     "hint", ["COALESCE(9)", "COALESCE(8), BROADCAST(t)", "REPARTITION(8)", "COALESCE(8, x)", ""]
 )
 def test_a_hint_that_is_not_the_number_of_splits_is_not_taken(hint: str) -> None:
-    statement = read("SELECT v FROM t a WHERE x < 80", chars_max=1_000, has_file_index=True)
+    statement = parse("SELECT v FROM t a WHERE x < 80", chars_max=1_000, has_file_index=True)
     assert not isinstance(statement, SkipReason)
     start = statement.text.index("t a")
-    assert narrowed(statement, [Narrowing(start, start + 1, None, "(x < 80)", splits=8)]) is not None
+    assert rewritten_text(statement, [Narrowing(start, start + 1, None, "(x < 80)", splits=8)]) is not None
 
     class Forged(Narrowing):
         @property
         def before(self) -> str:
             return f"(SELECT /*+ {hint} */ * FROM "
 
-    assert narrowed(statement, [Forged(start, start + 1, None, "(x < 80)", splits=8)]) is None
+    assert rewritten_text(statement, [Forged(start, start + 1, None, "(x < 80)", splits=8)]) is None

@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 from rewriter import (
     Column,
     KeySet,
-    Limits,
+    RewriteLimits,
     SkipReason,
     Statement,
     TableFacts,
     TableName,
     apply,
     may_have_a_join,
+    parse,
     plan,
-    read,
 )
 
 FACT = TableFacts((Column("id", "int"), Column("ds", "string")), ("ds",))
 DIMENSION = TableFacts((Column("ds", "string"), Column("g", "int")))
 CATALOG = {TableName(("f",)): FACT, TableName(("d",)): DIMENSION}
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 
 # Far above the microseconds that a look at a text takes.
 PATIENCE_S = 5.0
@@ -32,7 +32,7 @@ JOIN = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
 
 
 def rewritten(sql: str, chars_max: int = 6_000_000) -> str:
-    statement = read(sql, chars_max=chars_max)
+    statement = parse(sql, chars_max=chars_max)
     if isinstance(statement, SkipReason):
         return sql
     planned = plan(statement, CATALOG, LIMITS)
@@ -65,13 +65,13 @@ def test_comments_without_a_statement_are_passed_in_one_go() -> None:
 
 
 def test_a_statement_longer_than_the_limit_is_left_alone() -> None:
-    assert read(JOIN, chars_max=len(JOIN) - 1) is SkipReason.TOO_LARGE
-    assert isinstance(read(JOIN, chars_max=len(JOIN)), Statement)
+    assert parse(JOIN, chars_max=len(JOIN) - 1) is SkipReason.TOO_LARGE
+    assert isinstance(parse(JOIN, chars_max=len(JOIN)), Statement)
 
 
 @pytest.mark.parametrize("call", ["map(1)", "date_trunc()"])
 def test_a_function_without_the_arguments_that_it_needs_does_not_parse(call: str) -> None:
-    assert read(f"{JOIN} AND {call} = 1", chars_max=1_000) is SkipReason.DOES_NOT_PARSE
+    assert parse(f"{JOIN} AND {call} = 1", chars_max=1_000) is SkipReason.DOES_NOT_PARSE
 
 
 @given(st.text())
@@ -126,14 +126,14 @@ def test_a_thousand_joins_are_planned() -> None:
 )
 def test_a_comparison_of_a_comparison_is_read_with_parentheses_alone(condition: str) -> None:
     """Spark reads it from the left: `(f.ds = d.ds) IN ('a')`."""
-    assert read(f"SELECT f.id FROM f, d WHERE {condition}", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
-    assert isinstance(read(JOIN.replace("d.g = 1", "(d.g = 1) = TRUE"), chars_max=1_000), Statement)
+    assert parse(f"SELECT f.id FROM f, d WHERE {condition}", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
+    assert isinstance(parse(JOIN.replace("d.g = 1", "(d.g = 1) = TRUE"), chars_max=1_000), Statement)
 
 
 def test_natural_compares_columns_that_are_spelled_alike_alone() -> None:
     """With spark.sql.caseSensitive, `f NATURAL JOIN d` over columns `DS` and `ds` pairs all rows with all rows."""
     sql = "SELECT f.id FROM f NATURAL JOIN d WHERE d.g = 1"
-    statement = read(sql, chars_max=1_000)
+    statement = parse(sql, chars_max=1_000)
     assert isinstance(statement, Statement)
     small = TableFacts((Column("DS", "string"), Column("g", "int")))
     assert plan(statement, CATALOG, LIMITS).key_queries
@@ -161,23 +161,23 @@ def test_a_cte_is_also_read_by_a_name_that_is_its_own_in_upper_case() -> None:
 def test_a_cte_may_be_read_where_the_tree_does_not_name_it(reader: str) -> None:
     """What the CTE reads would else be narrowed for its one reader that is seen."""
     cte = "WITH x AS (SELECT id, ds FROM f) SELECT x.id FROM x JOIN d ON x.ds = d.ds AND d.g = 1"
-    assert read(f"{cte} {reader}", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
+    assert parse(f"{cte} {reader}", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
     assert "FROM f WHERE" in rewritten(f"{cte} CROSS JOIN d AS `table`")
 
 
 @pytest.mark.parametrize("operation", ["UNION", "UNION ALL", "EXCEPT DISTINCT", "MINUS", "INTERSECT ALL"])
 def test_what_a_query_ends_in_that_begins_with_from_is_its_own(operation: str) -> None:
     """To Spark the second query is limited, to sqlglot what both come to."""
-    assert read(f"{JOIN} {operation} FROM f SELECT id LIMIT 1", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
-    assert isinstance(read(f"{JOIN} {operation} SELECT id FROM f LIMIT 1", chars_max=1_000), Statement)
-    assert isinstance(read(f"{JOIN} AND f.id IS NOT DISTINCT FROM d.g", chars_max=1_000), Statement)
+    assert parse(f"{JOIN} {operation} FROM f SELECT id LIMIT 1", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
+    assert isinstance(parse(f"{JOIN} {operation} SELECT id FROM f LIMIT 1", chars_max=1_000), Statement)
+    assert isinstance(parse(f"{JOIN} AND f.id IS NOT DISTINCT FROM d.g", chars_max=1_000), Statement)
 
 
 @pytest.mark.parametrize("before", ["", "INSERT INTO t ", "CREATE TABLE t USING parquet AS "])
 def test_a_cte_may_be_read_by_table_right_behind_the_with(before: str) -> None:
     """To sqlglot `TABLE x` is a column by the name of TABLE there, with an alias."""
     cte = "WITH x AS (SELECT f.id, d.g FROM f JOIN d ON f.ds = d.ds)"
-    assert read(f"{before}{cte} TABLE x UNION ALL SELECT * FROM x WHERE g = 1", chars_max=1_000) is (
+    assert parse(f"{before}{cte} TABLE x UNION ALL SELECT * FROM x WHERE g = 1", chars_max=1_000) is (
         SkipReason.UNUSUAL_TEXT
     )
 
@@ -186,11 +186,11 @@ def test_a_cte_may_be_read_by_table_right_behind_the_with(before: str) -> None:
     "before", ["INSERT INTO TABLE t", "INSERT OVERWRITE TABLE t", "CREATE OR REPLACE TABLE t AS"]
 )
 def test_table_is_a_usual_word_where_it_says_what_is_written(before: str) -> None:
-    assert isinstance(read(f"{before} {JOIN}", chars_max=1_000), Statement)
+    assert isinstance(parse(f"{before} {JOIN}", chars_max=1_000), Statement)
 
 
 def test_a_hint_within_a_comment_does_not_nest() -> None:
     """To Spark the comment ends behind the first `*/`, so that the condition is true for all rows."""
-    assert read(f"{JOIN} /* /*+ */ OR true -- */", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
-    assert isinstance(read(f"{JOIN} /* /* */ OR true */", chars_max=1_000), Statement)
-    assert isinstance(read(JOIN.replace("SELECT", "SELECT /*+ BROADCAST(d) */"), chars_max=1_000), Statement)
+    assert parse(f"{JOIN} /* /*+ */ OR true -- */", chars_max=1_000) is SkipReason.UNUSUAL_TEXT
+    assert isinstance(parse(f"{JOIN} /* /* */ OR true */", chars_max=1_000), Statement)
+    assert isinstance(parse(JOIN.replace("SELECT", "SELECT /*+ BROADCAST(d) */"), chars_max=1_000), Statement)

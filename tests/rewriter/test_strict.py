@@ -8,22 +8,22 @@ from rewriter import (
     KeyRanges,
     Keys,
     KeySet,
-    Limits,
     Plan,
+    RewriteLimits,
     SkipReason,
     TableFacts,
     TableKind,
     TableName,
     ViewText,
     apply,
+    parse,
     plan,
-    read,
 )
-from rewriter.predicates.splice import Narrowing, narrowed
+from rewriter.predicates.splice import Narrowing, rewritten_text
 from rewriter.predicates.strict_check import KEYS_CHANGED, check
-from rewriter.semijoins.key_query import KeyColumn, key_query
+from rewriter.semijoins.key_query import KeyColumn, key_set_query
 
-STRICT = Limits(strict=True)
+STRICT = RewriteLimits(strict=True)
 FACT = TableFacts((Column("id", "int"), Column("ds", "string")), ("ds",))
 SMALL = TableFacts((Column("ds", "string"), Column("g", "int")))
 CATALOG: Catalog = {
@@ -42,8 +42,8 @@ CATALOG: Catalog = {
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
 
 
-def planned(sql: str, limits: Limits = STRICT) -> Plan:
-    statement = read(sql, chars_max=10_000)
+def planned(sql: str, limits: RewriteLimits = STRICT) -> Plan:
+    statement = parse(sql, chars_max=10_000)
     assert not isinstance(statement, SkipReason)
     return plan(statement, CATALOG, limits)
 
@@ -96,13 +96,13 @@ def test_beside_the_predicate_stands_a_check_that_spark_cannot_drop() -> None:
     ],
 )
 def test_what_counts_as_a_new_key_is_what_could_match(column: KeyColumn, keys: Keys, condition: str) -> None:
-    question = key_query(source="d", keys=["d.k"], columns=[column], rows_max=10)
+    question = key_set_query(source="d", keys=["d.k"], columns=[column], rows_max=10)
     assert f" OR ({condition}))" in check(question, keys)
 
 
 def test_pairs_are_looked_for_as_pairs() -> None:
     columns = [KeyColumn("int"), KeyColumn("string", null_safe=True)]
-    question = key_query(source="d", keys=["d.a", "d.b"], columns=columns, rows_max=10)
+    question = key_set_query(source="d", keys=["d.a", "d.b"], columns=columns, rows_max=10)
     text = check(question, KeySet(("int", "string"), ((1, "x"), (2, None))))
     assert "(`key1` IN (1) AND `key2` IN ('x')) OR (`key1` IN (2) AND `key2` IS NULL)" in text
 
@@ -118,7 +118,7 @@ def test_pairs_are_looked_for_as_pairs() -> None:
     ],
 )
 def test_what_cannot_be_checked_or_run_again_is_left_alone(sql: str, reason: SkipReason) -> None:
-    assert planned(sql, Limits()).key_queries, "without strict consistency it is narrowed"
+    assert planned(sql, RewriteLimits()).key_queries, "without strict consistency it is narrowed"
     found = planned(sql)
     assert found.key_queries == ()
     assert found.scans[0].skip is reason
@@ -127,8 +127,8 @@ def test_what_cannot_be_checked_or_run_again_is_left_alone(sql: str, reason: Ski
 def test_a_check_counts_in_the_length_of_what_is_inserted() -> None:
     found = planned(SQL)
     answers = {question: KeySet(("string",), (("a",),)) for question in found.key_queries}
-    assert apply(found, answers, Limits(strict=True, predicate_chars_max=500)).text != SQL
-    short = apply(found, answers, Limits(strict=True, predicate_chars_max=300))
+    assert apply(found, answers, RewriteLimits(strict=True, predicate_chars_max=500)).text != SQL
+    short = apply(found, answers, RewriteLimits(strict=True, predicate_chars_max=300))
     assert short.text == SQL
     assert short.scans[0].skip is SkipReason.PREDICATE_TOO_LARGE
 
@@ -137,8 +137,8 @@ def test_a_check_counts_in_the_length_of_what_is_inserted() -> None:
     "text", ["(SELECT 1) OR (TRUE)", "(SELECT 1", "SELECT 1", "(SELECT 1; SELECT 2)", "(1))", "(')"]
 )
 def test_a_check_that_could_break_up_what_is_around_it_is_not_taken(text: str) -> None:
-    statement = read(SQL, chars_max=10_000)
+    statement = parse(SQL, chars_max=10_000)
     assert not isinstance(statement, SkipReason)
     start = SQL.index("f JOIN")
-    assert narrowed(statement, [Narrowing(start, start + 1, "f", "TRUE", ("(SELECT 1)",))]) is not None
-    assert narrowed(statement, [Narrowing(start, start + 1, "f", "TRUE", (text,))]) is None
+    assert rewritten_text(statement, [Narrowing(start, start + 1, "f", "TRUE", ("(SELECT 1)",))]) is not None
+    assert rewritten_text(statement, [Narrowing(start, start + 1, "f", "TRUE", (text,))]) is None

@@ -20,11 +20,11 @@ from demo.thrift_server import ThriftServer
 from rewriter import (
     Catalog,
     Column,
+    KeyQuery,
     Keys,
     KeySet,
-    Limits,
     Plan,
-    Question,
+    RewriteLimits,
     SkipReason,
     TableFacts,
     TableName,
@@ -32,9 +32,9 @@ from rewriter import (
 )
 from rewriter.predicates.strict_check import KEYS_CHANGED
 
-STRICT = Limits(strict=True)
+STRICT = RewriteLimits(strict=True)
 # One key at most, so that ranges around them are asked for.
-BY_RANGES = Limits(strict=True, key_rows_max=1)
+BY_RANGES = RewriteLimits(strict=True, key_rows_max=1)
 # All golden statements by ranges too take as long again.
 GOLDEN_LIMITS = {"keys": STRICT, **({"ranges": BY_RANGES} if DEEP else {})}
 # Some hundreds of statements over a few rows each.
@@ -61,15 +61,15 @@ def stamps(request: pytest.FixtureRequest) -> Iterator[dict[str, Stamps]]:
         }
 
 
-def planned(sql: str, limits: Limits, facts: Catalog | None = None) -> Plan:
+def planned(sql: str, limits: RewriteLimits, facts: Catalog | None = None) -> Plan:
     return planned_with(sql, pure_catalog if facts is None else lambda _: facts, limits)
 
 
 def asked(
     session: hive.Connection, found: Plan, rows: dict[str, list[Row]] | None = None
-) -> dict[Question, Keys | SkipReason]:
+) -> dict[KeyQuery, Keys | SkipReason]:
     """The answers of the key queries, whose rows are noted too."""
-    answers: dict[Question, Keys | SkipReason] = {}
+    answers: dict[KeyQuery, Keys | SkipReason] = {}
     while pending := found.pending(answers):
         for question in pending:
             read_rows = [tuple(map(recorded_value, row)) for row in run(session, question.sql)]
@@ -80,7 +80,7 @@ def asked(
     return answers
 
 
-def rewritten(session: hive.Connection, sql: str, limits: Limits, facts: Catalog | None = None) -> str:
+def rewritten(session: hive.Connection, sql: str, limits: RewriteLimits, facts: Catalog | None = None) -> str:
     """The statement with its keys and their check, as the session answers now."""
     found = planned(sql, limits, facts)
     result = apply(found, asked(session, found), limits)
@@ -223,7 +223,7 @@ def unchanged(spark: ThriftServer, tables: None) -> None:  # noqa: ARG001 - the 
 @pytest.mark.parametrize("limits", [STRICT, BY_RANGES], ids=["keys", "ranges"])
 @pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_keys_that_came_after_they_were_read_fail_the_statement_and_nothing_else_does(
-    change: Change, limits: Limits, spark: ThriftServer
+    change: Change, limits: RewriteLimits, spark: ThriftServer
 ) -> None:
     with closing(connect(spark.endpoint)) as session:
         text = rewritten(session, change.statement, limits, FACTS)

@@ -9,25 +9,25 @@ from rewriter import (
     Column,
     IcebergFacts,
     KeySet,
-    Limits,
     Plan,
+    RewriteLimits,
     SkipReason,
     Statement,
     TableFacts,
     TableKind,
     TableName,
-    Unpinned,
+    UnpinnedReason,
     ViewText,
     apply,
-    known_at,
-    pinned,
+    catalog_at_snapshots,
+    parse,
+    pin_snapshots,
     plan,
-    read,
 )
-from rewriter.predicates.strict_check import UNSEEN
+from rewriter.predicates.strict_check import NEVER_TRUE
 
 SNAPSHOT = 8548337367546804323
-WINDOW, STRICT = Limits(), Limits(strict=True)
+WINDOW, STRICT = RewriteLimits(), RewriteLimits(strict=True)
 
 FACT = TableFacts((Column("id", "int"), Column("k", "int"), Column("h", "int")), ("k",))
 SMALL = TableFacts(
@@ -74,32 +74,32 @@ CATALOG: Catalog = {
 
 
 def statement(sql: str) -> Statement:
-    found = read(sql, chars_max=10_000)
+    found = parse(sql, chars_max=10_000)
     assert not isinstance(found, SkipReason)
     return found
 
 
-def planned(sql: str | Statement, catalog: Catalog = CATALOG, limits: Limits = WINDOW) -> Plan:
+def planned(sql: str | Statement, catalog: Catalog = CATALOG, limits: RewriteLimits = WINDOW) -> Plan:
     found = plan(statement(sql) if isinstance(sql, str) else sql, catalog, limits)
     assert not found.missing
     return found
 
 
 def pinned_text(sql: str, *names: str) -> str | None:
-    found = pinned(statement(sql), {name(each): 7 for each in names or ("d",)})
+    found = pin_snapshots(statement(sql), {name(each): 7 for each in names or ("d",)})
     assert found is None or found.original == sql
     return found.text if found is not None else None
 
 
-def planned_pinned(sql: str, limits: Limits, *names: str) -> Plan:
+def planned_pinned(sql: str, limits: RewriteLimits, *names: str) -> Plan:
     """The plan of the statement at the snapshots of these tables."""
     snapshots = {name(each): 7 for each in names or ("d",)}
-    found = pinned(statement(sql), snapshots)
+    found = pin_snapshots(statement(sql), snapshots)
     assert found is not None
-    return planned(found, known_at(CATALOG, snapshots), limits)
+    return planned(found, catalog_at_snapshots(CATALOG, snapshots), limits)
 
 
-def rewritten(found: Plan, limits: Limits) -> str:
+def rewritten(found: Plan, limits: RewriteLimits) -> str:
     """The text where every key query answers 3."""
     return apply(found, {query: KeySet(("int",), ((3,),)) for query in found.key_queries}, limits).text
 
@@ -165,7 +165,7 @@ def test_a_version_that_would_run_into_the_alias_is_not_taken(alias: str) -> Non
 
 
 def test_several_tables_are_pinned_in_one_statement_each_at_its_own_snapshot() -> None:
-    found = pinned(statement("SELECT * FROM e, f, d"), {name("d"): 123, name("e"): 7, name("x"): 1})
+    found = pin_snapshots(statement("SELECT * FROM e, f, d"), {name("d"): 123, name("e"): 7, name("x"): 1})
     assert found is not None
     assert found.text == "SELECT * FROM e VERSION AS OF 7, f, d VERSION AS OF 123"
 
@@ -323,7 +323,7 @@ def test_a_table_that_keys_are_read_from_is_pinned_wherever_the_statement_reads_
     sql: str, names: set[str] | None
 ) -> None:
     catalog = {**CATALOG, name("e").at(3): OTHER, name("ice.db.d"): CATALOG[name("d")]}
-    found = read(sql, chars_max=10_000)
+    found = parse(sql, chars_max=10_000)
     if names is None:
         assert isinstance(found, SkipReason)
         return
@@ -336,30 +336,35 @@ def test_a_table_that_keys_are_read_from_is_pinned_wherever_the_statement_reads_
     [
         (JOINED, {}),
         ("SELECT * FROM f JOIN plain ON f.k = plain.k WHERE plain.g = 'a'", {}),
-        (f"INSERT INTO t {JOINED}", {"d": Unpinned.STATEMENT_WRITES}),
-        ("SELECT * FROM f JOIN empty ON f.k = empty.k WHERE empty.g = 'a'", {"empty": Unpinned.NO_SNAPSHOT}),
-        ("SELECT * FROM f JOIN d.history x ON f.k = x.k WHERE x.g = 'a'", {"d.history": Unpinned.NOT_THE_TABLE}),
-        ("SELECT * FROM f JOIN d.tag_a x ON f.k = x.k WHERE x.g = 'a'", {"d.tag_a": Unpinned.NOT_THE_TABLE}),
-        (f"{JOINED} AND EXISTS (SELECT 1 FROM gone)", {"d": Unpinned.UNKNOWN_BESIDE_IT}),
-        ("SELECT * FROM f JOIN d ON f.k = d.k JOIN v WHERE d.g = 'a'", {"d": Unpinned.VIEW_READS_IT}),
-        ("SELECT * FROM f JOIN v ON f.k = v.k WHERE v.g = 'a'", {"ice.db.d": Unpinned.VIEW_READS_IT}),
+        (f"INSERT INTO t {JOINED}", {"d": UnpinnedReason.STATEMENT_WRITES}),
+        ("SELECT * FROM f JOIN empty ON f.k = empty.k WHERE empty.g = 'a'", {"empty": UnpinnedReason.NO_SNAPSHOT}),
+        (
+            "SELECT * FROM f JOIN d.history x ON f.k = x.k WHERE x.g = 'a'",
+            {"d.history": UnpinnedReason.NOT_THE_TABLE},
+        ),
+        ("SELECT * FROM f JOIN d.tag_a x ON f.k = x.k WHERE x.g = 'a'", {"d.tag_a": UnpinnedReason.NOT_THE_TABLE}),
+        (f"{JOINED} AND EXISTS (SELECT 1 FROM gone)", {"d": UnpinnedReason.UNKNOWN_BESIDE_IT}),
+        ("SELECT * FROM f JOIN d ON f.k = d.k JOIN v WHERE d.g = 'a'", {"d": UnpinnedReason.VIEW_READS_IT}),
+        ("SELECT * FROM f JOIN v ON f.k = v.k WHERE v.g = 'a'", {"ice.db.d": UnpinnedReason.VIEW_READS_IT}),
         (
             "SELECT /*+ BROADCAST(d) */ * FROM f JOIN d ON f.k = d.k WHERE d.g = 'a'",
-            {"d": Unpinned.HINT_NEEDS_ALIAS},
+            {"d": UnpinnedReason.HINT_NEEDS_ALIAS},
         ),
         (
             "SELECT * FROM f JOIN d ON f.k = d.k JOIN d TABLESAMPLE (1 ROWS) x WHERE d.g = 'a'",
-            {"d": Unpinned.TAKES_NO_VERSION},
+            {"d": UnpinnedReason.TAKES_NO_VERSION},
         ),
-        ("SELECT * FROM f JOIN d ON f.k = d.k JOIN D y WHERE d.g = 'a'", {"d": Unpinned.TWO_NAMES}),
+        ("SELECT * FROM f JOIN d ON f.k = d.k JOIN D y WHERE d.g = 'a'", {"d": UnpinnedReason.TWO_NAMES}),
         # Here the key query reads the table behind the view too, and `e`, which can be read at one.
         (
             f"{JOINED} AND d.k > (SELECT max(e.k) FROM e JOIN v)",
-            {"d": Unpinned.VIEW_READS_IT, "ice.db.d": Unpinned.VIEW_READS_IT},
+            {"d": UnpinnedReason.VIEW_READS_IT, "ice.db.d": UnpinnedReason.VIEW_READS_IT},
         ),
     ],
 )
-def test_a_table_that_keys_are_read_from_as_it_is_has_a_reason(sql: str, expected: dict[str, Unpinned]) -> None:
+def test_a_table_that_keys_are_read_from_as_it_is_has_a_reason(
+    sql: str, expected: dict[str, UnpinnedReason]
+) -> None:
     found = planned(sql, {**CATALOG, name("d.tag_a"): replace(SMALL, iceberg=None)})
     assert found.unpinned == {name(each): why for each, why in expected.items()}
 
@@ -368,12 +373,12 @@ def test_a_table_that_keys_are_read_from_as_it_is_has_a_reason(sql: str, expecte
 def test_a_version_that_may_come_to_mean_another_snapshot_is_said_to_be_one(version: str) -> None:
     versioned = TableName(("d",), version)
     sql = f"SELECT * FROM f JOIN d {version} AS x ON f.k = x.k WHERE x.g = 'a'"
-    assert planned(sql, {**CATALOG, versioned: SMALL}).unpinned == {versioned: Unpinned.VERSION_CAN_MOVE}
+    assert planned(sql, {**CATALOG, versioned: SMALL}).unpinned == {versioned: UnpinnedReason.VERSION_CAN_MOVE}
 
 
 def test_strict_keys_of_a_snapshot_need_no_check() -> None:
     assert planned(JOINED, limits=STRICT).pinnable == {name("d")}
-    assert UNSEEN in rewritten(planned(JOINED, limits=STRICT), STRICT)
+    assert NEVER_TRUE in rewritten(planned(JOINED, limits=STRICT), STRICT)
     assert rewritten(planned_pinned(JOINED, STRICT), STRICT) == rewritten(planned_pinned(JOINED, WINDOW), WINDOW)
 
 
@@ -397,9 +402,9 @@ def test_strict_keys_of_what_may_change_are_checked_beside_those_of_snapshots() 
     fact = replace(FACT, partition_columns=("k", "h"))
     sql = "SELECT * FROM f JOIN d ON f.k = d.k JOIN e ON f.h = e.k WHERE d.g = 'a' AND e.g = 'a'"
     snapshots = {name("d"): 7}
-    found = pinned(statement(sql), snapshots)
+    found = pin_snapshots(statement(sql), snapshots)
     assert found is not None
-    text = rewritten(planned(found, known_at({**CATALOG, name("f"): fact}, snapshots), STRICT), STRICT)
+    text = rewritten(planned(found, catalog_at_snapshots({**CATALOG, name("f"): fact}, snapshots), STRICT), STRICT)
     assert text.count("raise_error") == 1
     assert "FROM (SELECT e.`k` AS key1 FROM e WHERE (e.g = 'a')) AS keys_now" in text
 

@@ -9,21 +9,21 @@ from rewriter import (
     VIEW_NESTING_MAX,
     Column,
     KeySet,
-    Limits,
     Plan,
+    RewriteLimits,
     SkipReason,
     TableFacts,
     TableKind,
     TableName,
     ViewText,
     apply,
+    parse,
     plan,
-    read,
 )
 
 Tables = Mapping[str, TableFacts]
 
-LIMITS = Limits()
+LIMITS = RewriteLimits()
 ID, DS, G = Column("id", "int"), Column("ds", "string"), Column("g", "int")
 FACT = TableFacts((ID, DS), ("ds",))
 DIMENSION = TableFacts((DS, G))
@@ -41,7 +41,7 @@ def small_view(text: str, *, is_temporary: bool = False) -> TableFacts:
 
 def rounds(sql: str, tables: Tables) -> Iterator[Plan]:
     """The plans that a session makes, looking up what each of them misses. `tables` are those of its database."""
-    statement = read(sql, chars_max=10_000)
+    statement = parse(sql, chars_max=10_000)
     assert not isinstance(statement, SkipReason)
     known: dict[TableName, TableFacts | None] = {}
     while True:

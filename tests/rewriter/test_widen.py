@@ -76,7 +76,7 @@ def test_every_key_is_in_the_widened_cover(
 def test_the_consumer_digests_the_widened_cover(
     cover: Cover, consumer: Consumer, costs: Mapping[str, Costs]
 ) -> None:
-    assert consumer.digests(widen(cover, NAMES, consumer, costs))
+    assert consumer.accepts(widen(cover, NAMES, consumer, costs))
 
 
 @laws
@@ -294,9 +294,9 @@ def test_a_box_of_all_columns_is_said_in_ranges_of_each() -> None:
     box = Box.of({"day": Domain.of("int", [1, 3]), "region": Domain.of("int", [1, 3])})
     assert box is not None
     cover = Cover((box,))
-    assert Consumer(points_max=4, ranges_max=0).digests(cover)
-    assert Consumer(points_max=0, ranges_max=4).digests(cover)
-    assert not Consumer(points_max=3, ranges_max=3).digests(cover)
+    assert Consumer(points_max=4, ranges_max=0).accepts(cover)
+    assert Consumer(points_max=0, ranges_max=4).accepts(cover)
+    assert not Consumer(points_max=3, ranges_max=3).accepts(cover)
 
 
 def test_a_wider_domain_adds_what_lies_in_the_gaps_that_it_closed() -> None:

@@ -21,7 +21,7 @@ from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.hs2.calls import OperationState
 from proxy.wire.sasl import SaslReader, SaslStatus, encode_sasl
 from proxy.wire.thrift.frames import HEADER
-from proxy.wire.thrift.messages import Message, MessageReader
+from proxy.wire.thrift.messages import FramedMessageReader, Message
 from proxy.wire.thrift.types import Kind, MessageType
 from proxy.wire.thrift.writer import Writer
 
@@ -68,7 +68,7 @@ class Backend(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._sasl: SaslReader | None = SaslReader()
-        self._messages = MessageReader(REQUEST_BYTES_MAX)
+        self._messages = FramedMessageReader(REQUEST_BYTES_MAX)
         # Of the last statement.
         self._batches_left = 0
 

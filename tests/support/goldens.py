@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from rewriter import Catalog, Limits, Plan, SkipReason, TableName, plan, read
+from rewriter import Catalog, Plan, RewriteLimits, SkipReason, TableName, parse, plan
 
 # A row of a key query's answer, dates and decimals as strings.
 RecordedRow: TypeAlias = tuple[str | int | bool | None, ...]
@@ -24,12 +24,12 @@ def recorded_rows(rows: Iterable[Sequence[object]]) -> tuple[RecordedRow, ...]:
 def planned_with(
     sql: str,
     catalog: Callable[[frozenset[TableName]], Catalog],
-    limits: Limits,
+    limits: RewriteLimits,
     *,
     has_file_index: bool = False,
 ) -> Plan:
     """The plan of a statement that is not refused as a whole, with its tables looked up as the proxy does."""
-    statement = read(sql, chars_max=CHARS_MAX, has_file_index=has_file_index)
+    statement = parse(sql, chars_max=CHARS_MAX, has_file_index=has_file_index)
     assert not isinstance(statement, SkipReason), statement.sentence
     names: frozenset[TableName] = frozenset()
     found = plan(statement, {}, limits)

@@ -18,7 +18,7 @@ from proxy.wire.hs2.calls import (
     encode_close_session,
     encode_execute,
     encode_open_session,
-    identifier_of,
+    operation_id_of,
     replace_operation,
     replace_statement,
 )
@@ -33,7 +33,7 @@ from proxy.wire.hs2.result_set import UnreadableError, decode_fetch_reply, decod
 from proxy.wire.sasl import SaslStatus, encode_sasl
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.frames import FrameReader
-from proxy.wire.thrift.messages import Message, MessageReader
+from proxy.wire.thrift.messages import FramedMessageReader, Message
 from proxy.wire.thrift.reader import Reader, read_header
 from proxy.wire.thrift.types import Kind, MessageType
 from proxy.wire.thrift.writer import Writer
@@ -46,7 +46,7 @@ OTHER_SESSION = SessionHandle(
 
 
 def calls(client: str, name: str) -> list[Message]:
-    reader = MessageReader(message_bytes_max=1000)
+    reader = FramedMessageReader(message_bytes_max=1000)
     messages = read_all(iter([split_client(client)[1]]), reader.feed, reader.next_message)
     return [message for message in messages if message.header.name == name]
 
@@ -229,7 +229,7 @@ def test_a_statement_call_tells_whether_its_reply_is_its_end(client: str, run_as
 @pytest.mark.parametrize("name", ["GetOperationStatus", "FetchResults", "CloseOperation"])
 def test_the_calls_of_real_clients_name_the_operation_that_was_made(client: str, name: str) -> None:
     made = [decode_operation_reply(reader).operation for reader in replies(client, EXECUTE_STATEMENT)]
-    known = [identifier_of(operation) for operation in made if operation is not None]
+    known = [operation_id_of(operation) for operation in made if operation is not None]
     other = OperationId(Writer().binary(1, b"other").stop().to_bytes())
     named = calls(client, name)
     assert known

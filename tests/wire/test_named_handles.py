@@ -11,7 +11,7 @@ from proxy.wire.hs2.calls import (
     encode_fetch,
     encode_operation_call,
 )
-from proxy.wire.hs2.handles import HandleId, identifier_in, named_by
+from proxy.wire.hs2.handles import HandleId, handle_id_of, handle_named_by
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.messages import Message
 from proxy.wire.thrift.reader import read_header
@@ -62,15 +62,15 @@ SESSION = SessionHandle(Writer().raw(1, Kind.STRUCT, identifier()).stop().to_byt
     ids=["status", "unknown", "fetch", "execute", "last", "swapped", "more fields", "more bytes", "another type"],
 )
 def test_a_handle_is_the_same_however_it_is_written(raw: bytes) -> None:
-    named = named_by(message(raw))
+    named = handle_named_by(message(raw))
     assert named is not None
-    assert named.identifier == OWN == identifier_in(OPERATION) == identifier_in(SESSION)
-    spoiled = named.spoiled(message(raw))
-    again = named_by(spoiled)
+    assert named.identifier == OWN == handle_id_of(OPERATION) == handle_id_of(SESSION)
+    spoiled = named.with_handle_overwritten(message(raw))
+    again = handle_named_by(spoiled)
     assert again is not None
     assert len(spoiled.raw) == len(raw)
     assert not any(mine == theirs for mine, theirs in zip(OWN, again.identifier, strict=True))
-    assert again.spoiled(spoiled).raw == raw, "every other byte stays"
+    assert again.with_handle_overwritten(spoiled).raw == raw, "every other byte stays"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_handle_is_the_same_however_it_is_written(raw: bytes) -> None:
 )
 def test_a_call_with_two_handles_is_an_error_since_the_server_takes_the_last(request_: Writer) -> None:
     with pytest.raises(RemoteProtocolError, match="twice"):
-        named_by(call(request_))
+        handle_named_by(call(request_))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_call_with_two_handles_is_an_error_since_the_server_takes_the_last(req
     ids=["nothing", "a number", "an empty handle", "an empty identifier", "no secret"],
 )
 def test_a_call_without_a_handle_names_none(request_: Writer) -> None:
-    assert named_by(call(request_)) is None
+    assert handle_named_by(call(request_)) is None
 
 
 @given(
@@ -117,7 +117,7 @@ def test_the_quick_way_finds_what_reading_field_by_field_finds(
     slow = Writer().raw(1, Kind.STRUCT, handle(identifier(guid, secret))).i64(3, rows)
     for field_id, text in names:
         slow.binary(field_id, text)
-    found, read = named_by(call(quick)), named_by(call(slow))
+    found, read = handle_named_by(call(quick)), handle_named_by(call(slow))
     assert found is not None
     assert read is not None
     assert found.identifier == read.identifier == guid + secret

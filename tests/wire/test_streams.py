@@ -3,11 +3,11 @@ from collections.abc import Callable, Iterator
 import pytest
 from wire_vectors import CLIENTS, captured, every_chunking, read_all
 
-from proxy.wire.reply_stream import Forward, Handling, Lost, PendingCall, ReplyEnd, ReplyFollower
+from proxy.wire.reply_stream import Forward, FramedReplyStream, Handling, PendingCall, ReplyEnd, SyncLost
 from proxy.wire.sasl import SASL_BODY_BYTES_MAX, SaslReader, SaslStatus, encode_sasl
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.frames import FrameReader, frame
-from proxy.wire.thrift.messages import MessageReader
+from proxy.wire.thrift.messages import FramedMessageReader
 
 Chunks = Callable[[bytes], Iterator[bytes]]
 
@@ -58,7 +58,7 @@ def test_what_is_glued_to_the_negotiation_is_left_over(client: str) -> None:
 @every_chunking
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_clients_calls_read_the_same_in_any_chunks(client: str, chunks: Chunks) -> None:
-    reader = MessageReader(message_bytes_max=1000)
+    reader = FramedMessageReader(message_bytes_max=1000)
     _, frames = split_client(client)
     messages = read_all(chunks(frames), reader.feed, reader.next_message)
     assert [message.header.name for message in messages] == CALLS[client]
@@ -74,13 +74,13 @@ def test_messages_need_not_match_frames(client: str, chunks: Chunks) -> None:
     for frame_bytes in (len(glued), 5):
         cut = [glued[start : start + frame_bytes] for start in range(0, len(glued), frame_bytes)]
         stream = b"".join(frame(part) for part in cut)
-        reader = MessageReader(message_bytes_max=len(glued))
+        reader = FramedMessageReader(message_bytes_max=len(glued))
         messages = read_all(chunks(stream), reader.feed, reader.next_message)
         assert [message.raw for message in messages] == raw
 
 
 def _messages(frames: bytes) -> list:  # type: ignore[type-arg]
-    reader = MessageReader(message_bytes_max=1000)
+    reader = FramedMessageReader(message_bytes_max=1000)
     return read_all(iter([frames]), reader.feed, reader.next_message)
 
 
@@ -89,7 +89,7 @@ def _messages(frames: bytes) -> list:  # type: ignore[type-arg]
 def test_replies_are_forwarded_unchanged_and_watched_ones_also_read(client: str, chunks: Chunks) -> None:
     complete = encode_sasl(SaslStatus.COMPLETE)
     stream = captured(f"{client}_server").removeprefix(complete)
-    follower = ReplyFollower()
+    follower = FramedReplyStream()
     for name in CALLS[client]:
         handling = Handling.WATCH if name == "ExecuteStatement" else Handling.RELAY
         follower.expect(PendingCall(handling, name, 0, copy_bytes_max=1000))
@@ -103,7 +103,7 @@ def test_replies_are_forwarded_unchanged_and_watched_ones_also_read(client: str,
 
 @every_chunking
 def test_a_reply_of_ours_is_taken_out_from_between_two_of_the_clients(chunks: Chunks) -> None:
-    follower = ReplyFollower()
+    follower = FramedReplyStream()
     for handling in (Handling.RELAY, Handling.OURS, Handling.RELAY):
         follower.expect(PendingCall(handling, "any", 0, copy_bytes_max=100))
     stream = frame(b"first") + frame(b"ours") + frame(b"third")
@@ -114,7 +114,7 @@ def test_a_reply_of_ours_is_taken_out_from_between_two_of_the_clients(chunks: Ch
 
 
 def test_a_reply_longer_than_its_copy_may_be_is_followed_without_a_copy() -> None:
-    follower = ReplyFollower()
+    follower = FramedReplyStream()
     follower.expect(PendingCall(Handling.OURS, "any", 0, copy_bytes_max=3))
     (event,) = follower.feed(frame(b"long"))
     assert isinstance(event, ReplyEnd)
@@ -122,15 +122,15 @@ def test_a_reply_longer_than_its_copy_may_be_is_followed_without_a_copy() -> Non
 
 
 def test_a_reply_that_answers_no_call_ends_the_following_but_not_the_forwarding() -> None:
-    follower = ReplyFollower()
+    follower = FramedReplyStream()
     lost, forward = follower.feed(frame(b"surprise"))
-    assert isinstance(lost, Lost)
+    assert isinstance(lost, SyncLost)
     assert forward == Forward(frame(b"surprise"))
     assert follower.feed(b"more") == [Forward(b"more")]
 
 
 def test_an_empty_frame_answers_no_call() -> None:
-    follower = ReplyFollower()
+    follower = FramedReplyStream()
     follower.expect(PendingCall(Handling.WATCH, "any", 0, copy_bytes_max=100))
     follower.feed(frame(b""))
     assert follower.pending_count == 1
@@ -138,12 +138,12 @@ def test_an_empty_frame_answers_no_call() -> None:
 
 
 def test_only_the_middle_of_a_relayed_frame_takes_the_fast_path() -> None:
-    follower = ReplyFollower()
+    follower = FramedReplyStream()
     follower.expect(PendingCall(Handling.RELAY, "any", 0))
-    assert not follower.passes(1)
+    assert not follower.try_pass(1)
     follower.feed(frame(b"x" * 100)[:50])
-    assert follower.passes(53)
-    assert not follower.passes(1), "the last byte ends the frame, which has to be noticed"
+    assert follower.try_pass(53)
+    assert not follower.try_pass(1), "the last byte ends the frame, which has to be noticed"
 
 
 @pytest.mark.parametrize("header", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x00\x00\x00\x0b"])
@@ -155,7 +155,7 @@ def test_a_frame_length_past_the_limit_is_refused_before_its_body_comes(header: 
 
 
 def test_a_message_over_many_frames_has_the_same_limit() -> None:
-    reader = MessageReader(message_bytes_max=20)
+    reader = FramedMessageReader(message_bytes_max=20)
     reader.feed(frame(b"\x80\x01\x00\x01\x00\x00\x00\x40") + frame(b"x" * 13))
     with pytest.raises(RemoteProtocolError, match="grew past the 20 bytes"):
         reader.next_message()

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.thrift.messages import MessageReader
+from proxy.wire.thrift.messages import FramedMessageReader
 from proxy.wire.thrift.reader import Reader, read_header
-from proxy.wire.thrift.skip import NESTING_MAX, Walk
+from proxy.wire.thrift.skip import NESTING_MAX, ValueSkipper
 from proxy.wire.thrift.types import Kind
 from proxy.wire.thrift.writer import Writer
 
@@ -36,11 +36,11 @@ NESTED = (
 
 
 def test_a_walk_ends_where_the_value_ends_whatever_follows() -> None:
-    assert Walk(Kind.STRUCT, 0).advance(NESTED + b"the next message") == len(NESTED)
+    assert ValueSkipper(Kind.STRUCT, 0).advance(NESTED + b"the next message") == len(NESTED)
 
 
 def test_a_walk_goes_on_where_the_bytes_ended() -> None:
-    walk = Walk(Kind.STRUCT, 0)
+    walk = ValueSkipper(Kind.STRUCT, 0)
     ends = [walk.advance(NESTED[:length]) for length in range(len(NESTED) + 1)]
     assert ends == [None] * len(NESTED) + [len(NESTED)]
 
@@ -59,12 +59,12 @@ def test_a_walk_goes_on_where_the_bytes_ended() -> None:
 )
 def test_a_malformed_value_is_refused_at_once(value: bytes, complaint: str) -> None:
     with pytest.raises(RemoteProtocolError, match=complaint):
-        Walk(Kind.STRUCT, 0).advance(value)
+        ValueSkipper(Kind.STRUCT, 0).advance(value)
 
 
 def test_a_list_that_announces_more_than_has_come_waits_and_allocates_nothing() -> None:
     announced = b"\x0f\0\1\x0c\x7f\xff\xff\xff"
-    assert Walk(Kind.STRUCT, 0).advance(announced) is None
+    assert ValueSkipper(Kind.STRUCT, 0).advance(announced) is None
     reader = Reader(announced, 3)
     with pytest.raises(IncompleteError):
         reader.list_header()
@@ -72,7 +72,7 @@ def test_a_list_that_announces_more_than_has_come_waits_and_allocates_nothing() 
 
 @given(st.binary(max_size=300))
 def test_garbage_ends_in_a_value_a_wait_or_a_complaint(garbage: bytes) -> None:
-    reader = MessageReader(message_bytes_max=200)
+    reader = FramedMessageReader(message_bytes_max=200)
     reader.feed(garbage)
     with suppress(RemoteProtocolError):
         while reader.next_message() is not None:

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias, TypeVar
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import Query, QueryResult, Rows
 from proxy.session.catalog.caches import NegativeCache
-from rewriter import TableName, Unpinned
+from rewriter import TableName, UnpinnedReason
 
 T = TypeVar("T")
 _Asking: TypeAlias = Generator[Query, QueryResult, T]
@@ -99,44 +99,44 @@ class Snapshots:
 
     def current(
         self, names: Iterable[TableName], settings: CatalogSection, unanswered: NegativeCache
-    ) -> _Asking[dict[TableName, SnapshotRead | Unpinned]]:
+    ) -> _Asking[dict[TableName, SnapshotRead | UnpinnedReason]]:
         """The scans of names now, where the version of the snapshot reads the same; else why none is to be named.
 
         `unanswered` belongs to the sessions that ask: a question that one user gets no answer to, another may.
         """
-        found: dict[TableName, SnapshotRead | Unpinned] = {}
+        found: dict[TableName, SnapshotRead | UnpinnedReason] = {}
         for name in sorted(names, key=str):
             found[name] = yield from self._current(name, settings, unanswered)
         return found
 
     def _current(
         self, name: TableName, settings: CatalogSection, unanswered: NegativeCache
-    ) -> _Asking[SnapshotRead | Unpinned]:
+    ) -> _Asking[SnapshotRead | UnpinnedReason]:
         if self._clock() < self._silent_until:
-            return Unpinned.PLANS_TELL_NO_SCHEMA
+            return UnpinnedReason.PLANS_TELL_NO_SCHEMA
         answer = yield from _scan(name, settings, unanswered)
         scanned = read_scan(answer)
         if scanned is not None:
             return (yield from self._read_alike_at(name, scanned, settings, unanswered))
         why = _refusal(answer)
-        if why is Unpinned.PLANS_TELL_NO_SCHEMA:
+        if why is UnpinnedReason.PLANS_TELL_NO_SCHEMA:
             # No need to ask it with each statement.
             self._silent_until = self._clock() + _SILENT_S
         return why
 
     def _read_alike_at(
         self, name: TableName, scanned: SnapshotRead, settings: CatalogSection, unanswered: NegativeCache
-    ) -> _Asking[SnapshotRead | Unpinned]:
+    ) -> _Asking[SnapshotRead | UnpinnedReason]:
         """The scan of a name, if its version reads the same."""
         key = name, scanned
         known = self._read_alike.get(key)
         if known is None:
             answer = yield from _scan(name.at(scanned.snapshot_id), settings, unanswered)
             if not isinstance(answer, Rows):
-                return Unpinned.PLAN_FAILED
+                return UnpinnedReason.PLAN_FAILED
             known = read_scan(answer) == scanned
             self._keep(key, known)
-        return scanned if known else Unpinned.SCHEMA_CHANGED
+        return scanned if known else UnpinnedReason.SCHEMA_CHANGED
 
     def _keep(self, key: tuple[TableName, SnapshotRead], is_read_alike: bool) -> None:  # noqa: FBT001 - what is kept
         with self._lock:
@@ -145,11 +145,11 @@ class Snapshots:
                 _ = self._read_alike.popitem(last=False)
 
 
-def _refusal(answer: QueryResult | None) -> Unpinned:
+def _refusal(answer: QueryResult | None) -> UnpinnedReason:
     """The reason why a plan does not tell the snapshot of a name."""
     if not isinstance(answer, Rows):
-        return Unpinned.PLAN_FAILED
+        return UnpinnedReason.PLAN_FAILED
     text = _text(answer)
     if _ANY_SCAN in text and _SCHEMA not in text:
-        return Unpinned.PLANS_TELL_NO_SCHEMA
-    return Unpinned.ON_A_BRANCH if _ON_A_BRANCH.search(text) else Unpinned.PLAN_UNCLEAR
+        return UnpinnedReason.PLANS_TELL_NO_SCHEMA
+    return UnpinnedReason.ON_A_BRANCH if _ON_A_BRANCH.search(text) else UnpinnedReason.PLAN_UNCLEAR

@@ -6,9 +6,9 @@ import msgspec
 
 from proxy.session.decision import Decision
 from proxy.session.timings import Timings
-from rewriter import Keys, KeySet, Question, Reducer, ScanOutcome, SkipReason
+from rewriter import KeyQuery, Keys, KeySet, Reducer, ScanOutcome, SkipReason
 from rewriter.partitions.index import PartitionIndex
-from rewriter.partitions.pruning import kept
+from rewriter.partitions.pruning import kept_count
 from rewriter.partitions.value_encoding import NotIndexableError
 
 
@@ -106,7 +106,7 @@ class ExplainView(msgspec.Struct):
     skip_sentence: str | None
     # The runs of statements like this one that the cost gate has seen, in words; null where it was not asked.
     cost_report: str | None
-    # Quarantined rules, and quarantined parts of this statement, in words.
+    # Quarantined rules, and this statement's fingerprint where it is quarantined, in words.
     quarantined: list[str]
     # The Iceberg tables that keys are read from, and whether keys and statement are of one snapshot.
     snapshots: list[SnapshotView]
@@ -188,9 +188,9 @@ def _reducer(reducer: Reducer, keys: Keys | None, age_s: float | None) -> Reduce
     return ReducerView(list(reducer.columns), reducer.join, asked, _count(keys), age_s)
 
 
-def _asked_first(question: Question) -> str:
+def _asked_first(question: KeyQuery) -> str:
     """The form of a key query that is sent unless its answer is known to be too long."""
-    return question.repeating or question.sql
+    return question.sql_with_repeats or question.sql
 
 
 def _count(keys: Keys | None) -> int | None:
@@ -211,7 +211,7 @@ def _kept(outcome: ScanOutcome, index: PartitionIndex) -> int | None:
     if outcome.cover is None:
         return None
     exact = [keys.cover(columns) for columns, keys in outcome.narrowed_by]
-    return kept(index, exact if outcome.exact else [outcome.cover])
+    return kept_count(index, exact if outcome.exact else [outcome.cover])
 
 
 def _code(reason: SkipReason | None) -> str | None:

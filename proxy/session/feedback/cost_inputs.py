@@ -66,7 +66,7 @@ def narrowable(planned: Plan | None) -> dict[TableName, None]:
 
 def _is_narrowable(scan: PlannedScan) -> bool:
     facts = scan.facts
-    if facts is None or not (scan.reducers or not scan.own.is_all):
+    if facts is None or not (scan.reducers or not scan.own_cover.is_all):
         return False
     return bool(facts.partition_columns or facts.file_columns or facts.bucket_column)
 

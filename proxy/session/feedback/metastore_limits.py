@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Final
 
 from rewriter import TableName
-from rewriter.domains.consumers import METASTORES, NOTHING, halved
+from rewriter.domains.consumers import ACCEPTS_NOTHING, METASTORES, halved
 from rewriter.domains.widen import Consumer
 
 _log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class MetastoreLimits:
         self.period_s = period_s
         self._clock = clock
         self._lock = Lock()
-        self._levels = (METASTORES[database], halved(METASTORES[database]), NOTHING)
+        self._levels = (METASTORES[database], halved(METASTORES[database]), ACCEPTS_NOTHING)
         self._tables: dict[TableName, _Table] = {}
         self._lowered: Mapping[TableName, Consumer] = {}
         self._next_step_at = math.inf

@@ -1,11 +1,12 @@
-"""What did harm is put aside for a while: shapes of statements, fact tables, ways to narrow.
+"""Rewrites that did harm are quarantined for a while: statements of a fingerprint, or a rule for all statements.
 
-A rewritten statement that failed and then worked as it came has shown that something was wrong with the rewrite,
-but not what. So the smallest suspect goes first: statements of that shape are left alone at once. The table
-follows when a statement of another shape fails, and the rule when no one table explains the failures. An answer
-that differs leaves no time to find out: then all rules of the statement go, until the proxy is restarted.
+A rewritten statement that failed and whose original worked shows that something was wrong with the rewrite, but
+not what. Its user's statements of its fingerprint are left alone at once. A rule is left out of all statements
+when statements of several fingerprints have failed with it within minutes. Example: three different queries fail
+with the rule `exists` in ten minutes, so `exists` is quarantined, and queries without it are rewritten as before.
+An answer that differs leaves no time to find out: all rules of the statement go, until the proxy is restarted.
 
-Everything else comes back by itself, and is put aside for twice as long where it does harm again soon after.
+Everything else is released by itself, and is quarantined for twice as long where it does harm again soon after.
 """
 
 from __future__ import annotations
@@ -17,105 +18,107 @@ from threading import Lock
 from typing import Final
 
 from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.session.feedback.cost_gate import StatementKey
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED, MetastoreLimits
 from proxy.session.feedback.quarantine_list import Cause, QuarantineEntry, QuarantineKind, QuarantineList
-from rewriter import Rule, TableName
+from rewriter import Rewrite, Rule, TableName
 
-# How often it is looked whose time is over: the look goes through all that is kept, a millisecond or two.
-_LOOKED_AFTER_S: Final = 1.0
-
-
-@dataclass(frozen=True)
-class QuarantinedParts:
-    """The rules and tables that are put aside, as `rewriter.Limits` takes them."""
-
-    rules: frozenset[Rule] = frozenset()
-    tables: frozenset[TableName] = frozenset()
+# Different fingerprints that fail with a rule before it is quarantined: one or two may fail for reasons
+# of their own, and by then they are quarantined themselves.
+RULE_FINGERPRINTS: Final = 3
+# They fail within this time. A rule that is wrong shows within minutes on a server that is in use; failures that
+# are hours apart rarely have one cause.
+RULE_WINDOW_S: Final = 600.0
+# How often to look for items to release: the look goes through all that is kept, a millisecond or two.
+_RELEASED_EVERY_S: Final = 1.0
 
 
 class Quarantine:
-    """What all sessions of the process have learned to leave alone. Safe to use from several threads."""
+    """Lessons of all sessions of the process about what to leave alone. Safe to use from several threads."""
 
     def __init__(self, period_s: float, clock: Callable[[], float]) -> None:
-        # For how long a thing is put aside the first time; may be changed at any time.
+        # The first quarantine of a thing lasts this long; may be changed at any time.
         self.period_s = period_s
         self._clock = clock
         self._lock = Lock()
         self._rules = QuarantineList[Rule](QuarantineKind.RULE, lambda rule: rule.value)
-        self._tables = QuarantineList[TableName](QuarantineKind.TABLE, str)
-        self._shapes = QuarantineList[str](QuarantineKind.SHAPE, str)
-        self._wards = (self._rules, self._tables, self._shapes)
-        self._off = QuarantinedParts()
+        self._fingerprints = QuarantineList[str](QuarantineKind.FINGERPRINT, str)
+        self._lists = (self._rules, self._fingerprints)
+        # Fingerprints that failed with each rule lately, and when; fewer than RULE_FINGERPRINTS of each rule.
+        self._failures: dict[Rule, dict[str, float]] = {}
+        self._rules_off: frozenset[Rule] = frozenset()
         self._look_at = math.inf
 
-    def blame(
-        self, rules: frozenset[Rule], tables: frozenset[TableName], shape: str, cause: Cause = Cause.FAILED
-    ) -> None:
-        """A rewritten statement did harm: by these rules, on these tables, and of this shape.
-
-        A shape is any string that statements have in common; it is logged, so it must not quote them.
-        """
+    def blame(self, rules: frozenset[Rule], key: StatementKey, cause: Cause = Cause.FAILED) -> None:
+        """A statement that was rewritten by these rules did harm."""
         with self._lock:
-            now = self._looked_after()
+            now = self._released_until()
             is_wrong = cause is Cause.DIFFERENT
             period_s = math.inf if is_wrong else self.period_s
-            self._shapes.quarantined(shape, cause, now, period_s)
-            for table in tables if not is_wrong else ():
-                if self._tables.is_explained_by_nothing_else(table, frozenset({shape}), now, period_s):
-                    self._tables.quarantined(table, cause, now, period_s)
-            for rule in rules if tables or is_wrong else ():
-                if is_wrong or self._rules.is_explained_by_nothing_else(rule, tables, now, period_s):
-                    self._rules.quarantined(rule, cause, now, period_s)
-            self._note()
+            self._fingerprints.quarantine(key.name, cause, now, period_s)
+            for rule in rules:
+                if is_wrong or self._has_failed_widely(rule, key.shape, now):
+                    self._rules.quarantine(rule, cause, now, period_s)
+            self._update()
 
-    def off(self) -> QuarantinedParts:
-        """The rules and tables that no statement is to be narrowed by now."""
+    def rules_off(self) -> frozenset[Rule]:
+        """The rules that no statement is to be rewritten by now."""
         with self._lock:
-            self._looked_after()
-            return self._off
+            self._released_until()
+            return self._rules_off
 
-    def is_shape_off(self, shape: str) -> bool:
-        """Whether statements of the shape are to be left alone now."""
+    def has_statement(self, key: StatementKey) -> bool:
+        """Whether statements of the fingerprint are to be left alone now."""
         with self._lock:
-            self._looked_after()
-            return self._shapes.has_aside(shape)
+            self._released_until()
+            return key.name in self._fingerprints
 
     def current(self) -> tuple[QuarantineEntry, ...]:
-        """All that is put aside now. It names tables, which not every user may know of."""
+        """All that is quarantined now."""
         with self._lock:
-            now = self._looked_after()
-            return (*self._rules.current(now), *self._tables.current(now), *self._shapes.current(now))
+            now = self._released_until()
+            return (*self._rules.current(now), *self._fingerprints.current(now))
 
     def count(self, kind: QuarantineKind) -> int:
-        """How many things of a kind are put aside now."""
+        """How many things of a kind are quarantined now."""
         with self._lock:
-            self._looked_after()
-            return next(len(ward) for ward in self._wards if ward.kind is kind)
+            self._released_until()
+            return next(len(each) for each in self._lists if each.kind is kind)
 
-    def _looked_after(self) -> float:
-        """The time now, at which everything has come back whose time is over."""
+    def _has_failed_widely(self, rule: Rule, fingerprint: str, now: float) -> bool:
+        before = self._failures.get(rule, {})
+        failed = {one: at for one, at in before.items() if now - at < RULE_WINDOW_S} | {fingerprint: now}
+        is_wide = len(failed) >= RULE_FINGERPRINTS
+        self._failures[rule] = {} if is_wide else failed
+        return is_wide
+
+    def _released_until(self) -> float:
+        """The time now, at which everything has been released whose time is over."""
         now = self._clock()
         if now >= self._look_at:
-            for ward in self._wards:
-                ward.look_after(now)
-            self._note(now + _LOOKED_AFTER_S)
+            for each in self._lists:
+                each.release_due(now)
+            self._update(now + _RELEASED_EVERY_S)
         return now
 
-    def _note(self, not_before: float = -math.inf) -> None:
-        self._off = QuarantinedParts(self._rules.aside, self._tables.aside)
-        due = min(ward.due for ward in self._wards)
-        self._look_at = max(due, not_before)
+    def _update(self, not_before: float = -math.inf) -> None:
+        self._rules_off = self._rules.quarantined
+        self._look_at = max(min(each.due for each in self._lists), not_before)
 
 
 @dataclass(frozen=True)
 class Suspects:
-    """What may be to blame where a rewritten statement fails."""
+    """Whatever may be to blame where a rewritten statement fails."""
 
     rules: frozenset[Rule]
-    tables: frozenset[TableName]
-    shape: str
-    # Those of the tables of which the metastore was sent a filter.
+    key: StatementKey
+    # The tables of which the metastore was sent a filter.
     sent: frozenset[TableName] = frozenset()
+
+    @classmethod
+    def of(cls, rewrite: Rewrite, key: StatementKey) -> Suspects:
+        """The suspects of one rewrite. Tables that its session alone knows say nothing of rules to others."""
+        return cls(rewrite.rules if rewrite.tables else frozenset(), key, rewrite.tables_sent_to_metastore)
 
 
 def learn(
@@ -123,7 +126,7 @@ def learn(
 ) -> None:
     """Learn from the end of a statement that was rewritten. `expected` marks a failure that we provoked ourselves.
 
-    Where the metastore refused what it was sent, nothing else is to blame.
+    Where the metastore refused a filter that it was sent, nothing else is to blame.
     """
     if expected and expected in outcome.message:
         return
@@ -134,4 +137,4 @@ def learn(
     ):
         metastore.refused(suspects.sent)
     elif outcome.kind is OutcomeKind.RECOVERED:
-        quarantine.blame(suspects.rules, suspects.tables, suspects.shape, Cause.FAILED)
+        quarantine.blame(suspects.rules, suspects.key)

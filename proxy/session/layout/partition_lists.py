@@ -15,7 +15,7 @@ from proxy.session.layout.partition_store import ListKey, PartitionStore
 from rewriter import TableKind
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.partitions.index import PartitionIndex
-from rewriter.partitions.pruning import costs
+from rewriter.partitions.pruning import partition_costs
 from rewriter.partitions.value_encoding import NotIndexableError
 
 # Lists whose costs are kept: 16 bytes a partition and column, so 400 MB if each has 200,000 partitions by two.
@@ -33,10 +33,10 @@ class SharedLists:
         """The numbers of partitions between the keys of a list. A new list has a new generation."""
         generation = getattr(index.entries, "generation", b"")
         if not generation:
-            return costs(index)
+            return partition_costs(index)
         found = self._costs.get((key, generation))
         if found is None:
-            found = costs(index)
+            found = partition_costs(index)
             if len(self._costs) >= _COSTS_KEPT_MAX:
                 # Another thread may have made room in the meantime.
                 _ = self._costs.pop(next(iter(self._costs), (key, generation)), None)

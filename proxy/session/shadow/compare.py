@@ -18,7 +18,7 @@ from proxy.session.catalog.iceberg_snapshots import SCAN_ROWS_MAX, SnapshotRead,
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
 from proxy.session.shadow.checksum import Checksum, Columns
 from proxy.session.shadow.order_dependence import doubts, unbounded
-from rewriter import Keys, Question, Rewrite, TableName
+from rewriter import KeyQuery, Keys, Rewrite, TableName
 
 T = TypeVar("T")
 Queries: TypeAlias = Generator[Query, QueryResult, T]
@@ -68,7 +68,7 @@ class Pair:
 
     original: str = field(repr=False)
     rewritten: str = field(repr=False)
-    keys: Mapping[Question, Keys] = field(default_factory=dict, repr=False)
+    keys: Mapping[KeyQuery, Keys] = field(default_factory=dict, repr=False)
     # The scans of the names that the rewritten text reads at a snapshot.
     reads: Mapping[TableName, SnapshotRead] = field(default_factory=dict, repr=False)
 

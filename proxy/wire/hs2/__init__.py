@@ -1,1 +1,1 @@
-"""The structs of TCLIService that the proxy reads or writes."""
+"""Structs of TCLIService, HiveServer2's Thrift service, that the proxy reads or writes."""

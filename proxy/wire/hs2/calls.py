@@ -1,7 +1,7 @@
-"""The calls of HiveServer2's TCLIService that the proxy looks into, and those it makes itself.
+"""Calls of HiveServer2's TCLIService that the proxy reads, and calls that it makes itself.
 
-A handle is carried as the encoded bytes of its struct: it is compared and sent back, never understood.
-Handles are secrets (one works from any connection), so nothing here prints them.
+A handle is carried as the encoded bytes of its struct: the proxy compares it and sends it back, and never decodes
+it. Handles are secrets (a handle works from any connection), so nothing here prints them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from proxy.wire.thrift.writer import Writer
 
 SessionHandle = NewType("SessionHandle", bytes)
 OperationHandle = NewType("OperationHandle", bytes)
-# What tells one operation from another: the rest of its handle says what kind of operation it is.
+# The identifier in an operation's handle; the rest of the handle says what kind of operation it is.
 OperationId = NewType("OperationId", bytes)
 
 OPEN_SESSION: Final = "OpenSession"
@@ -42,7 +42,7 @@ CONFIGURATION_BYTES_MAX: Final = 64 * 1024
 _FETCH_NEXT: Final = 0
 _STATUS_SUCCESS: Final = 0
 _STATUS_ERROR: Final = 3
-# TApplicationException's.
+# A type of TApplicationException.
 _INTERNAL_ERROR: Final = 6
 _LENGTH = struct.Struct(">i")
 
@@ -63,21 +63,21 @@ class OperationState(IntEnum):
 
 @dataclass(frozen=True)
 class StatementCall:
-    """An ExecuteStatement call. `statement` is None where the bytes are not UTF-8 or not found once."""
+    """An ExecuteStatement call. `statement` is None if the bytes are not UTF-8."""
 
     session: SessionHandle = field(repr=False)
     statement: str | None = field(repr=False)
-    # Where the field's value stands in the message, its length prefix included.
+    # Position of the field's value in the message, its length prefix included.
     span: tuple[int, int]
-    # Whether the reply comes at once, and the statement's end only with a later GetOperationStatus.
+    # If true the server replies at once, and reports the statement's end in a later GetOperationStatus.
     run_async: bool = False
 
 
-def _field(raw: bytes, start: int, field_id: int, kind: Kind) -> tuple[int, int] | None:
-    """Where the value of a field of the struct that starts there stands.
+def _field_span(raw: bytes, start: int, field_id: int, kind: Kind) -> tuple[int, int] | None:
+    """Return the span of a field's value in the struct that begins at `start`.
 
-    Of a field that stands there twice, the last value counts: so it is for all readers that Thrift generates, and
-    what we look at has to be what the server acts on.
+    If the field occurs twice, its last value counts: all readers that Thrift generates do so, and the proxy has to
+    read the value that the server acts on.
     """
     reader = Reader(raw, start)
     found = None
@@ -89,21 +89,21 @@ def _field(raw: bytes, start: int, field_id: int, kind: Kind) -> tuple[int, int]
     return found
 
 
-def _argument(message: Message) -> int | None:
-    """Where the struct starts that every TCLIService call has as its field 1."""
-    span = _field(message.raw, message.header.body_offset, 1, Kind.STRUCT)
+def _argument_start(message: Message) -> int | None:
+    """Return the start of the struct that every TCLIService call has as its field 1."""
+    span = _field_span(message.raw, message.header.body_offset, 1, Kind.STRUCT)
     return None if span is None else span[0]
 
 
-def _of_argument(message: Message, field_id: int, kind: Kind) -> tuple[int, int] | None:
-    """Where a field of that struct stands."""
-    start = _argument(message)
-    return None if start is None else _field(message.raw, start, field_id, kind)
+def _argument_field_span(message: Message, field_id: int, kind: Kind) -> tuple[int, int] | None:
+    """Return the span of a field of the struct that every TCLIService call has as its field 1."""
+    start = _argument_start(message)
+    return None if start is None else _field_span(message.raw, start, field_id, kind)
 
 
 def decode_statement_call(message: Message) -> StatementCall | None:
-    """What an ExecuteStatement call asks for, or None where it is not as we know it."""
-    start = _argument(message)
+    """Decode an ExecuteStatement call. None if it has not exactly one session and one statement."""
+    start = _argument_start(message)
     if start is None:
         return None
     reader = Reader(message.raw, start)
@@ -132,58 +132,59 @@ def _statement_text(raw: bytes, span: tuple[int, int]) -> str | None:
         return None
 
 
-def words_of_statement(message: Message, call: StatementCall) -> str:
-    """The statement as the server reads it, also where it is not UTF-8."""
+def decode_statement_leniently(message: Message, call: StatementCall) -> str:
+    """Return the statement as the server reads it: bytes that are not UTF-8 become replacement characters."""
     start, stop = call.span
     return message.raw[start + _LENGTH.size : stop].decode("utf-8", "replace")
 
 
 def replace_statement(raw: bytes, span: tuple[int, int], statement: str) -> bytes:
-    """The same message with another statement; every other byte stays."""
+    """Return the message with another statement; every other byte stays."""
     encoded = statement.encode()
     return b"".join((raw[: span[0]], _LENGTH.pack(len(encoded)), encoded, raw[span[1] :]))
 
 
 def decode_session_of_call(message: Message) -> SessionHandle | None:
-    """The session that a CloseSession call names."""
-    span = _of_argument(message, 1, Kind.STRUCT)
+    """Return the session that a CloseSession call names."""
+    span = _argument_field_span(message, 1, Kind.STRUCT)
     return None if span is None else SessionHandle(message.raw[slice(*span)])
 
 
 def decode_operation_of_call(message: Message) -> tuple[OperationId, tuple[int, int]] | None:
-    """The operation that a call names, and where. Every call that names one does so in its first field.
+    """Return the operation that a call names, and its span. Every call that names one has it in its first field.
 
-    A session's handle looks the same and is found too; the identifiers are random, so it is nobody's operation.
+    A session's handle looks the same and is found too. That does no harm: identifiers are random, so no operation
+    has the identifier of a session.
     """
-    handle = _of_argument(message, 1, Kind.STRUCT)
-    span = None if handle is None else _field(message.raw, handle[0], 1, Kind.STRUCT)
+    handle = _argument_field_span(message, 1, Kind.STRUCT)
+    span = None if handle is None else _field_span(message.raw, handle[0], 1, Kind.STRUCT)
     return None if span is None else (OperationId(message.raw[slice(*span)]), span)
 
 
 def asks_for_rows(message: Message) -> bool:
     """Whether a FetchResults call asks for the operation's rows, and not for its log."""
-    if _argument(message) is None:
+    if _argument_start(message) is None:
         return False
-    kind_of_rows = _of_argument(message, 4, Kind.I16)
+    kind_of_rows = _argument_field_span(message, 4, Kind.I16)
     return kind_of_rows is None or not any(message.raw[slice(*kind_of_rows)])
 
 
-def identifier_of(operation: OperationHandle) -> OperationId | None:
-    """What in a handle identifies the operation."""
-    span = _field(operation, 0, 1, Kind.STRUCT)
+def operation_id_of(operation: OperationHandle) -> OperationId | None:
+    """Return the identifier in an operation's handle."""
+    span = _field_span(operation, 0, 1, Kind.STRUCT)
     return None if span is None else OperationId(operation[slice(*span)])
 
 
 def replace_operation(message: Message, span: tuple[int, int], operation: OperationId) -> Message:
-    """The same call about another operation; every other byte stays."""
+    """Return the call about another operation; every other byte stays."""
     return Message(message.header, message.raw[: span[0]] + operation + message.raw[span[1] :])
 
 
 def decode_configuration(message: Message) -> dict[str, str] | None:
-    """The settings that an OpenSession call asks for, or None where they are too many or too long."""
-    if _argument(message) is None:
+    """Return the settings that an OpenSession call asks for, or None if they are too many or too long."""
+    if _argument_start(message) is None:
         return None
-    span = _of_argument(message, 4, Kind.MAP)
+    span = _argument_field_span(message, 4, Kind.MAP)
     if span is None:
         return {}
     start, stop = span
@@ -208,25 +209,25 @@ def _finish(writer: Writer) -> bytes:
 
 
 def encode_open_session(seqid: int, user: str, password: str, configuration: dict[str, str]) -> bytes:
-    """OpenSession at the newest protocol; the server answers with the one it will speak."""
+    """Encode OpenSession at the newest protocol; the server answers with the protocol that it will speak."""
     call = _call(OPEN_SESSION, seqid).i32(1, PROTOCOL_V10)
     call.binary(2, user.encode()).binary(3, password.encode()).string_map(4, configuration)
     return _finish(call)
 
 
 def encode_close_session(seqid: int, session: SessionHandle) -> bytes:
-    """CloseSession."""
+    """Encode CloseSession."""
     return _finish(_call(CLOSE_SESSION, seqid).raw(1, Kind.STRUCT, session))
 
 
 def encode_execute(seqid: int, session: SessionHandle, statement: str, timeout_s: int) -> bytes:
-    """ExecuteStatement in the background, to be cancelled by the server itself after `timeout_s`."""
+    """Encode ExecuteStatement in the background; the server itself cancels the statement after `timeout_s`."""
     call = _call(EXECUTE_STATEMENT, seqid).raw(1, Kind.STRUCT, session).binary(2, statement.encode())
     return _finish(call.boolean(4, value=True).i64(5, timeout_s))
 
 
 def encode_fetch(seqid: int, operation: OperationHandle, rows_max: int) -> bytes:
-    """FetchResults, the next batch."""
+    """Encode FetchResults for the next batch."""
     call = _call(FETCH_RESULTS, seqid).raw(1, Kind.STRUCT, operation)
     return _finish(call.i32(2, _FETCH_NEXT).i64(3, rows_max))
 
@@ -234,7 +235,7 @@ def encode_fetch(seqid: int, operation: OperationHandle, rows_max: int) -> bytes
 def encode_failure(
     name: str, seqid: int, message: str, sql_state: str | None = None, error_code: int | None = None
 ) -> bytes:
-    """The reply to a call of that name, whatever else it tells where it succeeds: a status that says it failed."""
+    """Encode the reply to a call that failed: a status alone, which is valid for the reply of every call."""
     status = Writer().i32(1, _STATUS_ERROR).binary(3, (sql_state or "").encode())
     if error_code is not None:
         status.i32(4, error_code)
@@ -244,35 +245,35 @@ def encode_failure(
 
 
 def encode_still_running(seqid: int) -> bytes:
-    """What a server answers to GetOperationStatus while the operation runs."""
+    """Encode the server's answer to GetOperationStatus while the operation runs."""
     status = Writer().i32(1, _STATUS_SUCCESS).stop().to_bytes()
     reply = Writer().header(GET_OPERATION_STATUS, MessageType.REPLY, seqid).struct(0)
     return _finish(reply.raw(1, Kind.STRUCT, status).i32(2, OperationState.RUNNING))
 
 
 def encode_refusal(sentence: str) -> bytes:
-    """An exception that clients show with its sentence, whichever call they wait for: they look at no name."""
+    """Encode an exception whose sentence clients show, whatever call they wait for: they ignore the name in it."""
     return encode_exception(OPEN_SESSION, 0, sentence)
 
 
 def encode_unknown_call() -> bytes:
-    """A call that no server has: it is answered with an exception, and nothing is done."""
+    """Encode a call that no server knows: the server answers with an exception and does nothing."""
     return _finish(_call("Starpruner", 1))
 
 
 def encode_exception(name: str, seqid: int, message: str) -> bytes:
-    """What a client is answered where there is no reply to its call."""
+    """Encode the answer to a call that gets no reply: an exception."""
     exception = Writer().header(name, MessageType.EXCEPTION, seqid).binary(1, message.encode())
     return exception.i32(2, _INTERNAL_ERROR).stop().to_bytes()
 
 
 def encode_operation_call(name: str, seqid: int, operation: OperationHandle) -> bytes:
-    """A call whose only field is the operation: its status, metadata, cancelling or closing."""
+    """Encode a call whose only field is the operation: to get its status or metadata, to cancel or close it."""
     return _finish(_call(name, seqid).raw(1, Kind.STRUCT, operation))
 
 
 def expect_operation_state(number: int) -> OperationState:
-    """The state that a reply names."""
+    """Return the state that a reply names, or raise RemoteProtocolError."""
     try:
         return OperationState(number)
     except ValueError:

@@ -1,8 +1,8 @@
-"""The OpenSession call: who the client wants to be, and the answer where it may not.
+"""The OpenSession call: the user that the client asks to be, and the reply that refuses it.
 
-Whom a session acts for has to be read exactly as the server reads it. Its generated code takes the last of
-several equal fields, and reads the settings as strings whatever types they announce: a call that makes use of
-either is not one that any client sends, and is refused.
+The proxy has to read the user that a session acts for exactly as the server reads it. The server's generated code
+takes the last of several equal fields, and reads settings as strings whatever types they announce. No client sends
+a call that relies on either, so the proxy refuses such a call.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ PROXY_USER: Final = "hive.server2.proxy.user"
 _REQUEST: Final = (1, Kind.STRUCT)
 _USERNAME: Final = (2, Kind.STRING)
 _CONFIGURATION: Final = (4, Kind.MAP)
-# A field's type and number, which its value follows.
+# A field's type and number, which stand before its value.
 _FIELD_HEADER_BYTES: Final = 3
 _STATUS_ERROR: Final = 3
-# What the server says where a login may not act for somebody.
+# SQLSTATE of the server's reply to a login that may not act for another user.
 _SQL_STATE: Final = b"08S01"
 
 
 def user_of(message: Message) -> str | None:
-    """The user that the call names: whom a server without authentication believes it."""
-    found = _only(_REQUEST, Reader(message.raw, message.header.body_offset))
-    found = None if found is None else _only(_USERNAME, Reader(message.raw, found[0]))
+    """Return the user that the call names. A server without authentication takes the client to be that user."""
+    found = _only_span(_REQUEST, Reader(message.raw, message.header.body_offset))
+    found = None if found is None else _only_span(_USERNAME, Reader(message.raw, found[0]))
     return None if found is None else Reader(message.raw, found[0]).text()
 
 
 def proxy_user_of(message: Message) -> str | None:
-    """Whom the session is to act for, if that is not the user who logs in."""
-    found = _only(_REQUEST, Reader(message.raw, message.header.body_offset))
-    found = None if found is None else _only(_CONFIGURATION, Reader(message.raw, found[0]))
+    """Return the user that the session is to act for, if that is not the user who logs in."""
+    found = _only_span(_REQUEST, Reader(message.raw, message.header.body_offset))
+    found = None if found is None else _only_span(_CONFIGURATION, Reader(message.raw, found[0]))
     if found is None:
         return None
     wanted: str | None = None
@@ -52,26 +52,26 @@ def proxy_user_of(message: Message) -> str | None:
 
 
 def with_user(message: Message, user: str) -> Message:
-    """The same call by another user; every other byte stays."""
+    """Return the call with another user name; every other byte stays."""
     raw = message.raw
-    request = _only(_REQUEST, Reader(raw, message.header.body_offset))
+    request = _only_span(_REQUEST, Reader(raw, message.header.body_offset))
     if request is None:
         return message
     encoded = Writer().binary(_USERNAME[0], user.encode()).to_bytes()
-    found = _only(_USERNAME, Reader(raw, request[0]))
+    found = _only_span(_USERNAME, Reader(raw, request[0]))
     start, stop = (request[0], request[0]) if found is None else (found[0] - _FIELD_HEADER_BYTES, found[1])
     return Message(message.header, raw[:start] + encoded + raw[stop:])
 
 
 def encode_open_session_refusal(seqid: int, sentence: str) -> bytes:
-    """What a server answers where it opens no session: every client shows the sentence."""
+    """Encode the reply of a server that opens no session: every client shows the sentence."""
     status = Writer().i32(1, _STATUS_ERROR).binary(3, _SQL_STATE).binary(5, sentence.encode()).stop().to_bytes()
     reply = Writer().header(OPEN_SESSION, MessageType.REPLY, seqid).struct(0)
     return reply.raw(1, Kind.STRUCT, status).i32(2, PROTOCOL_V10).stop().stop().to_bytes()
 
 
-def _only(wanted: tuple[int, Kind], struct: Reader) -> tuple[int, int] | None:
-    """Where a field's value stands. Raises RemoteProtocolError where it stands twice."""
+def _only_span(wanted: tuple[int, Kind], struct: Reader) -> tuple[int, int] | None:
+    """Return the span of a field's value, if there is one. Raises RemoteProtocolError for two."""
     spans: list[tuple[int, int]] = []
     for field in struct.fields():
         start = struct.position

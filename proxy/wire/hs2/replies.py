@@ -1,4 +1,4 @@
-"""The replies of TCLIService that the proxy reads."""
+"""Replies of TCLIService that the proxy reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StatusCode(IntEnum):
 
 @dataclass(frozen=True)
 class Status:
-    """TStatus: how a call went, with the server's own words where it went wrong."""
+    """TStatus: whether a call succeeded, with the server's own words if it failed."""
 
     code: int
     message: str | None = None
@@ -34,12 +34,12 @@ class Status:
 
     @property
     def all_words(self) -> str:
-        """The message and those of its causes. A call that waits for its statement has the cause only there."""
+        """The message and those of its causes: a call waiting for its statement has the cause only in `info`."""
         return "\n".join((self.message or "", *self.info))
 
     @property
     def ok(self) -> bool:
-        """Whether the call did what it was asked to."""
+        """Whether the call succeeded."""
         return self.code in (StatusCode.SUCCESS, StatusCode.SUCCESS_WITH_INFO)
 
 
@@ -72,7 +72,7 @@ class StateReply:
 
 
 def expect_reply(raw: bytes, name: str, seqid: int) -> Header:
-    """The header of a reply, which has to answer the call that was made."""
+    """Return the header of a reply. Raises RemoteProtocolError if it does not answer that call."""
     header = read_header(raw)
     if header.type not in (MessageType.REPLY, MessageType.EXCEPTION):
         raise RemoteProtocolError(f"expected a reply to {name}, got a message of type {header.type.name}")
@@ -84,7 +84,7 @@ def expect_reply(raw: bytes, name: str, seqid: int) -> Header:
 
 
 def open_reply(raw: bytes, header: Header) -> Reader:
-    """A reader at the start of the reply's struct."""
+    """Return a reader at the start of the reply's struct."""
     reader = Reader(raw, header.body_offset)
     if header.type is MessageType.EXCEPTION:
         raise RemoteProtocolError(f"{header.name} was answered with an exception: {_exception_text(reader)}")
@@ -104,7 +104,7 @@ def _exception_text(reader: Reader) -> str:
 
 
 def read_status(reader: Reader) -> Status:
-    """A TStatus."""
+    """Decode TStatus."""
     code, message, sql_state, error_code = -1, None, None, None
     info: tuple[str, ...] = ()
     for field_id, kind in reader.fields():
@@ -135,7 +135,7 @@ _NO_STATUS = Status(-1, "the reply carries no status")
 
 
 def decode_status_only(reader: Reader) -> Status:
-    """The status of a reply whose other fields do not matter."""
+    """Decode the status of a reply and ignore its other fields."""
     for field_id, kind in reader.fields():
         if (field_id, kind) == (1, Kind.STRUCT):
             return read_status(reader)
@@ -144,7 +144,7 @@ def decode_status_only(reader: Reader) -> Status:
 
 
 def decode_session_reply(reader: Reader) -> SessionReply:
-    """TOpenSessionResp."""
+    """Decode TOpenSessionResp."""
     status, version, session = _NO_STATUS, -1, None
     for field_id, kind in reader.fields():
         match (field_id, kind):
@@ -160,7 +160,7 @@ def decode_session_reply(reader: Reader) -> SessionReply:
 
 
 def decode_operation_reply(reader: Reader) -> OperationReply:
-    """TExecuteStatementResp."""
+    """Decode TExecuteStatementResp."""
     status, operation = _NO_STATUS, None
     for field_id, kind in reader.fields():
         match (field_id, kind):
@@ -174,7 +174,7 @@ def decode_operation_reply(reader: Reader) -> OperationReply:
 
 
 def decode_state_reply(reader: Reader) -> StateReply:
-    """TGetOperationStatusResp."""
+    """Decode TGetOperationStatusResp."""
     status, state, message, sql_state, error_code = _NO_STATUS, None, None, None, None
     for field_id, kind in reader.fields():
         match (field_id, kind):

@@ -12,7 +12,7 @@ from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.reader import Reader
 from proxy.wire.thrift.types import FIXED_BYTES, Kind
 
-# What a column's values decode to: structurally `proxy.operations.query.Value`, which the wire must not import.
+# A decoded value of a column: structurally `proxy.operations.query.Value`, which the wire must not import.
 Cell: TypeAlias = str | int | bool | float | bytes | None
 
 _TYPE_NAMES: Final = (
@@ -24,7 +24,7 @@ _DECIMAL: Final = "decimal"
 
 
 class UnreadableError(Exception):
-    """A result that is well formed but of a kind that we do not read."""
+    """The result is well formed, but of a kind that the proxy does not read."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class FetchReply:
 
     @property
     def row_count(self) -> int:
-        """How many rows the batch has."""
+        """The number of rows in the batch."""
         return len(self.columns[0]) if self.columns else 0
 
 
 def decode_metadata_reply(reader: Reader) -> MetadataReply:
-    """TGetResultSetMetadataResp."""
+    """Decode TGetResultSetMetadataResp."""
     status = Status(-1, "the reply carries no status")
     columns: tuple[ColumnType, ...] = ()
     for field_id, kind in reader.fields():
@@ -152,7 +152,7 @@ def _qualifiers(reader: Reader) -> dict[str, int]:
 
 
 def decode_fetch_reply(reader: Reader) -> FetchReply:
-    """TFetchResultsResp. Its hasMoreRows is not read: Spark always says false."""
+    """Decode TFetchResultsResp. Its hasMoreRows is not read: Spark always sends false."""
     status = Status(-1, "the reply carries no status")
     columns: tuple[tuple[Cell, ...], ...] = ()
     for field_id, kind in reader.fields():
@@ -173,7 +173,7 @@ def _row_set(reader: Reader) -> tuple[tuple[Cell, ...], ...]:
     for field_id, kind in reader.fields():
         match (field_id, kind):
             case (2, Kind.LIST):
-                _no_rows_by_row(reader)
+                _expect_no_row_list(reader)
             case (3, Kind.LIST):
                 columns = tuple(_values(reader, item) for item in reader.items())
             case (4, Kind.STRING):
@@ -183,15 +183,15 @@ def _row_set(reader: Reader) -> tuple[tuple[Cell, ...], ...]:
     return columns
 
 
-def _no_rows_by_row(reader: Reader) -> None:
-    """The list of rows is a required field, empty in columnar batches."""
+def _expect_no_row_list(reader: Reader) -> None:
+    """Raise UnreadableError for rows in the row list, a required field that columnar batches leave empty."""
     _, count = reader.list_header()
     if count:
         raise UnreadableError("the batch is row by row, as before protocol V6")
 
 
 def _values(reader: Reader, item: Kind) -> tuple[Cell, ...]:
-    """TColumn: a union whose field number says the type of the values."""
+    """Decode TColumn: a union whose field number gives the type of the values."""
     _expect(item, Kind.STRUCT, "a column")
     values: tuple[Cell, ...] | None = None
     for field_id, kind in reader.fields():
@@ -215,12 +215,12 @@ def _typed_column(reader: Reader, decode: Callable[[Reader, Kind, int], list[Cel
                 nulls = bytes(reader.binary())
             case _:
                 reader.skip(kind)
-    _blank_out(values, nulls)
+    _set_nulls(values, nulls)
     return tuple(values)
 
 
-def _blank_out(values: list[Cell], nulls: bytes) -> None:
-    """Bit i of the bitmap, lowest first, says that value i is null. Missing bytes are zeros."""
+def _set_nulls(values: list[Cell], nulls: bytes) -> None:
+    """Set nulls: bit i of the bitmap, lowest first, marks value i as null. Missing bytes are zeros."""
     for byte_index, byte in enumerate(nulls[: (len(values) + 7) // 8]):
         if byte:
             start = byte_index * 8

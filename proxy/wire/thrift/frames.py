@@ -1,4 +1,4 @@
-"""Thrift's SASL framing after the negotiation: a 4-byte length, then that many bytes."""
+"""Thrift's frames after a SASL negotiation: a 4-byte length, then that many bytes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SIGNED_MAX = 0x7FFF_FFFF
 
 
 def frame(message: bytes) -> bytes:
-    """One message in one frame, which is how every known client and server sends it."""
+    """Return one message in one frame, as every known client and server sends it."""
     return HEADER.pack(len(message)) + message
 
 
 def frame_length(header: bytes | bytearray | memoryview, offset: int = 0) -> int:
-    """The length that a frame header announces."""
+    """Return the length that a frame header announces."""
     length: int = HEADER.unpack_from(header, offset)[0]
     if length > _SIGNED_MAX:
         raise RemoteProtocolError(f"a frame announces a negative length ({length - (1 << 32)})")
@@ -27,7 +27,7 @@ def frame_length(header: bytes | bytearray | memoryview, offset: int = 0) -> int
 
 
 class FrameReader:
-    """Cuts a byte stream into frames. Holds at most one unfinished frame beside what one read brought."""
+    """Cuts a byte stream into frames. Buffers at most one unfinished frame and the bytes of one read."""
 
     def __init__(self, frame_bytes_max: int) -> None:
         self._frame_bytes_max = frame_bytes_max
@@ -35,12 +35,12 @@ class FrameReader:
         self._position = 0
 
     def feed(self, data: bytes) -> None:
-        """Take in bytes in whatever pieces they came."""
-        self._drop_what_was_read()
+        """Take in bytes, cut anywhere."""
+        self._drop_read_bytes()
         self._buffer += data
 
     def next_frame(self) -> bytes | None:
-        """The next whole frame's body, or None until more bytes have come."""
+        """Return the next whole frame's body, or None until more bytes have come."""
         start = self._position + HEADER_BYTES
         if len(self._buffer) < start:
             return None
@@ -53,15 +53,15 @@ class FrameReader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether every byte that came has been handed out."""
+        """Whether every byte that came has been returned."""
         return self._position == len(self._buffer)
 
     def leftover(self) -> bytes:
-        """The bytes of frames not yet handed out, headers included."""
+        """Return the bytes of frames not yet returned, headers included."""
         return bytes(self._buffer[self._position :])
 
     def _checked_length(self) -> int:
-        # Checked as soon as the header is there: Spark's own handler runs out of memory on 0x7fffffff.
+        # Checked as soon as the header has come: Spark's own handler runs out of memory on 0x7fffffff.
         length = frame_length(self._buffer, self._position)
         if length > self._frame_bytes_max:
             raise RemoteProtocolError(
@@ -69,7 +69,7 @@ class FrameReader:
             )
         return length
 
-    def _drop_what_was_read(self) -> None:
+    def _drop_read_bytes(self) -> None:
         if self._position:
             del self._buffer[: self._position]
             self._position = 0

@@ -1,7 +1,7 @@
-"""Reassembles Thrift messages from a stream, which carries them in frames or one right behind the other.
+"""Readers of Thrift messages from a stream that carries them in frames, or one right after the other.
 
-In practice a frame holds one message, but Spark Thrift Server accepts a message over several frames and
-several in one, so messages are parsed for their end and never assumed.
+In practice a frame contains one message, but Spark Thrift Server accepts a message over several frames and
+several messages in one frame, so the readers parse each message to find its end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.frames import FrameReader, frame
 from proxy.wire.thrift.reader import Header, read_header
-from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.skip import ValueSkipper
 from proxy.wire.thrift.types import Kind
 
 # Fields, and items of lists and maps, in one call. The settings of an OpenSession are some dozens; a message
@@ -31,42 +31,42 @@ class Message:
         return f"Message({self.header.name}, seqid {self.header.seqid}, {len(self.raw)} bytes)"
 
 
-class PlainReader:
-    """Bytes of messages in, messages out. Holds at most one unfinished message beside what one read brought."""
+class UnframedMessageReader:
+    """Cuts a byte stream into messages. Buffers at most one unfinished message and the bytes of one read."""
 
     def __init__(self, message_bytes_max: int) -> None:
         self._message_bytes_max = message_bytes_max
         self._body = bytearray()
         self._header: Header | None = None
-        self._walk: Walk | None = None
+        self._skipper: ValueSkipper | None = None
 
     def feed(self, data: bytes) -> None:
-        """Take in bytes in whatever pieces they came."""
+        """Take in bytes, cut anywhere."""
         self._body += data
 
     def next_message(self) -> Message | None:
-        """The next whole message, or None until more bytes have come."""
+        """Return the next whole message, or None until more bytes have come."""
         if not self._body:
             return None
-        if self._header is None or self._walk is None:
+        if self._header is None or self._skipper is None:
             try:
                 self._header = read_header(self._body)
             except IncompleteError:
                 self._expect_room_for(len(self._body))
                 return None
-            self._walk = Walk(Kind.STRUCT, self._header.body_offset, CALL_VALUES_MAX)
-        end = self._walk.advance(self._body)
-        # Where the walk stands is what has been announced, so nobody waits for what would be refused anyway.
-        self._expect_room_for(self._walk.position)
+            self._skipper = ValueSkipper(Kind.STRUCT, self._header.body_offset, CALL_VALUES_MAX)
+        end = self._skipper.advance(self._body)
+        # The position counts the bytes announced so far: a message that is too long is refused before it has come.
+        self._expect_room_for(self._skipper.position)
         return None if end is None else self._cut(self._header, end)
 
     @property
     def is_between_messages(self) -> bool:
-        """Whether the next byte to come begins a message."""
+        """Whether the next byte begins a message."""
         return not self._body
 
     def leftover(self) -> bytes:
-        """The bytes not yet handed out."""
+        """Return the bytes not yet returned as messages."""
         return bytes(self._body)
 
     def _expect_room_for(self, count: int) -> None:
@@ -76,24 +76,24 @@ class PlainReader:
     def _cut(self, header: Header, end: int) -> Message:
         message = Message(header, bytes(self._body[:end]))
         del self._body[:end]
-        self._header = self._walk = None
+        self._header = self._skipper = None
         return message
 
 
-class MessageReader:
-    """The same for messages in frames. Holds at most one unfinished frame and one unfinished message."""
+class FramedMessageReader:
+    """Cuts a stream of frames into messages. Buffers at most one unfinished frame and one unfinished message."""
 
     def __init__(self, message_bytes_max: int) -> None:
         self._frames = FrameReader(message_bytes_max)
-        # What frames that have ended held: an unfinished message, or more messages of one frame.
-        self._bodies = PlainReader(message_bytes_max)
+        # Bodies of frames that have ended: an unfinished message, or more messages of one frame.
+        self._bodies = UnframedMessageReader(message_bytes_max)
 
     def feed(self, data: bytes) -> None:
-        """Take in bytes in whatever pieces they came."""
+        """Take in bytes, cut anywhere."""
         self._frames.feed(data)
 
     def next_message(self) -> Message | None:
-        """The next whole message, or None until more bytes have come."""
+        """Return the next whole message, or None until more bytes have come."""
         while (message := self._bodies.next_message()) is None:
             body = self._frames.next_frame()
             if body is None:
@@ -103,10 +103,10 @@ class MessageReader:
 
     @property
     def is_between_messages(self) -> bool:
-        """Whether the next byte to come begins a frame and a message."""
+        """Whether the next byte begins a frame and a message."""
         return self._bodies.is_between_messages and self._frames.is_empty
 
     def leftover(self) -> bytes:
-        """The bytes not yet handed out, in frames."""
+        """Return the bytes not yet returned as messages, in frames."""
         unfinished = self._bodies.leftover()
         return (frame(unfinished) if unfinished else b"") + self._frames.leftover()

@@ -1,4 +1,4 @@
-"""Reads Thrift's strict binary protocol as a relay needs it: a field here and there, the rest skipped."""
+"""A reader of Thrift's strict binary protocol for a relay: it decodes a few fields and skips the rest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
-from proxy.wire.thrift.skip import Walk
+from proxy.wire.thrift.skip import ValueSkipper
 from proxy.wire.thrift.types import FIXED_BYTES, Buffer, Kind, MessageType, kind_of
 from proxy.wire.thrift.writer import VERSION_1
 
@@ -24,7 +24,7 @@ _U32 = struct.Struct(">I")
 
 @dataclass(frozen=True)
 class Header:
-    """The start of a message. `seqid_offset` is where its seqid stands, `body_offset` what follows that."""
+    """The start of a message. Its seqid begins at `seqid_offset`, its body at `body_offset`."""
 
     name: str
     type: MessageType
@@ -34,7 +34,7 @@ class Header:
 
 
 def read_header(message: Buffer) -> Header:
-    """The header of a message; raises IncompleteError while it is not all there."""
+    """Return the header of a message; raises IncompleteError until all of it has come."""
     reader = Reader(message)
     word = reader.take(_U32)
     if word & _VERSION_MASK != VERSION_1:
@@ -60,42 +60,42 @@ class Reader:
         self.position = position
 
     def take(self, layout: struct.Struct) -> int:
-        """One number."""
+        """Read one number."""
         value: int = layout.unpack(self._bytes(layout.size))[0]
         return value
 
     def boolean(self) -> bool:
-        """A bool field."""
+        """Read a bool field."""
         return self.take(_U8) != 0
 
     def i32(self) -> int:
-        """An i32 or enum field."""
+        """Read an i32 or enum field."""
         return self.take(_I32)
 
     def binary(self, bytes_max: int | None = None) -> memoryview:
-        """A string or binary field, not copied."""
+        """Read a string or binary field without copying it."""
         length = self.take(_I32)
         if length < 0 or (bytes_max is not None and length > bytes_max):
             raise RemoteProtocolError(f"a string announces {length} bytes, at most {bytes_max} are accepted")
         return self._bytes(length)
 
     def text(self) -> str:
-        """A string field for people to read: what is not UTF-8 is shown as replacement characters."""
+        """Read a string field as text: bytes that are not UTF-8 become replacement characters."""
         return bytes(self.binary()).decode("utf-8", "replace")
 
     def fields(self) -> Iterator[tuple[int, Kind]]:
-        """The fields of a struct. The caller reads or skips each one's value before it asks for the next."""
+        """Yield the fields of a struct. The caller reads or skips each value before it takes the next field."""
         while (kind := kind_of(self.take(_U8))) is not Kind.STOP:
             yield self.take(_I16), kind
 
     def items(self) -> Iterator[Kind]:
-        """The items of a list, once for each; the caller reads or skips the value."""
+        """Yield the kind of a list's items, once for each item; the caller reads or skips the value."""
         kind, count = self.list_header()
         for _ in range(count):
             yield kind
 
     def list_header(self) -> tuple[Kind, int]:
-        """The kind and the number of a list's items, a number that the bytes at hand can hold."""
+        """Read the kind and number of a list's items. Raises IncompleteError if the bytes are too few for them."""
         kind, count = kind_of(self.take(_U8)), self.take(_I32)
         if count < 0:
             raise RemoteProtocolError(f"a list announces {count} items")
@@ -104,11 +104,11 @@ class Reader:
         return kind, count
 
     def array(self, count: int, item_bytes: int) -> memoryview:
-        """The bytes of `count` items of fixed width."""
+        """Return the bytes of `count` items of fixed width."""
         return self._bytes(count * item_bytes)
 
     def map_keys(self, value: Kind) -> Iterator[str]:
-        """The keys of a map from strings; the caller reads or skips each one's value."""
+        """Yield the keys of a map from strings; the caller reads or skips each value."""
         key, found, count = kind_of(self.take(_U8)), kind_of(self.take(_U8)), self.take(_I32)
         if count and (key, found) != (Kind.STRING, value):
             raise RemoteProtocolError(f"expected a map of strings to {value.name}, got {key.name} to {found.name}")
@@ -116,9 +116,9 @@ class Reader:
             yield self.text()
 
     def skip(self, kind: Kind) -> memoryview:
-        """Pass over a value and return its encoded bytes."""
+        """Skip a value and return its encoded bytes."""
         start = self.position
-        end = Walk(kind, start).advance(self._view)
+        end = ValueSkipper(kind, start).advance(self._view)
         if end is None:
             raise IncompleteError
         self.position = end

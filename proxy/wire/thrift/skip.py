@@ -1,7 +1,8 @@
-"""Where does a Thrift value end? Answered without decoding it, without recursion, and without its content.
+"""Finding the end of a Thrift value without decoding it, without recursion, and before all of it has come.
 
-How deep a value nests is the peer's choice, so the walk keeps its own stack, with a limit. Only lengths, counts
-and field headers are looked at: what they announce is stepped over, whether it has come yet or not.
+The peer chooses how deep a value nests, so the skipper keeps its own stack, with a limit. It reads only lengths,
+counts and field headers, and skips the bytes that they announce, whether those have come yet or not. Example: of
+a string with length 1000 it reads the 4 bytes of the length, and moves its position by 1004.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Final
 from proxy.wire.thrift.errors import RemoteProtocolError
 from proxy.wire.thrift.types import FIXED_BYTES, Buffer, Kind, kind_of
 
-# What Thrift's own Java and C++ readers allow; HiveServer2's structs nest no deeper than seven.
+# The limit of Thrift's own Java and C++ readers; HiveServer2's structs nest no deeper than seven.
 NESTING_MAX: Final = 64
-# A length, or the header of a field, list or map: what has to be there in one piece to be stepped over.
+# The longest of a length and the headers of a field, list or map, each of which is read in one piece.
 HEADER_BYTES_MAX: Final = 6
 
 _I32 = struct.Struct(">i")
@@ -26,40 +27,40 @@ _LIST = struct.Struct(">Bi")
 _MAP = struct.Struct(">BBi")
 
 
-class Walk:
-    """Finds where one value ends, and can stop where the bytes end and go on when more have come.
+class ValueSkipper:
+    """Finds the end of one value. It stops when the bytes end, and continues when more have come.
 
-    The stack holds what is still to be passed: a kind for a value, STOP for the rest of a struct, and a
-    counted run of kinds for a list or map. `position` may stand behind the bytes that have come.
+    The stack contains the values still to skip: a kind for a value, STOP for the rest of a struct, and a
+    counted run of kinds for a list or map. `position` may lie past the bytes that have come.
     """
 
     def __init__(self, kind: Kind, position: int, values_max: int | None = None) -> None:
-        """More values than `values_max`, which each take a step, are refused as soon as they are announced."""
+        """More values than `values_max` are refused as soon as they are announced, since each takes a step."""
         self.position = position
         self._stack: list[Kind | _Run] = [kind]
         self._values_left = sys.maxsize if values_max is None else values_max
 
     def advance(self, view: Buffer) -> int | None:
-        """The offset behind the value, or None while it is incomplete. `view` may only have grown since."""
+        """Return the offset after the value, None while it is incomplete. `view` may only grow between calls."""
         if self.position > len(view):
             return None
         while self._stack:
             top = self._stack[-1]
-            step = Walk.run if isinstance(top, _Run) else _STEPS[top]
+            step = ValueSkipper.run if isinstance(top, _Run) else _STEPS[top]
             if not step(self, view):
                 return None
             if len(self._stack) > NESTING_MAX:
                 raise RemoteProtocolError(f"a message nests deeper than {NESTING_MAX} levels")
         return self.position if self.position <= len(view) else None
 
-    def moved(self, count: int) -> None:
-        """The first `count` bytes are no longer in what `advance` is given next."""
+    def drop_bytes(self, count: int) -> None:
+        """Forget the first `count` bytes: the next `view` begins after them."""
         self.position -= count
 
     def run(self, view: Buffer) -> bool:
-        """One more item of a list or map; of one that holds strings alone, all that are there."""
+        """Skip one more item of a list or map; if all are strings, every item that has come."""
         run = self._stack[-1]
-        assert isinstance(run, _Run)  # noqa: S101 - advance() has just looked
+        assert isinstance(run, _Run)  # noqa: S101 - checked by advance()
         if run.left == 0:
             self._stack.pop()
         elif run.is_strings:
@@ -70,7 +71,7 @@ class Walk:
         return True
 
     def _strings(self, run: _Run, view: Buffer) -> bool:
-        # A column of text is a million of these: no step of its own for each.
+        # A column of text may be a million strings: this loop avoids a step for each.
         position, left, last = self.position, run.left, len(view) - _I32.size
         unpack = _I32.unpack_from
         while left and position <= last:
@@ -83,13 +84,13 @@ class Walk:
         return left == 0
 
     def fixed(self, view: Buffer) -> bool:
-        """A number of fixed width."""
+        """Skip a number of fixed width."""
         top = self._stack[-1]
-        assert isinstance(top, Kind)  # noqa: S101 - advance() has just looked
+        assert isinstance(top, Kind)  # noqa: S101 - checked by advance()
         return self._pass(view, 0, FIXED_BYTES[top])
 
     def string(self, view: Buffer) -> bool:
-        """A length and its bytes."""
+        """Skip a length and its bytes."""
         if len(view) < self.position + _I32.size:
             return False
         length: int = _I32.unpack_from(view, self.position)[0]
@@ -98,12 +99,12 @@ class Walk:
         return self._pass(view, _I32.size, length)
 
     def struct(self, _view: Buffer) -> bool:
-        """A struct begins without a byte of its own: what is to be passed is the rest of its fields."""
+        """Begin a struct, which has no header of its own: the rest of its fields is to be skipped."""
         self._stack[-1] = Kind.STOP
         return True
 
     def rest_of_struct(self, view: Buffer) -> bool:
-        """One field header, or the STOP that ends the struct."""
+        """Skip one field header, or the STOP that ends the struct."""
         if len(view) <= self.position:
             return False
         kind = kind_of(view[self.position])
@@ -117,7 +118,7 @@ class Walk:
         return True
 
     def sequence(self, view: Buffer) -> bool:
-        """A list or set header, then its items: at once where they have a fixed width."""
+        """Skip the header of a list or set, and its items at once if they have a fixed width."""
         if len(view) < self.position + _LIST.size:
             return False
         number, count = _LIST.unpack_from(view, self.position)
@@ -131,7 +132,7 @@ class Walk:
         return True
 
     def mapping(self, view: Buffer) -> bool:
-        """A map header, then keys and values in turn."""
+        """Skip a map header; its keys and values follow in turn."""
         if len(view) < self.position + _MAP.size:
             return False
         key, value, count = _MAP.unpack_from(view, self.position)
@@ -157,7 +158,7 @@ class Walk:
 
 @dataclass
 class _Run:
-    """A list or map on the way: `left` values still to come, their kinds in turn from the last one back."""
+    """The rest of a list or map: `left` values, whose kinds alternate, counted from the last one."""
 
     kinds: tuple[Kind, ...]
     left: int
@@ -174,12 +175,12 @@ def _item_kind(number: int, count: int) -> Kind:
     return kind
 
 
-_STEPS: Final[dict[Kind, Callable[[Walk, Buffer], bool]]] = {
-    Kind.STOP: Walk.rest_of_struct,
-    Kind.STRING: Walk.string,
-    Kind.STRUCT: Walk.struct,
-    Kind.MAP: Walk.mapping,
-    Kind.SET: Walk.sequence,
-    Kind.LIST: Walk.sequence,
-    **dict.fromkeys(FIXED_BYTES, Walk.fixed),
+_STEPS: Final[dict[Kind, Callable[[ValueSkipper, Buffer], bool]]] = {
+    Kind.STOP: ValueSkipper.rest_of_struct,
+    Kind.STRING: ValueSkipper.string,
+    Kind.STRUCT: ValueSkipper.struct,
+    Kind.MAP: ValueSkipper.mapping,
+    Kind.SET: ValueSkipper.sequence,
+    Kind.LIST: ValueSkipper.sequence,
+    **dict.fromkeys(FIXED_BYTES, ValueSkipper.fixed),
 }

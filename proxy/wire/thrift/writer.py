@@ -1,4 +1,4 @@
-"""Writes the few Thrift messages that the proxy sends on its own account."""
+"""A writer of the few Thrift messages that the proxy sends itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Writer:
         self._parts: list[bytes] = []
 
     def header(self, name: str, message_type: MessageType, seqid: int) -> Writer:
-        """The start of a message."""
+        """Write the start of a message."""
         self._parts += [_U32.pack(VERSION_1 | message_type), _prefixed(name.encode()), _I32.pack(seqid)]
         return self
 
@@ -37,33 +37,33 @@ class Writer:
         return self
 
     def raw(self, field_id: int, kind: Kind, encoded: bytes) -> Writer:
-        """A field whose value is encoded already."""
+        """Write a field whose value is already encoded."""
         self._parts += [_FIELD.pack(kind, field_id), encoded]
         return self
 
     def binary(self, field_id: int, value: bytes) -> Writer:
-        """A string or binary field."""
+        """Write a string or binary field."""
         return self.raw(field_id, Kind.STRING, _prefixed(value))
 
     def boolean(self, field_id: int, value: bool) -> Writer:  # noqa: FBT001 - a field's value
-        """A bool field."""
+        """Write a bool field."""
         return self.raw(field_id, Kind.BOOL, _U8.pack(value))
 
     def i32(self, field_id: int, value: int) -> Writer:
-        """An i32 or enum field."""
+        """Write an i32 or enum field."""
         return self.raw(field_id, Kind.I32, _I32.pack(value))
 
     def i64(self, field_id: int, value: int) -> Writer:
-        """An i64 field."""
+        """Write an i64 field."""
         return self.raw(field_id, Kind.I64, _I64.pack(value))
 
     def string_map(self, field_id: int, entries: dict[str, str]) -> Writer:
-        """A map<string, string> field."""
+        """Write a map<string, string> field."""
         body = b"".join(_prefixed(text.encode()) for entry in entries.items() for text in entry)
         return self.raw(field_id, Kind.MAP, _MAP.pack(Kind.STRING, Kind.STRING, len(entries)) + body)
 
     def to_bytes(self) -> bytes:
-        """What was written."""
+        """Return the bytes written."""
         return b"".join(self._parts)
 
 

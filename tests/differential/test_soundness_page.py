@@ -1,4 +1,4 @@
-"""docs/rules.md lists the rules that are tested: every mutation, every golden file, and no other."""
+"""docs/soundness.md lists the rules that are tested: every mutation, every golden file, and no other."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from mutations import MUTATIONS
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "rules.md"
+PAGE = ROOT / "docs" / "soundness.md"
 
 
 def rows() -> list[list[str]]:
