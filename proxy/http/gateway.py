@@ -232,7 +232,7 @@ class Gateway:
 
 
 def _admitted(memory: CallerRecords, message: Message) -> Message | None:
-    """See HandleAccess.admitted. Raises RemoteProtocolError."""
+    """See HandleAccess.replacement_for. Raises RemoteProtocolError."""
     try:
         return memory.handle_access.replacement_for(message) if memory.handle_access.has_login else None
     except IncompleteError:
