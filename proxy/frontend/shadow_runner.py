@@ -135,7 +135,7 @@ class _ShadowCalls:
                     await self._link.close_after(closing_calls)
 
     async def _ask(self, call: Call) -> Reply:
-        self._operation.asked(call)
+        self._operation.call_sent(call)
         reply = await self._link.ask(call)
-        self._operation.answered(call.name, call.seqid, reply)
+        self._operation.reply_came(call.name, call.seqid, reply)
         return reply

@@ -7,31 +7,30 @@ generator of the calls to make in its place, which is sent their replies; calls 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from proxy.access.handle_access import CATALOG_CALLS, HandleAccess
 from proxy.operations.events import Event
-from proxy.operations.fallback import FallbackRun, run_original
-from proxy.operations.fallback_policy import (
-    FallbackNeeded,
-    FallbackPolicy,
-    JudgedReply,
-    SubstituteReply,
-    close_orphan,
-    refusal,
-)
+from proxy.operations.fallback import AnswerClient, CallAgain, Fallback
+from proxy.operations.fallback_policy import FallbackPolicy
 from proxy.operations.held_statement import statements_passed
 from proxy.operations.internal_call import Call, Reply
-from proxy.operations.reply_tracker import ReplyTracker, TrackedCall
+from proxy.operations.reply_tracker import (
+    ASKING_CALLS,
+    WATCHED_REPLY_BYTES_MAX,
+    ReplyTracker,
+    TrackedCall,
+    TrackedReply,
+    call_about_statement,
+    call_of_statement,
+)
 from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
-from proxy.relay.pending_calls import ASKING_CALLS, WATCHED_REPLY_BYTES_MAX, tells_of_answer
 from proxy.wire.framing import UNFRAMED
 from proxy.wire.hs2.calls import EXECUTE_STATEMENT, OPEN_SESSION
 from proxy.wire.hs2.replies import expect_reply
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.messages import CALL_VALUES_MAX, Message
-from proxy.wire.thrift.reader import Header, read_header
+from proxy.wire.thrift.reader import read_header
 from proxy.wire.thrift.skip import ValueSkipper
 from proxy.wire.thrift.types import Kind, MessageType
 
@@ -55,16 +54,8 @@ def message_of(body: bytes) -> Message:
     return Message(header, body)
 
 
-@dataclass(frozen=True)
-class FallbackTerms:
-    """When a statement may be run again."""
-
-    clock: Callable[[], float]
-    rerun_within_s: float
-
-
 class CallerRecords:
-    """What is known of the calls of whoever presents the same credentials."""
+    """Records of the calls that present the same credentials."""
 
     def __init__(
         self, tracked_statements: TrackedStatements, handle_access: HandleAccess, clock: Callable[[], float]
@@ -76,34 +67,30 @@ class CallerRecords:
 
     @property
     def has_open_operations(self) -> bool:
-        """Whether statements have been executed that are not closed yet."""
+        """True if statements have been executed that are not closed yet."""
         return self.reply_tracker.open_operations > 0
 
     def reply_to(self, body: bytes) -> bytes | None:
         """The reply to a status call that can be answered here."""
-        return self.reply_tracker.finished.answer(body)
+        return self.reply_tracker.status_cache.reply_to(body)
 
 
 class Exchange:
-    """One call of a client. `note` is given what others need to know."""
+    """One call of a client. `report` is given the events that others need to know."""
 
     def __init__(
-        self,
-        memory: CallerRecords,
-        tracked_statements: TrackedStatements,
-        terms: FallbackTerms,
-        note: Callable[[list[Event]], None],
+        self, memory: CallerRecords, policy: FallbackPolicy, report: Callable[[list[Event]], None]
     ) -> None:
         self._memory = memory
         self._reply_tracker = memory.reply_tracker
-        self._tracked_statements = tracked_statements
-        self._clock = terms.clock
-        self._policy = FallbackPolicy(tracked_statements, terms.clock, terms.rerun_within_s)
-        self._note = note
+        self._tracked_statements = policy.tracked_statements
+        self._clock = policy.clock
+        self._fallback = Fallback(policy, memory.reply_tracker, report)
+        self._report = report
 
     def execute(self, sent: Message, tracked: TrackedStatement | None) -> Steps:
-        """Execute a statement that has been ruled on."""
-        self._noted(sent, None)
+        """Execute a statement whose dispatch has been decided."""
+        self._note_call(sent, None)
         return (yield from self._execute(sent, tracked))
 
     def pass_on(self, message: Message) -> Steps:
@@ -115,114 +102,64 @@ class Exchange:
         if name == OPEN_SESSION or name in CATALOG_CALLS:
             return (yield from self._watch(message, TrackedCall(message)))
         if name == EXECUTE_STATEMENT:
-            self._note([*statements_passed(message)])
+            self._report([*statements_passed(message)])
             return (yield from self.execute(message, None))
         actual, tracked = self._tracked_statements.resolve(message)
-        self._noted(message, tracked)
+        self._note_call(message, tracked)
         return (yield from _unread(actual))
 
     def pass_unread(self, message: Message) -> Steps:
-        """Make a call of which nothing is to be known but what it is answered."""
+        """Make a call whose reply goes to the client unread, and of which nothing is recorded."""
         return (yield from _unread(message))
 
-    def _noted(self, message: Message, tracked: TrackedStatement | None) -> None:
+    def _note_call(self, message: Message, tracked: TrackedStatement | None) -> None:
         self._memory.changes += 1
-        self._note(self._reply_tracker.note_call(message, tracked))
+        self._report(self._reply_tracker.note_call(message, tracked))
 
     def _execute(self, sent: Message, tracked: TrackedStatement | None) -> Steps:
         try:
-            return (yield from self._watch(sent, TrackedCall(None, tracked)))
+            return (yield from self._watch(sent, call_of_statement(tracked)))
         finally:
             # Nobody saw the reply: the client has left, or the backend has.
             if tracked is not None and tracked.operation is None:
-                self._note([*tracked.gone(self._clock())])
+                self._report([*tracked.stopped(self._clock())])
 
     def _ask_about(self, message: Message) -> Steps:
         actual, tracked = self._tracked_statements.resolve(message)
-        if not tells_of_answer(message, tracked):
-            return (yield from _unread(actual))
-        operation = None if tracked is None else tracked.operation
-        return (yield from self._watch(actual, TrackedCall(message, tracked, operation)))
+        call = call_about_statement(message, tracked)
+        return (yield from (_unread(actual) if call is None else self._watch(actual, call)))
 
-    def _watch(self, sent: Message, tracked_call: TrackedCall) -> Steps:
+    def _watch(self, sent: Message, call: TrackedCall) -> Steps:
+        """Make a call and read its reply. One that cannot be read is for the client to judge, if it may pass."""
         name, changes = sent.header.name, self._memory.changes
         raw = yield Call(name, sent.header.seqid, sent.raw, WATCHED_REPLY_BYTES_MAX)
-        if raw is None:
-            return self._overlong(sent.header, tracked_call)
-        try:
-            header = expect_reply(raw, name, sent.header.seqid)
-            if header.type is MessageType.REPLY:
-                return (yield from self._read(raw, header, tracked_call, self._memory.changes - changes))
-        except (RemoteProtocolError, IncompleteError):
-            # The client is to judge for itself what that is.
-            pass
-        self._note(self._reply_tracker.note_unread(tracked_call, name))
-        return raw
+        if raw is not None:
+            try:
+                header = expect_reply(raw, name, sent.header.seqid)
+                if header.type is MessageType.REPLY:
+                    # Calls of one session run side by side: nothing is sent behind a call.
+                    reply = TrackedReply(call, raw, header, self._memory.changes - changes, is_last=True)
+                    return (yield from self._read(reply))
+            except (RemoteProtocolError, IncompleteError):
+                pass
+        refused = self._fallback.read_unread(call, sent.header)
+        return raw if refused is None else refused.reply
 
-    def _read(self, raw: bytes, header: Header, tracked_call: TrackedCall, changes_since: int) -> Steps:
-        tracked = tracked_call.tracked
-        # Of the first run nothing is let out once there is a second: calls of one session run side by side.
-        if tracked is not None and (tracked.is_judged or tracked_call.is_superseded):
-            reply = JudgedReply(
-                raw, header, tracked_call.message, is_superseded=tracked_call.is_superseded, is_last=True
-            )
-            judgement = self._policy.judge(tracked, reply)
-            if isinstance(judgement, SubstituteReply):
-                return (yield from self._answer(tracked, judgement))
-            if judgement is not None:
-                return (yield from self._fall_back(judgement))
-        self._note(self._reply_tracker.note_reply(tracked_call, raw, header, changes_since))
-        return raw
-
-    def _answer(self, tracked: TrackedStatement, judged: SubstituteReply) -> Steps:
-        if tracked.is_withheld:
-            self._note(self._reply_tracker.note_refused(tracked))
-        yield from _close(judged)
-        return judged.reply
-
-    def _overlong(self, header: Header, tracked_call: TrackedCall) -> ClientReply:
-        """A reply is too long to be read: only rows are."""
-        tracked = tracked_call.tracked
-        if tracked is not None and (tracked_call.is_superseded or tracked.is_overtaken()):
-            return refusal(header)
-        self._note(self._reply_tracker.note_unread(tracked_call, header.name))
-        return None
-
-    def _fall_back(self, found: FallbackNeeded) -> Steps:
-        """A rewritten statement has failed or was overtaken: see `proxy.operations.fallback`."""
-        tracked, call = found.tracked, found.call
-        original_call = tracked.rerun(self._clock(), found.failure)
-        if call is None:
-            tracked.succeeded_by(None)
-            yield from _close(found)
-            return (yield from self._watch(original_call, TrackedCall(None, tracked)))
-        steps = run_original(self._tracked_statements, tracked, original_call, call, found.refusal)
-        run = FallbackRun(tracked, call, found.refusal, steps)
-        reply: Reply = None
-        try:
-            while (step := run.advance(reply)) is not None:
-                reply = yield step
-        finally:
-            if tracked.is_falling_back:
-                self._abandon(tracked)
-        if run.answer is None:
-            return (yield from self._ask_about(call))
-        self._note([*run.told(self._clock())])
-        self._tracked_statements.drop(tracked)
-        return run.answer
-
-    def _abandon(self, tracked: TrackedStatement) -> None:
-        tracked.is_falling_back = False
-        self._tracked_statements.drop(tracked)
-        self._note([*tracked.gone(self._clock())])
+    def _read(self, reply: TrackedReply) -> Steps:
+        answer = yield from self._fallback.read_reply(reply)
+        if answer is None:
+            return reply.raw
+        if answer.orphan_close is not None:
+            yield answer.orphan_close
+        match answer:
+            case AnswerClient(substitute):
+                return substitute
+            case CallAgain(call, None):
+                return (yield from self._ask_about(call))
+            case CallAgain(original_call, tracked):
+                return (yield from self._watch(original_call, call_of_statement(tracked)))
 
 
 def _unread(message: Message) -> Steps:
     yield Call(message.header.name, message.header.seqid, message.raw, _NOT_READ)
     return None
-
-
-def _close(found: SubstituteReply | FallbackNeeded) -> Generator[Call, Reply, None]:
-    """Close the operation that a judgement leaves behind."""
-    if found.orphan is not None:
-        yield close_orphan(found.orphan)

@@ -1,4 +1,4 @@
-"""Makes the calls of one exchange, and holds the answer that the client gets."""
+"""Makes the calls of one exchange, and holds the reply that the client gets."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from proxy.upstream.reply import UpstreamReply
 
 @dataclass(frozen=True)
 class ExchangeReply:
-    """What the client gets: `body`, or where that is None whatever comes in."""
+    """The reply for the client: `body`, or where that is None the backend's reply as it comes."""
 
     body: bytes | None = field(repr=False)
-    # None where nothing was asked of the backend.
+    # None where the backend was asked nothing.
     incoming: UpstreamReply | None
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -28,13 +28,13 @@ class ExchangeReply:
                 yield piece
 
     def drop(self) -> None:
-        """The rest is of no use."""
+        """Drop the rest of the backend's reply: nobody wants it."""
         if self.incoming is not None:
             self.incoming.drop()
 
 
 class ExchangeDriver:
-    """The calls that are made in the place of one of a client's, one after the other."""
+    """Makes the calls of an exchange one after the other, in the place of one call of a client."""
 
     def __init__(self, steps: Steps, upstream: Upstream) -> None:
         self._steps = steps
@@ -45,11 +45,11 @@ class ExchangeDriver:
 
     @property
     def answered(self) -> ExchangeReply:
-        """The client's reply: the last one that was read stands for it."""
+        """The client's reply: where the exchange made none, the last one that was read."""
         return ExchangeReply(self._body, self._incoming)
 
     def next_call(self) -> Call | None:
-        """The call to make; None once it is known what the client gets."""
+        """The call to make; None once the client's reply is known."""
         try:
             # None starts a generator; its type knows no way to say so.
             return self._steps.send(self._reply)

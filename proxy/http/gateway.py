@@ -11,16 +11,18 @@ from functools import partial
 from typing import Any, Final
 
 from proxy.access.handle_access import HandleAccess
-from proxy.access.impersonation import Impersonation, SessionRefusal
+from proxy.access.impersonation import Impersonation, ProxyUsers, SessionRefusal
 from proxy.backends.backend import Backend
 from proxy.frontend.context import ServerContext
+from proxy.frontend.graceful_close import GRACEFUL_CLOSE_S
 from proxy.frontend.rewrite_service import tell_outcome
-from proxy.http.exchange import CallerRecords, Exchange, FallbackTerms, Steps
+from proxy.http.exchange import CallerRecords, Exchange, Steps
 from proxy.http.exchange_driver import ExchangeDriver, ExchangeReply
 from proxy.http.routing import Routes
 from proxy.http.upstream_protocol import Client, Upstream, Upstreams
 from proxy.operations.dispatch import Dispatch
 from proxy.operations.events import Event, SessionClosed, SessionOpened, StatementEnded, StatementPassed
+from proxy.operations.fallback_policy import FallbackPolicy
 from proxy.operations.held_statement import hold
 from proxy.operations.session_port import SessionOpening
 from proxy.statements.statement_class import StatementClass
@@ -47,8 +49,9 @@ class Gateway:
 
     def __init__(self, context: ServerContext, upstreams: Upstreams) -> None:
         self._context = context
-        self._terms = FallbackTerms(_now, context.settings.rerun_within_s)
-        self._admission = Impersonation(context.settings.proxy_users, names_user=upstreams.names_user)
+        within_s = context.config.rewrite.rerun_within_s
+        self._policy = FallbackPolicy(context.tracked_statements, _now, within_s)
+        self._admission = Impersonation(ProxyUsers(context.config.proxy_users), names_user=upstreams.names_user)
         self._routes = Routes(context.backends, context.handles)
         # By the backend, and by what is known of the client there.
         self._memories: OrderedDict[tuple[str, str, frozenset[str]], CallerRecords] = OrderedDict()
@@ -57,8 +60,8 @@ class Gateway:
         self.last_activity = -math.inf
         # Operations of ours that are being ended although nobody waits for them any more.
         self._farewells: set[asyncio.Task[None]] = set()
-        # Statements that are being run again, of which the clients may have left.
-        self._reruns: set[asyncio.Task[ExchangeReply]] = set()
+        # Statements that fall back, whose clients may have left.
+        self._fallbacks: set[asyncio.Task[ExchangeReply]] = set()
 
     @property
     def has_open_operations(self) -> bool:
@@ -82,7 +85,7 @@ class Gateway:
             return ExchangeReply(remembered, None)
         self.last_activity = _now()
         note = partial(self._note, upstream)
-        exchange = Exchange(memory, self._context.tracked_statements, self._terms, note)
+        exchange = Exchange(memory, self._policy, note)
         spoiled = _admitted(memory, message)
         if spoiled is not None:
             log.warning("%s: %s names what belongs to another user", _NAME, message.header.name)
@@ -92,8 +95,8 @@ class Gateway:
             return await self._pass_on(message, exchange, upstream)
         session, statement = held.call.session, held.statement
         dispatch = await self._decide(session, statement, upstream)
-        sent = held.sent(dispatch, self._context.settings.request_bytes_max, self._context.tracked_statements)
-        tracked = held.tracked(dispatch, sent, _now())
+        request_bytes_max = self._context.config.proxy.request_bytes_max
+        sent, tracked = held.dispatched(dispatch, request_bytes_max, self._context.tracked_statements, _now())
         self._run_shadow(dispatch, session, upstream)
         return await self._drive(exchange.execute(sent, tracked), upstream)
 
@@ -107,7 +110,7 @@ class Gateway:
         return await self._drive(exchange.pass_on(message), upstream)
 
     async def _drive(self, steps: Steps, upstream: Upstream) -> ExchangeReply:
-        """Make the calls. A statement that is run again is so to the end, also where its client has left.
+        """Make the calls. A fallback is driven to its end, also where its client has left.
 
         The session goes on without the connection: what the second run opens would be nobody's, and who asks again
         would hear of the first one.
@@ -121,8 +124,8 @@ class Gateway:
 
     async def _to_the_end(self, calls: Coroutine[Any, Any, ExchangeReply]) -> ExchangeReply:
         running = asyncio.get_running_loop().create_task(calls)
-        self._reruns.add(running)
-        running.add_done_callback(self._reruns.discard)
+        self._fallbacks.add(running)
+        running.add_done_callback(self._fallbacks.discard)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -142,10 +145,10 @@ class Gateway:
 
     async def close(self) -> None:
         """Let the backend know that queries of ours have nobody left to wait for them."""
-        last = {*self._farewells, *self._reruns}
+        last = {*self._farewells, *self._fallbacks}
         if last:
-            await asyncio.wait(last, timeout=self._context.settings.farewell_s)
-        for running in self._reruns:
+            await asyncio.wait(last, timeout=GRACEFUL_CLOSE_S)
+        for running in self._fallbacks:
             running.cancel()
 
     # --- statements
@@ -176,7 +179,7 @@ class Gateway:
             lease.release()
 
     def _close_gracefully(self, own: InternalCalls) -> None:
-        task = asyncio.get_running_loop().create_task(own.close_operation(self._context.settings.farewell_s))
+        task = asyncio.get_running_loop().create_task(own.close_operation(GRACEFUL_CLOSE_S))
         self._farewells.add(task)
         task.add_done_callback(self._farewells.discard)
 
@@ -224,7 +227,7 @@ class Gateway:
     def _handle_access(self, upstream: Upstream) -> HandleAccess:
         """Two names are nobody's own. Who gives none, as with Kerberos, is kept from nothing."""
         context = self._context
-        passes_unknown = context.settings.passes_unknown_handles
+        passes_unknown = context.config.proxy.unknown_handles == "pass"
         handle_access = HandleAccess(context.handles, upstream.backend.member.name, passes_unknown=passes_unknown)
         if upstream.names:
             handle_access.user_logged_in("\0".join(sorted(upstream.names)).encode())

@@ -1,17 +1,26 @@
-"""Runs a statement again as the client wrote it, after what was sent in its place has failed or was overtaken.
+"""Fallback: runs the original of a statement, after the rewritten text has failed or its answer was overtaken.
 
-A generator of calls that is sent their replies, as in `proxy.operations.run_query`. The client waits for the
-reply to the call that showed the failure, and sees that one reply only.
+Binary connections and HTTP drive the same generators of calls, which are sent their replies as in
+`proxy.operations.run_query`; they differ only in how calls and replies travel. The client waits for the reply to
+the call that showed the failure, and sees that one reply only. Example, where a status shows the failure:
+
+    GetOperationStatus -> ERROR                 kept from the client
+    ExecuteStatement of the original -> handle  the first operation is an alias of this one from here on
+    CloseOperation of the first                 and CallAgain: the client's GetOperationStatus goes to the original
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from proxy.operations.events import StatementEnded
+from proxy.operations.dispatch import OutcomeKind
+from proxy.operations.events import Event
+from proxy.operations.fallback_policy import FallBack, FallbackPolicy, Pass, Substitute, Withhold, refusal
 from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call, Reply, read_operation
-from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
+from proxy.operations.reply_tracker import ReplyTracker, TrackedCall, TrackedReply
+from proxy.operations.tracked_statements import TrackedStatement
 from proxy.wire.hs2.calls import (
     CANCEL_OPERATION,
     CLOSE_OPERATION,
@@ -27,101 +36,157 @@ from proxy.wire.hs2.calls import (
 from proxy.wire.hs2.replies import StateReply, Status, decode_state_reply, expect_reply, open_reply
 from proxy.wire.thrift.errors import IncompleteError, RemoteProtocolError
 from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import Header
 
 # Replies come in the order of the calls, so one number does for all of them.
 _SEQID: Final = 1
 
 WAITING: Final = frozenset({OperationState.INITIALIZED, OperationState.PENDING, OperationState.RUNNING})
 
-# The calls that are answered from the whole answer. Asked too early for the columns, Spark makes up some, and says
+# These calls are answered from the whole answer. Asked too early for the columns, Spark makes up some, and says
 # the same for ever.
 _NEED_THE_END: Final = frozenset({FETCH_RESULTS, GET_RESULT_SET_METADATA})
 
-# The reply for the client, or None where its call is to be made again and names the new operation by then.
-Answer: TypeAlias = bytes | None
+
+@dataclass(frozen=True)
+class AnswerClient:
+    """The client gets this reply instead of the backend's."""
+
+    reply: bytes = field(repr=False)
+    # Closes an operation of which the client will never know. Nobody waits for the reply.
+    orphan_close: Call | None = None
 
 
-class FallbackRun:
-    """A rerun on its way, while the client waits for the reply to `call`."""
+@dataclass(frozen=True)
+class CallAgain:
+    """This call is to be made, and the client gets its reply instead."""
+
+    # The client's call, which goes to the new operation now; or the original, which runs within its call.
+    call: Message
+    # The statement that the call executes; None where it is the client's call.
+    executes: TrackedStatement | None = None
+    # See AnswerClient.
+    orphan_close: Call | None = None
+
+
+# None lets the backend's reply pass to the client.
+Answer: TypeAlias = AnswerClient | CallAgain | None
+FallbackSteps: TypeAlias = Generator[Call, Reply, Answer]
+
+
+class Fallback:
+    """Answers one client from the backend's replies about statements. `report` is given the events."""
 
     def __init__(
-        self, tracked: TrackedStatement, call: Message, failure: bytes, steps: Generator[Call, Reply, Answer]
+        self, policy: FallbackPolicy, reply_tracker: ReplyTracker, report: Callable[[list[Event]], None]
     ) -> None:
-        self.tracked = tracked
-        self.call = call
-        self.answer: Answer = None
-        self._failure = failure
-        self._steps = steps
-        tracked.is_falling_back = True
+        self._policy = policy
+        self._tracked_statements = policy.tracked_statements
+        self._clock = policy.clock
+        self._reply_tracker = reply_tracker
+        self._report = report
 
-    def advance(self, reply: Reply) -> Call | None:
-        """The next call to make; None once `answer` says what the client gets."""
+    def read_reply(self, reply: TrackedReply) -> FallbackSteps:
+        """Answer from a reply. Raises RemoteProtocolError or IncompleteError where it cannot be read.
+
+        A reply that passes does so without any call: the first step ends the generator.
+        """
+        tracked = reply.call.tracked
+        if tracked is not None and reply.call.is_judged:
+            match self._policy.judge(tracked, reply):
+                case Substitute(substitute):
+                    return AnswerClient(substitute)
+                case Withhold(refused, orphan):
+                    self._report([*tracked.answer_withheld(self._clock())])
+                    return AnswerClient(refused, _orphan_close(orphan))
+                case FallBack() as fallback:
+                    return (yield from self._fall_back(tracked, reply.call.message, fallback))
+                case Pass(shows_columns):
+                    if shows_columns:
+                        tracked.columns_shown()
+        self._report(self._reply_tracker.note_reply(reply))
+        return None
+
+    def read_unread(self, call: TrackedCall, header: Header) -> AnswerClient | None:
+        """Answer where the reply to the call of that header is too long to be read, so has rows, or is none."""
+        if not may_pass_unread(call):
+            return AnswerClient(refusal(header))
+        self._report(self._reply_tracker.note_unread_reply(call, header.name))
+        return None
+
+    def _fall_back(self, tracked: TrackedStatement, call: Message | None, found: FallBack) -> FallbackSteps:
+        """Run the original. The reply to `call` showed the first run's end; None is the statement's own call."""
+        original_call = tracked.fall_back(self._clock(), found.failure)
+        if call is None:
+            tracked.sent_again(None)
+            return CallAgain(original_call, tracked, _orphan_close(found.orphan))
         try:
-            # None starts a generator; its type knows no way to say so.
-            return self._steps.send(reply)
-        except StopIteration as end:
-            self.answer = end.value
-            self.tracked.is_falling_back = False
-            return None
+            return (yield from self._run_original(tracked, original_call, call, found.refusal))
+        finally:
+            if tracked.is_falling_back:
+                # The generator was closed: the connection that would have sent the calls has ended.
+                self._report([*tracked.fallback_abandoned(self._clock())])
+                self._tracked_statements.statement_ended(tracked)
 
-    def told(self, now: float) -> list[StatementEnded]:
-        """How the statement ended, where the client is given an answer that says it failed."""
-        if self.answer is self._failure:
-            return self.tracked.fallback_failed()
-        return self.tracked.failed(now, "")
+    def _run_original(
+        self, tracked: TrackedStatement, original_call: Message, failed: Message, refused: bytes
+    ) -> FallbackSteps:
+        first = tracked.operation
+        raw = yield Call(EXECUTE_STATEMENT, original_call.header.seqid, original_call.raw, CONTROL_REPLY_BYTES_MAX)
+        reply = read_operation(raw, original_call.header.seqid)
+        needs_end = failed.header.name in _NEED_THE_END
+        if needs_end and reply is not None and not reply.status.ok:
+            return self._end(tracked, OutcomeKind.FAILED_TWICE, _failure(failed, reply.status))
+        if first is None or reply is None or reply.operation is None:
+            return self._end(tracked, OutcomeKind.FAILED, refused)
+        if tracked.is_closed:
+            yield _call(CLOSE_OPERATION, reply.operation)
+            self._report([*tracked.fallback_ended(OutcomeKind.UNKNOWN)])
+            return CallAgain(failed)
+        if not self._tracked_statements.sent_again(tracked, reply.operation):
+            yield _call(CLOSE_OPERATION, reply.operation)
+            return self._end(tracked, OutcomeKind.FAILED, refused)
+        # Only now: somebody who cancels it from another connection meanwhile finds an operation that exists.
+        yield _call(CLOSE_OPERATION, first)
+        if tracked.is_stopped:
+            yield _call(CANCEL_OPERATION, reply.operation)
+        if not needs_end:
+            return CallAgain(failed)
+        return (yield from self._await_end(tracked, reply.operation, failed, refused))
 
+    def _await_end(
+        self, tracked: TrackedStatement, operation: OperationHandle, failed: Message, refused: bytes
+    ) -> FallbackSteps:
+        """The client asked for rows or columns, which may only be asked for once there are any."""
+        while True:
+            reply = _read_state((yield _call(GET_OPERATION_STATUS, operation)))
+            if reply is None or reply.state is None:
+                return self._end(tracked, OutcomeKind.FAILED, refused)
+            if reply.state is OperationState.ERROR:
+                return self._end(tracked, OutcomeKind.FAILED_TWICE, _failure(failed, reply))
+            if reply.state not in WAITING:
+                # It has rows; or it was cancelled or timed out, of which the server has words for that call alone.
+                return CallAgain(failed)
 
-def run_original(
-    tracked_statements: TrackedStatements,
-    tracked: TrackedStatement,
-    original_call: Message,
-    failed: Message,
-    failure: bytes,
-) -> Generator[Call, Reply, Answer]:
-    """Run it again. `failed` is the call whose reply showed the first run's end.
-
-    `failure` is what it is answered where the statement cannot be run again.
-    """
-    first = tracked.operation
-    raw = yield Call(EXECUTE_STATEMENT, original_call.header.seqid, original_call.raw, CONTROL_REPLY_BYTES_MAX)
-    reply = read_operation(raw, original_call.header.seqid)
-    needs_end = failed.header.name in _NEED_THE_END
-    if needs_end and reply is not None and not reply.status.ok:
-        return _failure(failed, reply.status)
-    if first is None or reply is None or reply.operation is None:
-        return failure
-    if tracked.is_closed:
-        yield _call(CLOSE_OPERATION, reply.operation)
-        return None
-    if not tracked_statements.succeed(tracked, reply.operation):
-        yield _call(CLOSE_OPERATION, reply.operation)
-        return failure
-    # Only now: somebody who cancels it from another connection meanwhile finds an operation that exists.
-    yield _call(CLOSE_OPERATION, first)
-    if tracked.is_stopped:
-        yield _call(CANCEL_OPERATION, reply.operation)
-    if not needs_end:
-        return None
-    return (yield from _until_finished(reply.operation, failed, failure))
-
-
-def _until_finished(operation: OperationHandle, failed: Message, failure: bytes) -> Generator[Call, Reply, Answer]:
-    """The client asked for rows or columns, which may only be asked for once there are any."""
-    while True:
-        raw = yield _call(GET_OPERATION_STATUS, operation)
-        reply = _read_state(raw)
-        if reply is None or reply.state is None:
-            return failure
-        if reply.state is OperationState.ERROR:
-            return _failure(failed, reply)
-        if reply.state not in WAITING:
-            # It has rows; or it was cancelled or timed out, of which the server has words for that call alone.
-            return None
+    def _end(self, tracked: TrackedStatement, kind: OutcomeKind, reply: bytes) -> AnswerClient:
+        self._report([*tracked.fallback_ended(kind)])
+        self._tracked_statements.statement_ended(tracked)
+        return AnswerClient(reply)
 
 
-def _failure(failed: Message, told: Status | StateReply) -> bytes:
+def may_pass_unread(call: TrackedCall) -> bool:
+    """True if a reply may pass without a look, as things stand when it begins: it may have rows of the answer."""
+    tracked = call.tracked
+    return tracked is None or not (call.is_superseded or tracked.is_overtaken())
+
+
+def _failure(failed: Message, shown: Status | StateReply) -> bytes:
     header = failed.header
-    return encode_failure(header.name, header.seqid, told.message or "", told.sql_state, told.error_code)
+    return encode_failure(header.name, header.seqid, shown.message or "", shown.sql_state, shown.error_code)
+
+
+def _orphan_close(orphan: OperationHandle | None) -> Call | None:
+    return None if orphan is None else _call(CLOSE_OPERATION, orphan)
 
 
 def _call(name: str, operation: OperationHandle) -> Call:

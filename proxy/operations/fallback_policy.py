@@ -1,9 +1,8 @@
 """Judges the backend's replies about rewritten statements, before any of them reaches the client.
 
 A rewritten statement falls back where it has failed, and where its premises no longer hold by the time its answer
-is there: then the statement is run as it came, and the client sees that answer alone. Binary connections
-(`proxy.relay.pending_calls`) and HTTP (`proxy.http.exchange`) share these rules; the calls are made by
-`proxy.operations.fallback`.
+is there: then the original is run, and the client sees that answer alone. The policy only says what is to be done
+with a reply; `proxy.operations.fallback` does it.
 """
 
 from __future__ import annotations
@@ -12,23 +11,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from proxy.operations.internal_call import CONTROL_REPLY_BYTES_MAX, Call
+from proxy.operations.reply_tracker import TrackedReply
 from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.wire.hs2.calls import (
-    CLOSE_OPERATION,
     EXECUTE_STATEMENT,
     GET_OPERATION_STATUS,
     GET_RESULT_SET_METADATA,
     OperationHandle,
     OperationState,
     encode_failure,
-    encode_operation_call,
     encode_still_running,
 )
 from proxy.wire.hs2.replies import decode_operation_reply, decode_state_reply, decode_status_only, open_reply
 from proxy.wire.hs2.result_set import ColumnType, UnreadableError, decode_metadata_reply
-from proxy.wire.thrift.messages import Message
 from proxy.wire.thrift.reader import Header, Reader
+
+# A failure of ours shows while Spark plans or begins to read. One that comes later has cost the user a while
+# already, is hardly ours, and to do all of that again would double the wait for the error.
+FALLBACK_WITHIN_S: Final = 60.0
 
 # SQLSTATE 40001, serialization failure: clients that retry a statement do so on it.
 _SERIALIZATION_FAILURE: Final = "40001"
@@ -44,94 +44,79 @@ _PLACEHOLDER: Final = (ColumnType("Result", "string"),)
 
 
 @dataclass(frozen=True)
-class SubstituteReply:
+class Pass:
+    """The backend's reply goes to the client."""
+
+    # True if it tells the client the columns of the answer.
+    shows_columns: bool = False
+
+
+@dataclass(frozen=True)
+class Substitute:
     """The client gets this reply instead of the backend's."""
 
     reply: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Withhold:
+    """The answer was overtaken and nothing can replace it: the client gets this refusal instead."""
+
+    refusal: bytes = field(repr=False)
     # An operation that has to be closed, because the client will never know its handle.
     orphan: OperationHandle | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
-class FallbackNeeded:
-    """A statement is to be run as it came. Its client knows nothing of the first run's end yet."""
+class FallBack:
+    """The original is to be run. The client knows nothing of the first run's end yet."""
 
-    tracked: TrackedStatement
     # The failure's message; None where the first run was overtaken.
     failure: str | None = field(repr=False)
-    # The client's call whose reply shows the end; None where that is the statement's own.
-    call: Message | None
-    # The reply for the client where the statement cannot be run again after all.
+    # The reply for the client where the original cannot be run after all.
     refusal: bytes = field(repr=False)
-    # See SubstituteReply.
+    # See Withhold.
     orphan: OperationHandle | None = field(default=None, repr=False)
 
 
-# None lets the backend's reply pass to the client.
-Judgement: TypeAlias = SubstituteReply | FallbackNeeded | None
-
-
-@dataclass(frozen=True)
-class JudgedReply:
-    """A reply about a statement."""
-
-    raw: bytes = field(repr=False)
-    header: Header
-    # The client's call that it answers; None where that is the statement's own.
-    call: Message | None
-    # Whether it is about the first run of a statement that is being run again, or has been.
-    is_superseded: bool
-    # Whether the client has sent nothing behind its call: what it sends behind counts on the first run.
-    is_last: bool
+Judgement: TypeAlias = Pass | Substitute | Withhold | FallBack
 
 
 @dataclass(frozen=True)
 class FallbackPolicy:
-    """When a rewritten statement is run as it came."""
+    """When a rewritten statement falls back."""
 
     tracked_statements: TrackedStatements
     clock: Callable[[], float]
-    # A failure that shows later than this is left to the client: see `proxy.relay.relay.FALLBACK_WITHIN_S`.
-    within_s: float
+    # A failure that shows later than this after the statement was sent is left to the client.
+    within_s: float = FALLBACK_WITHIN_S
 
-    def judge(self, tracked: TrackedStatement, reply: JudgedReply) -> Judgement:
+    def judge(self, tracked: TrackedStatement, reply: TrackedReply) -> Judgement:
         """Judge a reply about the statement. Raises RemoteProtocolError or IncompleteError if it is unreadable."""
         shown = _shown(reply, tracked)
         if shown is None:
-            return None
-        if reply.is_superseded:
-            return SubstituteReply(_of_superseded(reply.header))
+            return Pass()
+        if reply.call.is_superseded:
+            return Substitute(_of_superseded(reply.header))
         if shown.failure is not None:
-            return self._failed(tracked, reply, shown.failure)
-        if tracked.is_overtaken():
-            return self._overtaken(tracked, reply, shown.orphan)
-        tracked.has_shown_columns |= shown.has_columns
-        return None
-
-    def _failed(self, tracked: TrackedStatement, reply: JudgedReply, message: str) -> Judgement:
-        may_fall_back = tracked.may_fall_back(self.clock(), message, self.within_s)
-        if may_fall_back and self._may_run_original(tracked, reply):
-            return FallbackNeeded(tracked, message, reply.call, reply.raw)
-        if tracked.is_withheld or tracked.is_out_of_date(message):
-            return SubstituteReply(refusal(reply.header))
-        return None
-
-    def _overtaken(
-        self, tracked: TrackedStatement, reply: JudgedReply, orphan: OperationHandle | None
-    ) -> Judgement:
-        tracked.is_withheld = True
+            return self._judge_failure(tracked, reply, shown.failure)
+        if not tracked.is_overtaken():
+            return Pass(shown.has_columns)
         refused = refusal(reply.header)
-        if self._may_run_original(tracked, reply):
-            return FallbackNeeded(tracked, None, reply.call, refused, orphan)
-        return SubstituteReply(refused, orphan)
+        if self._may_fall_back(tracked, reply, None):
+            return FallBack(None, refused, shown.orphan)
+        return Withhold(refused, shown.orphan)
 
-    def _may_run_original(self, tracked: TrackedStatement, reply: JudgedReply) -> bool:
-        return reply.is_last and tracked.may_run_original() and self.tracked_statements.has_room_for_fallback()
+    def _judge_failure(self, tracked: TrackedStatement, reply: TrackedReply, message: str) -> Judgement:
+        if self._may_fall_back(tracked, reply, message):
+            return FallBack(message, reply.raw)
+        if tracked.is_withheld or tracked.is_out_of_date(message):
+            return Substitute(refusal(reply.header))
+        return Pass()
 
-
-def close_orphan(orphan: OperationHandle) -> Call:
-    """The call that closes an operation of which the client will never know."""
-    return Call(CLOSE_OPERATION, 1, encode_operation_call(CLOSE_OPERATION, 1, orphan), CONTROL_REPLY_BYTES_MAX)
+    def _may_fall_back(self, tracked: TrackedStatement, reply: TrackedReply, failure: str | None) -> bool:
+        has_room = self.tracked_statements.has_room_for_fallback
+        return reply.is_last and has_room and tracked.may_fall_back(failure, self.clock(), self.within_s)
 
 
 @dataclass(frozen=True)
@@ -143,7 +128,7 @@ class _Shown:
     orphan: OperationHandle | None = None
 
 
-def _shown(reply: JudgedReply, tracked: TrackedStatement) -> _Shown | None:
+def _shown(reply: TrackedReply, tracked: TrackedStatement) -> _Shown | None:
     """The news that a reply has of a statement's answer; None without any."""
     reader = open_reply(reply.raw, reply.header)
     match reply.header.name:
@@ -175,7 +160,7 @@ def _shown_by_status(reader: Reader) -> _Shown | None:
 
 
 def _shown_by_columns(reader: Reader) -> _Shown | None:
-    """The columns of an answer: once they are told, the statement has been analysed."""
+    """The columns of an answer: once they are known, the statement has been analysed."""
     try:
         reply = decode_metadata_reply(reader)
     except UnreadableError:
@@ -184,7 +169,7 @@ def _shown_by_columns(reader: Reader) -> _Shown | None:
 
 
 def _of_superseded(header: Header) -> bytes:
-    """The reply about an operation that is being run again: it is still running."""
+    """The reply about the first operation of a statement that falls back: it is still running."""
     if header.name == GET_OPERATION_STATUS:
         return encode_still_running(header.seqid)
     return encode_failure(header.name, header.seqid, _NOT_FINISHED)

@@ -1,4 +1,4 @@
-"""A statement that waits for its ruling."""
+"""A statement that is held until its dispatch is decided."""
 
 from __future__ import annotations
 
@@ -19,22 +19,31 @@ from proxy.wire.thrift.messages import Message
 
 @dataclass(frozen=True)
 class HeldStatement:
-    """The call as it came, and what it says."""
+    """The client's call, and its contents."""
 
     message: Message
     call: StatementCall
 
     @property
     def statement(self) -> str:
-        """Its text."""
+        """The original text."""
         return self.call.statement or ""
 
-    def sent(self, dispatch: Dispatch, message_bytes_max: int, tracked_statements: TrackedStatements) -> Message:
-        """The call to make: with the ruling's text, or as it came.
+    def dispatched(
+        self, dispatch: Dispatch, message_bytes_max: int, tracked_statements: TrackedStatements, now: float
+    ) -> tuple[Message, TrackedStatement]:
+        """The call to make, with the text of the dispatch or the original, and the record of the statement.
 
-        It goes as it came where the other text would be too long to be sent, and where the statement could not be
-        run again although its ruling rests on that.
+        The original goes where the other text would be too long to be sent, and where the statement could not fall
+        back although its dispatch rests on that.
         """
+        sent = self._call_to_make(dispatch, message_bytes_max, tracked_statements)
+        original_call = self.message if dispatch.may_fall_back and sent is not self.message else None
+        return sent, TrackedStatement(dispatch, self.call.session, now, self.call.run_async, original_call)
+
+    def _call_to_make(
+        self, dispatch: Dispatch, message_bytes_max: int, tracked_statements: TrackedStatements
+    ) -> Message:
         if dispatch.text == self.call.statement:
             return self.message
         is_kept = len(self.message.raw) <= KEPT_CALL_BYTES_MAX and tracked_statements.has_room_for_a_rewrite
@@ -43,17 +52,9 @@ class HeldStatement:
         raw = replace_statement(self.message.raw, self.call.span, dispatch.text)
         return Message(self.message.header, raw) if len(raw) <= message_bytes_max else self.message
 
-    def tracked(self, dispatch: Dispatch, sent: Message, now: float) -> TrackedStatement:
-        """The record of the statement that goes to the backend now."""
-        may_fall_back = dispatch.may_fall_back and sent is not self.message
-        original_call = self.message if may_fall_back else None
-        return TrackedStatement(
-            dispatch, self.call.session, now, self.call.run_async, original_call, is_unsettled=may_fall_back
-        )
-
 
 def hold(message: Message) -> HeldStatement | None:
-    """The statement of a call that is to be ruled on first, or None where the call is of another kind."""
+    """The statement of a call whose dispatch is to be decided first, or None where the call is of another kind."""
     if message.header.name != EXECUTE_STATEMENT:
         return None
     call = decode_statement_call(message)
@@ -61,6 +62,6 @@ def hold(message: Message) -> HeldStatement | None:
 
 
 def statements_passed(message: Message) -> list[StatementPassed]:
-    """What is to be known of a statement before it goes on that nobody is asked about."""
+    """The event that reports a statement before it goes on that nobody decides about."""
     call = decode_statement_call(message)
     return [] if call is None else [StatementPassed(call.session, decode_statement_leniently(message, call))]

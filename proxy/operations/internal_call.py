@@ -1,4 +1,4 @@
-"""Calls of the proxy's own, and the operation that they open on the backend: nobody but us would ever close it."""
+"""Calls of the proxy's own, and the operation that they open on the backend: nobody else closes it."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ Reply: TypeAlias = bytes | None
 
 
 class InternalOperation:
-    """There is at most one on a connection. Told of each call of ours and of each reply to one."""
+    """The operation of our calls on a connection, at most one. It is told of each call and of each reply."""
 
     def __init__(self) -> None:
-        # Whether the backend is still to say which operation a statement of ours is.
+        # True if the backend is still to say which operation a statement of ours is.
         self.is_awaited = False
-        # Whether the last words have been said: the backend is to read them.
+        # True if the closing calls have been made: the backend is to read them.
         self.is_being_ended = False
         self._handle: OperationHandle | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether there is one that the backend has named."""
+        """True if the backend has named an operation of ours that is not closed."""
         return self._handle is not None
 
-    def asked(self, call: Call) -> None:
+    def call_sent(self, call: Call) -> None:
         """A call of ours has been sent."""
         if call.name == EXECUTE_STATEMENT:
             self.is_awaited = True
         elif call.name == CLOSE_OPERATION:
             self._handle = None
 
-    def answered(self, name: str, seqid: int, raw: Reply) -> None:
+    def reply_came(self, name: str, seqid: int, raw: Reply) -> None:
         """The reply to a call of ours has come."""
         if name == EXECUTE_STATEMENT:
             self.is_awaited = False
@@ -62,7 +62,7 @@ class InternalOperation:
             self._handle = None if reply is None else reply.operation
 
     def closing_calls(self) -> tuple[Call, ...]:
-        """What ends it, where it is known. To close it cancels it too, but not on every server."""
+        """The calls that end it, where it is known. To close it cancels it too, but not on every server."""
         if self._handle is None:
             return ()
         handle, self._handle = self._handle, None

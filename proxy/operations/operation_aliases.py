@@ -1,4 +1,8 @@
-"""Operations that stand for others: a statement that was run again has two, and its client names the first."""
+"""Operation aliases: handles of first runs, which name the operations of their originals since a fallback.
+
+A statement that fell back has two operations, and its client names the first. That is an alias of the second:
+calls that name it go to the second.
+"""
 
 from __future__ import annotations
 
@@ -8,82 +12,82 @@ from typing import Final, Protocol
 
 from proxy.wire.hs2.calls import OperationId, SessionHandle
 
-# Operations that stand for another since a rerun, until the client closes them. Past this nothing is run again.
+# An alias is kept until the client closes it. Past this nothing falls back.
 ALIASES_MAX: Final = 2_000
 
 
 class OperationAliases(Protocol):
-    """Operations by the one that they stand for, until the client closes that or its session ends."""
+    """Operations by their aliases, until the client closes an alias or its session ends."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing stands for anything."""
+        """True if there is no alias."""
         ...
 
     @property
     def has_room(self) -> bool:
-        """Whether one more operation may be given a successor."""
+        """True if one more operation may be given an alias."""
         ...
 
-    def add(self, old: OperationId, new: OperationId, session: SessionHandle) -> bool:
-        """From now on the new one stands for the old one; False where there is no room."""
+    def add(self, alias: OperationId, operation: OperationId, session: SessionHandle) -> bool:
+        """From now on the alias names the operation; False where there is no room."""
         ...
 
-    def of(self, old: OperationId) -> OperationId | None:
-        """What stands for an operation."""
+    def operation_of(self, alias: OperationId) -> OperationId | None:
+        """The operation that an alias names; None where it is no alias."""
         ...
 
-    def drop(self, old: OperationId) -> OperationId | None:
-        """The operation is closed. Returns what stood for it."""
+    def alias_closed(self, alias: OperationId) -> OperationId | None:
+        """The client closes what may be an alias. Returns the operation that it named."""
         ...
 
     def sessions_ended(self, sessions: Iterable[SessionHandle]) -> None:
-        """The backend ends the operations of a session with it."""
+        """The sessions have ended: the backend ends the operations of a session with it."""
         ...
 
 
 @dataclass(frozen=True)
-class _Alias:
+class _Aliased:
     operation: OperationId = field(repr=False)
     session: SessionHandle = field(repr=False)
 
 
 class LocalOperationAliases:
-    """The successors of one process."""
+    """The aliases of one process."""
 
-    def __init__(self, successors_max: int = ALIASES_MAX) -> None:
-        self._successors_max = successors_max
-        self._found: dict[OperationId, _Alias] = {}
+    def __init__(self, aliases_max: int = ALIASES_MAX) -> None:
+        self._aliases_max = aliases_max
+        self._by_alias: dict[OperationId, _Aliased] = {}
 
     @property
     def is_empty(self) -> bool:
         """See OperationAliases."""
-        return not self._found
+        return not self._by_alias
 
     @property
     def has_room(self) -> bool:
         """See OperationAliases."""
-        return len(self._found) < self._successors_max
+        return len(self._by_alias) < self._aliases_max
 
-    def add(self, old: OperationId, new: OperationId, session: SessionHandle) -> bool:
+    def add(self, alias: OperationId, operation: OperationId, session: SessionHandle) -> bool:
         """See OperationAliases."""
         if not self.has_room:
             return False
-        self._found[old] = _Alias(new, session)
+        self._by_alias[alias] = _Aliased(operation, session)
         return True
 
-    def of(self, old: OperationId) -> OperationId | None:
+    def operation_of(self, alias: OperationId) -> OperationId | None:
         """See OperationAliases."""
-        found = self._found.get(old)
+        found = self._by_alias.get(alias)
         return None if found is None else found.operation
 
-    def drop(self, old: OperationId) -> OperationId | None:
+    def alias_closed(self, alias: OperationId) -> OperationId | None:
         """See OperationAliases."""
-        found = self._found.pop(old, None)
+        found = self._by_alias.pop(alias, None)
         return None if found is None else found.operation
 
     def sessions_ended(self, sessions: Iterable[SessionHandle]) -> None:
         """See OperationAliases."""
         ended = frozenset(sessions)
-        for old in [old for old, found in self._found.items() if found.session in ended]:
-            del self._found[old]
+        for alias in [alias for alias, found in self._by_alias.items() if found.session in ended]:
+            del self._by_alias[alias]

@@ -1,4 +1,4 @@
-"""What the calls and replies that pass by tell: sessions, open operations, finished statuses, statements' ends."""
+"""Tracks sessions, operations and statements' ends by the calls and replies of one client that pass by."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from proxy.access.handle_access import CATALOG_CALLS, HandleAccess
 from proxy.access.handle_owners import HandleKind
 from proxy.operations.events import Event, SessionClosed, SessionOpened
-from proxy.operations.status_cache import StatusCache, key_of
+from proxy.operations.status_cache import StatusCache, key_of_status_call
 from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.wire.framing import FRAMED, Framing
 from proxy.wire.hs2 import calls as hs2_calls
@@ -23,6 +23,7 @@ from proxy.wire.hs2.calls import (
     GET_RESULT_SET_METADATA,
     OperationHandle,
     OperationState,
+    asks_for_rows,
     decode_configuration,
     decode_session_of_call,
 )
@@ -36,6 +37,14 @@ from proxy.wire.hs2.replies import (
 )
 from proxy.wire.thrift.messages import Message
 from proxy.wire.thrift.reader import Header, Reader
+
+# Calls about an operation whose replies may tell of its answer.
+ASKING_CALLS: Final = frozenset({GET_OPERATION_STATUS, GET_RESULT_SET_METADATA, FETCH_RESULTS})
+
+# Replies that are read are small: handles, a state, an error with its stack trace. But Spark says the text of a
+# statement three times in an error, and a text that may fall back is up to 256 KB long and 128 KB more once
+# rewritten.
+WATCHED_REPLY_BYTES_MAX: Final = 2 * 1024 * 1024
 
 # An operation in one of these never has rows.
 _WITHOUT_ANSWER: Final = frozenset({OperationState.CANCELED, OperationState.CLOSED, OperationState.TIMEDOUT})
@@ -52,12 +61,48 @@ class TrackedCall:
     # The statement that it is about, and which run of it.
     tracked: TrackedStatement | None = None
     operation: OperationHandle | None = field(default=None, repr=False)
+    # True if the reply is kept back until it has been judged. No statement becomes so while its reply is awaited.
+    is_judged: bool = False
 
     @property
     def is_superseded(self) -> bool:
-        """Whether the statement is being run again by now, or has been, and the reply is about the first run."""
+        """True if the statement falls back by now, or has fallen back, and the reply is about the first run."""
         tracked = self.tracked
         return tracked is not None and (tracked.is_falling_back or tracked.operation != self.operation)
+
+
+def call_of_statement(tracked: TrackedStatement | None) -> TrackedCall:
+    """The call that executes a statement."""
+    return TrackedCall(None, tracked, is_judged=tracked is not None and tracked.is_judged)
+
+
+def call_about_statement(message: Message, tracked: TrackedStatement | None) -> TrackedCall | None:
+    """A call for an operation's state, columns or rows; None where nobody has to read the reply."""
+    is_judged = tracked is not None and tracked.is_judged
+    match message.header.name:
+        case name if name == FETCH_RESULTS:
+            tells_end = is_judged or (tracked is not None and tracked.ends_with_rows)
+            is_read = tells_end and asks_for_rows(message)
+        case name if name == GET_RESULT_SET_METADATA:
+            is_read = is_judged
+        case _:
+            is_read = True
+    if not is_read:
+        return None
+    return TrackedCall(message, tracked, None if tracked is None else tracked.operation, is_judged)
+
+
+@dataclass(frozen=True)
+class TrackedReply:
+    """The reply to such a call, whole."""
+
+    call: TrackedCall
+    raw: bytes = field(repr=False)
+    header: Header
+    # Calls of the client since that may have ended an operation.
+    calls_since: int
+    # True if the client has sent nothing behind its call: all that it sends behind counts on the first run.
+    is_last: bool
 
 
 class ReplyTracker:
@@ -71,16 +116,16 @@ class ReplyTracker:
         framing: Framing = FRAMED,
     ) -> None:
         self._handle_access = handle_access
-        self.finished = StatusCache(framing)
+        self.status_cache = StatusCache(framing)
         self.open_operations = 0
         self._tracked_statements = tracked_statements
         self._clock = clock
 
     def note_call(self, message: Message, tracked: TrackedStatement | None) -> list[Event]:
-        """The client makes a call, about that statement if it is known."""
+        """The client makes a call, about that statement if it is tracked."""
         name = message.header.name
         if name in _MAY_END_AN_OPERATION:
-            self.finished.forget()
+            self.status_cache.clear()
         if name in (CLOSE_SESSION, CLOSE_OPERATION):
             self._handle_access.handle_closed(message)
         if name == CLOSE_SESSION:
@@ -89,51 +134,39 @@ class ReplyTracker:
             return []
         if name == CLOSE_OPERATION:
             self.open_operations = max(0, self.open_operations - 1)
-            self._tracked_statements.closed(message)
-        return [] if tracked is None else [*tracked.gone(self._clock())]
+            self._tracked_statements.operation_closed(message)
+        return [] if tracked is None else [*tracked.stopped(self._clock())]
 
-    def note_reply(self, tracked_call: TrackedCall, raw: bytes, header: Header, calls_since: int) -> list[Event]:
-        """A watched reply has passed. Raises RemoteProtocolError or IncompleteError if it cannot be read."""
-        reader = open_reply(raw, header)
-        if header.name in CATALOG_CALLS:
-            return self._executed(reader, None)
-        match header.name:
+    def note_reply(self, reply: TrackedReply) -> list[Event]:
+        """A reply goes to the client. Raises RemoteProtocolError or IncompleteError if it cannot be read."""
+        call, name, reader = reply.call, reply.header.name, open_reply(reply.raw, reply.header)
+        if name in CATALOG_CALLS:
+            return self._operation_opened(reader, None)
+        match name:
             case hs2_calls.OPEN_SESSION:
-                return self._opened(reader, tracked_call.message)
+                return self._session_opened(reader, call.message)
             case hs2_calls.EXECUTE_STATEMENT:
-                return self._executed(reader, tracked_call.tracked)
+                return self._operation_opened(reader, call.tracked)
             case hs2_calls.FETCH_RESULTS:
-                return self._fetched(reader, tracked_call.tracked)
+                return self._rows_fetched(reader, call.tracked)
             case hs2_calls.GET_OPERATION_STATUS:
-                return self._told_state(reader, tracked_call, raw, header, calls_since)
+                return self._state_shown(reader, reply)
         return []
 
-    def _told_state(
-        self, reader: Reader, tracked_call: TrackedCall, raw: bytes, header: Header, calls_since: int
-    ) -> list[Event]:
-        reply = decode_state_reply(reader)
-        # A call sent since may be one that ends the operation.
-        if reply.state is OperationState.FINISHED and not calls_since and tracked_call.message is not None:
-            self.finished.remember(key_of(tracked_call.message), raw, header)
-        if tracked_call.tracked is None or tracked_call.is_superseded:
-            return []
-        return self._in_state(tracked_call.tracked, reply.state, reply.message or "")
-
-    def note_unread(self, tracked_call: TrackedCall, name: str) -> list[Event]:
-        """The reply to a watched call is too long to be read, is an exception, or will not be seen."""
-        tracked = tracked_call.tracked
+    def note_unread_reply(self, call: TrackedCall, name: str) -> list[Event]:
+        """The reply to a call is too long to be read, is an exception, or will not be seen."""
+        tracked = call.tracked
         if tracked is None or name in (GET_OPERATION_STATUS, GET_RESULT_SET_METADATA):
             return []
-        if name == FETCH_RESULTS:
-            self._tracked_statements.drop(tracked)
-            return [*tracked.rows_came(self._clock())]
-        return [*tracked.gone(self._clock())]
+        if name != FETCH_RESULTS:
+            return [*tracked.stopped(self._clock())]
+        if call.is_superseded:
+            return []
+        ended = tracked.rows_came(self._clock())
+        self._tracked_statements.statement_ended(tracked)
+        return [*ended]
 
-    def note_refused(self, tracked: TrackedStatement) -> list[Event]:
-        """The answer of a statement was dropped, and the client has been told so."""
-        return [*tracked.failed(self._clock(), "")]
-
-    def _opened(self, reader: Reader, call: Message | None) -> list[Event]:
+    def _session_opened(self, reader: Reader, call: Message | None) -> list[Event]:
         reply = decode_session_reply(reader)
         if not reply.status.ok or reply.session is None:
             return []
@@ -142,7 +175,7 @@ class ReplyTracker:
             return [SessionOpened(reply.session, reply.protocol_version, None)]
         return [SessionOpened(reply.session, reply.protocol_version, decode_configuration(call), user_of(call))]
 
-    def _executed(self, reader: Reader, tracked: TrackedStatement | None) -> list[Event]:
+    def _operation_opened(self, reader: Reader, tracked: TrackedStatement | None) -> list[Event]:
         reply = decode_operation_reply(reader)
         self.open_operations += reply.status.ok
         if reply.status.ok and reply.operation is not None:
@@ -152,37 +185,45 @@ class ReplyTracker:
         now = self._clock()
         if not reply.status.ok:
             return [*tracked.failed(now, reply.status.message or "")]
-        told: list[Event] = [] if tracked.run_async else [*tracked.finished(now)]
+        ended: list[Event] = [] if tracked.run_async else [*tracked.finished(now)]
         if tracked.is_over:
-            return told
+            return ended
         if reply.operation is None:
-            return [*tracked.gone(now)]
-        return [*told, *self._tracked_statements.opened(tracked, reply.operation, now)]
+            return [*tracked.stopped(now)]
+        return [*ended, *self._tracked_statements.operation_opened(tracked, reply.operation, now)]
 
-    def _fetched(self, reader: Reader, tracked: TrackedStatement | None) -> list[Event]:
+    def _rows_fetched(self, reader: Reader, tracked: TrackedStatement | None) -> list[Event]:
         if tracked is None:
             return []
         now, status = self._clock(), decode_status_only(reader)
         if not (status.ok or tracked.ends_with_rows):
             # Asked for too early.
             return []
-        told = tracked.rows_came(now) if status.ok else tracked.failed(now, status.message or "")
-        self._tracked_statements.drop(tracked)
-        return [*told]
+        ended = tracked.rows_came(now) if status.ok else tracked.failed(now, status.message or "")
+        self._tracked_statements.statement_ended(tracked)
+        return [*ended]
 
-    def _in_state(self, tracked: TrackedStatement, state: OperationState | None, message: str) -> list[Event]:
+    def _state_shown(self, reader: Reader, reply: TrackedReply) -> list[Event]:
+        call, shown = reply.call, decode_state_reply(reader)
+        # A call sent since may be one that ends the operation.
+        if shown.state is OperationState.FINISHED and not reply.calls_since and call.message is not None:
+            self.status_cache.remember_status(key_of_status_call(call.message), reply.raw, reply.header)
+        if call.tracked is None or call.is_superseded:
+            return []
+        return self._state_entered(call.tracked, shown.state, shown.message or "")
+
+    def _state_entered(self, tracked: TrackedStatement, state: OperationState | None, message: str) -> list[Event]:
         now = self._clock()
-        told: list[Event] = []
+        ended: list[Event] = []
         if state is OperationState.FINISHED:
-            told += tracked.finished(now)
+            ended += tracked.finished(now)
         elif state is OperationState.ERROR:
-            told += tracked.failed(now, message)
+            ended += tracked.failed(now, message)
         elif state in _WITHOUT_ANSWER:
-            tracked.is_unsettled = False
-            told += tracked.gone(now)
+            ended += tracked.ended_without_answer(now)
         if tracked.is_over:
-            self._tracked_statements.drop(tracked)
-        return told
+            self._tracked_statements.statement_ended(tracked)
+        return ended
 
     def _session_closed(self, message: Message) -> list[Event]:
         session = decode_session_of_call(message)

@@ -58,7 +58,7 @@ class _FailedError(Exception):
 
 
 def run_query(query: Query, session: SessionHandle, clock: Clock) -> Generator[Call, Reply, QueryResult]:
-    """Yield the calls that answer the query in the session. Whatever went wrong is a QueryFailed."""
+    """Yield the calls that answer the query in the session. Any failure is returned as a QueryFailed."""
     started = clock()
     run = _Run(query, session, clock, started + query.deadline_s)
     try:

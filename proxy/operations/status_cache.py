@@ -1,4 +1,4 @@
-"""Remembers the status of finished operations, and answers the same question again.
+"""Remembers the status of finished operations, and answers the same question from memory.
 
 hive-jdbc asks GetOperationStatus once per fetched row. Relayed, that costs it two thirds of its speed.
 """
@@ -18,11 +18,11 @@ STATUSES_MAX: Final = 16
 # A status carries counters and progress; one with more to say is not worth keeping.
 STATUS_BYTES_MAX: Final = 64 * 1024
 
-# Where the seqid stands in a call of GetOperationStatus: behind the version, and the name with its length.
+# The place of the seqid in a call of GetOperationStatus: behind the version, and the name with its length.
 _SEQID_OFFSET: Final = 4 + 4 + len(GET_OPERATION_STATUS)
 
 
-def key_of(message: Message) -> bytes:
+def key_of_status_call(message: Message) -> bytes:
     """The call without its seqid: equal for calls that ask the same."""
     header = message.header
     return message.raw[: header.seqid_offset] + message.raw[header.body_offset :]
@@ -38,7 +38,7 @@ class StatusCache:
         self._seqid_stop = self._seqid_start + 4
         self._replies: dict[bytes, tuple[bytes, bytes]] = {}
 
-    def remember(self, key: bytes, raw: bytes, header: Header) -> None:
+    def remember_status(self, key: bytes, raw: bytes, header: Header) -> None:
         """The operation has finished, and this reply says so."""
         if len(raw) + len(key) > STATUS_BYTES_MAX:
             return
@@ -47,8 +47,8 @@ class StatusCache:
         sent, seqid_at = self._framing.to_wire(raw), self._header_bytes + header.seqid_offset
         self._replies[key] = (sent[:seqid_at], sent[seqid_at + 4 :])
 
-    def answer(self, data: bytes) -> bytes | None:
-        """What answers the call, or None if the bytes are anything but one that is remembered.
+    def reply_to(self, data: bytes) -> bytes | None:
+        """The reply to the call, or None if the bytes are anything but one whose reply is remembered.
 
         Looked up by the very bytes, without parsing them: this is what hive-jdbc asks once per row.
         """
@@ -60,6 +60,6 @@ class StatusCache:
         found = self._replies.get(data[header_bytes:start] + data[stop:])
         return None if found is None else found[0] + data[start:stop] + found[1]
 
-    def forget(self) -> None:
-        """Something happened that may end an operation."""
+    def clear(self) -> None:
+        """Forget all statuses: something happened that may end an operation."""
         self._replies.clear()

@@ -1,4 +1,4 @@
-"""The statements that went to the backend, until their ends have been told.
+"""The statements that went to the backend, until their ends have been reported.
 
 A handle works from any connection, so the connections of a process share these records.
 """
@@ -12,6 +12,18 @@ from typing import Final
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.events import StatementEnded
 from proxy.operations.operation_aliases import LocalOperationAliases, OperationAliases
+from proxy.operations.statement_state import (
+    ANSWER_UNKNOWN,
+    ENDED,
+    ENDS_WITH_ROWS,
+    FALLING_BACK,
+    FOLLOWING,
+    JUDGED,
+    KEPT_FROM_CLIENT,
+    MAY_FALL_BACK,
+    UNSETTLED,
+    StatementState,
+)
 from proxy.wire.hs2.calls import (
     OperationHandle,
     OperationId,
@@ -20,12 +32,14 @@ from proxy.wire.hs2.calls import (
     operation_id_of,
     replace_operation,
 )
+from proxy.wire.thrift.errors import LocalProtocolError
 from proxy.wire.thrift.messages import Message
 
 # Spark Thrift Server takes 500 connections. Four open statements on each of them is more than clients have.
 TRACKED_STATEMENTS_MAX: Final = 2_000
-# A call is kept until the rewritten statement has ended, so that it can be made again. No larger one is: with
-# EXECUTIONS_MAX of them this is half a gigabyte, and one that was not written by a program takes a few KB.
+# The original call is kept until the rewritten statement has ended, so that it can be made then. No larger one is:
+# with TRACKED_STATEMENTS_MAX of them this is half a gigabyte, and one that was not written by a program takes a
+# few KB.
 KEPT_CALL_BYTES_MAX: Final = 256 * 1024
 # The first line or two of an error say what it is; the plan and the stack trace that follow may be of any length.
 MESSAGE_CHARS_MAX: Final = 2_000
@@ -33,7 +47,7 @@ MESSAGE_CHARS_MAX: Final = 2_000
 
 @dataclass(frozen=True)
 class _FirstRun:
-    """How the first run of a statement ended."""
+    """How the rewritten run of a statement ended that fell back."""
 
     seconds: float
     # The failure's message; None where it was overtaken.
@@ -42,244 +56,315 @@ class _FirstRun:
 
 @dataclass(eq=False)
 class TrackedStatement:
-    """One statement on its way. Methods that learn of its end return the commands that tell it, once."""
+    """One statement on its way. Methods that learn of its end return the event that reports it, once."""
 
     dispatch: Dispatch
     session: SessionHandle = field(repr=False)
     sent_at: float
     run_async: bool
-    # The client's call as it came, while what was sent in its place may fail and be run again.
+    # The client's call, where another text was sent in its place and the original may be run if that fails. It is
+    # dropped as soon as it can no longer be needed.
     original_call: Message | None
-    # The operation on the backend: of a statement that was run again, the second one.
+    # The operation on the backend: of a statement that fell back, the second one.
     operation: OperationHandle | None = field(default=None, repr=False)
-    # The end of the first run, once there is a second.
-    _first: _FirstRun | None = None
-    # When it finished, where its first rows may still bring an error.
-    _finished_s: float | None = None
-    is_falling_back: bool = False
-    # Whether its premises are still to be looked at: it is rewritten, and the client knows of no answer yet.
-    is_unsettled: bool = False
-    # The client knows its columns: it was analysed in the session state for which it was rewritten.
-    has_shown_columns: bool = False
-    # It was overtaken: nothing of what its operation has is let out.
-    is_withheld: bool = False
-    # Somebody cancelled or closed it, maybe on another connection.
+    state: StatementState = field(init=False)
+    # The client cancelled or closed it, maybe on another connection, or nothing more will be heard of it.
     is_stopped: bool = False
-    # Somebody closed it, or its session. An operation that it gets after that, run again, is nobody's.
+    # The client closed it, or its session. An operation that it gets after that, by falling back, is nobody's.
     is_closed: bool = False
-    is_over: bool = False
+    # The end of the rewritten run, once the statement falls back.
+    _first_run: _FirstRun | None = None
+    # When it finished, where it awaits its first rows.
+    _finished_s: float = 0.0
 
-    @property
-    def may_fail_yet(self) -> bool:
-        """Whether a failure that shows now could still be kept from the client."""
-        return self.original_call is not None
+    def __post_init__(self) -> None:
+        is_original = self.original_call is None
+        self.state = StatementState.ORIGINAL_SENT if is_original else StatementState.SENT
+
+    # --- questions
 
     @property
     def is_judged(self) -> bool:
-        """Whether replies about it are kept back until `proxy.operations.fallback_policy` has judged them."""
-        return self.may_fail_yet or self.is_falling_back or self.is_unsettled or self.is_withheld
+        """True if replies about it are kept back until `proxy.operations.fallback_policy` has judged them."""
+        return self.state in JUDGED
+
+    @property
+    def is_unsettled(self) -> bool:
+        """True if its answer must not be let out without a look."""
+        return self.state in UNSETTLED
+
+    @property
+    def is_falling_back(self) -> bool:
+        """True if the original is being sent, and has no operation yet."""
+        return self.state in FALLING_BACK
+
+    @property
+    def is_withheld(self) -> bool:
+        """True if nothing of what its operation has is let out: its answer was overtaken."""
+        return self.state in KEPT_FROM_CLIENT
 
     @property
     def ends_with_rows(self) -> bool:
-        """Whether its first rows tell its end: Spark may compute them as they are fetched, and fail then."""
-        return not self.is_over and (self._first is not None or self._finished_s is not None)
+        """True if its first rows tell its end: Spark may compute them as they are fetched, and fail then."""
+        return self.state in ENDS_WITH_ROWS
 
-    def may_fall_back(self, now: float, message: str, within_s: float) -> bool:
-        """Whether a failure with this message, seen now, is kept from the client, and the statement run again."""
-        return self.may_run_original() and (now - self.sent_at <= within_s or self.is_out_of_date(message))
+    @property
+    def is_over(self) -> bool:
+        """True if its end has been reported. The answer of one that was stopped may still come, and is judged."""
+        return self.is_stopped or self.state in ENDED
 
-    def may_run_original(self) -> bool:
-        """Whether the statement as it came may be run now in the place of this run.
+    def may_fall_back(self, failure: str | None, now: float, within_s: float) -> bool:
+        """True if the original may be run now in the place of this run, for a failure or, without one, a change.
 
         As long as the client knows nothing of the answer, the statement may as well have been analysed only now.
         Afterwards it has to mean what it meant: another statement may have changed names and settings.
         """
-        if not self.may_fail_yet:
+        if self.state not in MAY_FALL_BACK or self.is_stopped:
             return False
-        may_start_late = self._finished_s is None and not self.has_shown_columns
-        return may_start_late or self.dispatch.premises.is_session_unchanged()
+        if failure is not None and now - self.sent_at > within_s and not self.is_out_of_date(failure):
+            return False
+        return self.state is StatementState.SENT or self.dispatch.premises.is_session_unchanged()
 
     def is_out_of_date(self, message: str) -> bool:
-        """Whether a failure's message is that of the check in the statement: its keys had changed."""
+        """True if a failure's message is that of the check in the statement: its keys had changed."""
         fall_back_on = self.dispatch.fall_back_on
-        return self._first is None and fall_back_on != "" and fall_back_on in message
+        return self._first_run is None and fall_back_on != "" and fall_back_on in message
 
     def is_overtaken(self) -> bool:
-        """Whether the answer that is there now may be one that Spark could never have given."""
-        if self.is_withheld or not self.is_unsettled:
+        """True if the answer that is there now may be one that Spark could never have given."""
+        if self.state not in ANSWER_UNKNOWN:
             return self.is_withheld
         premises = self.dispatch.premises
-        is_same_session = self.has_shown_columns or premises.is_session_unchanged()
+        is_same_session = self.state is StatementState.COLUMNS_SHOWN or premises.is_session_unchanged()
         return not (is_same_session and premises.are_tables_unchanged())
+
+    # --- replies about it that reach the client
+
+    def columns_shown(self) -> None:
+        """The client has been told the columns of its answer."""
+        if self.state is StatementState.SENT:
+            self._enter(StatementState.COLUMNS_SHOWN)
 
     def finished(self, now: float) -> list[StatementEnded]:
         """The backend said that it finished, and the client may know."""
-        self.is_unsettled = False
-        if not self.may_fail_yet:
-            return self._over(self._good_end, now - self.sent_at)
-        if self._finished_s is None:
+        if self.state in ANSWER_UNKNOWN and not self.is_stopped:
             self._finished_s = now - self.sent_at
-        return []
+            self._enter(StatementState.FINISHED_AWAITING_ROWS)
+        if self.state is StatementState.FINISHED_AWAITING_ROWS:
+            return []
+        return self._settled(self._good_end, now - self.sent_at)
 
     def rows_came(self, now: float) -> list[StatementEnded]:
         """Its first rows are there: what fails from here on, the client has seen some of."""
-        self.is_unsettled = False
-        return self._over(self._good_end, now - self.sent_at if self._finished_s is None else self._finished_s)
+        is_finished = self.state is StatementState.FINISHED_AWAITING_ROWS
+        return self._settled(self._good_end, self._finished_s if is_finished else now - self.sent_at)
 
     def failed(self, now: float, message: str) -> list[StatementEnded]:
         """It failed, and the client is told so."""
-        self.is_unsettled = False
-        return self._over(
-            OutcomeKind.FAILED if self._first is None else OutcomeKind.FAILED_TWICE, now - self.sent_at, message
-        )
+        kind = OutcomeKind.FAILED if self._first_run is None else OutcomeKind.FAILED_TWICE
+        return self._settled(kind, now - self.sent_at, message)
 
-    def gone(self, now: float) -> list[StatementEnded]:
-        """Nothing more will be heard of it."""
-        self.is_stopped = True
-        if self._finished_s is not None and self._first is None:
-            return self._over(OutcomeKind.FINISHED, self._finished_s)
-        is_within_call = self.operation is None and not self.run_async
-        return self._over(OutcomeKind.LOST if is_within_call else OutcomeKind.UNKNOWN, now - self.sent_at)
+    def ended_without_answer(self, now: float) -> list[StatementEnded]:
+        """The backend said that it was cancelled, closed or timed out: it never has rows."""
+        ended = self.stopped(now)
+        if self.state in ANSWER_UNKNOWN:
+            self._enter(StatementState.OVER)
+        return ended
 
-    def rerun(self, now: float, failure: str | None) -> Message:
-        """It failed with that message, or was overtaken, and is run again. Returns the call to make."""
-        assert self.original_call is not None  # noqa: S101 - `may_run_original` has just said so
-        call, self.original_call = self.original_call, None
+    def stopped(self, now: float) -> list[StatementEnded]:
+        """The client cancels or closes it, or nothing more will be heard of it."""
+        if self.state is StatementState.FINISHED_AWAITING_ROWS:
+            ended = self._report(OutcomeKind.FINISHED, self._finished_s)
+        else:
+            is_within_call = self.operation is None and not self.run_async
+            ended = self._report(OutcomeKind.LOST if is_within_call else OutcomeKind.UNKNOWN, now - self.sent_at)
+        self.is_stopped, self.original_call = True, None
+        if not (self.state in ENDED or self.is_unsettled or self.is_falling_back):
+            self._enter(StatementState.OVER)
+        return ended
+
+    # --- fallback
+
+    def fall_back(self, now: float, failure: str | None) -> Message:
+        """It failed with that message, or was overtaken, and falls back. Returns the original's call."""
+        call = self.original_call
+        if call is None:
+            raise LocalProtocolError(f"a statement that is {self.state.value} has no original to fall back to")
         if failure is not None and self.is_out_of_date(failure):
             # It may stand far behind in what the server says.
             failure = self.dispatch.fall_back_on
-        self._first = _FirstRun(now - self.sent_at, failure and failure[:MESSAGE_CHARS_MAX])
-        self._finished_s = None
-        self.is_unsettled = False
+        states = StatementState
+        self._enter(states.FALLING_BACK_OVERTAKEN if failure is None else states.FALLING_BACK_FAILED)
+        self._first_run = _FirstRun(now - self.sent_at, failure and failure[:MESSAGE_CHARS_MAX])
         return call
 
-    def succeeded_by(self, operation: OperationHandle | None) -> None:
-        """The second run has this operation; None where it runs within its call."""
-        self.operation, self.is_falling_back, self.is_withheld = operation, False, False
+    def sent_again(self, operation: OperationHandle | None) -> None:
+        """The original has this operation; None where it runs within its call."""
+        self._enter(StatementState.SENT_AGAIN)
+        self.operation = operation
+        if self.is_stopped:
+            self._enter(StatementState.OVER)
+
+    def fallback_ended(self, kind: OutcomeKind) -> list[StatementEnded]:
+        """The original could not be run, or not be followed to its end: the client is told of a failure."""
+        ended = self._report(kind, 0.0)
+        if self.state is StatementState.FALLING_BACK_OVERTAKEN:
+            self._enter(StatementState.WITHHELD)
+        elif self.state not in ENDED:
+            self._enter(StatementState.OVER)
+        return ended
+
+    def fallback_abandoned(self, now: float) -> list[StatementEnded]:
+        """Nobody is there any more to send the original."""
+        return self.stopped(now) + self.fallback_ended(OutcomeKind.UNKNOWN)
+
+    def answer_withheld(self, now: float) -> list[StatementEnded]:
+        """Its answer was overtaken and nothing can replace it: the client is told so, and again when it asks."""
+        if self.state is StatementState.WITHHELD:
+            return []
+        ended = self._report(OutcomeKind.FAILED, now - self.sent_at)
+        self._enter(StatementState.WITHHELD)
+        return ended
+
+    # --- inside
 
     @property
     def _good_end(self) -> OutcomeKind:
-        if self._first is None:
+        if self._first_run is None:
             return OutcomeKind.FINISHED
-        return OutcomeKind.OVERTAKEN if self._first.message is None else OutcomeKind.RECOVERED
+        return OutcomeKind.OVERTAKEN if self._first_run.message is None else OutcomeKind.RECOVERED
 
-    def fallback_failed(self) -> list[StatementEnded]:
-        """It could not be run again: the client is told of the first failure."""
-        return self._over(OutcomeKind.FAILED, 0.0)
+    def _settled(self, kind: OutcomeKind, seconds: float, message: str = "") -> list[StatementEnded]:
+        """The client knows its end. A reply about the first run of a statement that falls back tells none."""
+        if self.is_falling_back or self.state in ENDED:
+            return []
+        ended = self._report(kind, seconds, message)
+        self._enter(StatementState.OVER)
+        return ended
 
-    def _over(self, end: OutcomeKind, seconds: float, message: str = "") -> list[StatementEnded]:
+    def _report(self, kind: OutcomeKind, seconds: float, message: str = "") -> list[StatementEnded]:
         if self.is_over:
             return []
-        self.is_over = True
-        self.original_call = None
-        told = self._first or _FirstRun(seconds, message[:MESSAGE_CHARS_MAX])
-        return [StatementEnded(self.dispatch, Outcome(end, told.seconds, told.message or ""))]
+        run = self._first_run or _FirstRun(seconds, message[:MESSAGE_CHARS_MAX])
+        return [StatementEnded(self.dispatch, Outcome(kind, run.seconds, run.message or ""))]
+
+    def _enter(self, state: StatementState) -> None:
+        if state not in FOLLOWING[self.state]:
+            raise LocalProtocolError(f"a statement cannot go from {self.state.value!r} to {state.value!r}")
+        self.state = state
+        if state not in MAY_FALL_BACK:
+            self.original_call = None
 
 
 class TrackedStatements:
-    """The executions of a process that have an operation on the backend, and what stands for what."""
+    """The statements of a process that have an operation on the backend, and the aliases of operations."""
 
     def __init__(
         self, tracked_statements_max: int = TRACKED_STATEMENTS_MAX, aliases: OperationAliases | None = None
     ) -> None:
-        self._executions_max = tracked_statements_max
-        self._open: dict[OperationId, TrackedStatement] = {}
+        self._tracked_statements_max = tracked_statements_max
+        self._by_operation: dict[OperationId, TrackedStatement] = {}
         self._aliases = LocalOperationAliases() if aliases is None else aliases
 
-    def opened(self, tracked: TrackedStatement, operation: OperationHandle, now: float) -> list[StatementEnded]:
-        """The backend has made an operation of it. Where there are too many, the oldest one is given up."""
+    def operation_opened(
+        self, tracked: TrackedStatement, operation: OperationHandle, now: float
+    ) -> list[StatementEnded]:
+        """The backend has made an operation of it. If there are too many, the oldest one is given up."""
         identifier = operation_id_of(operation)
         if identifier is None:
-            return tracked.gone(now)
-        given_up = self._give_up_oldest(now) if len(self._open) >= self._executions_max else []
+            return tracked.stopped(now)
+        is_full = len(self._by_operation) >= self._tracked_statements_max
+        given_up = self._give_up_oldest(now) if is_full else []
         tracked.operation = operation
         if tracked.dispatch.write is not None:
             tracked.dispatch.write.operation = operation
-        self._open[identifier] = tracked
+        self._by_operation[identifier] = tracked
         return given_up
 
     def _give_up_oldest(self, now: float) -> list[StatementEnded]:
-        """Forget one that is not rewritten, or of which the client knows the answer."""
-        for identifier, tracked in self._open.items():
-            if not (tracked.is_unsettled or tracked.is_withheld):
-                del self._open[identifier]
-                return tracked.gone(now)
+        """Give up one that is not rewritten, or of which the client knows the answer."""
+        for identifier, tracked in self._by_operation.items():
+            if not tracked.is_unsettled:
+                del self._by_operation[identifier]
+                return tracked.stopped(now)
         return []
 
     @property
     def has_room_for_a_rewrite(self) -> bool:
-        """Whether one more statement can be watched until its premises have been looked at.
+        """True if one more statement can be tracked until its premises have been looked at.
 
         No more than half of the records may be of such statements, which are never given up.
         """
-        return len(self._open) < self._executions_max // 2 or self._unsettled_count < self._executions_max // 2
+        half = self._tracked_statements_max // 2
+        return len(self._by_operation) < half or self._unsettled_count < half
 
     @property
     def has_unsettled(self) -> bool:
-        """Whether the answer of some statement must not be let out without a look."""
+        """True if the answer of some statement must not be let out without a look."""
         return self._unsettled_count > 0
 
     @property
     def _unsettled_count(self) -> int:
-        return sum(tracked.is_unsettled or tracked.is_withheld for tracked in self._open.values())
+        return sum(tracked.is_unsettled for tracked in self._by_operation.values())
 
     def resolve(self, message: Message) -> tuple[Message, TrackedStatement | None]:
-        """The call to make in a call's place, and the execution that it is about if there is one."""
-        if not self._open and self._aliases.is_empty:
+        """The call to make in a call's place, and the statement that it is about if it is tracked."""
+        if not self._by_operation and self._aliases.is_empty:
             return message, None
         found = decode_operation_of_call(message)
         if found is None:
             return message, None
         identifier, span = found
-        successor = self._aliases.of(identifier)
-        if successor is None:
-            return message, self._open.get(identifier)
-        return replace_operation(message, span, successor), self._open.get(successor)
+        actual = self._aliases.operation_of(identifier)
+        if actual is None:
+            return message, self._by_operation.get(identifier)
+        return replace_operation(message, span, actual), self._by_operation.get(actual)
 
+    @property
     def has_room_for_fallback(self) -> bool:
-        """Whether one more operation may be given a successor."""
+        """True if one more operation may be given an alias."""
         return self._aliases.has_room
 
-    def succeed(self, tracked: TrackedStatement, operation: OperationHandle) -> bool:
-        """The statement has been run again: the new operation stands for the old one wherever that is named."""
-        old = None if tracked.operation is None else operation_id_of(tracked.operation)
-        new = operation_id_of(operation)
-        if old is None or new is None or not self._aliases.add(old, new, tracked.session):
+    def sent_again(self, tracked: TrackedStatement, operation: OperationHandle) -> bool:
+        """The original has this operation, and the first one is its alias; False where there is no room."""
+        alias = None if tracked.operation is None else operation_id_of(tracked.operation)
+        identifier = operation_id_of(operation)
+        if alias is None or identifier is None or not self._aliases.add(alias, identifier, tracked.session):
             return False
-        tracked.succeeded_by(operation)
-        if self._open.pop(old, None) is not None:
-            self._open[new] = tracked
+        tracked.sent_again(operation)
+        if self._by_operation.pop(alias, None) is not None:
+            self._by_operation[identifier] = tracked
         return True
 
-    def closed(self, message: Message) -> None:
+    def operation_closed(self, message: Message) -> None:
         """A client closes the operation that its call names: its records end here."""
         found = decode_operation_of_call(message)
         if found is not None:
-            successor = self._aliases.drop(found[0])
-            tracked = self._open.pop(found[0] if successor is None else successor, None)
+            actual = self._aliases.alias_closed(found[0])
+            tracked = self._by_operation.pop(found[0] if actual is None else actual, None)
             if tracked is not None:
                 tracked.is_closed = True
 
-    def drop(self, tracked: TrackedStatement) -> None:
-        """Its end has been told. A successor stays: the client still names the operation that it knows.
+    def statement_ended(self, tracked: TrackedStatement) -> None:
+        """Its end has been reported. An alias stays: the client still names the operation that it knows.
 
-        So does one that is withheld, until it is closed: its operation has an answer.
+        So does the record of a statement whose operation may have an answer that must not be let out.
         """
-        if tracked.is_withheld:
+        if tracked.is_unsettled:
             return
         identifier = None if tracked.operation is None else operation_id_of(tracked.operation)
-        if identifier is not None and self._open.get(identifier) is tracked:
-            del self._open[identifier]
+        if identifier is not None and self._by_operation.get(identifier) is tracked:
+            del self._by_operation[identifier]
 
     def sessions_ended(self, sessions: Iterable[SessionHandle], now: float) -> list[StatementEnded]:
         """The backend ends the operations of a session with it."""
-        ended = frozenset(sessions)
-        if not ended:
+        ended_sessions = frozenset(sessions)
+        if not ended_sessions:
             return []
-        told = []
-        for identifier in [i for i, tracked in self._open.items() if tracked.session in ended]:
-            tracked = self._open.pop(identifier)
+        ended = []
+        for identifier in [i for i, one in self._by_operation.items() if one.session in ended_sessions]:
+            tracked = self._by_operation.pop(identifier)
             tracked.is_closed = True
-            told += tracked.gone(now)
-        self._aliases.sessions_ended(ended)
-        return told
+            ended += tracked.stopped(now)
+        self._aliases.sessions_ended(ended_sessions)
+        return ended

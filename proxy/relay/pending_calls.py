@@ -1,36 +1,40 @@
-"""The calls under way to the backend: what was sent, and what is made of the replies."""
+"""The calls under way to the backend, and the answers that their replies make for the client."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
 
-from proxy.access.handle_access import HandleAccess
-from proxy.operations.fallback_policy import (
-    FallbackNeeded,
-    FallbackPolicy,
-    JudgedReply,
-    SubstituteReply,
-    close_orphan,
+from proxy.access.handle_access import CATALOG_CALLS, HandleAccess
+from proxy.operations.dispatch import Dispatch
+from proxy.operations.events import Event
+from proxy.operations.fallback import (
+    Answer,
+    AnswerClient,
+    CallAgain,
+    Fallback,
+    FallbackSteps,
+    may_pass_unread,
 )
-from proxy.operations.internal_call import Call, InternalOperation
-from proxy.operations.reply_tracker import ReplyTracker, TrackedCall
+from proxy.operations.fallback_policy import FallbackPolicy
+from proxy.operations.held_statement import HeldStatement
+from proxy.operations.internal_call import Call, InternalOperation, Reply
+from proxy.operations.reply_tracker import (
+    ASKING_CALLS,
+    WATCHED_REPLY_BYTES_MAX,
+    ReplyTracker,
+    TrackedCall,
+    TrackedReply,
+    call_about_statement,
+    call_of_statement,
+)
 from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
-from proxy.relay.commands import Command, SendBackend, SendClient
+from proxy.relay.commands import BackendReply, Command, SendBackend, SendClient
 from proxy.wire.framing import FRAMED, Framing
-from proxy.wire.hs2.calls import FETCH_RESULTS, GET_OPERATION_STATUS, GET_RESULT_SET_METADATA, asks_for_rows
 from proxy.wire.hs2.replies import expect_reply
 from proxy.wire.reply_stream import PENDING_CALLS_MAX, Handling, PendingCall, ReplyEnd
 from proxy.wire.thrift.messages import Message
 from proxy.wire.thrift.types import MessageType
-
-# Calls about an operation whose replies may tell of its answer.
-ASKING_CALLS: Final = frozenset({GET_OPERATION_STATUS, GET_RESULT_SET_METADATA, FETCH_RESULTS})
-
-# Replies that are read are small: handles, a state, an error with its stack trace. But Spark says the text of a
-# statement three times in an error, and what may be run again is up to 256 KB long and 128 KB more once rewritten.
-WATCHED_REPLY_BYTES_MAX: Final = 2 * 1024 * 1024
 
 
 class PendingCalls:
@@ -41,7 +45,7 @@ class PendingCalls:
         tracked_statements: TrackedStatements,
         handle_access: HandleAccess,
         clock: Callable[[], float],
-        rerun_within_s: float,
+        fall_back_within_s: float,
         framing: Framing = FRAMED,
     ) -> None:
         self.replies = framing.reply_stream()
@@ -49,9 +53,28 @@ class PendingCalls:
         self.framing = framing
         self.own = InternalOperation()
         self._tracked_statements = tracked_statements
-        self._policy = FallbackPolicy(tracked_statements, clock, rerun_within_s)
+        self._clock = clock
+        self._events: list[Event] = []
+        policy = FallbackPolicy(tracked_statements, clock, fall_back_within_s)
+        self._fallback = Fallback(policy, self.reply_tracker, self._events.extend)
+        # A fallback under way, while the client waits for the reply to its last call.
+        self._fallback_steps: FallbackSteps | None = None
         # Beside each call that the follower waits for and that is the client's to have read.
         self._tracked_calls: deque[TrackedCall] = deque()
+        # Beside each call of ours that the follower waits for: whether somebody waits for the reply.
+        self._are_awaited: deque[bool] = deque()
+
+    @property
+    def is_falling_back(self) -> bool:
+        """True if the client waits for a fallback, so that no call of its own may be made."""
+        return self._fallback_steps is not None
+
+    def remembered_reply(self, data: bytes) -> bytes | None:
+        """The reply to a status call, where it is remembered."""
+        # With a call outstanding, an answer of ours would overtake its reply.
+        return None if self.replies.pending_count else self.reply_tracker.status_cache.reply_to(data)
+
+    # --- calls
 
     def relay(self, message: Message) -> SendBackend:
         """Make a call of the client whose reply only passes."""
@@ -60,108 +83,136 @@ class PendingCalls:
         self.replies.expect(PendingCall(Handling.RELAY, header.name, header.seqid))
         return self._send(message.raw)
 
+    def make(self, message: Message) -> list[Command]:
+        """Make a call of the client that executes no statement and opens no session."""
+        name = message.header.name
+        if name in CATALOG_CALLS:
+            return [self.watch(message)]
+        if name in ASKING_CALLS:
+            return [self.ask_about(message)]
+        actual, tracked = self._tracked_statements.resolve(message)
+        return [*self.reply_tracker.note_call(message, tracked), self.relay(actual)]
+
     def watch(self, message: Message) -> SendBackend:
         """Make a call of the client that is about no statement."""
-        return self._expect(Handling.WATCH, message, TrackedCall(message))
+        return self._expect(message, TrackedCall(message))
+
+    def release(self, held: HeldStatement, dispatch: Dispatch | None, message_bytes_max: int) -> SendBackend:
+        """Execute a held statement, as decided or as the original."""
+        if dispatch is None:
+            return self.execute(held.message, None)
+        now = self._clock()
+        return self.execute(*held.dispatched(dispatch, message_bytes_max, self._tracked_statements, now))
 
     def execute(self, message: Message, tracked: TrackedStatement | None) -> SendBackend:
         """Execute a statement."""
-        keeps = tracked is not None and tracked.may_fail_yet
-        return self._expect(Handling.KEEP if keeps else Handling.WATCH, message, TrackedCall(None, tracked))
+        return self._expect(message, call_of_statement(tracked))
 
     def ask_about(self, message: Message) -> SendBackend:
         """Make a call of the client for an operation's state, columns or rows."""
         actual, tracked = self._tracked_statements.resolve(message)
-        if not tells_of_answer(message, tracked):
-            return self.relay(actual)
-        if tracked is None:
-            return self._expect(Handling.WATCH, actual, TrackedCall(message))
-        keeps = tracked.is_judged
-        tracked_call = TrackedCall(message, tracked, tracked.operation)
-        return self._expect(Handling.KEEP if keeps else Handling.WATCH, actual, tracked_call)
+        call = call_about_statement(message, tracked)
+        return self.relay(actual) if call is None else self._expect(actual, call)
 
-    def ask(self, call: Call) -> SendBackend:
+    def ask(self, call: Call, *, is_awaited: bool = True) -> SendBackend:
         """Make a call of our own."""
         self.replies.expect(PendingCall(Handling.OURS, call.name, call.seqid, call.reply_bytes_max))
-        self.own.asked(call)
+        self._are_awaited.append(is_awaited)
+        self.own.call_sent(call)
         return self._send(call.message)
 
     def closing_calls(self) -> list[SendBackend]:
         """End the operation of ours that is still open, if there is one and room to say so."""
         calls = self.own.closing_calls()
         room = self.replies.pending_count + len(calls) <= PENDING_CALLS_MAX
-        return [self.ask(call) for call in calls] if room else []
+        return [self.ask(call, is_awaited=False) for call in calls] if room else []
 
-    def read(self, end: ReplyEnd, *, is_last: bool) -> list[Command] | FallbackNeeded:
-        """The reply to a watched call has ended. Raises RemoteProtocolError or IncompleteError."""
-        tracked_call, name = self._tracked_calls.popleft(), end.call.name
+    # --- replies
+
+    def read_clients(self, end: ReplyEnd, *, is_last: bool) -> list[Command]:
+        """The reply to a call of the client has ended. Raises RemoteProtocolError or IncompleteError."""
+        call, name = self._tracked_calls.popleft(), end.call.name
         if end.raw is None:
-            return [*self.reply_tracker.note_unread(tracked_call, name)]
-        rest = self.unforwarded(end)
-        forward: list[Command] = [SendClient(rest)] if rest else []
+            return [*self.reply_tracker.note_unread_reply(call, name)]
+        kept_back = self.unforwarded(end)
         header = expect_reply(end.raw, name, end.call.seqid)
         if header.type is not MessageType.REPLY:
-            return forward + self.reply_tracker.note_unread(tracked_call, name)
-        if end.call.handling is Handling.KEEP and tracked_call.tracked is not None:
-            reply = JudgedReply(
-                end.raw, header, tracked_call.message, is_superseded=tracked_call.is_superseded, is_last=is_last
-            )
-            judgement = self._policy.judge(tracked_call.tracked, reply)
-            if isinstance(judgement, SubstituteReply):
-                return self._answer(tracked_call.tracked, judgement)
-            if judgement is not None:
-                return judgement
-        return forward + self.reply_tracker.note_reply(tracked_call, end.raw, header, end.calls_since)
+            refused = self._fallback.read_unread(call, header)
+            return [*self._answer(refused, kept_back), *self._take_events()]
+        steps = self._fallback.read_reply(TrackedReply(call, end.raw, header, end.calls_since, is_last))
+        return self._advance(steps, None, kept_back)
 
-    def close_orphan(self, found: SubstituteReply | FallbackNeeded) -> list[Command]:
-        """Close the operation that a judgement leaves behind."""
-        return [] if found.orphan is None else [self.ask(close_orphan(found.orphan))]
+    def read_own(self, end: ReplyEnd) -> list[Command]:
+        """The reply to a call of ours has ended. Raises RemoteProtocolError where it is not that reply."""
+        is_awaited = self._are_awaited.popleft()
+        if end.raw is not None:
+            _ = expect_reply(end.raw, end.call.name, end.call.seqid)
+        self.own.reply_came(end.call.name, end.call.seqid, end.raw)
+        if not is_awaited:
+            return []
+        steps, self._fallback_steps = self._fallback_steps, None
+        return [BackendReply(end.raw)] if steps is None else self._advance(steps, end.raw, b"")
 
     def may_pass_overlong(self) -> bool:
-        """Whether the reply that begins now, too long to be kept, may pass: it has the rows of an answer."""
-        if not self._tracked_calls:
-            # The connection has ended, or nothing is read any more.
-            return True
-        tracked_call = self._tracked_calls[0]
-        return tracked_call.tracked is None or not (
-            tracked_call.is_superseded or tracked_call.tracked.is_overtaken()
-        )
-
-    def _answer(self, tracked: TrackedStatement, judged: SubstituteReply) -> list[Command]:
-        told = self.reply_tracker.note_refused(tracked) if tracked.is_withheld else []
-        return [SendClient(self.framing.to_wire(judged.reply)), *self.close_orphan(judged), *told]
+        """True if the reply that begins now, too long to be kept, may pass: it has the rows of an answer."""
+        # Without any call the connection has ended, or nothing is read any more.
+        return not self._tracked_calls or may_pass_unread(self._tracked_calls[0])
 
     def unforwarded(self, end: ReplyEnd) -> bytes:
-        """What the client has not been sent of a reply that was watched."""
+        """The part of a reply that was read and that the client has not been sent."""
         if end.call.handling is not Handling.KEEP or end.raw is None:
             return b""
         return self.framing.to_wire(end.raw)
 
-    def forget(self) -> list[Command]:
-        """No more replies are read."""
-        told: list[Command] = []
+    def stop_reading(self) -> list[Command]:
+        """No more replies are read: a fallback is abandoned."""
         while self._tracked_calls:
-            tracked_call = self._tracked_calls.popleft()
-            if tracked_call.message is None:
-                told += self.reply_tracker.note_unread(tracked_call, "")
-        return told
+            call = self._tracked_calls.popleft()
+            if call.message is None:
+                self._events += self.reply_tracker.note_unread_reply(call, "")
+        if self._fallback_steps is not None:
+            self._fallback_steps.close()
+            self._fallback_steps = None
+        return self._take_events()
 
-    def _expect(self, handling: Handling, sent: Message, tracked_call: TrackedCall) -> SendBackend:
-        header = sent.header
+    # --- inside
+
+    def _advance(self, steps: FallbackSteps, reply: Reply, kept_back: bytes) -> list[Command]:
+        """Make the next call of a fallback, or answer the client: with the kept back reply, where that passes."""
+        try:
+            # None starts a generator; its type knows no way to say so.
+            call = steps.send(reply)
+        except StopIteration as end:
+            return [*self._answer(end.value, kept_back), *self._take_events()]
+        self._fallback_steps = steps
+        return [self.ask(call), *self._take_events()]
+
+    def _answer(self, answer: Answer, kept_back: bytes) -> list[Command]:
+        match answer:
+            case AnswerClient(reply, orphan_close):
+                return [*self._send_client(self.framing.to_wire(reply)), *self._close_orphan(orphan_close)]
+            case CallAgain(call, None):
+                return [self.ask_about(call)]
+            case CallAgain(call, tracked, orphan_close):
+                return [*self._close_orphan(orphan_close), self.execute(call, tracked)]
+        return self._send_client(kept_back)
+
+    def _close_orphan(self, close: Call | None) -> list[Command]:
+        return [] if close is None else [self.ask(close, is_awaited=False)]
+
+    def _take_events(self) -> list[Command]:
+        events: list[Command] = [*self._events]
+        self._events.clear()
+        return events
+
+    def _send_client(self, data: bytes) -> list[Command]:
+        return [SendClient(data)] if data else []
+
+    def _expect(self, sent: Message, call: TrackedCall) -> SendBackend:
+        header, handling = sent.header, Handling.KEEP if call.is_judged else Handling.WATCH
         self.replies.expect(PendingCall(handling, header.name, header.seqid, WATCHED_REPLY_BYTES_MAX))
-        self._tracked_calls.append(tracked_call)
+        self._tracked_calls.append(call)
         return self._send(sent.raw)
 
     def _send(self, message: bytes) -> SendBackend:
         return SendBackend(self.framing.to_wire(message))
-
-
-def tells_of_answer(call: Message, tracked: TrackedStatement | None) -> bool:
-    """Whether the reply to a call for an operation's state, columns or rows has to be read."""
-    match call.header.name:
-        case name if name == FETCH_RESULTS:
-            is_looked_at = tracked is not None and (tracked.ends_with_rows or tracked.is_judged)
-            return is_looked_at and asks_for_rows(call)
-        case name if name == GET_RESULT_SET_METADATA:
-            return tracked is not None and tracked.is_judged
-    return True

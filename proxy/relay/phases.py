@@ -8,12 +8,12 @@ from typing import Final
 
 
 class Phase(Enum):
-    """Where a connection stands."""
+    """A connection is in one of these."""
 
     NEGOTIATING = "negotiating"
     OPEN = "open"
     HELD = "held"
-    FALLING_BACK = "rerunning"
+    FALLING_BACK = "falling back"
     MOVING = "moving"
     TRANSPARENT = "transparent"
     CLOSED = "closed"

@@ -1,8 +1,8 @@
 """The state machine of one client connection and its one backend connection. No I/O: bytes in, commands out.
 
 From the backend, bytes pass as they come. From the client, whole messages are looked at: an ExecuteStatement
-is held until `release` says which text goes on, and meanwhile `ask` sends calls of the proxy's own. Where that
-text fails, the statement is run again as it came, and the client sees that answer alone.
+is held until `release` says which text goes on, and meanwhile `ask` sends calls of the proxy's own. If that
+text fails, the original is run (`proxy.operations.fallback`), and the client sees that answer alone.
 """
 
 from __future__ import annotations
@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from proxy.access.handle_access import CATALOG_CALLS, HandleAccess
+from proxy.access.handle_access import HandleAccess
 from proxy.access.impersonation import SessionRefusal
 from proxy.operations.dispatch import Dispatch
-from proxy.operations.fallback import FallbackRun, run_original
-from proxy.operations.fallback_policy import FallbackNeeded
+from proxy.operations.fallback_policy import FALLBACK_WITHIN_S
 from proxy.operations.held_statement import HeldStatement, hold, statements_passed
-from proxy.operations.internal_call import Call, InternalOperation, Reply
-from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
+from proxy.operations.internal_call import Call, InternalOperation
+from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.client_buffer import ClientBuffer
 from proxy.relay.commands import (
-    BackendReply,
     CallRefused,
     Close,
     Command,
@@ -33,11 +31,10 @@ from proxy.relay.commands import (
 )
 from proxy.relay.connection_profile import ConnectionProfile
 from proxy.relay.handshake import HandshakeStep
-from proxy.relay.pending_calls import ASKING_CALLS, PendingCalls
+from proxy.relay.pending_calls import PendingCalls
 from proxy.relay.phases import FOLLOWING, Phase
 from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.hs2.open_session import encode_open_session_refusal
-from proxy.wire.hs2.replies import expect_reply
 from proxy.wire.reply_stream import Forward, Handling, ReplyEnd, ReplyTooLong, SyncLost
 from proxy.wire.sasl import plain_name
 from proxy.wire.thrift.errors import IncompleteError, LocalProtocolError, RemoteProtocolError
@@ -45,10 +42,7 @@ from proxy.wire.thrift.messages import Message
 
 # Spark Thrift Server itself cuts a connection whose message is longer, so no larger one can be answered.
 REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
-# A failure of ours shows while Spark plans or begins to read. One that comes later has cost the user a while
-# already, is hardly ours, and to do all of that again would double the wait for the error.
-FALLBACK_WITHIN_S: Final = 60.0
-# Where the client's messages are handled as they come.
+# In these phases the client's messages are handled as they come.
 _TAKING: Final = frozenset({Phase.OPEN, Phase.TRANSPARENT})
 
 
@@ -63,23 +57,21 @@ class Relay:
         *,
         handle_access: HandleAccess,
         request_bytes_max: int = REQUEST_BYTES_MAX,
-        rerun_within_s: float = FALLBACK_WITHIN_S,
+        fall_back_within_s: float = FALLBACK_WITHIN_S,
     ) -> None:
         self.phase = Phase.NEGOTIATING
         self._request_bytes_max = request_bytes_max
         self._tracked_statements = tracked_statements
-        self._clock = clock
         self._framing = sides.framing
         self._negotiation = sides.opening()
         self._admission = sides.admission
         self._client_buffer = ClientBuffer(self._framing.reader(request_bytes_max))
         self._handle_access = handle_access
-        self._calls = PendingCalls(tracked_statements, handle_access, clock, rerun_within_s, self._framing)
+        self._calls = PendingCalls(tracked_statements, handle_access, clock, fall_back_within_s, self._framing)
         self._held: HeldStatement | None = None
         # The call that waits for another backend; and whether this one may have a session that ends with us.
         self._moving: Message | None = None
         self._has_opened = False
-        self._fallback_run: FallbackRun | None = None
         self._commands: list[Command] = []
 
     @property
@@ -89,45 +81,38 @@ class Relay:
 
     @property
     def has_open_operations(self) -> bool:
-        """Whether the client has executed statements that it has not closed yet."""
+        """True if the client has executed statements that it has not closed yet."""
         return self._calls.reply_tracker.open_operations > 0
 
     @property
     def awaits_replies(self) -> bool:
-        """Whether a call is under way, the client's or our own, or a statement held."""
+        """True if a call is under way, the client's or our own, or a statement held."""
         return self.phase in (Phase.HELD, Phase.MOVING) or self._calls.replies.pending_count > 0
 
     @property
     def awaits_login(self) -> bool:
-        """Whether the backend has been sent a login and has not answered it."""
+        """True if the backend has been sent a login and has not answered it."""
         return self.phase is Phase.NEGOTIATING and self._negotiation.turn is HandshakeStep.SERVER
 
     @property
     def may_await_replies(self) -> bool:
-        """The same, or nobody can tell."""
+        """True if a call is under way, or nobody can tell."""
         return self.phase is Phase.TRANSPARENT or self.awaits_replies
 
     @property
     def is_within_request(self) -> bool:
-        """Whether the client has begun a message that could be handled if it were whole."""
+        """True if the client has begun a message that could be handled if it were whole."""
         return self.phase is Phase.OPEN and not self._client_buffer.is_between_messages
 
     @property
     def own_operation(self) -> InternalOperation:
-        """What a query of ours has on the backend."""
+        """The operation that a query of ours has on the backend."""
         return self._calls.own
 
     def remembered(self, data: bytes) -> bytes | None:
         """The fast path: the reply to a status call that can be answered here, where nothing is on its way."""
-        # With a call outstanding, an answer of ours would overtake its reply.
-        calls = self._calls
-        if (
-            self.phase is not Phase.OPEN
-            or calls.replies.pending_count
-            or not self._client_buffer.is_between_messages
-        ):
-            return None
-        return calls.reply_tracker.finished.answer(data)
+        is_free = self.phase is Phase.OPEN and self._client_buffer.is_between_messages
+        return self._calls.remembered_reply(data) if is_free else None
 
     def client_data(self, data: bytes) -> list[Command]:
         """The client sent bytes."""
@@ -161,11 +146,10 @@ class Relay:
         return self._take_commands()
 
     def moved(self) -> list[Command]:
-        """The other backend has let the client in, or this one has been stayed with: the call goes on."""
+        """The other backend has let the client in, or the client stays with this one: the call goes on."""
         if self.phase is Phase.MOVING:
             self._enter(Phase.OPEN)
-            self._commands += self._client_buffer.resume()
-            self._handle_messages(self._take_moving())
+            self._resume(self._take_moving())
         return self._take_commands()
 
     def backend_passes(self, count: int) -> bool:
@@ -187,19 +171,14 @@ class Relay:
         return [self._calls.ask(call)]
 
     def release(self, dispatch: Dispatch | None = None) -> list[Command]:
-        """Let the held statement go on as was ruled, or as it came. Its end comes as StatementEnded."""
+        """Let the held statement go on as was decided, or as the original. Its end comes as StatementEnded."""
         held = self._held
         if held is None:
             raise LocalProtocolError(f"nothing is held in phase {self.phase.value}")
         self._held = None
         self._enter(Phase.OPEN)
-        sent, tracked = held.message, None
-        if dispatch is not None:
-            sent = held.sent(dispatch, self._request_bytes_max, self._tracked_statements)
-            tracked = held.tracked(dispatch, sent, self._clock())
-        self._commands.append(self._calls.execute(sent, tracked))
-        self._commands += self._client_buffer.resume()
-        self._handle_messages()
+        self._commands.append(self._calls.release(held, dispatch, self._request_bytes_max))
+        self._resume()
         return self._take_commands()
 
     def close(self, reason: str) -> list[Command]:
@@ -217,6 +196,11 @@ class Relay:
         self._client_buffer.feed(data)
         self._handle_messages()
 
+    def _resume(self, first: Message | None = None) -> None:
+        """Read from the client again, and handle what it has sent meanwhile."""
+        self._commands += self._client_buffer.resume()
+        self._handle_messages(first)
+
     def _handle_messages(self, first: Message | None = None) -> None:
         try:
             if first is not None:
@@ -229,10 +213,9 @@ class Relay:
             self._close("client: a message ends inside one of its fields")
 
     def _handle(self, message: Message) -> None:
-        name = message.header.name
         spoiled = self._handle_access.replacement_for(message)
         if spoiled is not None:
-            self._commands.append(CallRefused(name))
+            self._commands.append(CallRefused(message.header.name))
         if self.phase is Phase.TRANSPARENT:
             self._forward(spoiled or message)
         elif spoiled is not None:
@@ -246,9 +229,8 @@ class Relay:
 
     def _elsewhere(self, message: Message) -> str | None:
         """The backend to move to for a call: with a session of its own, or a reply to come, the client stays."""
-        if self._has_opened or self._calls.replies.pending_count:
-            return None
-        return self._handle_access.other_backend_of(message)
+        stays = self._has_opened or self._calls.replies.pending_count
+        return None if stays else self._handle_access.other_backend_of(message)
 
     def _make(self, message: Message) -> None:
         """Make a call that the client may make, on the backend as it is."""
@@ -260,17 +242,11 @@ class Relay:
             self._hold(message)
         elif name == hs2_calls.OPEN_SESSION:
             self._open_session(message)
-        elif name in CATALOG_CALLS:
-            self._commands.append(self._calls.watch(message))
-        elif name in ASKING_CALLS:
-            self._commands.append(self._calls.ask_about(message))
         else:
-            actual, tracked = self._tracked_statements.resolve(message)
-            self._commands += self._calls.reply_tracker.note_call(message, tracked)
-            self._commands.append(self._calls.relay(actual))
+            self._commands += self._calls.make(message)
 
     def _forward(self, message: Message) -> None:
-        """Where replies are not followed. What may not be asked for is not asked for here either."""
+        """Send a call on where replies are not followed. No session is opened here either that may not be."""
         if message.header.name == hs2_calls.OPEN_SESSION:
             admitted = self._admission.check_open_session(message, self._negotiation.login)
             if isinstance(admitted, SessionRefusal):
@@ -296,10 +272,9 @@ class Relay:
     def _hold(self, message: Message) -> None:
         held = hold(message)
         if held is None:
-            self._commands += statements_passed(message)
-            self._commands.append(self._calls.execute(message, None))
+            self._commands += [*statements_passed(message), self._calls.execute(message, None)]
             return
-        # Looked at now: a ruling comes when nobody is there to take the error, and the client would wait for ever.
+        # Looked at now: at its release nobody is there to take the error, and the client would wait for ever.
         self._calls.replies.expect_room()
         self._held = held
         self._enter(Phase.HELD)
@@ -337,25 +312,21 @@ class Relay:
             self._lose(str(error) or f"the reply to {end.call.name} ends too early", ours=ours)
 
     def _read_own(self, end: ReplyEnd) -> None:
-        call = end.call
-        if end.raw is not None:
-            expect_reply(end.raw, call.name, call.seqid)
-        self._calls.own.answered(call.name, call.seqid, end.raw)
+        commands = self._calls.read_own(end)
         if self.phase is Phase.CLOSED:
-            self._end_own_operation()
-        elif self._fallback_run is not None:
-            self._step(self._fallback_run, end.raw)
-        else:
-            self._commands.append(BackendReply(end.raw))
+            self._commands += self._calls.closing_calls()
+            return
+        self._commands += commands
+        if self.phase is Phase.FALLING_BACK and not self._calls.is_falling_back:
+            self._enter(Phase.OPEN)
+            self._resume()
 
     def _read_clients(self, end: ReplyEnd) -> None:
-        # What the client has sent behind the call, it has sent in the belief that the call would be answered next.
+        # The client has sent all that follows the call in the belief that the call would be answered next.
         is_last = self.phase is Phase.OPEN and not end.calls_since
-        found = self._calls.read(end, is_last=is_last)
-        if isinstance(found, FallbackNeeded):
-            self._fall_back(found)
-        else:
-            self._commands += found
+        self._commands += self._calls.read_clients(end, is_last=is_last)
+        if self._calls.is_falling_back:
+            self._enter(Phase.FALLING_BACK)
 
     def _lose(self, reason: str, *, ours: bool = False) -> None:
         """The reply stream is not what we expect: leave this connection alone from here on."""
@@ -370,42 +341,10 @@ class Relay:
             self._close(f"backend: {reason}")
             return
         if self._held is not None:
-            self._commands += statements_passed(self._held.message)
-            self._commands.append(SendBackend(self._framing.to_wire(self._held.message.raw)))
+            self._forward(self._held.message)
             self._held = None
         self._turn_transparent(b"", reason)
         self._handle_messages(self._take_moving())
-
-    # --- a rewritten statement that has failed or was overtaken
-
-    def _fall_back(self, found: FallbackNeeded) -> None:
-        tracked = found.tracked
-        original_call = tracked.rerun(self._clock(), found.failure)
-        if found.call is None:
-            tracked.succeeded_by(None)
-            self._commands += self._calls.close_orphan(found)
-            self._commands.append(self._calls.execute(original_call, tracked))
-            return
-        steps = run_original(self._tracked_statements, tracked, original_call, found.call, found.refusal)
-        self._fallback_run = FallbackRun(tracked, found.call, found.refusal, steps)
-        self._enter(Phase.FALLING_BACK)
-        self._step(self._fallback_run, None)
-
-    def _step(self, run: FallbackRun, reply: Reply) -> None:
-        call = run.advance(reply)
-        if call is not None:
-            self._commands.append(self._calls.ask(call))
-            return
-        self._fallback_run = None
-        self._enter(Phase.OPEN)
-        if run.answer is None:
-            self._commands.append(self._calls.ask_about(run.call))
-        else:
-            answer = self._framing.to_wire(run.answer)
-            self._commands += [SendClient(answer), *run.told(self._clock())]
-            self._tracked_statements.drop(run.tracked)
-        self._commands += self._client_buffer.resume()
-        self._handle_messages()
 
     def _send_client(self, data: bytes | memoryview) -> None:
         if data and self.phase is not Phase.CLOSED:
@@ -432,7 +371,7 @@ class Relay:
 
     def _turn_transparent(self, client_leftover: bytes, reason: str, *, by_login: bool = False) -> None:
         self._enter(Phase.TRANSPARENT)
-        self._commands += self._calls.forget()
+        self._commands += self._calls.stop_reading()
         self._commands.append(TurnedTransparent(reason, by_login))
         if client_leftover:
             self._commands.append(SendBackend(client_leftover))
@@ -442,19 +381,9 @@ class Relay:
         if self.phase is not Phase.CLOSED:
             self._held = self._moving = None
             self._enter(Phase.CLOSED)
-            self._commands += self._calls.forget()
-            if self._fallback_run is not None:
-                self._abandon(self._fallback_run.tracked)
-            self._end_own_operation()
+            self._commands += self._calls.stop_reading()
+            self._commands += self._calls.closing_calls()
             self._commands.append(Close(reason))
-
-    def _abandon(self, tracked: TrackedStatement) -> None:
-        tracked.is_falling_back = False
-        self._tracked_statements.drop(tracked)
-        self._commands += tracked.gone(self._clock())
-
-    def _end_own_operation(self) -> None:
-        self._commands += self._calls.closing_calls()
 
     def _enter(self, phase: Phase) -> None:
         if phase not in FOLLOWING[self.phase]:

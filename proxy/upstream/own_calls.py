@@ -39,7 +39,7 @@ class InternalCalls:
                     _ = await ask(self._sender, call)
 
     async def _ask(self, call: Call) -> Reply:
-        self._operation.asked(call)
+        self._operation.call_sent(call)
         reply = await ask(self._sender, call)
-        self._operation.answered(call.name, call.seqid, reply)
+        self._operation.reply_came(call.name, call.seqid, reply)
         return reply

@@ -1,7 +1,7 @@
 """Operation aliases shared by all workers: see proxy.operations.operation_aliases.
 
-The proxy has to send the new operation to the server, so a digest is not enough. It is stored XORed with a mask
-that can be computed only from the old operation.
+The proxy has to send the operation to the server, so a digest is not enough. It is stored XORed with a mask that
+can be computed only from its alias.
 """
 
 from __future__ import annotations
@@ -42,33 +42,33 @@ class SharedOperationAliases:
         """See OperationAliases."""
         return self._count() < self._aliases_max
 
-    def add(self, old: OperationId, new: OperationId, session: SessionHandle) -> bool:
+    def add(self, alias: OperationId, operation: OperationId, session: SessionHandle) -> bool:
         """See OperationAliases."""
-        if not self.has_room or len(new) > _OPERATION_BYTES_MAX:
+        if not self.has_room or len(operation) > _OPERATION_BYTES_MAX:
             return False
-        record = self._digests.handle_digest(session) + self._masked(old, new)
+        record = self._digests.handle_digest(session) + self._masked(alias, operation)
         try:
             with self._environment.begin(write=True) as transaction:
-                return transaction.put(self._digests.handle_digest(old), record, db=self._aliases)
+                return transaction.put(self._digests.handle_digest(alias), record, db=self._aliases)
         except lmdb.Error as error:
             log.warning("no fallback to the original, since its operation alias cannot be stored: %s", error)
             return False
 
-    def of(self, old: OperationId) -> OperationId | None:
+    def operation_of(self, alias: OperationId) -> OperationId | None:
         """See OperationAliases."""
         try:
             with self._environment.begin() as transaction:
-                record = transaction.get(self._digests.handle_digest(old), db=self._aliases)
+                record = transaction.get(self._digests.handle_digest(alias), db=self._aliases)
         except lmdb.Error as error:
             log.warning("an operation alias cannot be looked up: %s", error)
             return None
-        return self._unmasked(old, record)
+        return self._unmasked(alias, record)
 
-    def drop(self, old: OperationId) -> OperationId | None:
+    def alias_closed(self, alias: OperationId) -> OperationId | None:
         """See OperationAliases."""
-        found = self.of(old)
+        found = self.operation_of(alias)
         if found is not None:
-            self._delete([self._digests.handle_digest(old)])
+            self._delete([self._digests.handle_digest(alias)])
         return found
 
     def sessions_ended(self, sessions: Iterable[SessionHandle]) -> None:
@@ -76,11 +76,11 @@ class SharedOperationAliases:
         ended = {self._digests.handle_digest(session) for session in sessions}
         try:
             with self._environment.begin() as transaction, transaction.cursor(self._aliases) as cursor:
-                gone = [old for old, record in cursor if record[:DIGEST_BYTES] in ended]
+                ended_aliases = [alias for alias, record in cursor if record[:DIGEST_BYTES] in ended]
         except lmdb.Error as error:
             log.warning("operation aliases stay after their sessions: %s", error)
             return
-        self._delete(gone)
+        self._delete(ended_aliases)
 
     def _count(self) -> int:
         try:
@@ -98,9 +98,9 @@ class SharedOperationAliases:
         except lmdb.Error as error:
             log.warning("operation aliases stay after their operations were closed: %s", error)
 
-    def _masked(self, old: OperationId, operation: bytes) -> bytes:
-        mask = self._digests.mask(old, len(operation))
+    def _masked(self, alias: OperationId, operation: bytes) -> bytes:
+        mask = self._digests.mask(alias, len(operation))
         return bytes(plain ^ masking for plain, masking in zip(operation, mask, strict=True))
 
-    def _unmasked(self, old: OperationId, record: bytes | None) -> OperationId | None:
-        return None if record is None else OperationId(self._masked(old, record[DIGEST_BYTES:]))
+    def _unmasked(self, alias: OperationId, record: bytes | None) -> OperationId | None:
+        return None if record is None else OperationId(self._masked(alias, record[DIGEST_BYTES:]))

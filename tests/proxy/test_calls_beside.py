@@ -19,10 +19,10 @@ from relay_dialogue import (
 
 from proxy.access.handle_access import HandleAccess
 from proxy.access.handle_owners import LocalHandleOwners
-from proxy.http.exchange import CallerRecords, Exchange, FallbackTerms, Steps
+from proxy.http.exchange import CallerRecords, Exchange, Steps
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises
 from proxy.operations.events import StatementEnded, StatementPassed
-from proxy.operations.fallback_policy import refusal
+from proxy.operations.fallback_policy import FallbackPolicy, refusal
 from proxy.operations.operation_aliases import LocalOperationAliases
 from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.relay.commands import Command
@@ -51,7 +51,7 @@ class Talk:
         self.sends = next(steps).message
 
     def hears(self, framed: bytes | None) -> "Talk":
-        """The backend replies; None stands for a reply too long to be read."""
+        """The backend replies; None is a reply too long to be read."""
         try:
             self.sends = self.steps.send(None if framed is None else framed[4:]).message
         except StopIteration as end:
@@ -68,7 +68,8 @@ class Stage:
         self.is_session_unchanged = True
         handle_access = HandleAccess(LocalHandleOwners(), "backend:10000", passes_unknown=True)
         memory = CallerRecords(tracked_statements, handle_access, lambda: 11.0)
-        self.exchange = Exchange(memory, tracked_statements, FallbackTerms(lambda: 11.0, 5.0), self.told.extend)
+        policy = FallbackPolicy(tracked_statements, lambda: 11.0, 5.0)
+        self.exchange = Exchange(memory, policy, self.told.extend)
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -76,7 +77,7 @@ class Stage:
 
     def tracked(self, original: bytes, *, run_async: bool) -> TrackedStatement:
         dispatch = Dispatch("SELECT 2", may_fall_back=True, premises=Premises(lambda: self.is_session_unchanged))
-        return TrackedStatement(dispatch, SESSION, 10.0, run_async, message(original), is_unsettled=True)
+        return TrackedStatement(dispatch, SESSION, 10.0, run_async, message(original))
 
     def executes(self) -> "Stage":
         tracked = self.tracked(execute("SELECT 1", 5), run_async=True)
@@ -139,6 +140,14 @@ def test_rows_of_the_first_run_too_long_to_be_read_are_refused_once_there_is_a_s
     one, rows = stage.asks(get_status(6)), stage.asks(fetch(7))
     stage.runs_again(one, status_is(ERROR, 6, "ours"))
     assert rows.hears(None).answer == refusal(message(fetch(7)).header)
+    assert stage.outcomes == []
+
+
+def test_an_unreadable_reply_reaches_nobody_where_it_may_be_an_overtaken_answer(stage: Stage) -> None:
+    stage.executes()
+    rows = stage.asks(fetch(7))
+    stage.is_session_unchanged = False
+    assert rows.hears(reply("FetchResults", 8)).answer == refusal(message(fetch(7)).header)
     assert stage.outcomes == []
 
 

@@ -32,7 +32,7 @@ def _handle(name: bytes) -> bytes:
 
 SESSION = SessionHandle(_handle(b"session"))
 OPERATION = OperationHandle(_handle(b"operation"))
-# The one that a statement has when it is run again; nobody says that their lengths are the same.
+# The one that a statement has when it falls back; nobody says that their lengths are the same.
 AGAIN = OperationHandle(_handle(b"another operation"))
 THIRD = OperationHandle(_handle(b"a third operation"))
 

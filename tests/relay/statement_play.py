@@ -74,7 +74,7 @@ class Play:
         assert (self.dialogue.client_got(), self.dialogue.backend_got()) == (to_client, back)
         return commands
 
-    def executes(  # noqa: PLR0913 - what is ruled
+    def executes(  # noqa: PLR0913 - the dispatch
         self,
         call: bytes,
         sent: bytes,
@@ -110,7 +110,7 @@ def in_background(play: Play, **dispatch: str) -> Play:
     return play
 
 
-def rerun_in_background(play: Play) -> Play:
+def falls_back_in_background(play: Play) -> Play:
     """It failed, has another operation, and the client's question goes to that one."""
     in_background(play)
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))

@@ -89,7 +89,7 @@ async def test_a_write_that_is_released_while_a_change_waits_for_its_turn_is_awa
     assert (await going).startswith("SELECT raise_error(")
 
 
-async def test_the_statements_of_a_session_are_ruled_on_one_at_a_time(stage: Stage) -> None:
+async def test_the_statements_of_a_session_are_decided_one_at_a_time(stage: Stage) -> None:
     async with stage.turn:
         going = asyncio.create_task(stage.sent(JOIN))
         done, _ = await asyncio.wait([going], timeout=0.05)
@@ -98,7 +98,9 @@ async def test_the_statements_of_a_session_are_ruled_on_one_at_a_time(stage: Sta
     assert await going == SENT
 
 
-async def test_a_join_goes_as_it_came_where_its_session_begins_to_roam_meanwhile(pool: ThreadPoolExecutor) -> None:
+async def test_a_join_goes_as_the_original_where_its_session_begins_to_roam_meanwhile(
+    pool: ThreadPoolExecutor,
+) -> None:
     class Roaming(Rewriter):
         def rewrite(self, statement: StatementClass) -> object:  # type: ignore[override]
             on.handles.roaming.add(session_id())

@@ -21,9 +21,9 @@ from statement_play import FINISHED, OURS, RUNNING, THEIRS, Play, original_call,
 
 from proxy.operations.dispatch import Outcome, OutcomeKind, Premises
 from proxy.operations.operation_aliases import LocalOperationAliases
+from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
 from proxy.operations.tracked_statements import TrackedStatements
 from proxy.relay.commands import Close
-from proxy.relay.pending_calls import WATCHED_REPLY_BYTES_MAX
 from proxy.wire.hs2.calls import OperationState, encode_failure, encode_still_running
 from proxy.wire.hs2.replies import decode_status_only, open_reply
 from proxy.wire.thrift.frames import frame
@@ -67,7 +67,7 @@ def in_background(play: Play, world: World, fall_back_on: str = "") -> Play:
     return play
 
 
-def run_again(play: Play, call: bytes, shown: bytes) -> None:
+def fall_back(play: Play, call: bytes, shown: bytes) -> None:
     """The reply `shown` to `call` reaches nobody, and the statement has another operation."""
     play.says(call, to_backend=call)
     play.answers(shown, back=execute("SELECT 1", 5))
@@ -102,7 +102,7 @@ def client_is_refused(play: Play, answer: bytes, back: bytes = b"") -> None:
 def test_an_overtaken_answer_is_replaced_by_that_of_a_second_run(play: Play, world: World, change: str) -> None:
     in_background(play, world).passes(get_status(6), status_is(RUNNING, 6))
     world.change(change)
-    run_again(play, get_status(7), status_is(FINISHED, 7))
+    fall_back(play, get_status(7), status_is(FINISHED, 7))
     play.answers(reply("CloseOperation", 1), back=get_status(7, AGAIN))
     play.answers(status_is(RUNNING, 7), to_client=status_is(RUNNING, 7))
     play.says(get_status(8), to_backend=get_status(8, AGAIN))
@@ -113,7 +113,7 @@ def test_an_overtaken_answer_is_replaced_by_that_of_a_second_run(play: Play, wor
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_an_overtaken_synchronous_statement_is_run_again_and_its_operation_closed(
+def test_an_overtaken_synchronous_statement_falls_back_and_its_operation_closed(
     play: Play, world: World, change: str
 ) -> None:
     sent = execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 2", 5)
@@ -131,7 +131,7 @@ def test_rows_that_are_asked_for_without_a_look_at_the_status_are_judged_too(
 ) -> None:
     in_background(play, world)
     world.change(change)
-    run_again(play, fetch(6), rows(6))
+    fall_back(play, fetch(6), rows(6))
     play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
     play.answers(status_is(FINISHED, 1), back=fetch(6, AGAIN))
     play.answers(rows(6), to_client=rows(6))
@@ -142,7 +142,7 @@ def test_columns_are_not_asked_for_before_the_second_run_has_finished(play: Play
     """Spark would make some up, and say the same for ever."""
     in_background(play, world)
     world.change("is_session_unchanged")
-    run_again(play, asks_for_columns(6), metadata_is("k", "int", 6))
+    fall_back(play, asks_for_columns(6), metadata_is("k", "int", 6))
     play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
     play.answers(status_is(RUNNING, 1), back=original_call(get_status, AGAIN))
     play.answers(status_is(FINISHED, 1), back=asks_for_columns(6, AGAIN))
@@ -170,27 +170,27 @@ def test_a_session_that_changes_after_the_columns_were_told_does_not_matter(play
 def test_columns_that_spark_makes_up_tell_nothing(play: Play, world: World) -> None:
     in_background(play, world).passes(asks_for_columns(6), metadata_is("Result", "string", 6))
     world.change("is_session_unchanged")
-    run_again(play, get_status(7), status_is(FINISHED, 7))
+    fall_back(play, get_status(7), status_is(FINISHED, 7))
 
 
 def test_columns_of_a_kind_that_is_not_read_tell_nothing(play: Play, world: World) -> None:
     in_background(play, world).passes(asks_for_columns(6), metadata_is("k", "unheard of", 6))
     world.change("is_session_unchanged")
-    run_again(play, get_status(7), status_is(FINISHED, 7))
+    fall_back(play, get_status(7), status_is(FINISHED, 7))
 
 
 def test_columns_that_are_refused_tell_nothing(play: Play, world: World) -> None:
     refusal = reply("GetResultSetMetadata", 6, status=3, message="not yet")
     in_background(play, world).passes(asks_for_columns(6), refusal)
     world.change("is_session_unchanged")
-    run_again(play, get_status(7), status_is(FINISHED, 7))
+    fall_back(play, get_status(7), status_is(FINISHED, 7))
 
 
 @pytest.mark.parametrize(
     "state", [RUNNING, OperationState.PENDING, OperationState.CANCELED, OperationState.TIMEDOUT]
 )
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_statement_without_an_answer_yet_or_for_ever_is_not_run_again(
+def test_a_statement_without_an_answer_yet_or_for_ever_does_not_fall_back(
     play: Play, world: World, change: str, state: OperationState
 ) -> None:
     in_background(play, world)
@@ -201,7 +201,7 @@ def test_a_statement_without_an_answer_yet_or_for_ever_is_not_run_again(
 def test_tables_that_change_after_the_columns_were_told_do_matter(play: Play, world: World) -> None:
     in_background(play, world).passes(asks_for_columns(6), metadata_is("k", "int", 6))
     world.change("are_tables_unchanged")
-    run_again(play, get_status(7), status_is(FINISHED, 7))
+    fall_back(play, get_status(7), status_is(FINISHED, 7))
 
 
 def test_rows_that_are_asked_for_too_early_are_refused_and_nothing_else(play: Play, world: World) -> None:
@@ -212,7 +212,7 @@ def test_rows_that_are_asked_for_too_early_are_refused_and_nothing_else(play: Pl
     play.passes(get_status(7), status_is(FINISHED, 7))
 
 
-def test_a_statement_that_only_went_as_it_came_is_never_dropped(play: Play, world: World) -> None:
+def test_a_statement_that_only_went_as_the_original_is_never_dropped(play: Play, world: World) -> None:
     play.executes(execute("SELECT 1", 5), execute("SELECT 1", 5), "SELECT 1", premises=world.premises)
     play.answers(executed(5), to_client=executed(5))
     for change in CHANGES:
@@ -228,7 +228,7 @@ def test_a_failure_in_a_session_that_has_changed_is_answered_by_a_second_run(pla
     """Without us, the statement may have been analysed after the change as well."""
     in_background(play, world, fall_back_on=CHECK_FAILED)
     world.change("is_session_unchanged")
-    run_again(play, get_status(6), status_is(OperationState.ERROR, 6, CHECK_FAILED))
+    fall_back(play, get_status(6), status_is(OperationState.ERROR, 6, CHECK_FAILED))
     play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN))
     play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
     assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5, CHECK_FAILED)]
@@ -247,7 +247,7 @@ def test_a_failed_check_is_never_shown_as_it_is(play: Play, world: World) -> Non
     client_is_refused(play, status_is(OperationState.ERROR, 7, CHECK_FAILED))
 
 
-def test_the_users_own_error_is_shown_where_the_statement_cannot_be_run_again(play: Play, world: World) -> None:
+def test_the_users_own_error_is_shown_where_the_statement_cannot_fall_back(play: Play, world: World) -> None:
     failure = status_is(OperationState.ERROR, 7, THEIRS)
     with_columns_told(play, world).passes(get_status(7), failure)
 
@@ -275,7 +275,7 @@ def test_an_overtaken_answer_is_refused_for_good_where_the_session_means_somethi
     play.says(close, to_backend=close)
 
 
-def test_it_is_refused_where_too_many_operations_stand_for_others(world: World) -> None:
+def test_it_is_refused_where_there_are_too_many_aliases(world: World) -> None:
     tracked_statements = TrackedStatements(aliases=LocalOperationAliases(0))
     play = in_background(Play(Dialogue(tracked_statements=tracked_statements).open_session()), world)
     world.change("is_session_unchanged")
@@ -322,6 +322,18 @@ def test_it_is_refused_after_the_client_cancelled(play: Play, world: World) -> N
     client_is_refused(play, rows(7))
 
 
+def test_a_cancelled_statement_is_judged_until_it_is_closed(play: Play, world: World) -> None:
+    """The cancel may come too late, although a status beside it says that the statement runs."""
+    in_background(play, world)
+    cancel = operation_call("CancelOperation", 6)
+    play.passes(cancel, reply("CancelOperation", 6))
+    play.passes(get_status(7), status_is(RUNNING, 7))
+    world.change("are_tables_unchanged")
+    play.says(fetch(8), to_backend=fetch(8))
+    client_is_refused(play, rows(8))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+
+
 def test_rows_too_long_to_be_kept_end_the_connection(world: World) -> None:
     play = in_background(Play(Dialogue().open_session()), world)
     world.change("are_tables_unchanged")
@@ -350,12 +362,26 @@ def test_what_another_connection_asks_of_the_first_run_meanwhile_is_not_answered
     for call in (get_status(6), fetch(7), asks_for_columns(8)):
         other.says(call, to_backend=call)
     world.change("is_session_unchanged")
-    run_again(play, get_status(6), status_is(FINISHED, 6))
+    fall_back(play, get_status(6), status_is(FINISHED, 6))
     other.answers(status_is(FINISHED, 6), to_client=frame(encode_still_running(6)))
     not_yet = "Expected state FINISHED, but found RUNNING"
     other.answers(rows(7), to_client=frame(encode_failure("FetchResults", 7, not_yet)))
     not_known = frame(encode_failure("GetResultSetMetadata", 8, not_yet))
     other.answers(metadata_is("k", "int", 8), to_client=not_known)
+
+
+def test_what_another_connection_asks_during_the_fallback_is_not_its_end(play: Play, world: World) -> None:
+    in_background(play, world)
+    other = Play(Dialogue(tracked_statements=play.dialogue.tracked_statements).log_in())
+    other.says(get_status(6), to_backend=get_status(6))
+    world.change("is_session_unchanged")
+    play.says(get_status(6), to_backend=get_status(6))
+    play.answers(status_is(FINISHED, 6), back=execute("SELECT 1", 5))
+    other.answers(status_is(FINISHED, 6), to_client=frame(encode_still_running(6)))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN))
+    play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.OVERTAKEN]
 
 
 def test_what_is_dropped_stays_so_when_the_connection_that_runs_it_again_ends(play: Play, world: World) -> None:

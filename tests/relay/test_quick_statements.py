@@ -19,10 +19,10 @@ class Watched(Rewriter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.ruled: list[tuple[str, str]] = []
+        self.decided: list[tuple[str, str]] = []
 
     def rewrite(self, statement: StatementClass) -> Generator[Query, QueryResult, Dispatch]:
-        self.ruled.append((statement.text, threading.current_thread().name.partition("_")[0]))
+        self.decided.append((statement.text, threading.current_thread().name.partition("_")[0]))
         return (yield from super().rewrite(statement))
 
 
@@ -38,7 +38,7 @@ class Watched(Rewriter):
         ("EXPLAIN REWRITE SELECT 1", "rewrite"),
     ],
 )
-async def test_only_a_short_statement_that_reads_and_joins_nothing_is_ruled_on_by_the_event_loop(
+async def test_only_a_short_statement_that_reads_and_joins_nothing_is_decided_by_the_event_loop(
     statement: str, thread: str
 ) -> None:
     rewriter = Watched()
@@ -47,7 +47,7 @@ async def test_only_a_short_statement_that_reads_and_joins_nothing_is_ruled_on_b
         client.send(execute(statement, 2))
         await backend.expect(execute(statement, 2))
         client.close()
-    assert rewriter.ruled == [(statement, thread)]
+    assert rewriter.decided == [(statement, thread)]
 
 
 async def test_a_quick_statement_waits_for_one_of_its_session_that_is_being_decided() -> None:
@@ -64,7 +64,7 @@ def test_a_quick_statement_that_asks_something_all_the_same_is_left_to_a_thread(
     assert rewriter.results == []
 
 
-def test_a_quick_statement_goes_on_as_it_came_where_ruling_on_it_fails() -> None:
+def test_a_quick_statement_goes_on_as_the_original_where_its_decision_fails() -> None:
     dispatch = dispatch_now(OpenSession(Rewriter(fails=True)), StatementClass("select 1"), "connection 1")
     assert dispatch is not None
     assert dispatch.text == "select 1"

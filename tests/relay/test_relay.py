@@ -188,7 +188,7 @@ def test_a_client_that_never_waits_for_replies_is_closed_at_a_statement_too() ->
 # --- held statements
 
 
-def test_a_statement_is_held_until_it_is_released_as_it_came() -> None:
+def test_a_statement_is_held_until_it_is_released_as_the_original() -> None:
     dialogue = Dialogue().open_session()
     assert dialogue.client(execute("SELECT 1")) == [StatementHeld(SESSION, "SELECT 1")]
     assert dialogue.backend_got() == b""
@@ -371,7 +371,7 @@ def test_a_statement_that_nobody_is_asked_about_is_told_of_before_it_goes_on() -
     ]
 
 
-def test_a_held_statement_goes_on_as_it_came_when_the_connection_turns_transparent() -> None:
+def test_a_held_statement_goes_on_as_the_original_when_the_connection_turns_transparent() -> None:
     dialogue = Dialogue().open_session()
     dialogue.client(execute("SELECT 1", 5) + fetch(6))
     (passed, turned) = dialogue.backend(frame(b"surprise"))

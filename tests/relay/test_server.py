@@ -22,6 +22,7 @@ from relay_dialogue import (
 )
 from stand_in import PATIENCE_S, Peer, Rewriter, eventually, stage
 
+from proxy.frontend import graceful_close
 from proxy.operations.dispatch import Dispatch, OutcomeKind
 from proxy.operations.query import Column, FailureKind, Query, QueryFailed, Rows
 from proxy.operations.session_port import SessionOpening
@@ -377,8 +378,9 @@ async def test_a_query_is_ended_even_if_its_client_left_before_it_had_an_operati
         await expect_last_words(backend)
 
 
-async def test_a_backend_that_never_answers_is_left_after_a_while() -> None:
-    async with stage(Rewriter("SELECT 2", (QUERY,)), farewell_s=0.1) as on:
+async def test_a_backend_that_never_answers_is_left_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graceful_close, "GRACEFUL_CLOSE_S", 0.1)
+    async with stage(Rewriter("SELECT 2", (QUERY,))) as on:
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2))
         await backend.read_frame()
@@ -401,7 +403,7 @@ async def test_the_proxy_ends_its_queries_before_it_goes() -> None:
         assert await client.rest() == b""
 
 
-async def test_a_rewrite_that_fails_sends_the_statement_as_it_came_and_logs_none_of_it(
+async def test_a_rewrite_that_fails_sends_the_original_and_logs_none_of_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with stage(Rewriter(fails=True)) as on:
@@ -471,7 +473,7 @@ async def test_a_session_with_too_many_settings_is_not_offered_to_rewrite() -> N
         client.close()
 
 
-async def test_a_statement_that_fails_is_run_again_and_its_session_is_told(
+async def test_a_statement_that_fails_falls_back_and_its_session_is_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     rewriter = Rewriter("SELECT 'private'", may_fall_back=True)

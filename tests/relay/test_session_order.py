@@ -1,4 +1,4 @@
-"""Changes of a session wait for a rewritten statement of it that writes: that one cannot be run again."""
+"""Changes of a session wait for a rewritten statement of it that writes: that one cannot fall back."""
 
 import asyncio
 

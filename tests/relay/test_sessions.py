@@ -65,11 +65,11 @@ async def test_a_session_that_begins_to_roam_while_its_statement_is_decided_abou
         client.close()
         await on.all_gone()
     assert [outcome.kind for outcome in rewriter.outcomes] == [OutcomeKind.UNKNOWN], (
-        "who ruled is told all the same"
+        "who decided is told all the same"
     )
 
 
-async def test_the_answer_of_a_statement_whose_session_roams_is_dropped_and_it_is_run_as_it_came() -> None:
+async def test_the_answer_of_a_statement_whose_session_roams_is_dropped_and_it_falls_back() -> None:
     """What another process has let pass may have changed the session."""
     handles = Elsewhere()
     async with stage(Rewriter("SELECT 2", may_fall_back=True), process=ProcessScope(handles)) as on:
@@ -86,7 +86,7 @@ async def test_the_answer_of_a_statement_whose_session_roams_is_dropped_and_it_i
         client.close()
 
 
-async def test_the_first_statement_of_another_processs_session_waits_and_goes_as_it_came() -> None:
+async def test_the_first_statement_of_another_processs_session_waits_and_goes_as_the_original() -> None:
     handles = Elsewhere()
     handles.theirs.add(session_id())
     async with stage(Rewriter("SELECT 2"), process=ProcessScope(handles)) as on:

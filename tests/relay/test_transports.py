@@ -125,7 +125,7 @@ def test_a_query_of_our_own_stays_between_us_and_the_backend(transport: Transpor
 
 
 @either
-def test_a_failed_statement_is_run_again_and_the_client_sees_the_second_run(transport: Transport) -> None:
+def test_a_failed_statement_falls_back_and_the_client_sees_the_second_run(transport: Transport) -> None:
     dialogue = in_session(transport)
     release_all(dialogue, call(dialogue, transport, execute("SELECT 1", 2)))
 

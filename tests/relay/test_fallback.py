@@ -28,25 +28,26 @@ from statement_play import (
     RUNNING,
     THEIRS,
     Play,
+    falls_back_in_background,
     in_background,
     original_call,
     own_close,
     refused,
-    rerun_in_background,
     synchronous,
 )
 
-from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.operations.dispatch import Outcome, OutcomeKind, Premises
+from proxy.operations.fallback_policy import FALLBACK_WITHIN_S, refusal
 from proxy.operations.internal_call import Call
 from proxy.operations.operation_aliases import LocalOperationAliases
+from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
 from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX, TRACKED_STATEMENTS_MAX, TrackedStatements
 from proxy.relay.client_buffer import WAITING_BYTES_MAX
-from proxy.relay.commands import Close, TurnedTransparent
-from proxy.relay.pending_calls import WATCHED_REPLY_BYTES_MAX
+from proxy.relay.commands import BackendReply, Close, TurnedTransparent
 from proxy.relay.phases import Phase
-from proxy.relay.relay import FALLBACK_WITHIN_S
 from proxy.wire.hs2.calls import OperationId, OperationState, SessionHandle, encode_failure, encode_still_running
 from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.reader import read_header
 from proxy.wire.thrift.types import MessageType
 from proxy.wire.thrift.writer import Writer
 
@@ -60,7 +61,7 @@ def play(request: pytest.FixtureRequest) -> Play:
 # --- a client that waits for the statement's end
 
 
-def test_a_synchronous_statement_that_fails_is_run_again_and_only_that_answer_is_seen(play: Play) -> None:
+def test_a_synchronous_statement_that_fails_falls_back_and_only_that_answer_is_seen(play: Play) -> None:
     synchronous(play)
     play.answers(refused(5), back=execute_and_wait("SELECT 1", 5))
     play.answers(executed(5), to_client=executed(5))
@@ -68,7 +69,7 @@ def test_a_synchronous_statement_that_fails_is_run_again_and_only_that_answer_is
     play.passes(fetch(6), reply("FetchResults", 6))
 
 
-def test_a_statement_that_fails_as_it_came_too_shows_its_own_error(play: Play) -> None:
+def test_a_statement_that_fails_as_the_original_too_shows_its_own_error(play: Play) -> None:
     synchronous(play)
     play.answers(refused(5), back=execute_and_wait("SELECT 1", 5))
     play.answers(refused(5, THEIRS), to_client=refused(5, THEIRS))
@@ -88,8 +89,8 @@ def test_a_statement_in_the_background_that_is_refused_at_once_is_executed_again
 # --- a client that asks for the statement's end
 
 
-def test_a_statement_that_fails_in_the_background_is_run_again_behind_its_own_handle(play: Play) -> None:
-    rerun_in_background(play)
+def test_a_statement_that_fails_in_the_background_falls_back_behind_its_own_handle(play: Play) -> None:
+    falls_back_in_background(play)
     play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
     play.says(get_status(7), to_backend=get_status(7, AGAIN))
     play.answers(status_is(FINISHED, 7), to_client=status_is(FINISHED, 7))
@@ -100,19 +101,19 @@ def test_a_statement_that_fails_in_the_background_is_run_again_behind_its_own_ha
 
 @pytest.mark.parametrize("name", ["GetResultSetMetadata", "CancelOperation", "GetQueryId", "CloseImpalaOperation"])
 def test_every_later_call_about_it_goes_to_the_new_operation(play: Play, name: str) -> None:
-    rerun_in_background(play)
+    falls_back_in_background(play)
     play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
     play.says(operation_call(name, 7), to_backend=operation_call(name, 7, AGAIN))
 
 
-def test_the_finished_status_of_a_rerun_is_answered_without_the_backend() -> None:
-    play = rerun_in_background(Play(Dialogue().open_session()))
+def test_the_finished_status_of_a_fallback_is_answered_without_the_backend() -> None:
+    play = falls_back_in_background(Play(Dialogue().open_session()))
     play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
     play.says(get_status(7), back=status_is(FINISHED, 7))
 
 
 def test_a_closed_operation_is_known_by_its_own_handle_again(play: Play) -> None:
-    rerun_in_background(play)
+    falls_back_in_background(play)
     play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
     close = operation_call("CloseOperation", 7)
     play.says(close, to_backend=operation_call("CloseOperation", 7, AGAIN))
@@ -120,14 +121,16 @@ def test_a_closed_operation_is_known_by_its_own_handle_again(play: Play) -> None
     play.passes(get_status(8), status_is(ERROR, 8))
 
 
-def test_a_rerun_that_fails_in_the_background_shows_its_own_error(play: Play) -> None:
-    rerun_in_background(play)
+def test_a_fallback_that_fails_in_the_background_shows_its_own_error(play: Play) -> None:
+    falls_back_in_background(play)
     play.answers(status_is(ERROR, 6, THEIRS), to_client=status_is(ERROR, 6, THEIRS))
     assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 2.5, OURS)]
 
 
 @pytest.mark.parametrize("answer", [refused(5, THEIRS), reply("ExecuteStatement", 5)], ids=["no", "nothing"])
-def test_a_rerun_that_cannot_start_in_the_background_leaves_the_first_failure(play: Play, answer: bytes) -> None:
+def test_a_fallback_that_cannot_start_in_the_background_leaves_the_first_failure(
+    play: Play, answer: bytes
+) -> None:
     in_background(play)
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     play.answers(answer, to_client=status_is(ERROR, 6, OURS))
@@ -135,7 +138,7 @@ def test_a_rerun_that_cannot_start_in_the_background_leaves_the_first_failure(pl
     play.passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
 
 
-def test_what_a_client_sends_during_a_rerun_waits_for_its_end(play: Play) -> None:
+def test_what_a_client_sends_during_a_fallback_waits_for_its_end(play: Play) -> None:
     in_background(play)
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     play.says(fetch(7))
@@ -143,7 +146,7 @@ def test_what_a_client_sends_during_a_rerun_waits_for_its_end(play: Play) -> Non
     play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN) + fetch(7, AGAIN))
 
 
-def test_a_client_that_keeps_sending_during_a_rerun_is_paused() -> None:
+def test_a_client_that_keeps_sending_during_a_fallback_is_paused() -> None:
     play = in_background(Play(Dialogue().open_session()))
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     assert play.says(fetch() * (WAITING_BYTES_MAX // len(fetch()) + 1)) != []
@@ -220,7 +223,7 @@ def test_a_log_that_cannot_be_fetched_says_nothing_of_the_statement(play: Play) 
     play.answers(no_rows(8), back=execute("SELECT 1", 5))
 
 
-def test_a_synchronous_statement_is_run_again_at_its_first_fetch_too(play: Play) -> None:
+def test_a_synchronous_statement_falls_back_at_its_first_fetch_too(play: Play) -> None:
     synchronous(play)
     play.answers(executed(5), to_client=executed(5))
     play.says(fetch(7), to_backend=fetch(7))
@@ -246,7 +249,7 @@ def test_a_large_first_batch_passes_as_it_comes() -> None:
 
 
 @pytest.mark.parametrize("state", [CANCELED, OperationState.TIMEDOUT, OperationState.CLOSED])
-def test_a_statement_that_was_stopped_is_not_run_again(play: Play, state: OperationState) -> None:
+def test_a_statement_that_was_stopped_does_not_fall_back(play: Play, state: OperationState) -> None:
     in_background(play)
     play.answers(status_is(state, 6, OURS), to_client=status_is(state, 6, OURS))
     assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
@@ -266,7 +269,7 @@ def test_a_failure_that_comes_late_is_shown_unless_it_says_that_the_text_was_out
     [("SELECT 2", False), ("SELECT 1", True)],
     ids=["not allowed", "the client's own text"],
 )
-def test_only_another_text_that_may_be_is_run_again(play: Play, text: str, may_fall_back: bool) -> None:  # noqa: FBT001
+def test_only_another_text_that_may_be_falls_back(play: Play, text: str, may_fall_back: bool) -> None:  # noqa: FBT001
     play.executes(execute_and_wait("SELECT 1", 5), execute_and_wait(text, 5), text, may_fall_back=may_fall_back)
     play.answers(refused(5), to_client=refused(5))
     assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
@@ -297,7 +300,7 @@ def test_a_failure_with_a_statement_held_behind_it_is_shown(play: Play) -> None:
     assert play.dialogue.relay.phase is Phase.HELD
 
 
-def test_a_call_too_long_to_be_kept_goes_as_it_came() -> None:
+def test_a_call_too_long_to_be_kept_goes_as_the_original() -> None:
     statement = f"SELECT '{'x' * KEPT_CALL_BYTES_MAX}'"
     play = Play(Dialogue(request_bytes_max=2 * KEPT_CALL_BYTES_MAX).open_session())
     play.executes(execute_and_wait(statement, 5), execute_and_wait(statement, 5))
@@ -307,7 +310,7 @@ def test_a_call_too_long_to_be_kept_goes_as_it_came() -> None:
 # --- every statement's end
 
 
-def test_the_end_of_a_statement_that_went_as_it_came_is_told_too(play: Play) -> None:
+def test_the_end_of_a_statement_that_went_as_the_original_is_told_too(play: Play) -> None:
     play.executes(execute("SELECT 1", 5), execute("SELECT 1", 5), "SELECT 1")
     play.answers(executed(5), to_client=executed(5))
     play.passes(get_status(6), status_is(RUNNING, 6))
@@ -364,14 +367,14 @@ def test_of_too_many_open_statements_the_oldest_that_is_not_rewritten_is_given_u
     play.answers(status_is(ERROR, 10), back=execute("SELECT 1", 5))
 
 
-def test_a_statement_goes_as_it_came_where_too_many_rewritten_ones_are_open() -> None:
+def test_a_statement_goes_as_the_original_where_too_many_rewritten_ones_are_open() -> None:
     play = Play(Dialogue(tracked_statements=TrackedStatements(tracked_statements_max=2)).open_session())
     in_background(play)
     play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
     play.executes(execute("SELECT 3", 7), execute("SELECT 3", 7), "SELECT 4")
 
 
-def test_nothing_is_run_again_where_too_many_operations_stand_for_others() -> None:
+def test_nothing_falls_back_where_there_are_too_many_aliases() -> None:
     play = in_background(
         Play(Dialogue(tracked_statements=TrackedStatements(aliases=LocalOperationAliases(0))).open_session())
     )
@@ -380,8 +383,8 @@ def test_nothing_is_run_again_where_too_many_operations_stand_for_others() -> No
 
 def test_a_second_run_for_which_there_is_no_room_any_more_is_closed() -> None:
     class Taken(LocalOperationAliases):
-        def add(self, old: OperationId, new: OperationId, session: SessionHandle) -> bool:
-            assert (old != new, session) == (True, SESSION)
+        def add(self, alias: OperationId, operation: OperationId, session: SessionHandle) -> bool:
+            assert (alias != operation, session) == (True, SESSION)
             return False
 
     play = in_background(Play(Dialogue(tracked_statements=TrackedStatements(aliases=Taken())).open_session()))
@@ -405,7 +408,7 @@ def second_connection(play: Play) -> Play:
     return Play(Dialogue(tracked_statements=play.dialogue.tracked_statements).log_in())
 
 
-def test_a_statement_is_run_again_for_whichever_connection_asks_for_its_end(play: Play) -> None:
+def test_a_statement_falls_back_for_whichever_connection_asks_for_its_end(play: Play) -> None:
     in_background(play)
     play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
     other = second_connection(play)
@@ -418,7 +421,7 @@ def test_a_statement_is_run_again_for_whichever_connection_asks_for_its_end(play
     play.says(fetch(7), to_backend=fetch(7, AGAIN))
 
 
-def test_a_cancel_from_another_connection_reaches_the_rerun_that_is_on_its_way(play: Play) -> None:
+def test_a_cancel_from_another_connection_reaches_the_fallback_that_is_on_its_way(play: Play) -> None:
     in_background(play)
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     other = second_connection(play)
@@ -433,7 +436,9 @@ def test_a_cancel_from_another_connection_reaches_the_rerun_that_is_on_its_way(p
 
 
 @pytest.mark.parametrize("close", [operation_call("CloseOperation", 1), close_session(1)])
-def test_a_close_from_another_connection_leaves_no_operation_of_the_rerun_behind(play: Play, close: bytes) -> None:
+def test_a_close_from_another_connection_leaves_no_operation_of_the_fallback_behind(
+    play: Play, close: bytes
+) -> None:
     in_background(play)
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     other = second_connection(play)
@@ -447,7 +452,7 @@ def test_a_close_from_another_connection_leaves_no_operation_of_the_rerun_behind
     assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
 
 
-def test_others_are_told_that_a_statement_runs_while_it_is_run_again(play: Play) -> None:
+def test_others_are_told_that_a_statement_runs_while_it_falls_back(play: Play) -> None:
     in_background(play)
     other, late = second_connection(play), second_connection(play)
     late.says(get_status(3), to_backend=get_status(3))
@@ -469,7 +474,36 @@ def test_rows_of_the_first_run_too_long_to_be_kept_end_the_connection_once_there
     assert [type(command) for command in commands] == [Close]
 
 
-def test_a_client_that_leaves_during_a_rerun_leaves_no_operation_behind(play: Play) -> None:
+def test_an_exception_about_the_first_run_is_not_the_end_of_the_second(play: Play) -> None:
+    in_background(play)
+    other = second_connection(play)
+    other.says(fetch(3), to_backend=fetch(3))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    exception = frame(Writer().header("FetchResults", MessageType.EXCEPTION, 3).stop().to_bytes())
+    other.answers(exception, to_client=frame(refusal(read_header(fetch(3)[4:]))))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN))
+    play.answers(status_is(ERROR, 6, THEIRS), to_client=status_is(ERROR, 6, THEIRS))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.FAILED_TWICE]
+
+
+def test_the_close_of_an_operation_nobody_knows_is_no_reply_to_a_query_of_ours(play: Play) -> None:
+    unchanged = [True]
+    sent = execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 2", 5)
+    play.executes(*sent, premises=Premises(lambda: unchanged[0]))
+    unchanged[0] = False
+    play.says(get_status(6, AGAIN), to_backend=get_status(6, AGAIN))
+    refused_reply = frame(refusal(read_header(sent[0][4:])))
+    play.answers(executed(5), to_client=refused_reply, back=own_close(OPERATION))
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    play.says(execute("SELECT 3", 7))
+    ours = Call("ExecuteStatement", 1, execute("SELECT 4", 1)[4:], reply_bytes_max=1000)
+    play.dialogue.carry_out(play.dialogue.relay.ask(ours))
+    assert play.answers(reply("CloseOperation", 1), back=execute("SELECT 4", 1)) == []
+    assert play.answers(executed(1, THIRD)) == [BackendReply(executed(1, THIRD)[4:])]
+
+
+def test_a_client_that_leaves_during_a_fallback_leaves_no_operation_behind(play: Play) -> None:
     in_background(play)
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     play.tell(play.dialogue.relay.close("the client closed"))
@@ -477,6 +511,20 @@ def test_a_client_that_leaves_during_a_rerun_leaves_no_operation_behind(play: Pl
     closing_calls = operation_call("CancelOperation", 1, AGAIN) + own_close(AGAIN)
     play.answers(executed(5, AGAIN), back=closing_calls)
     assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+
+
+def test_a_client_that_leaves_while_the_original_runs_leaves_it_to_whoever_asks(play: Play) -> None:
+    finished(play)
+    other = second_connection(play)
+    play.says(fetch(7), to_backend=fetch(7))
+    play.answers(no_rows(7), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
+    play.tell(play.dialogue.relay.close("the client closed"))
+    assert play.outcomes == []
+    other.says(get_status(2), to_backend=get_status(2, AGAIN))
+    other.answers(status_is(FINISHED, 2), to_client=status_is(FINISHED, 2))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.RECOVERED]
 
 
 def test_replies_to_a_client_that_has_left_are_nobodys_though_ours_are_still_awaited() -> None:
@@ -507,7 +555,7 @@ def test_a_reply_that_cannot_be_read_ends_the_connection_while_an_answer_is_to_b
     assert [outcome.kind for outcome in play.outcomes] == []
 
 
-def test_a_broken_reply_during_a_rerun_closes_the_connection(play: Play) -> None:
+def test_a_broken_reply_during_a_fallback_closes_the_connection(play: Play) -> None:
     in_background(play)
     play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
     assert any(isinstance(command, Close) for command in play.answers(reply("GetInfo", 6)))

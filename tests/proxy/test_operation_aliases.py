@@ -1,4 +1,4 @@
-"""Operations that stand for others, within one process and across several."""
+"""Operation aliases, within one process and across several."""
 
 from collections.abc import Iterator
 
@@ -11,49 +11,49 @@ from proxy.workers.shared_aliases import SharedOperationAliases
 
 OLD, OLDER, NEW, NEWER = (OperationId(name * 11) for name in (b"old ", b"odd ", b"new ", b"neat"))
 HERE, THERE = SessionHandle(b"here"), SessionHandle(b"there")
-SUCCESSORS_MAX = 2
+ALIASES_MAX = 2
 
 
 @pytest.fixture(params=["one process", "several"])
 def aliases(request: pytest.FixtureRequest) -> Iterator[OperationAliases]:
     if request.param == "one process":
-        yield LocalOperationAliases(SUCCESSORS_MAX)
+        yield LocalOperationAliases(ALIASES_MAX)
         return
     with ledger() as opened:
-        yield SharedOperationAliases(opened, DIGESTS, SUCCESSORS_MAX)
+        yield SharedOperationAliases(opened, DIGESTS, ALIASES_MAX)
 
 
-def test_one_stands_for_another_until_that_is_closed(aliases: OperationAliases) -> None:
-    assert aliases.of(OLD) is None
+def test_an_alias_names_its_operation_until_it_is_closed(aliases: OperationAliases) -> None:
+    assert aliases.operation_of(OLD) is None
     assert aliases.add(OLD, NEW, HERE)
     assert not aliases.is_empty
-    assert aliases.of(OLD) == NEW
-    assert aliases.of(NEW) is None
-    assert aliases.drop(OLD) == NEW
-    assert aliases.of(OLD) is aliases.drop(OLD) is None
+    assert aliases.operation_of(OLD) == NEW
+    assert aliases.operation_of(NEW) is None
+    assert aliases.alias_closed(OLD) == NEW
+    assert aliases.operation_of(OLD) is aliases.alias_closed(OLD) is None
 
 
-def test_they_end_with_their_session_and_no_other(aliases: OperationAliases) -> None:
+def test_aliases_end_with_their_session_and_no_other(aliases: OperationAliases) -> None:
     aliases.add(OLD, NEW, HERE)
     aliases.add(OLDER, NEWER, THERE)
     aliases.sessions_ended([HERE])
-    assert aliases.of(OLD) is None
-    assert aliases.of(OLDER) == NEWER
+    assert aliases.operation_of(OLD) is None
+    assert aliases.operation_of(OLDER) == NEWER
 
 
-def test_past_the_bound_none_is_added(aliases: OperationAliases) -> None:
+def test_past_the_bound_no_alias_is_added(aliases: OperationAliases) -> None:
     assert aliases.add(OLD, NEW, HERE)
     assert aliases.add(OLDER, NEWER, HERE)
     assert not aliases.has_room
     assert not aliases.add(NEW, NEWER, HERE)
-    aliases.drop(OLD)
+    aliases.alias_closed(OLD)
     assert aliases.has_room
 
 
 def test_another_worker_finds_it_and_what_is_kept_names_neither() -> None:
     with ledger(0) as opened:
         SharedOperationAliases(opened, DIGESTS).add(OLD, NEW, HERE)
-        assert SharedOperationAliases(Beside(opened, 1), DIGESTS).of(OLD) == NEW
+        assert SharedOperationAliases(Beside(opened, 1), DIGESTS).operation_of(OLD) == NEW
         found = opened.environment.open_db(b"aliases")
         with opened.environment.begin() as transaction, transaction.cursor(found) as cursor:
             kept = b"".join(key + value for key, value in cursor)
@@ -61,6 +61,6 @@ def test_another_worker_finds_it_and_what_is_kept_names_neither() -> None:
     assert not any(name in kept for name in (OLD, NEW, HERE, NEW[:4], OLD[:4]))
 
 
-def test_an_identifier_that_is_too_long_for_its_mask_gets_no_successor() -> None:
+def test_an_operation_that_is_too_long_for_its_mask_gets_no_alias() -> None:
     with ledger() as opened:
         assert not SharedOperationAliases(opened, DIGESTS).add(OLD, OperationId(b"x" * 65), HERE)
