@@ -1,8 +1,9 @@
 # make setup   an environment in .venv, with a Java runtime from PyPI where the machine has none
 # make demo    Spark Thrift Server, a sample star schema and the proxy; the same queries with and without it,
 #              RUNS=3 for medians
-# make test    everything that is tested
-# make test-deep   the differential tests by the hundred thousand, and the fuzzer on the wire; an hour or more
+# make test    everything that is tested, in a quarter of an hour
+# make test-deep   the same with many more examples, every golden case and Spark's own settings, and the fuzzer on the
+#              wire; hours
 # make test-spark-3.5   what meets a server, with Spark 3.5 as the server
 # make iceberg   the Spark that the tests with Iceberg tables run on, for who runs them without make
 # make bench   what planning costs, per phase on the TPC-DS texts and as statements grow; what covers of keys cost;
@@ -49,13 +50,15 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/pytest --quiet tests/test_architecture.py
 
-# Two processes share the tests. What needs the one Thrift Server all goes to the same of them.
+# Two processes share the tests. All that need the one Thrift Server go to the same of them, and begin first.
 test: check iceberg
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
+# With Spark as users run it, where the quick run has settings that suit tiny tables (tests/support/cheap_spark.py).
+# Writes the stamps of golden cases, which a commit then has.
 test-deep: setup iceberg
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,fuzz]'
-	STARPRUNER_DEEP=1 $(BIN)/pytest -s tests/differential tests/layouts tests/iceberg tests/benchmark_queries tests/rewriter tests/metastores tests/faults tests/e2e/test_transports_on_spark.py tests/fuzz tests/soak
+	STARPRUNER_DEEP=1 $(BIN)/pytest -s
 
 # Beside the environment, which has the newest Spark, and without py4j, which only PySpark's own programs need.
 SPARK_3_5 := $(CURDIR)/.starpruner/spark-3.5

@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -12,7 +13,13 @@ from maven import ClientMissingError, is_required
 from pipeline_server import FILE_INDEX, PipelineServer, pipeline_server
 from pyhive import hive
 from pyspark.sql import SparkSession
-from quick_java import QUICK_JAVA
+from support import cheap_spark
+from support.cheap_spark import QUICK_JAVA
+from support.costs import CostRecorder
+from support.groups import GroupedTest, groups_of, longest_first
+from support.profile import DEEP
+from support.proxies import patient
+from support.stamps import DAY, day_of_this_run
 
 from demo.hive import connect, run
 from demo.java import Java, find_java
@@ -22,16 +29,14 @@ from demo.sample import Sample, load
 from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
 
 # How long an example takes says nothing where a machine is shared, and no test is about time.
-hypothesis.settings.register_profile("untimed", deadline=None)
-hypothesis.settings.load_profile("untimed")
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=30)
+hypothesis.settings.register_profile("deep", deadline=None, max_examples=300)
+hypothesis.settings.load_profile("deep" if DEEP else "quick")
 
 # Two months in four regions: 244 partitions, loaded in a few seconds.
 SAMPLE = Sample(days=61)
 
 _SERVERS = {"spark", "pipeline_spark", "iceberg_server"}
-
-# Fixtures that take long to start and last for a whole session, those first that take the tests of others along.
-_SHARED = ("spark", "pipeline_spark", "iceberg_server", "local_spark")
 
 SMALL_STAR = """
 DROP DATABASE IF EXISTS small_star CASCADE;
@@ -42,9 +47,18 @@ CREATE TABLE small_star.visits USING parquet PARTITIONED BY (ds) AS
   SELECT id, id * 1.5BD AS amount, concat('d', 1 + id % 8) AS ds FROM range(0, 64, 1, 1)"""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """A shell lets what it starts in the background ignore Ctrl-C, and so would all that the tests start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if path := os.environ.get("STARPRUNER_TEST_COSTS"):
+        config.pluginmanager.register(CostRecorder(Path(path)), "starpruner-test-costs")
+    # Before other processes start, so that all have the same day.
+    _ = day_of_this_run()
+
+
+def pytest_report_header() -> str:
+    """A run that fails on a golden case is repeated with the same choice of cases."""
+    return f"golden cases with a stamp: a tenth, as on {DAY}={day_of_this_run()}"
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +70,12 @@ def java() -> Java:
 def spark(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThriftServer]:
     """The server for the whole session, reachable at `spark.endpoint`."""
     # Two cores everywhere, so that a plan does not depend on the machine.
-    settings = ServerSettings(tmp_path_factory.mktemp("spark"), cores=2)
+    settings = ServerSettings(
+        tmp_path_factory.mktemp("spark"),
+        cores=2,
+        java_options=cheap_spark.shared_java(),
+        conf=cheap_spark.conf(),
+    )
     with thrift_server(settings, java, progress=lambda _: None) as server:
         yield server
 
@@ -87,11 +106,7 @@ def small_star(spark: ThriftServer) -> None:
 def proxy(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
     """`starpruner serve` in front of the server for the whole session."""
     # A busy machine makes a rewrite slow, not absent: what is tested here is what it says, whether it pays or not.
-    patient = (
-        *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
-        *("--set", "rewrite.cost_gate=false"),
-    )
-    with proxy_process(spark.endpoint, tmp_path_factory.mktemp("proxy"), options=patient) as process:
+    with proxy_process(spark.endpoint, tmp_path_factory.mktemp("proxy"), options=patient()) as process:
         yield process
 
 
@@ -115,20 +130,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.fixture(scope="session")
+def updating(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are recorded anew."""
+    return bool(request.config.getoption("--update-goldens"))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what needs Spark by the fixtures that it uses, so that `-m 'not spark'` stays quick.
+    """Marks tests that need a server, so that `-m 'not spark'` stays quick, and gives each its group.
 
-    Where several processes share the tests (`-n 2 --dist loadgroup`), those that share a server stay together, so
-    that it is started once, and so do those of one module.
+    Where several processes share the tests (`-n 2 --dist loadgroup`), a group stays in one of them. Groups begin
+    in the order of the tests (`--no-loadscope-reorder`), the longest first.
     """
-    for item in items:
-        used = set(item.fixturenames) if isinstance(item, pytest.Function) else set()
-        if not _SERVERS.isdisjoint(used):
+    tests = [GroupedTest.of(item) for item in items]
+    groups = dict(zip(items, groups_of(tests), strict=True))
+    for item, test in zip(items, tests, strict=True):
+        if not _SERVERS.isdisjoint(test.shared):
             item.add_marker(pytest.mark.spark)
-        if item.get_closest_marker("xdist_group") is None:
-            shared = [name for name in _SHARED if name in used]
-            item.add_marker(pytest.mark.xdist_group(shared[0] if shared else item.path.name))
+        if test.chosen is None:
+            item.add_marker(pytest.mark.xdist_group(groups[item]))
+    items[:] = longest_first(items, groups)
 
 
 @pytest.fixture(scope="session")
@@ -136,10 +158,9 @@ def local_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
     """Spark in this process, on one core, with a catalog in memory: quick to start, and it leaves nothing."""
     os.environ["JAVA_HOME"] = str(find_java().home)
     warehouse = tmp_path_factory.mktemp("warehouse")
-    # The tables are tiny: compiling queries to Java takes far longer than running them.
     quick: dict[str, bool | float | int | str | None] = {
         "spark.driver.extraJavaOptions": QUICK_JAVA,
-        "spark.sql.codegen.wholeStage": "false",
+        **cheap_spark.INTERPRETED,
     }
     session = (
         SparkSession.builder.master("local[1]")
@@ -160,7 +181,8 @@ def local_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
 @pytest.fixture(scope="session")
 def pipeline_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PipelineServer]:
     """A server for the whole session in which the pipeline runs too, with a database for the file index."""
-    with pipeline_server(tmp_path_factory.mktemp("pipeline_spark"), java_options=QUICK_JAVA) as running:
+    directory = tmp_path_factory.mktemp("pipeline_spark")
+    with pipeline_server(directory, java_options=QUICK_JAVA, conf=cheap_spark.interpreted()) as running:
         with closing(connect(running.endpoint)) as connection:
             run(connection, f"CREATE DATABASE {FILE_INDEX.partition('.')[0]}")
         yield running
@@ -171,13 +193,9 @@ def indexed_proxy(
     pipeline_spark: PipelineServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ProxyProcess]:
     """A proxy that knows of the file index. What that has is asked once for each user, and again for another."""
-    patient = (
-        *("--set", f"files.index={FILE_INDEX}", "--set", "files.query_deadline_s=120"),
-        *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
-        *("--set", "rewrite.cost_gate=false"),
-    )
+    options = patient(f"files.index={FILE_INDEX}", files=True)
     directory = tmp_path_factory.mktemp("indexed_proxy")
-    with proxy_process(pipeline_spark.endpoint, directory, options=patient) as process:
+    with proxy_process(pipeline_spark.endpoint, directory, options=options) as process:
         yield process
 
 
@@ -187,7 +205,8 @@ def iceberg_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipelin
     with ExitStack() as stack:
         directory = tmp_path_factory.mktemp("iceberg")
         try:
-            server = stack.enter_context(iceberg_server_in(directory, java_options=QUICK_JAVA))
+            conf = cheap_spark.interpreted()
+            server = stack.enter_context(iceberg_server_in(directory, java_options=QUICK_JAVA, conf=conf))
         except ClientMissingError as error:
             if is_required():
                 raise
@@ -200,11 +219,7 @@ def iceberg_proxy(
     iceberg_server: PipelineServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ProxyProcess]:
     """`starpruner serve` in front of the server with Iceberg."""
-    patient = (
-        *("--set", "files.query_deadline_s=120", "--set", "rewrite.cost_gate=false"),
-        *("--set", "rewrite.key_snapshot_s=300"),
-        *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
-    )
+    options = patient("rewrite.key_snapshot_s=300", files=True)
     directory = tmp_path_factory.mktemp("iceberg_proxy")
-    with proxy_process(iceberg_server.endpoint, directory, options=patient) as process:
+    with proxy_process(iceberg_server.endpoint, directory, options=options) as process:
         yield process

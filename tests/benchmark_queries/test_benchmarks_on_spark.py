@@ -4,7 +4,6 @@ A handful runs every time, all of them with STARPRUNER_DEEP=1.
 """
 
 import json
-import os
 import re
 import urllib.request
 from collections import Counter
@@ -23,12 +22,11 @@ from spark_tables import load
 from sqlglot import exp
 from ssb import QUERIES
 from star_benchmark import StarBenchmark
+from support.profile import DEEP
 
 from demo.hive import Row, connect, run
 from demo.proxy_process import ProxyProcess
 from demo.thrift_server import ThriftServer
-
-DEEP = bool(os.environ.get("STARPRUNER_DEEP"))
 
 # Three blocks of an INTERSECT, unions below a join, a plain join. All find rows, and together they need few of the
 # tables, whose loading takes longer than the queries.

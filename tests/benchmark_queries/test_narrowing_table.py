@@ -9,11 +9,6 @@ from narrowing import fact_scans
 from narrowing_table import record, recorded, render
 
 
-@pytest.fixture
-def updating(request: pytest.FixtureRequest) -> bool:
-    return bool(request.config.getoption("--update-goldens"))
-
-
 @pytest.mark.parametrize(("name", "queries"), [("tpcds", 99), ("ssb", 13)])
 def test_the_page_shows_what_is_narrowed(name: str, queries: int, *, updating: bool) -> None:
     made = benchmark(name)

@@ -7,11 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from support.profile import only_deep
+
 from demo.thrift_server import ThriftServer
 
 ROOT = Path(__file__).parents[2]
 
 
+@only_deep("runs a benchmark twice")
 def test_the_tpcds_benchmark_compares_both_sides_and_goes_on_where_it_ended(
     spark: ThriftServer, tmp_path: Path
 ) -> None:

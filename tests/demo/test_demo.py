@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.profile import only_deep
 
 from demo.hive import Endpoint, connect, run
 from demo.proxy_process import starpruner_command
@@ -38,6 +39,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("demo")
 
 
+@only_deep("`make wheel-demo`, which every landing runs, has the demo run once too")
 def test_demo_once_json_prints_one_object_with_every_query_measured_and_equal(directory: Path) -> None:
     options = ("--once", "--json", "--days", str(DAYS), "--runs", "1", "--dir", str(directory))
     done = subprocess.run(

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from random import Random
 
-DEEP = bool(os.environ.get("STARPRUNER_DEEP"))
+from support.profile import DEEP
 
 
 def seeds(*, quick: int, deep: int) -> Sequence[int]:

@@ -11,9 +11,10 @@ import pytest
 from counting import recovered_count
 from grammar import TARGET, Query, random_query
 from pyhive import hive
-from seeding import DEEP, how_to_run, seeded, seeds
+from seeding import how_to_run, seeded, seeds
 from sieve import planned_on, report
 from star_tables import Star, random_star
+from support.profile import DEEP
 
 from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess

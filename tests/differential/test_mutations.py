@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from grammar import Query
 from mutations import MUTATIONS, SIEVE, SMALL_CASES, Mutation
-from seeding import DEEP, seeded
+from seeding import seeded
 from sieve import Sieve, check, planned_on, wrong_answers
 from small_scopes import (
     joins_of_two_types,
@@ -16,6 +16,7 @@ from small_scopes import (
     three_table_stars,
 )
 from star_tables import Star
+from support.profile import DEEP
 from tally import Tally
 
 TESTS = Path(__file__).parent.parent

@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 from grammar import Query, random_query
-from seeding import DEEP, seeded, seeds
+from seeding import seeded, seeds
 from sieve import STATEMENTS_PER_SEED, Sieve, check, check_seed
 from small_scopes import (
     joins_of_two_types,
@@ -20,10 +20,11 @@ from small_scopes import (
 )
 from snapshot_tables import of_iceberg
 from star_tables import Star, random_star
+from support.profile import DEEP
 from tally import FAILURES_MAX, Tally
 
 # 800 statements in less than a minute, and 200,000.
-SEEDS = seeds(quick=20, deep=5_000)
+SEEDS = seeds(quick=8, deep=5_000)
 # With all tables of Iceberg's, every column of a fact can have keys.
 SEEDS_OF_ICEBERG = seeds(quick=4, deep=200)
 # A quick run takes every eighth or fifteenth statement, other ones for each of the tables.

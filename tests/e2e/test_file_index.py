@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 from pyhive import hive
 from server_statements import StatementPage
+from support.proxies import patient
 
 from demo.hive import connect, run, same_answer
 from demo.metrics import SparkUi
@@ -46,19 +47,9 @@ POINT = "SELECT v FROM indexed.clustered WHERE x = 142"
 @pytest.fixture(scope="module")
 def indexing(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
     """A proxy that is told of the index."""
-    options = (
-        *("--set", "files.index=indexed.file_index", "--set", "files.query_deadline_s=120"),
-        *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
-        # What a user was told stays as it is for as long as a test takes.
-        *(
-            "--set",
-            "rewrite.cost_gate=false",
-            "--set",
-            "catalog.facts_ttl_s=3600",
-            "--set",
-            "files.tables_ttl_s=3600",
-        ),
-    )
+    # What a user was told stays as it is for as long as a test takes.
+    ttl = ("catalog.facts_ttl_s=3600", "files.tables_ttl_s=3600")
+    options = patient("files.index=indexed.file_index", *ttl, files=True)
     with proxy_process(spark.endpoint, tmp_path_factory.mktemp("indexing"), options=options) as process:
         yield process
 

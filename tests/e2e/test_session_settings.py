@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from clients import run_beeline
 from pyhive import hive
-from quick_java import QUICK_JAVA
+from support.cheap_spark import QUICK_JAVA
+from support.profile import only_deep
+from support.proxies import patient
 
 from demo.hive import connect, run
 from demo.java import Java
@@ -79,17 +81,16 @@ def test_a_configuration_that_is_read_anew_counts_for_a_session_that_is_open(
 
 
 # The session's server has a session for each client, so that this one takes a server of its own.
+@only_deep("starts a Spark server of its own, and test_session_policies has what follows from its answer")
 @pytest.mark.spark
 def test_a_server_with_one_session_for_all_clients_is_left_alone(java: Java, tmp_path: Path) -> None:
     conf = {"spark.sql.hive.thriftServer.singleSession": "true", "spark.sql.catalogImplementation": "in-memory"}
     settings = ServerSettings(tmp_path / "spark", java_options=QUICK_JAVA, conf=conf)
     join = "SELECT f.ds FROM f JOIN d ON f.ds = d.ds WHERE d.g = 1"
     # What the server says of itself is heard on a busy machine too.
-    patient = ("rewrite.key_query_deadline_s=60", "catalog.query_deadline_s=60", "rewrite.cost_gate=false")
-    options = tuple(word for setting in patient for word in ("--set", setting))
     with (
         thrift_server(settings, java, progress=lambda _: None) as server,
-        proxy_process(server.endpoint, tmp_path, options=options) as proxy,
+        proxy_process(server.endpoint, tmp_path, options=patient()) as proxy,
         closing(connect(proxy.endpoint)) as one,
         closing(connect(proxy.endpoint)) as another,
     ):

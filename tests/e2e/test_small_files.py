@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 from pyhive import hive
 from server_statements import StatementPage
+from support.proxies import patient
 
 from demo.hive import connect, run, same_answer
 from demo.metrics import SparkUi
@@ -47,11 +48,7 @@ def indexing(
     tables: None, spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ProxyProcess]:
     _ = tables
-    settings = (
-        *("files.index=small_files.file_index", "files.query_deadline_s=120", "rewrite.cost_gate=false"),
-        "catalog.query_deadline_s=120",
-    )
-    options = tuple(word for setting in settings for word in ("--set", setting))
+    options = patient("files.index=small_files.file_index", files=True)
     with proxy_process(spark.endpoint, tmp_path_factory.mktemp("small_files"), options=options) as process:
         yield process
 

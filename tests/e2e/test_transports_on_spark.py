@@ -1,6 +1,5 @@
 """Real clients and a real server that speak SASL or do without, over TLS or without."""
 
-import os
 import re
 import socket
 import ssl
@@ -16,7 +15,8 @@ from clients import run_beeline
 from pyhive import hive
 from pyhive.exc import OperationalError
 from pyhive.sasl_compat import PureSASLClient
-from quick_java import QUICK_JAVA
+from support.cheap_spark import QUICK_JAVA
+from support.profile import DEEP
 from thrift.transport import TSocket, TTransport
 
 from demo.hive import Endpoint, run
@@ -24,7 +24,6 @@ from demo.java import Java
 from demo.proxy_process import ProxyProcess, proxy_process
 from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
 
-DEEP = bool(os.environ.get("STARPRUNER_DEEP"))
 ROWS = 50_000
 BIG = f"SELECT id, cast(id AS string) AS s, repeat('x', 200) AS r FROM range({ROWS})"
 SCRIPT = "SELECT current_user() AS who;\nSELECT id, concat('row ', id) AS label FROM range(3);\n"

@@ -11,7 +11,9 @@ from typing import Any, Final
 from clients import answer
 from middle import Middle
 from pyhive import hive
-from server_state import ServerState
+from recorded_server import RecordedServer
+from server_state import KnownState, ServerState
+from support.proxies import patient
 
 from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess, proxy_process
@@ -47,12 +49,17 @@ class Stage:
 
     middle: Middle
     proxy: ProxyProcess
-    server: ThriftServer
+    server: ThriftServer | RecordedServer
 
     @property
-    def state(self) -> ServerState:
+    def is_recorded(self) -> bool:
+        """Whether the server has Spark's answers without Spark."""
+        return isinstance(self.server, RecordedServer)
+
+    @property
+    def state(self) -> KnownState:
         """What the server holds."""
-        return ServerState(self.server.ui_url)
+        return self.server if isinstance(self.server, RecordedServer) else ServerState(self.server.ui_url)
 
     @contextmanager
     def proxied(self, user: str = "demo") -> Iterator[hive.Connection]:
@@ -91,19 +98,17 @@ class Stage:
 
 
 @contextmanager
-def fault_stage(server: ThriftServer, directory: Path, *options: str) -> Iterator[Stage]:
+def fault_stage(server: ThriftServer | RecordedServer, directory: Path, *options: str) -> Iterator[Stage]:
     """A proxy of its own, with the options, in front of a middle of its own."""
     with closing(Middle(server.endpoint)) as middle:
         threading.Thread(target=middle.serve, daemon=True).start()
         # Faults are to be seen in rewritten statements, whether these pay or not, and on a busy machine too: only
         # tests of slow queries have a deadline that one may come past.
-        patient = ("rewrite.key_query_deadline_s=60", "catalog.query_deadline_s=60", "rewrite.cost_gate=false")
-        every = (*(word for setting in patient for word in ("--set", setting)), *options)
-        with proxy_process(middle.endpoint, directory, options=every) as proxy:
+        with proxy_process(middle.endpoint, directory, options=(*patient(), *options)) as proxy:
             yield Stage(middle, proxy, server)
 
 
-def make_tables(server: ThriftServer) -> None:
+def make_tables(server: ThriftServer | RecordedServer) -> None:
     """Make the tables anew."""
     with closing(connect(server.endpoint)) as session:
         run(session, f"DROP DATABASE IF EXISTS {DATABASE} CASCADE")

@@ -42,16 +42,12 @@ class Held:
         return bool(self.sessions or self.operations)
 
 
-@dataclass(frozen=True)
-class ServerState:
-    """The page of a server."""
-
-    ui_url: str
+class KnownState:
+    """A server that can be asked about its sessions and operations."""
 
     def held(self) -> Held:
         """What the server holds now."""
-        with urlopen(self.ui_url + _PAGE, timeout=_ANSWER_SECONDS_MAX) as answer:
-            return read_page(answer.read().decode())
+        raise NotImplementedError
 
     def left_over(self, since: Held) -> Held:
         """What the server still holds that it did not hold then, once it had the time to clear up."""
@@ -61,6 +57,18 @@ class ServerState:
         while (left := self.held().beyond(since)) and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
         return left
+
+
+@dataclass(frozen=True)
+class ServerState(KnownState):
+    """The page of a server."""
+
+    ui_url: str
+
+    def held(self) -> Held:
+        """What the server holds now."""
+        with urlopen(self.ui_url + _PAGE, timeout=_ANSWER_SECONDS_MAX) as answer:
+            return read_page(answer.read().decode())
 
 
 def read_page(page: str) -> Held:

@@ -1,8 +1,8 @@
 """Sessions that ask while views, databases, settings and tables change: no answer that no serial order allows.
 
 Changes come in the same session, on the same connection or on another one, in other sessions, through another
-worker and past the proxy. Half a minute of it in every run, an hour with STARPRUNER_DEEP=1, and half as much again
-over HTTP.
+worker and past the proxy. A quarter of a minute of it in every run, an hour with STARPRUNER_DEEP=1, and half as
+much again over HTTP.
 """
 
 import os
@@ -16,23 +16,22 @@ from functools import partial
 
 import pytest
 from changing_world import SESSIONS, ChangingSession, Opening, World, change_tables, tables
-from seeding import DEEP, seeded
+from seeding import seeded
 from spark_over_http import connect_over_http, proxy_with_http
+from support.profile import DEEP
+from support.proxies import patient
 from workers import TWO_WORKERS
 
 from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess, proxy_process
 from demo.thrift_server import ThriftServer
 
-SECONDS = float(os.environ.get("STARPRUNER_CHANGING_S") or (3_600 if DEEP else 30))
+SECONDS = float(os.environ.get("STARPRUNER_CHANGING_S") or (3_600 if DEEP else 15))
 # A report now and then, for who watches.
 REPORT_S = 60.0
 
 
-OPTIONS = (
-    *("--set", "rewrite.key_query_deadline_s=60", "--set", "catalog.query_deadline_s=60"),
-    *("--set", "rewrite.cost_gate=false", "--set", "rewrite.quarantine_s=0.001"),
-)
+OPTIONS = (*patient("rewrite.quarantine_s=0.001"),)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Whatever the backend does, a client sees what it would see without us, or its connection ends as it would."""
 
-import os
 import re
 import time
 from collections import Counter
@@ -15,20 +14,21 @@ from clients import breakable_session
 from fault_stage import DATABASE, JOIN, NARROWED, QUOTING_JOIN, Seen, Stage, fault_stage, make_tables, seen
 from middle import Act, Fault
 from middle import Seen as SeenCall
+from recorded_server import Recorded, read_recording, record, write_recording
 from replies_made import batch, doubles, strings
+from support.profile import DEEP
 from thrift.Thrift import TException
 
 from demo.hive import run
 from demo.thrift_server import ThriftServer
 
-DEEP = bool(os.environ.get("STARPRUNER_DEEP"))
-
 # Far more than any of this takes, far less than a user would wait.
 PROMPTLY_S = 30
 # INITIALIZED, RUNNING and PENDING.
 RUNNING_STATES = (0, 1, 7)
-# In the quick run, one of so many calls of a conversation.
-QUICK_EVERY = 9
+# In the quick run, a kind of fault meets one call of the conversation, so many after the one of the last kind.
+QUICK_STRIDE = 7
+MISTAKEN = JOIN.replace("f.v", "f.no_such_column")
 # What tells the statements of a conversation apart.
 STATEMENT_CHARS_MATCHED = 20
 
@@ -84,9 +84,9 @@ def steps(calls: list[SeenCall]) -> list[Step]:
     return found
 
 
-def some(found: list[Step], offset: int) -> list[Step]:
-    """All of them in the deep run, else a few: each offset has others."""
-    return found if DEEP else found[offset::QUICK_EVERY]
+def some(stage: Stage, found: list[Step], offset: int) -> list[Step]:
+    """All of them in the deep run and without Spark, else one: each offset has another."""
+    return found if DEEP or stage.is_recorded else [found[offset * QUICK_STRIDE % len(found)]]
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def test_a_call_of_the_proxys_own_that_goes_wrong_is_not_seen_by_the_client(
     stage: Stage, own: list[Step], expected: Seen, what: str
 ) -> None:
     act, wrong = OWN_FAULTS[what], []
-    for step in some(own, list(OWN_FAULTS).index(what)):
+    for step in some(stage, own, list(OWN_FAULTS).index(what)):
         fault = step.fault(act)
         # A session asks who it is once, and asks no more for a list that it was refused.
         with stage.proxied() as session:
@@ -159,9 +159,8 @@ def test_a_rewritten_statement_that_fails_is_answered_all_the_same(
 
 
 def test_a_users_own_mistake_is_the_error_that_it_is_directly(stage: Stage) -> None:
-    mistaken = JOIN.replace("f.v", "f.no_such_column")
     with stage.proxied() as session:
-        assert seen(session, mistaken) == stage.directly(mistaken)
+        assert seen(session, MISTAKEN) == stage.directly(MISTAKEN)
 
 
 @pytest.mark.parametrize("moment", Moment)
@@ -169,7 +168,7 @@ def test_a_backend_that_is_gone_ends_the_connection_with_no_answer_or_the_right_
     stage: Stage, script: list[Step], expected: Seen, moment: Moment
 ) -> None:
     wrong: list[object] = []
-    for step in some(script, list(Moment).index(moment)):
+    for step in some(stage, script, list(Moment).index(moment)):
         fault = step.fault(Cut(moment))
         started = time.monotonic()
         with breakable_session(stage.proxy.endpoint) as session:
@@ -182,3 +181,34 @@ def test_a_backend_that_is_gone_ends_the_connection_with_no_answer_or_the_right_
         if not fault.done or time.monotonic() - started > PROMPTLY_S:
             wrong.append((step, fault.done, time.monotonic() - started))
     assert not wrong
+
+
+def test_the_recorded_answers_are_those_of_spark(stage: Stage, *, updating: bool) -> None:
+    texts = executed(stage) if updating else list(read_recording())
+    with stage.direct() as session:
+        found = {text: record(session, text) for text in texts}
+    if updating:
+        write_recording(found)
+    known = read_recording()
+    assert {text: comparable(text, end) for text, end in found.items()} == {
+        text: comparable(text, end) for text, end in known.items()
+    }
+
+
+def executed(stage: Stage) -> list[str]:
+    """All that the server is asked to execute by the tests of faults."""
+    stage.middle.calls.clear()
+    for sql in (QUOTING_JOIN, JOIN, MISTAKEN):
+        with stage.proxied() as session:
+            stage.forget(session)
+            assert seen(session, sql) == stage.directly(sql)
+    texts = stage.middle.executed("")
+    return list(dict.fromkeys([*read_recording(), *texts, QUOTING_JOIN, JOIN, MISTAKEN]))
+
+
+def comparable(text: str, end: Recorded) -> object:
+    """The end of a statement without times, places and settings of one server."""
+    columns = [(column.name, column.type_id, column.kind) for column in end.columns]
+    if text == "SET" or text.startswith("DESCRIBE") or end.message:
+        return columns, bool(end.message), end.sql_state
+    return columns, sorted(zip(*(column.values for column in end.columns), strict=True))

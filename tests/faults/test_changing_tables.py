@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from fault_stage import DAYS, JOIN, WANTED_DAYS, Seen, Stage, fault_stage, make_tables, seen
-from seeding import DEEP
+from support.profile import DEEP
 
 from demo.hive import run
 from demo.thrift_server import ThriftServer

@@ -25,7 +25,7 @@ CHARS_MAX = 100_000
 SECONDS_MAX = 1.0
 
 GOLDEN = Mutator([*(case.sql for case in takes()), *(case.sql for case in refusals())])
-GOLDEN_SEEDS = seeds(quick=20, deep=1_000)
+GOLDEN_SEEDS = seeds(quick=8, deep=1_000)
 MUTANTS_PER_SEED = 100
 
 STAR_SEEDS = seeds(quick=6, deep=1_000)

@@ -21,8 +21,10 @@ from fault_stage import Seen, seen
 from grammar import random_query
 from mutants import Mutator
 from pyhive import hive
-from seeding import DEEP, seeded, seeds
+from seeding import seeded, seeds
 from star_tables import Star, random_star
+from support.profile import DEEP
+from support.proxies import patient
 
 from demo.hive import connect, run
 from demo.java import Java
@@ -31,7 +33,7 @@ from demo.thrift_server import ServerSettings, ThriftServer, thrift_server
 
 # The first of those that were chosen, for it is one long run.
 SEED = seeds(quick=1, deep=1)[0]
-MUTANTS = 100_000 if DEEP else 240
+MUTANTS = 100_000 if DEEP else 160
 SECONDS_MAX = float(os.environ.get("STARPRUNER_FUZZ_SECONDS", "10800" if DEEP else "300"))
 # A server of two cores is busy with these; most mutants do not come as far as a job.
 SESSIONS = 4
@@ -172,11 +174,9 @@ def sides(
         yield request.getfixturevalue("spark"), request.getfixturevalue("proxy")
         return
     settings = ServerSettings(tmp_path / "spark", memory="3g", conf=SERVER)
-    patient = "rewrite.cost_gate=false", "rewrite.key_query_deadline_s=120", "catalog.query_deadline_s=120"
-    options = tuple(word for setting in patient for word in ("--set", setting))
     with (
         thrift_server(settings, java, progress=lambda _: None) as spark,
-        proxy_process(spark.endpoint, tmp_path / "proxy", options=options) as proxy,
+        proxy_process(spark.endpoint, tmp_path / "proxy", options=patient()) as proxy,
     ):
         yield spark, proxy
 

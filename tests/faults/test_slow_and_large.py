@@ -10,11 +10,12 @@ from acts import Refuse, Replace, Slow
 from fault_stage import JOIN, KEY_QUERY, NARROWED, Stage, fault_stage, make_tables, seen
 from middle import Act, Fault
 from replies_made import batch, strings
+from support.profile import DEEP, only_deep
 
 from demo.thrift_server import ThriftServer
 
 DEADLINE_S = 1
-LATE_S = 4.0
+LATE_S = 4.0 if DEEP else 2.0
 # A reply that is late once is waited for; what would follow it is not asked any more.
 PROMPTLY_S = 30
 
@@ -46,11 +47,22 @@ def nothing_is_left_behind(stage: Stage) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("pattern", ["^DESCRIBE", KEY_QUERY, "^SHOW PARTITIONS"])
-@pytest.mark.parametrize("name", ["ExecuteStatement", "GetOperationStatus", "FetchResults"])
+PATTERNS = ("^DESCRIBE", KEY_QUERY, "^SHOW PARTITIONS")
+NAMES = ("GetOperationStatus", "FetchResults", "ExecuteStatement")
+# In the quick run, each query and each call is late once.
+EVERY_LATE = [(pattern, name) for pattern in PATTERNS for name in NAMES]
+LATE = EVERY_LATE if DEEP else [*zip(PATTERNS, NAMES, strict=True)]
+
+
+@pytest.mark.parametrize(("pattern", "name"), LATE)
 def test_a_query_of_the_proxys_own_that_is_late_is_given_up(stage: Stage, pattern: str, name: str) -> None:
+    given_up(stage, pattern, name, LATE_S)
+
+
+def given_up(stage: Stage, pattern: str, name: str, late_s: float) -> None:
+    """The client has its answer though a call of the proxy's own is late."""
     expected = stage.directly(JOIN)
-    slow = Fault(Slow(LATE_S), name, pattern, times=1)
+    slow = Fault(Slow(late_s), name, pattern, times=1)
     with stage.proxied() as session:
         stage.forget(session)
         started = time.monotonic()
@@ -59,9 +71,14 @@ def test_a_query_of_the_proxys_own_that_is_late_is_given_up(stage: Stage, patter
         assert time.monotonic() - started < PROMPTLY_S
 
 
+@only_deep("test_recorded_faults has it without Spark")
 def test_after_a_late_description_one_of_the_next_statements_is_narrowed(stage: Stage) -> None:
+    narrowed_again(stage, LATE_S)
+
+
+def narrowed_again(stage: Stage, late_s: float) -> None:
     """Before descriptions expire: on a busy machine the second one may be late too."""
-    expected, slow = stage.directly(JOIN), Fault(Slow(LATE_S), "ExecuteStatement", "^DESCRIBE", times=1)
+    expected, slow = stage.directly(JOIN), Fault(Slow(late_s), "ExecuteStatement", "^DESCRIBE", times=1)
     with stage.proxied() as session:
         stage.forget(session)
         with stage.middle.faulty(slow):
@@ -82,15 +99,20 @@ def peak_bytes(stage: Stage) -> int:
     return int(found[1]) * 1024
 
 
-@pytest.mark.parametrize(
-    ("name", "act"),
-    [
-        ("FetchResults", Replace(lambda call: batch(call, strings(MANY_KEYS), strings(MANY_KEYS)))),
-        ("ExecuteStatement", Refuse("x" * 100_000_000)),
-    ],
-    ids=["rows", "an error"],
-)
-def test_an_answer_of_a_hundred_megabytes_is_not_held(patient_stage: Stage, name: str, act: Act) -> None:
+LARGE: dict[str, tuple[str, Act]] = {
+    "rows": ("FetchResults", Replace(lambda call: batch(call, strings(MANY_KEYS), strings(MANY_KEYS)))),
+    "an error": ("ExecuteStatement", Refuse("x" * 100_000_000)),
+}
+
+
+@only_deep("test_recorded_faults has it without Spark")
+@pytest.mark.parametrize("what", LARGE)
+def test_an_answer_of_a_hundred_megabytes_is_not_held(patient_stage: Stage, what: str) -> None:
+    not_held(patient_stage, *LARGE[what])
+
+
+def not_held(patient_stage: Stage, name: str, act: Act) -> None:
+    """The proxy's memory does not grow by what is answered."""
     expected = patient_stage.directly(JOIN)
     large = Fault(act, name, KEY_QUERY, times=1)
     with patient_stage.proxied() as session:

@@ -4,7 +4,6 @@ STARPRUNER_DEEP=1 lets the coverage-guided fuzzer look for minutes; `campaign.py
 """
 
 import importlib.util
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +12,9 @@ import pytest
 from fuzz_targets import TARGETS, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.profile import DEEP
 
 HERE = Path(__file__).parent
-DEEP = os.environ.get("STARPRUNER_DEEP") == "1"
 DEEP_SECONDS = 60
 # Beyond its time it writes what it knows, and on a busy machine an input may take a while.
 DEEP_GRACE_S = 120

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyhive import hive
-from quick_java import QUICK_JAVA
+from support import cheap_spark
+from support.cheap_spark import QUICK_JAVA
 from thrift.Thrift import TException
 from thrift.transport.THttpClient import THttpClient
 
@@ -61,7 +62,7 @@ def spark_over_http(directory: Path, java: Java) -> Iterator[ThriftServer]:
     """A server of its own: one speaks either transport, not both."""
     port = free_port()
     over_http = {"transport.mode": "http", "thrift.http.port": str(port)}
-    conf = {f"spark.hadoop.hive.server2.{name}": value for name, value in over_http.items()}
+    conf = cheap_spark.conf() | {f"spark.hadoop.hive.server2.{name}": value for name, value in over_http.items()}
     settings = ServerSettings(directory, port=port, cores=2, java_options=QUICK_JAVA, conf=conf)
     with thrift_server(settings, java, progress=lambda _: None, answers=_answers) as server:
         yield server

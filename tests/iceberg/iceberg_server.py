@@ -4,7 +4,7 @@ The environment has a newer Spark, on which that runtime does not load. `make` p
 Maven brings the runtime.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,7 +40,12 @@ def spark_for_iceberg(folder: Path = SPARK) -> Path:
 
 @contextmanager
 def iceberg_server(
-    directory: Path, *, cores: int = 2, memory: str = "1g", java_options: str = ""
+    directory: Path,
+    *,
+    cores: int = 2,
+    memory: str = "1g",
+    java_options: str = "",
+    conf: Mapping[str, str] | None = None,
 ) -> Iterator[PipelineServer]:
     """Runs a server with Iceberg as long as the context lasts; raises ClientMissingError."""
     with pipeline_server(
@@ -48,7 +53,7 @@ def iceberg_server(
         cores=cores,
         memory=memory,
         java_options=java_options,
-        conf=_settings(directory.resolve(), runtime_jar()),
+        conf={**_settings(directory.resolve(), runtime_jar()), **(conf or {})},
         pyspark=spark_for_iceberg(),
     ) as server:
         yield server

@@ -20,7 +20,9 @@ from iceberg_world import IcebergWorld
 from middle import Fault, Middle
 from pipeline_server import PipelineServer
 from pyhive import hive
-from seeding import DEEP, seeded, seeds
+from seeding import seeded, seeds
+from support.profile import DEEP
+from support.proxies import patient
 
 from demo.proxy_process import ProxyProcess, proxy_process
 
@@ -42,13 +44,9 @@ def middle(iceberg_server: PipelineServer) -> Iterator[Middle]:
 
 @pytest.fixture
 def proxy(middle: Middle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
-    patient = (
-        *("--set", "files.query_deadline_s=120", "--set", "rewrite.cost_gate=false"),
-        *("--set", "rewrite.key_query_deadline_s=120", "--set", "catalog.query_deadline_s=120"),
-        # A snapshot that is gone lets a statement fail, which is no reason to leave those after it alone.
-        *("--set", "rewrite.quarantine_s=0.001"),
-    )
-    with proxy_process(middle.endpoint, tmp_path_factory.mktemp("between"), options=patient) as process:
+    # A snapshot that is gone lets a statement fail, which is no reason to leave those after it alone.
+    options = patient("rewrite.quarantine_s=0.001", files=True)
+    with proxy_process(middle.endpoint, tmp_path_factory.mktemp("between"), options=options) as process:
         yield process
 
 

@@ -1,7 +1,7 @@
 """The golden cases about Iceberg tables on the real server: same rows with and without, and the recorded text.
 
 `pytest tests/iceberg/test_golden_on_iceberg.py --update-goldens` records what the server says; read the difference
-before you commit it.
+before you commit it. A quick run leaves out cases that have a stamp (`support/stamps.py`).
 """
 
 from collections import Counter, defaultdict
@@ -11,9 +11,13 @@ from contextlib import closing
 import golden_cases
 import pytest
 from golden_cases import Expected, Refusal, Take, refusals, table_statements, takes
+from golden_executions import golden_stamps, iceberg_execution, refused_execution
 from iceberg_golden_cases import KIND, LIMITS, NAMESPACE, PARTITIONING, facts, planned
+from iceberg_server import RUNTIME, VERSION, spark_for_iceberg
 from pipeline_server import PipelineServer
 from pyhive import hive
+from support.goldens import recorded_rows
+from support.stamps import UNCHANGED, Stamps, spark_version
 
 from demo.hive import Row, connect, run
 from rewriter import TableKind, apply
@@ -41,8 +45,21 @@ def make_tables(connection: hive.Connection) -> None:
 
 
 @pytest.fixture(scope="module")
-def updating(request: pytest.FixtureRequest) -> bool:
-    return bool(request.config.getoption("--update-goldens"))
+def stamps(*, updating: bool) -> Iterator[Stamps]:
+    with golden_stamps("iceberg", KIND, updating=updating) as stamps:
+        yield stamps
+
+
+@pytest.fixture(scope="module")
+def refused(*, updating: bool) -> Iterator[Stamps]:
+    with golden_stamps("refused_iceberg", KIND, updating=updating) as stamps:
+        yield stamps
+
+
+@pytest.fixture(scope="module")
+def engine() -> str:
+    """The versions of Spark and Iceberg."""
+    return f"{spark_version(spark_for_iceberg() / 'pyspark')} {RUNTIME}-{VERSION}"
 
 
 def described(connection: hive.Connection, name: str) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -60,18 +77,9 @@ def recorded(connection: hive.Connection, case: Take) -> Expected:
     """What the case comes to with the keys of the server's tables."""
     found = planned(case.sql)
     queries = tuple(query.sql_with_repeats or query.sql for query in found.key_queries)
-    rows = tuple(written(run(connection, query)) for query in queries)
+    rows = tuple(recorded_rows(run(connection, query)) for query in queries)
     answers = {query: query.read(answer) for query, answer in zip(found.key_queries, rows, strict=True)}
     return Expected(queries, rows, apply(found, answers, LIMITS).text)
-
-
-def written(rows: list[Row]) -> tuple[golden_cases.Row, ...]:
-    # Each once: a key query may give a key as often as it comes.
-    return tuple(sorted({tuple(map(plain, row)) for row in rows}, key=repr))
-
-
-def plain(value: object) -> str | int | bool | None:
-    return value if value is None or isinstance(value, int | bool) else str(value)
 
 
 def assert_same_rows(connection: hive.Connection, sql: str, rewritten: str) -> None:
@@ -88,18 +96,36 @@ def test_the_tables_are_what_the_pure_cases_take_them_for(session: hive.Connecti
 
 
 @pytest.mark.parametrize("rule", sorted({case.rule for case in takes(KIND)}))
-def test_a_rule_rewrites_to_what_is_recorded(rule: str, session: hive.Connection, *, updating: bool) -> None:
-    found = {case.name: recorded(session, case) for case in takes(KIND) if case.rule == rule}
+def test_a_rule_rewrites_to_what_is_recorded(
+    rule: str, session: hive.Connection, stamps: Stamps, engine: str, *, updating: bool
+) -> None:
+    cases = [case for case in takes(KIND) if case.rule == rule]
     if updating:
-        golden_cases.write(rule, found)
-    assert found == golden_cases.expectations(rule)
+        golden_cases.write(rule, {case.name: recorded(session, case) for case in cases})
+    expected = golden_cases.expectations(rule)
+    for case in cases:
+        if stamps.is_due(str(case), iceberg_execution(case, engine)):
+            assert recorded(session, case) == expected[case.name]
 
 
 @pytest.mark.parametrize("case", takes(KIND), ids=str)
-def test_a_narrowed_statement_answers_as_it_came(case: Take, session: hive.Connection) -> None:
-    assert_same_rows(session, case.sql, golden_cases.expectations(case.rule)[case.name].rewritten)
+def test_a_narrowed_statement_answers_as_it_came(
+    case: Take, session: hive.Connection, stamps: Stamps, engine: str
+) -> None:
+    execution = iceberg_execution(case, engine)
+    if not stamps.is_due(str(case), execution):
+        pytest.skip(UNCHANGED)
+    assert_same_rows(session, case.sql, golden_cases.expectation(case).rewritten)
+    assert execution is not None
+    stamps.came_out_equal(str(case), execution)
 
 
 @pytest.mark.parametrize("case", [case for case in refusals(KIND) if case.executes], ids=str)
-def test_a_refused_statement_is_one_that_runs(case: Refusal, session: hive.Connection) -> None:
+def test_a_refused_statement_is_one_that_runs(
+    case: Refusal, session: hive.Connection, refused: Stamps, engine: str
+) -> None:
+    execution = refused_execution(case, KIND, engine)
+    if not refused.is_due(str(case), execution):
+        pytest.skip(UNCHANGED)
     run(session, case.sql)
+    refused.came_out_equal(str(case), execution)

@@ -11,12 +11,13 @@ from iceberg_statements import chosen_statements
 from iceberg_tables import iceberg_star
 from iceberg_world import IcebergWorld
 from pipeline_server import PipelineServer
-from seeding import DEEP, seeded, seeds
+from seeding import seeded, seeds
+from support.profile import DEEP
 
 from demo.proxy_process import ProxyProcess
 
 SEEDS = seeds(quick=2, deep=40)
-CHANGES = 8 if DEEP else 2
+CHANGES = 8 if DEEP else 1
 STATEMENTS = 12 if DEEP else 6
 # Few enough for any seed, and enough that a run in which nothing is narrowed any more does not pass.
 NARROWED_SHARE_MIN = 0.2

@@ -10,6 +10,7 @@ from acts import First
 from middle import Fault, Middle
 from pipeline_server import PipelineServer
 from pyhive import hive
+from support.proxies import patient
 
 from demo.hive import Row, connect, run
 from demo.proxy_process import ProxyProcess, proxy_process
@@ -83,12 +84,7 @@ def explained(session: hive.Connection, statement: str = STATEMENT) -> str:
 def lake(iceberg_server: PipelineServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     with closing(connect(iceberg_server.endpoint)) as session:
         run(session, f"CREATE DATABASE ice.{DATABASE}")
-    patient = ("files.query_deadline_s=120", "catalog.query_deadline_s=120", "rewrite.key_query_deadline_s=120")
-    settings = (
-        *("rewrite.cost_gate=false", "rewrite.rerun_within_s=600", "rewrite.key_snapshot_s=300"),
-        *patient,
-    )
-    options = tuple(word for setting in settings for word in ("--set", setting))
+    options = patient("rewrite.rerun_within_s=600", "rewrite.key_snapshot_s=300", files=True)
     with closing(Middle(iceberg_server.endpoint)) as middle:
         threading.Thread(target=middle.serve, daemon=True).start()
         with proxy_process(middle.endpoint, tmp_path_factory.mktemp("snapshots"), options=options) as proxy:

@@ -12,7 +12,8 @@ from layout_queries import layout_query
 from layout_tables import laid_out_star
 from layout_world import World
 from pipeline_server import PipelineServer
-from seeding import DEEP, seeded, seeds
+from seeding import seeded, seeds
+from support.profile import DEEP
 
 from demo.proxy_process import ProxyProcess
 

@@ -7,12 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.profile import DEEP
 
 from demo.java import find_java
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("STARPRUNER_DEEP"), reason="starts Spark four times: STARPRUNER_DEEP=1"
-)
+pytestmark = pytest.mark.skipif(not DEEP, reason="starts Spark four times: STARPRUNER_DEEP=1")
 
 FILES = 8
 SPARK = ("--master", "local[1]", "--conf", "spark.ui.enabled=false", "--conf", "spark.driver.memory=1g")

@@ -3,7 +3,6 @@
 STARPRUNER_DEEP=1 kills before every change.
 """
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from loaded_tables import answers, quietly
 from pyspark.sql import SparkSession
+from support.profile import DEEP
 
 from pipeline.compaction.compaction import Compaction, compact
 from pipeline.compaction.plan import Limits
@@ -20,7 +20,6 @@ from pipeline.tables.partitions import Locations
 from pipeline.tables.reserved_paths import EXCHANGES
 from pipeline.tables.storage import Storage
 
-IS_DEEP = bool(os.environ.get("STARPRUNER_DEEP"))
 # More than any of these compactions makes.
 CHANGES_MAX = 100
 # When the catalog has just been told of the second place; and on the way home, with half of the old files deleted.
@@ -96,13 +95,13 @@ def kills(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     """Tables of a kind whose compaction was killed, each before another change."""
 
     def tables(kind: str) -> Iterator[tuple[int, str]]:
-        for change in range(CHANGES_MAX) if IS_DEEP else SOME_CHANGES:
+        for change in range(CHANGES_MAX) if DEEP else SOME_CHANGES:
             table = made(spark, kind, tmp_path, f"t{change}")
             was_killed = is_killed(spark, monkeypatch, table, change)
             yield change, table
             spark.sql(f"DROP TABLE {table}")
             if not was_killed:
-                assert IS_DEEP, "some of the changes are none"
+                assert DEEP, "some of the changes are none"
                 return
 
     return tables

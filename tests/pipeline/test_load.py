@@ -1,4 +1,3 @@
-import os
 import signal
 import subprocess
 import sys
@@ -7,6 +6,7 @@ from pathlib import Path
 import pytest
 from loaded_tables import FOUND, TWO_DAYS, answers, held, load_query, quietly
 from pyspark.sql import SparkSession
+from support.profile import DEEP
 
 from pipeline.index.index_table import known_rows
 from pipeline.load.load import Load, load
@@ -181,9 +181,7 @@ load(spark, Load("t", rows, Skew(("x",), ("1",), None, 0.1, 9)), killing)
 """
 
 
-@pytest.mark.skipif(
-    not os.environ.get("STARPRUNER_DEEP"), reason="starts Spark in a process of its own, and kills it"
-)
+@pytest.mark.skipif(not DEEP, reason="starts Spark in a process of its own, and kills it")
 @pytest.mark.parametrize("stage", ["Writing", "Checking", "Publishing"])
 def test_a_killed_load_leaves_the_table_as_it_was_and_can_be_run_again(
     local_spark: SparkSession, tmp_path: Path, stage: str

@@ -1,6 +1,5 @@
 """Small domains, boxes and covers for Hypothesis, over worlds small enough to ask about every row there is."""
 
-import os
 from collections.abc import Callable
 from decimal import Decimal
 from itertools import product
@@ -8,6 +7,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, reject, settings
 from hypothesis import strategies as st
+from support.profile import DEEP
 
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain
@@ -16,7 +16,7 @@ from rewriter.vocabulary.identifiers import Column
 
 # A little in every test run, a lot in `make test-deep`. A busy machine may be slow to make examples.
 laws = settings(
-    max_examples=600 if os.environ.get("STARPRUNER_DEEP") else 50,
+    max_examples=600 if DEEP else 50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

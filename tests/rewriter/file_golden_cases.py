@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from golden_cases import FOLDER, Expected, catalog
+from support.goldens import planned_with
 
 from rewriter import (
     Catalog,
@@ -18,12 +19,9 @@ from rewriter import (
     Plan,
     Rewrite,
     RewriteLimits,
-    SkipReason,
     TableFacts,
     TableName,
     apply,
-    parse,
-    plan,
 )
 from rewriter.files.file_index import FileIndex
 from rewriter.files.splits import Packing, SplitHints
@@ -92,13 +90,7 @@ def write_index(rows: Mapping[str, Sequence[IndexRow]]) -> None:
 
 def planned(sql: str, limits: RewriteLimits = LIMITS) -> Plan:
     """The plan of a statement over the tables."""
-    statement = parse(sql, chars_max=CHARS_MAX, has_file_index=True)
-    assert not isinstance(statement, SkipReason), statement.sentence
-    found, names = plan(statement, {}, limits), frozenset[TableName]()
-    while found.missing:
-        names |= found.missing
-        found = plan(statement, pure_catalog(names), limits)
-    return found
+    return planned_with(sql, pure_catalog, limits, has_file_index=True)
 
 
 @dataclass(frozen=True)

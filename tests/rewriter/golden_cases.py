@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from support.goldens import RecordedRow
+
 from rewriter import Catalog, Column, SkipReason, TableFacts, TableKind, TableName, ViewText
 
 FOLDER = Path(__file__).parent / "golden"
@@ -19,8 +21,7 @@ _ANSWER = "-- answer: "
 _CREATED = re.compile(r"CREATE (GLOBAL TEMPORARY )?(?:TABLE|VIEW) (\S+)")
 
 
-# A row of a key query's answer, dates and decimals as strings.
-Row: TypeAlias = tuple[str | int | bool | None, ...]
+Row: TypeAlias = RecordedRow
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,11 @@ def expectations(rule: str) -> dict[str, Expected]:
     """What each case of the rule comes to, by name."""
     text = (FOLDER / f"{rule}.expected.sql").read_text(encoding="utf-8")
     return dict(_parse(block) for block in text.split(_HEADING)[1:])
+
+
+def expectation(case: Take) -> Expected:
+    """What a case comes to."""
+    return expectations(case.rule)[case.name]
 
 
 def _parse(block: str) -> tuple[str, Expected]:

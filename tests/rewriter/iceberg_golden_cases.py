@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from golden_cases import Take, catalog
+from support.goldens import planned_with
 
 from rewriter import (
     Catalog,
@@ -10,12 +11,9 @@ from rewriter import (
     IcebergFacts,
     Plan,
     RewriteLimits,
-    SkipReason,
     TableFacts,
     TableKind,
     TableName,
-    parse,
-    plan,
 )
 from rewriter.domains.literals import is_key_type
 
@@ -63,13 +61,7 @@ def pure_catalog(names: frozenset[TableName]) -> Catalog:
 
 def planned(sql: str, limits: RewriteLimits = LIMITS) -> Plan:
     """The plan of a statement over the tables."""
-    statement = parse(sql, chars_max=CHARS_MAX)
-    assert not isinstance(statement, SkipReason), statement.sentence
-    found, names = plan(statement, {}, limits), frozenset[TableName]()
-    while found.missing:
-        names |= found.missing
-        found = plan(statement, pure_catalog(names), limits)
-    return found
+    return planned_with(sql, pure_catalog, limits)
 
 
 def rule_of(case: Take) -> str:

@@ -2,16 +2,12 @@
 
 import pytest
 from file_golden_cases import CHARS_MAX, KIND, LIMITS, Outcome, planned, recorded_index
-from golden_cases import Expected, Refusal, Take, expectations, refusals, takes
+from golden_cases import Expected, Refusal, Take, expectation, expectations, refusals, takes
 
 from rewriter import RewriteLimits, Rule, SkipReason, parse
 from rewriter.sql.statement import parse_tree
 
 RULES = {rule.value: rule for rule in Rule}
-
-
-def expectation(case: Take) -> Expected:
-    return expectations(case.rule)[case.name]
 
 
 @pytest.mark.parametrize("case", takes(KIND), ids=str)

@@ -1,7 +1,7 @@
 """The golden cases about files and buckets on the real server: real files, same rows, and the recorded text.
 
 `pytest tests/rewriter/test_file_goldens_on_spark.py --update-goldens` records what the server says; read the
-difference before you commit it.
+difference before you commit it. A quick run leaves out cases that have a stamp (`support/stamps.py`).
 """
 
 import json
@@ -15,9 +15,12 @@ import golden_cases
 import pytest
 from file_golden_cases import INDEXED, KIND, SKEWED, IndexRow, Outcome, planned, recorded_index, with_layout
 from golden_cases import Expected, Refusal, Take, refusals, table_names, table_statements, takes
+from golden_executions import file_execution, golden_stamps, refused_execution
 from pyhive import hive
+from support.goldens import recorded_rows
+from support.stamps import UNCHANGED, Stamps
 
-from demo.hive import Row, connect, run
+from demo.hive import connect, run
 from demo.thrift_server import ThriftServer
 from proxy.operations.query import Column, Rows
 from proxy.session.catalog.describe import read_description
@@ -38,8 +41,15 @@ def session(spark: ThriftServer) -> Iterator[hive.Connection]:
 
 
 @pytest.fixture(scope="module")
-def updating(request: pytest.FixtureRequest) -> bool:
-    return bool(request.config.getoption("--update-goldens"))
+def stamps(*, updating: bool) -> Iterator[Stamps]:
+    with golden_stamps("files", KIND, updating=updating) as stamps:
+        yield stamps
+
+
+@pytest.fixture(scope="module")
+def refused(*, updating: bool) -> Iterator[Stamps]:
+    with golden_stamps("refused_files", KIND, updating=updating) as stamps:
+        yield stamps
 
 
 @pytest.fixture(scope="module")
@@ -111,36 +121,33 @@ def normal(index: Mapping[str, Sequence[IndexRow]]) -> dict[str, list[object]]:
 
 @pytest.mark.parametrize("rule", sorted({case.rule for case in takes(KIND)}))
 def test_a_rule_about_files_rewrites_to_what_is_recorded(
-    rule: str, session: hive.Connection, *, updating: bool
+    rule: str, session: hive.Connection, stamps: Stamps, *, updating: bool
 ) -> None:
-    found = {case.name: recorded(session, case) for case in takes(KIND) if case.rule == rule}
+    cases = [case for case in takes(KIND) if case.rule == rule]
     if updating:
-        golden_cases.write(rule, found)
-    assert found == golden_cases.expectations(rule)
+        golden_cases.write(rule, {case.name: recorded(session, case) for case in cases})
+    expected = golden_cases.expectations(rule)
+    for case in cases:
+        if stamps.is_due(str(case), file_execution(case)):
+            assert recorded(session, case) == expected[case.name]
 
 
 def recorded(session: hive.Connection, case: Take) -> Expected:
     found = planned(case.sql)
     queries = tuple(query.sql_with_repeats or query.sql for query in found.key_queries)
-    answers = tuple(written(run(session, query)) for query in queries)
+    answers = tuple(recorded_rows(run(session, query)) for query in queries)
     expected = Expected(queries, answers, "")
     return replace(expected, rewritten=Outcome.of(found, expected, recorded_index()).rewrite().text)
 
 
-def written(rows: Sequence[Row]) -> tuple[golden_cases.Row, ...]:
-    # Each once: a key query may give a key as often as it comes.
-    return tuple(sorted({tuple(map(plain, row)) for row in rows}, key=repr))
-
-
-def plain(value: object) -> str | int | bool | None:
-    return value if value is None or isinstance(value, int | bool) else str(value)
-
-
 @pytest.mark.parametrize("case", takes(KIND), ids=str)
 def test_a_statement_that_skips_real_files_answers_as_it_does_in_full(
-    case: Take, session: hive.Connection, real_index: Mapping[str, Sequence[IndexRow]]
+    case: Take, session: hive.Connection, real_index: Mapping[str, Sequence[IndexRow]], stamps: Stamps
 ) -> None:
-    expected = golden_cases.expectations(case.rule)[case.name]
+    execution = file_execution(case)
+    if not stamps.is_due(str(case), execution):
+        pytest.skip(UNCHANGED)
+    expected = golden_cases.expectation(case)
     symbolic = Outcome.of(planned(case.sql), expected, recorded_index()).rewrite()
     real = Outcome.of(planned(case.sql), expected, real_index).rewrite()
     assert real.text != case.sql
@@ -148,6 +155,8 @@ def test_a_statement_that_skips_real_files_answers_as_it_does_in_full(
     if not case.sql.startswith("INSERT"):
         narrowed, whole = (Counter(map(repr, run(session, sql))) for sql in (real.text, case.sql))
         assert narrowed == whole, f"{case.sql}\n{real.text}"
+    assert execution is not None
+    stamps.came_out_equal(str(case), execution)
 
 
 def skipped(scans: Sequence[ScanOutcome]) -> list[int]:
@@ -156,7 +165,11 @@ def skipped(scans: Sequence[ScanOutcome]) -> list[int]:
 
 @pytest.mark.parametrize("case", refusals(KIND), ids=str)
 def test_a_statement_whose_files_are_not_chosen_is_one_that_spark_runs(
-    case: Refusal, session: hive.Connection
+    case: Refusal, session: hive.Connection, refused: Stamps
 ) -> None:
+    execution = refused_execution(case, KIND)
+    if not refused.is_due(str(case), execution):
+        pytest.skip(UNCHANGED)
     if case.executes:
         run(session, case.sql)
+    refused.came_out_equal(str(case), execution)

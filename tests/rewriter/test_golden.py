@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 import pytest
-from golden_cases import Expected, Refusal, Row, Take, expectations, pure_catalog, refusals, takes
+from golden_cases import Refusal, Row, Take, expectation, expectations, pure_catalog, refusals, takes
+from support.goldens import planned_with
 
-from rewriter import Plan, Rewrite, RewriteLimits, SkipReason, TableName, apply, parse, plan
+from rewriter import Plan, Rewrite, RewriteLimits, SkipReason, apply, parse
 from rewriter.sql.statement import parse_tree
 
 LIMITS = RewriteLimits()
@@ -13,24 +14,12 @@ CHARS_MAX = 100_000
 
 
 def planned(sql: str) -> Plan:
-    statement = parse(sql, chars_max=CHARS_MAX)
-    assert not isinstance(statement, SkipReason), statement.sentence
-    names: frozenset[TableName] = frozenset()
-    found = plan(statement, {}, LIMITS)
-    while found.missing:
-        assert not found.missing & names, "what was looked up is looked up again"
-        names |= found.missing
-        found = plan(statement, pure_catalog(names), LIMITS)
-    return found
+    return planned_with(sql, pure_catalog, LIMITS)
 
 
 def rewritten(found: Plan, rows: Sequence[Sequence[Row]]) -> Rewrite:
     answers = {query: query.read(answer) for query, answer in zip(found.key_queries, rows, strict=True)}
     return apply(found, answers, LIMITS)
-
-
-def expectation(case: Take) -> Expected:
-    return expectations(case.rule)[case.name]
 
 
 @pytest.mark.parametrize("case", takes(), ids=str)

@@ -1,17 +1,13 @@
 """The golden cases about Iceberg tables without a server: the catalog, and keys as the server last gave them."""
 
 import pytest
-from golden_cases import Expected, Refusal, Take, expectations, refusals, takes
+from golden_cases import Refusal, Take, expectation, expectations, refusals, takes
 from iceberg_golden_cases import KIND, LIMITS, planned, rule_of
 
 from rewriter import RewriteLimits, Rule, apply
 from rewriter.sql.statement import parse_tree
 
 RULES = {rule.value: rule for rule in Rule}
-
-
-def expectation(case: Take) -> Expected:
-    return expectations(case.rule)[case.name]
 
 
 @pytest.mark.parametrize("case", takes(KIND), ids=str)

@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 from golden_cases import Take, pure_catalog, takes
+from support.goldens import planned_with
 
 from rewriter import (
     Column,
@@ -33,14 +34,7 @@ JOINED = "SELECT f.id FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
 
 
 def planned(sql: str, limits: RewriteLimits) -> Plan:
-    statement = parse(sql, chars_max=100_000)
-    assert isinstance(statement, Statement)
-    found = plan(statement, {}, limits)
-    names: frozenset[TableName] = frozenset()
-    while found.missing:
-        names |= found.missing
-        found = plan(statement, pure_catalog(names), limits)
-    return found
+    return planned_with(sql, pure_catalog, limits)
 
 
 def reducers(found: Plan) -> Iterator[Reducer]:

@@ -1,15 +1,18 @@
 """Strict consistency on the real server: the same rows while the keys hold, an error before any row otherwise."""
 
-import os
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 
 import pytest
-from golden_cases import DATABASE, Take, pure_catalog, takes
+from golden_cases import DATABASE, Row, Take, pure_catalog, takes
+from golden_executions import golden_stamps, strict_execution
 from golden_tables import make_golden_tables
 from pyhive import hive
+from support.goldens import planned_with, recorded_value
+from support.profile import DEEP
+from support.stamps import UNCHANGED, Stamps
 
 from demo.hive import connect, run
 from demo.metrics import SparkUi
@@ -26,8 +29,6 @@ from rewriter import (
     TableFacts,
     TableName,
     apply,
-    parse,
-    plan,
 )
 from rewriter.predicates.strict_check import KEYS_CHANGED
 
@@ -35,7 +36,9 @@ STRICT = RewriteLimits(strict=True)
 # One key at most, so that ranges around them are asked for.
 BY_RANGES = RewriteLimits(strict=True, key_rows_max=1)
 # All golden statements by ranges too take as long again.
-GOLDEN_LIMITS = {"keys": STRICT, **({"ranges": BY_RANGES} if os.environ.get("STARPRUNER_DEEP") else {})}
+GOLDEN_LIMITS = {"keys": STRICT, **({"ranges": BY_RANGES} if DEEP else {})}
+# Some hundreds of statements over a few rows each.
+SETTINGS = {"spark.sql.shuffle.partitions": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -43,26 +46,37 @@ def golden(spark: ThriftServer) -> Iterator[hive.Connection]:
     """A session in the database of the golden tables."""
     make_golden_tables(spark)
     with closing(connect(spark.endpoint, database=DATABASE)) as connection:
-        # Some hundreds of statements over a few rows each.
-        run(connection, "SET spark.sql.shuffle.partitions=1")
+        for name, setting in SETTINGS.items():
+            run(connection, f"SET {name}={setting}")
         yield connection
 
 
+@pytest.fixture(scope="module")
+def stamps(request: pytest.FixtureRequest) -> Iterator[dict[str, Stamps]]:
+    """The stamps of golden cases by the limits that they run with."""
+    updating = bool(request.config.getoption("--update-goldens"))
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(golden_stamps(f"strict_{name}", updating=updating)) for name in GOLDEN_LIMITS
+        }
+
+
 def planned(sql: str, limits: RewriteLimits, facts: Catalog | None = None) -> Plan:
-    statement = parse(sql, chars_max=100_000)
-    assert not isinstance(statement, SkipReason), statement.sentence
-    names: frozenset[TableName] = frozenset()
-    while (found := plan(statement, facts or pure_catalog(names), limits)).missing:
-        names |= found.missing
-    return found
+    return planned_with(sql, pure_catalog if facts is None else lambda _: facts, limits)
 
 
-def asked(session: hive.Connection, found: Plan) -> dict[KeyQuery, Keys | SkipReason]:
+def asked(
+    session: hive.Connection, found: Plan, rows: dict[str, list[Row]] | None = None
+) -> dict[KeyQuery, Keys | SkipReason]:
+    """The answers of the key queries, whose rows are noted too."""
     answers: dict[KeyQuery, Keys | SkipReason] = {}
     while pending := found.pending(answers):
         for question in pending:
-            rows = [tuple(map(plain, row)) for row in run(session, question.sql)]
-            answers[question] = question.read(rows)
+            read_rows = [tuple(map(recorded_value, row)) for row in run(session, question.sql)]
+            answers[question] = question.read(read_rows)
+            if rows is not None:
+                # In an order of their own, for the stamp; their order says nothing.
+                rows[question.sql] = sorted(read_rows, key=repr)
     return answers
 
 
@@ -74,23 +88,29 @@ def rewritten(session: hive.Connection, sql: str, limits: RewriteLimits, facts: 
     return result.text
 
 
-def plain(value: object) -> object:
-    return value if value is None or isinstance(value, int | bool) else str(value)
-
-
 def answer(session: hive.Connection, sql: str) -> Counter[str]:
     return Counter(map(repr, run(session, sql)))
 
 
-@pytest.mark.parametrize("limits", GOLDEN_LIMITS.values(), ids=GOLDEN_LIMITS)
+@pytest.mark.parametrize("way", GOLDEN_LIMITS)
 @pytest.mark.parametrize("case", takes(), ids=str)
 def test_a_statement_answers_as_it_does_without_its_check_or_fails_where_all_keys_are_new(
-    case: Take, limits: RewriteLimits, golden: hive.Connection
+    case: Take, way: str, golden: hive.Connection, stamps: Mapping[str, Stamps]
 ) -> None:
+    limits, verified = GOLDEN_LIMITS[way], stamps[way]
+    known = verified.answers(str(case))
+    if not verified.is_due(
+        str(case), strict_execution(case, limits, lambda question: known.get(question.sql), SETTINGS)
+    ):
+        pytest.skip(UNCHANGED)
     found = planned(case.sql, limits)
-    answers = asked(golden, found)
+    rows: dict[str, list[Row]] = {}
+    answers = asked(golden, found, rows)
     text = apply(found, answers, limits).text
+    now = strict_execution(case, limits, lambda question: rows[question.sql], SETTINGS)
+    assert now is not None
     if text == case.sql:
+        verified.came_out_equal(str(case), now, [*rows.items()])
         return
     assert "raise_error" in text
     direct = answer(golden, case.sql)
@@ -102,6 +122,7 @@ def test_a_statement_answers_as_it_does_without_its_check_or_fails_where_all_key
         assert answer(golden, text) == direct, text
     except hive.Error as failed:
         assert KEYS_CHANGED in str(failed), text  # noqa: PT017 - either end is a good one
+    verified.came_out_equal(str(case), now, [*rows.items()])
 
 
 def forgotten(keys: Keys | SkipReason) -> Keys | SkipReason:

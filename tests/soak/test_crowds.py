@@ -7,10 +7,13 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 from async_client import AsyncClient
 from soak_stage import Stage, at_once, soak_stage, until
+from support.profile import only_deep
 
 from proxy.wire.hs2 import calls as hs2_calls
 from proxy.wire.sasl import plain_start
 from proxy.wire.thrift.frames import frame
+
+pytestmark = only_deep("a thousand clients")
 
 SESSIONS = 1_000
 # Two sockets in uvloop, a relay, and a session with what it knows: 11 KB on CPython 3.11.

@@ -1,0 +1,180 @@
+"""A stamp says that exactly this ran with equal answers: all else that a case may depend on takes it away."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import file_golden_cases
+import pytest
+from golden_cases import Refusal, Take, refusals, takes
+from golden_executions import (
+    file_execution,
+    iceberg_execution,
+    plain_execution,
+    refused_execution,
+    strict_execution,
+)
+from support.stamps import Execution, Stamps, Verified
+from switches import first_key_lost
+
+from rewriter import RewriteLimits
+
+EXECUTION = Execution(
+    mode="plain",
+    statement="SELECT f.v FROM fact f JOIN dim d ON f.ds = d.ds",
+    rewritten="SELECT f.v FROM (SELECT * FROM fact WHERE ds IN ('a')) f JOIN dim d ON f.ds = d.ds",
+    key_queries=(("SELECT DISTINCT ds AS key FROM dim", (("a",),)),),
+    tables=("CREATE TABLE fact (v INT, ds STRING)", "INSERT INTO fact VALUES (1, 'a')"),
+    limits=repr(RewriteLimits()),
+    settings={"spark.sql.shuffle.partitions": "1"},
+    spark="spark-core_2.13-4.3.0",
+)
+
+CHANGES: Mapping[str, Execution] = {
+    "another mode": replace(EXECUTION, mode="strict"),
+    "another statement": replace(EXECUTION, statement=f"{EXECUTION.statement} "),
+    "another text by the rewriter": replace(EXECUTION, rewritten=EXECUTION.rewritten.replace("'a'", "'b'")),
+    "another key query": replace(EXECUTION, key_queries=(("SELECT ds AS key FROM dim", (("a",),)),)),
+    "another answer of a key query": replace(
+        EXECUTION, key_queries=(("SELECT DISTINCT ds AS key FROM dim", (("b",),)),)
+    ),
+    "null in an answer, and not the word": replace(
+        EXECUTION, key_queries=(("SELECT DISTINCT ds AS key FROM dim", ((None,),)),)
+    ),
+    "another table": replace(EXECUTION, tables=("CREATE TABLE fact (v BIGINT, ds STRING)", EXECUTION.tables[1])),
+    "another row": replace(EXECUTION, tables=(EXECUTION.tables[0], "INSERT INTO fact VALUES (2, 'a')")),
+    "other limits": replace(EXECUTION, limits=repr(RewriteLimits(key_rows_max=1))),
+    "another setting": replace(EXECUTION, settings={"spark.sql.shuffle.partitions": "2"}),
+    "another version of Spark": replace(EXECUTION, spark="spark-core_2.13-4.3.1"),
+}
+
+# As many days as make it certain that a case is not repeated on all of them.
+DAYS = [f"2026-11-{day:02}" for day in range(1, 31)]
+
+
+def stamps(known: Mapping[str, Execution], path: Path = Path("plain.json"), *, all_due: bool = False) -> Stamps:
+    """Stamps of executions, on a day on which none of them is repeated."""
+    found = {case: Verified(execution.stamp) for case, execution in known.items()}
+    for day in (f"{day}/{number}" for number in range(10_000) for day in DAYS):
+        stamps = Stamps(path, day, all_due, found)
+        if not any(stamps.is_repeated(case) for case in known):
+            return stamps
+    raise AssertionError("no day repeats none of them")
+
+
+def test_what_ran_with_equal_answers_is_not_due_again() -> None:
+    assert not stamps({"case": EXECUTION}).is_due("case", EXECUTION)
+
+
+def test_every_input_is_changed_here() -> None:
+    before = vars(EXECUTION)
+    changed = {name for other in CHANGES.values() for name, value in vars(other).items() if value != before[name]}
+    assert changed == set(before)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_input_is_due(change: str) -> None:
+    assert CHANGES[change].stamp != EXECUTION.stamp
+    assert stamps({"case": EXECUTION}).is_due("case", CHANGES[change])
+
+
+def test_a_case_without_a_stamp_is_due_and_so_is_one_whose_text_nobody_knows() -> None:
+    assert stamps({"case": EXECUTION}).is_due("other", EXECUTION)
+    assert stamps({"case": EXECUTION}).is_due("case", None)
+
+
+def test_the_deep_run_executes_everything() -> None:
+    assert stamps({"case": EXECUTION}, all_due=True).is_due("case", EXECUTION)
+
+
+def test_about_a_tenth_is_repeated_and_another_one_each_day() -> None:
+    cases = [f"case {number}" for number in range(1_000)]
+    chosen = [
+        frozenset(case for case in cases if Stamps(Path("plain.json"), day, all_due=False).is_repeated(case))
+        for day in DAYS
+    ]
+    assert all(50 < len(one) < 150 for one in chosen)
+    assert len(set(chosen)) == len(DAYS)
+    assert len(frozenset().union(*chosen)) > 900
+
+
+def test_a_file_keeps_stamps_of_its_cases_with_their_answers(tmp_path: Path) -> None:
+    path = tmp_path / "verified" / "strict.json"
+    first = Stamps(path, DAYS[0], all_due=True)
+    for case in ("kept", "gone", "anew"):
+        first.came_out_equal(case, EXECUTION, EXECUTION.key_queries)
+    first.write(["kept", "gone", "anew"])
+    second = Stamps.read(path, day=DAYS[0], all_due=True)
+    second.came_out_equal("anew", CHANGES["another row"])
+    second.write(["kept", "anew", "never ran"])
+    third = Stamps.read(path, day=DAYS[0], all_due=False)
+    assert set(third.known) == {"kept", "anew"}
+    assert third.is_verified("kept", EXECUTION)
+    assert third.answers("kept") == dict(EXECUTION.key_queries)
+    assert third.is_verified("anew", CHANGES["another row"])
+    assert not third.is_verified("anew", EXECUTION)
+    assert json.loads(path.read_text())["anew"] == {"stamp": CHANGES["another row"].stamp}
+
+
+EXECUTIONS: Mapping[str, Callable[[Take], Execution | None]] = {
+    "": plain_execution,
+    file_golden_cases.KIND: file_execution,
+    "iceberg": lambda case: iceberg_execution(case, "spark"),
+}
+
+
+@pytest.mark.parametrize("kind", EXECUTIONS, ids=lambda kind: kind or "plain")
+def test_a_changed_rewriter_makes_those_cases_due_that_it_rewrites_in_another_way(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases, executed = takes(kind), EXECUTIONS[kind]
+    before = {str(case): execution for case in cases if (execution := executed(case)) is not None}
+    assert len(before) == len(cases)
+    # On a day on which none is repeated, so that the stamp alone decides.
+    known = {name: stamps({name: execution}) for name, execution in before.items()}
+    first_key_lost(monkeypatch)
+    after = {str(case): executed(case) for case in cases}
+    changed = {name for name, one in after.items() if one is None or one.rewritten != before[name].rewritten}
+    assert changed
+    assert {name for name, one in after.items() if known[name].is_due(name, one)} == changed
+
+
+def test_a_changed_rewriter_makes_a_case_due_that_checks_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = next(case for case in takes() if len(plain_answers(case)) == 1)
+    limits, answers = RewriteLimits(strict=True), plain_answers(case)
+
+    def strict() -> Execution | None:
+        return strict_execution(case, limits, lambda _: answers[0], {})
+
+    before = strict()
+    assert before is not None
+    known = stamps({str(case): before})
+    assert not known.is_due(str(case), strict())
+    first_key_lost(monkeypatch)
+    assert known.is_due(str(case), strict())
+
+
+def plain_answers(case: Take) -> list[list[tuple[str | int | bool | None, ...]]]:
+    """The answers of the case's key queries, where it has more than one key."""
+    execution = plain_execution(case)
+    assert execution is not None
+    return [list(rows) for _, rows in execution.key_queries if len(rows) > 1]
+
+
+def test_modes_and_reasons_have_stamps_of_their_own() -> None:
+    case, refusal = takes()[0], refusals()[0]
+    plain = plain_execution(case)
+    assert plain is not None
+    other_reason = next(one.reason for one in refusals() if one.reason is not refusal.reason)
+    found = [
+        plain.stamp,
+        refused_execution(refusal).stamp,
+        refused_execution(with_reason(refusal, other_reason)).stamp,
+    ]
+    assert len(set(found)) == len(found)
+
+
+def with_reason(refusal: Refusal, reason: object) -> Refusal:
+    """The same statement, refused for another reason."""
+    return replace(refusal, reason=reason)  # type: ignore[arg-type]  # the field's own type

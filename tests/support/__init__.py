@@ -1,0 +1,1 @@
+"""Support modules that several folders of tests share."""

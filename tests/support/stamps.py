@@ -1,0 +1,144 @@
+"""Stamps of executions: a statement that answered alike before and after its rewrite need not run again unchanged.
+
+A stamp is a hash of all that may change either answer: the statement, the text that the rewriter makes of it now,
+its key queries with their answers, the tables, the limits and settings, and the version of Spark. A file in git
+has the stamps of executions that came out equal. A quick run executes those without a stamp, and a tenth of the
+others that differs from day to day. The deep run executes all, and writes the file.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from support.goldens import RecordedRow
+from support.profile import DEEP
+
+# Names another day, to repeat the choice of a run.
+DAY: Final = "STARPRUNER_GOLDEN_DAY"
+
+# One execution of so many is repeated in a quick run though it has its stamp.
+REPEATED_ONE_OF: Final = 10
+
+# Why a test skips a case.
+UNCHANGED: Final = "ran before with equal answers, and nothing has changed since: golden/verified"
+
+# As much of a hash as makes two equal ones by accident out of the question.
+_STAMP_CHARS: Final = 32
+
+# The text of a key query, and its rows.
+Answered: TypeAlias = tuple[str, Sequence[RecordedRow]]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A statement as it came and rewritten, with all that their answers depend on."""
+
+    mode: str
+    statement: str
+    rewritten: str
+    key_queries: Sequence[Answered]
+    # Statements that make the tables, and the facts that were read of them.
+    tables: Sequence[str]
+    limits: str
+    settings: Mapping[str, str]
+    spark: str
+
+    @property
+    def stamp(self) -> str:
+        """The hash of all of it."""
+        text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:_STAMP_CHARS]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A stamp in the file, with answers of key queries where no other file has them."""
+
+    stamp: str
+    answers: Sequence[Answered] = ()
+
+
+@dataclass
+class Stamps:
+    """The stamps of one mode, by the names of the cases."""
+
+    path: Path
+    day: str
+    # Whether every case is executed, whatever its stamp.
+    all_due: bool
+    known: Mapping[str, Verified] = field(default_factory=dict)
+    found: dict[str, Verified] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path, *, day: str, all_due: bool) -> "Stamps":
+        """The stamps in a file, none where there is no file."""
+        stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return cls(path, day, all_due, {name: _verified(one) for name, one in stored.items()})
+
+    def is_due(self, case: str, execution: Execution | None) -> bool:
+        """Whether a case is executed in this run. None: nobody knows yet what it is rewritten to."""
+        return self.all_due or not self.is_verified(case, execution) or self.is_repeated(case)
+
+    def is_verified(self, case: str, execution: Execution | None) -> bool:
+        """Whether exactly this was executed before, with equal answers."""
+        known = self.known.get(case)
+        return known is not None and execution is not None and execution.stamp == known.stamp
+
+    def is_repeated(self, case: str) -> bool:
+        """Whether the case is among the tenth of the day."""
+        chosen = hashlib.sha256(f"{self.day}/{self.path.stem}/{case}".encode()).digest()
+        return int.from_bytes(chosen[:4]) % REPEATED_ONE_OF == 0
+
+    def answers(self, case: str) -> Mapping[str, Sequence[RecordedRow]]:
+        """The answers of key queries that stand beside the stamp."""
+        known = self.known.get(case)
+        return {} if known is None else dict(known.answers)
+
+    def came_out_equal(self, case: str, execution: Execution, answers: Sequence[Answered] = ()) -> None:
+        """Remember an execution with equal answers."""
+        self.found[case] = Verified(execution.stamp, answers)
+
+    def write(self, cases: Sequence[str]) -> None:
+        """Write the file, with old stamps of cases that this run did not execute, and none of other cases."""
+        every = {**self.known, **self.found}
+        lines = [
+            f" {json.dumps(name, ensure_ascii=False)}: {_as_json(every[name])}" for name in cases if name in every
+        ]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _verified(stored: Mapping[str, Any]) -> Verified:
+    answers = tuple((query, tuple(map(tuple, rows))) for query, rows in stored.get("answers", ()))
+    return Verified(stored["stamp"], answers)
+
+
+def _as_json(verified: Verified) -> str:
+    stored = {"stamp": verified.stamp, **({"answers": verified.answers} if verified.answers else {})}
+    return json.dumps(stored, ensure_ascii=False)
+
+
+def day_of_this_run() -> str:
+    """The day that chooses the tenth, the same in all processes of a run."""
+    return os.environ.setdefault(DAY, datetime.now(UTC).date().isoformat())
+
+
+@contextmanager
+def stamps_in(path: Path, cases: Sequence[str], *, updating: bool) -> Iterator[Stamps]:
+    """The stamps of a file; the deep run and `--update-goldens` execute every case, and write it."""
+    stamps = Stamps.read(path, day=day_of_this_run(), all_due=DEEP or updating)
+    yield stamps
+    if stamps.all_due and stamps.found:
+        stamps.write(cases)
+
+
+def spark_version(home: Path) -> str:
+    """The version of the Spark in a folder, as its jars are called."""
+    (jar,) = (home / "jars").glob("spark-core_*.jar")
+    return jar.stem
