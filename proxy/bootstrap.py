@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import click
 from aiohttp import web
+from msgspec.structs import replace
 
-from proxy.access.impersonation import ProxyUsers
 from proxy.admin.app import application
 from proxy.admin.explain_endpoint import ExplainRequest, explain_as_user
 from proxy.backends.assembly import backend_maintenance, resolved_backends, zookeeper_registration
@@ -21,9 +21,7 @@ from proxy.backends.maintenance import Maintenance
 from proxy.config.address import Address, address
 from proxy.config.config import Config
 from proxy.config.errors import ConfigError
-from proxy.frontend.settings import ServerSettings
 from proxy.net.fd_limit import raise_fd_limit
-from proxy.net.timeouts import Keepalive, TimeoutLimits
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.session.explain.statement import ExplainingSession
@@ -80,7 +78,7 @@ async def _serve_with(config: Config, shared: SharedState, read: Callable[[], Co
     raise_fd_limit(config.proxy.connections_max)
     backends, names = await resolved_backends(config, workers)
     maintenance = backend_maintenance(config, backends, names)
-    proxy = Proxy(_server_settings(config), partial(_session, shared), backends, process=role.process)
+    proxy = Proxy(_share_of(config, workers), partial(_session, shared), backends, process=role.process)
     stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -140,34 +138,13 @@ def _admin_site(runner: web.AppRunner, config: Config, *, shares_port: bool) -> 
     return web.TCPSite(runner, admin.host, admin.port, reuse_port=shares_port or None)
 
 
-def _server_settings(config: Config) -> ServerSettings:
-    backend = address(config.proxy.backend)
-    # Limits for the backend hold for all workers together.
-    workers = worker_count(config.proxy.workers)
-    return ServerSettings(
-        listeners=config.listeners(),
-        backend_host=backend.host,
-        backend_port=backend.port,
-        upstream=config.backend.to_upstream(),
-        proxy_users=ProxyUsers(config.proxy_users),
-        request_bytes_max=config.proxy.request_bytes_max,
-        connections_max=config.proxy.connections_max,
-        connect_timeout_s=config.proxy.connect_timeout_s,
-        handshake_timeout_s=config.proxy.handshake_timeout_s,
-        http_keep_alive_s=config.http.keep_alive_s,
-        http_body_s=config.http.body_s,
-        http_session_idle_s=config.http.session_idle_s,
-        patience=TimeoutLimits(
-            config.proxy.idle_timeout_s, config.proxy.request_timeout_s, config.proxy.unread_timeout_s
-        ),
-        keepalive=Keepalive(
-            config.proxy.keepalive_idle_s, config.proxy.keepalive_interval_s, config.proxy.keepalive_count
-        ),
-        passes_unknown_handles=config.proxy.unknown_handles == "pass",
-        write_buffer_bytes_max=config.proxy.write_buffer_bytes_max,
-        rerun_within_s=config.rewrite.rerun_within_s,
-        key_queries_at_once_max=max(1, config.rewrite.key_queries_at_once_max // workers),
-        shadows_at_once_max=max(1, config.shadow.at_once_max // workers),
+def _share_of(config: Config, workers: int) -> Config:
+    """The part of one worker: what the backend bears is one number, however many ask it."""
+    key_queries, shadows = config.rewrite.key_queries_at_once_max, config.shadow.at_once_max
+    return replace(
+        config,
+        rewrite=replace(config.rewrite, key_queries_at_once_max=max(1, key_queries // workers)),
+        shadow=replace(config.shadow, at_once_max=max(1, shadows // workers)),
     )
 
 

@@ -11,15 +11,15 @@ from functools import partial
 from typing import Final
 
 from proxy.backends.pool import BackendPool
-from proxy.config.address import Address
+from proxy.config.address import Address, address
 from proxy.config.backend_list import PoolMember
+from proxy.config.config import Config
 from proxy.config.endpoints import Listener, Transport
 from proxy.frontend.connection import Connection
 from proxy.frontend.context import ServerContext
 from proxy.frontend.process_scope import ProcessScope
 from proxy.frontend.rewrite_service import RewriteService, tell_outcome
 from proxy.frontend.session_registry import SessionRegistry
-from proxy.frontend.settings import ServerSettings
 from proxy.frontend.shadow_runner import ShadowRunner, ShadowRunnerSettings
 from proxy.http.listeners import Listeners
 from proxy.net.tls import Certificates
@@ -37,6 +37,8 @@ DRAIN_UNUSED_S: Final = 2.0
 # The time between two checks whether sessions that other processes opened have ended there. Until then their
 # writes count as running.
 SWEEP_S: Final = 10.0
+# Parsing is pure Python and holds the interpreter's lock: more threads would only take turns.
+REWRITE_THREADS: Final = 2
 
 _WHO_IS_READ: Final = (
     "Statements of clients that log in by PLAIN or not at all are rewritten; Kerberos and delegation tokens are "
@@ -49,38 +51,39 @@ class Proxy:
 
     def __init__(
         self,
-        settings: ServerSettings,
+        config: Config,
         open_session: Callable[[SessionOpening], SessionPort],
         backends: BackendPool | None = None,
         *,
         process: ProcessScope | None = None,
     ) -> None:
-        """`open_session` gets the client's OpenSession. Without `backends`, the settings name one backend.
+        """`open_session` gets the client's OpenSession. Without `backends`, proxy.backend is the only one.
 
         `process` is the state that workers share. Raises ConfigError if a TLS file cannot be used.
         """
-        self._settings = settings
+        self._connections_max = config.proxy.connections_max
+        self._listeners = config.listeners()
         self._process = process = process or ProcessScope()
         self._certificates = {
             listener: Certificates.of_listener(f"listener {listener.address}", listener.tls, time.monotonic)
-            for listener in settings.listeners
+            for listener in self._listeners
             if listener.tls is not None
         }
         # Taken by the proxy's own queries that need one, for any statement: see Query.needs_slot.
-        self.slots = asyncio.Semaphore(settings.key_queries_at_once_max)
-        dialer = Dialer(settings.upstream, settings.connect_timeout_s)
+        self.slots = asyncio.Semaphore(config.rewrite.key_queries_at_once_max)
+        dialer = Dialer(config.backend.to_upstream(), config.proxy.connect_timeout_s)
         sessions = SessionRegistry(open_session, process.handles)
-        pool = ThreadPoolExecutor(settings.rewrite_threads, thread_name_prefix="rewrite")
+        pool = ThreadPoolExecutor(REWRITE_THREADS, thread_name_prefix="rewrite")
         self._context = ServerContext(
-            settings,
+            config,
             sessions,
             TrackedStatements(aliases=process.aliases),
             pool,
             process.handles,
             RewriteService(sessions, pool, self.slots),
-            ShadowRunner(ShadowRunnerSettings(dialer, at_once_max=settings.shadows_at_once_max), pool),
+            ShadowRunner(ShadowRunnerSettings(dialer, at_once_max=config.shadow.at_once_max), pool),
             dialer,
-            backends or BackendPool([PoolMember(settings.backend)], time.monotonic),
+            backends or BackendPool([PoolMember(address(config.proxy.backend))], time.monotonic),
         )
         self._http = Listeners(self._context)
         self._connections: set[Connection] = set()
@@ -114,7 +117,7 @@ class Proxy:
 
     async def start(self) -> None:
         """Listen. Raises OSError if an address is not available."""
-        for listener in filter(self._serves, self._settings.listeners):
+        for listener in filter(self._serves, self._listeners):
             self._servers.append(await self._listen(listener))
             if listener.transport is Transport.HTTP:
                 self._listening_while_draining.add(self._servers[-1])
@@ -158,7 +161,7 @@ class Proxy:
         self._context.pool.shutdown(wait=False, cancel_futures=True)
         # One turn of the event loop, so that it sends the ends of streams before it stops.
         await asyncio.sleep(0)
-        # Each of them closes by itself after `farewell_s`.
+        # Each of them closes by itself after GRACEFUL_CLOSE_S.
         while self._context.graceful_closes:  # noqa: ASYNC110 - it happens once, at the very end
             await asyncio.sleep(DRAIN_LOOK_S)
 
@@ -167,18 +170,18 @@ class Proxy:
         return self._process.is_first or listener.transport is not Transport.HTTP
 
     async def _listen(self, listener: Listener) -> asyncio.Server | TlsServer:
-        address, certificates = listener.address, self._certificates.get(listener)
+        where, certificates = listener.address, self._certificates.get(listener)
         over_http = listener.transport is Transport.HTTP
         accept = await self._http.accepting(listener) if over_http else partial(self._accept, listener)
         if certificates is not None:
-            return TlsServer(address, certificates, accept, shares_port=self._process.shares_ports)
+            return TlsServer(where, certificates, accept, shares_port=self._process.shares_ports)
         loop = asyncio.get_running_loop()
         shares_port = self._process.shares_ports or None
-        return await loop.create_server(lambda: accept()[0], address.host, address.port, reuse_port=shares_port)
+        return await loop.create_server(lambda: accept()[0], where.host, where.port, reuse_port=shares_port)
 
     def _accept(self, listener: Listener) -> Accepted:
         self._accepted += 1
-        full = len(self._connections) + self._process.connections_elsewhere() >= self._settings.connections_max
+        full = len(self._connections) + self._process.connections_elsewhere() >= self._connections_max
         connection = Connection(self._accepted, listener, self._context, self._connection_ended)
         self._connections.add(connection)
         self._process.count_connections(len(self._connections))

@@ -12,7 +12,7 @@ from rewriter.domains.gap_costs import Costs
 from rewriter.domains.keyset import Keys, KeySet
 from rewriter.domains.literals import UnreadableKeyError
 from rewriter.files.file_index import FileIndex, Selection
-from rewriter.files.splits import Grouping, Packing, grouping
+from rewriter.files.splits import Grouping, SplitHints, grouping
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
 from rewriter.predicates.metastore_filter import can_name
 from rewriter.predicates.partitions import Budget
@@ -33,9 +33,6 @@ PartitionLayouts: TypeAlias = Mapping[TableName, Mapping[str, Costs]]
 
 # The indexes of tables' files.
 FileIndexes: TypeAlias = Mapping[TableName, FileIndex]
-
-# Spark's packing of tables' files, without tables that it reads from memory.
-Packings: TypeAlias = Mapping[TableName, Packing]
 
 
 @dataclass(frozen=True)
@@ -108,16 +105,19 @@ def apply(  # noqa: PLR0913 - what is known of tables comes from several places
     partitions: PartitionLayouts | None = None,
     files: FileIndexes | None = None,
     *,
-    packings: Packings | None = None,
+    split_hints: SplitHints | None = None,
 ) -> Rewrite:
     """Insert the predicates that the keys give. A key query without an answer narrows nothing.
 
-    `files` are the indexes of the tables that the plan wants, as far as they are at hand, and `packings` Spark's
-    packings of them.
+    `files` are the indexes of the tables that the plan wants, as far as they are at hand. Without `split_hints`
+    the number of splits is left to Spark.
     """
-    grouped = {name: (packings or {}).get(name) for name in plan.wants_packings(answers)}
+    hints = split_hints or SplitHints({})
+    packings = {name: hints.packings.get(name) for name in plan.wants_packings(answers)}
     layouts = {
-        name: TableLayout((partitions or {}).get(name, {}), (files or {}).get(name), grouped.get(name))
+        name: TableLayout(
+            (partitions or {}).get(name, {}), (files or {}).get(name), packings.get(name), hints.limits
+        )
         for name in {scan.reference.name for scan in plan.scans}
     }
     outcomes = tuple(_outcome(plan, scan, answers, limits, layouts[scan.reference.name]) for scan in plan.scans)
@@ -168,7 +168,7 @@ def _outcome(
         return ScanOutcome(scan, skip=SkipReason.UNREADABLE_KEY, reducers=tuple(reducers))
     if isinstance(inserted, SkipReason):
         return ScanOutcome(scan, skip=inserted, reducers=tuple(reducers))
-    splits = _splits(inserted, layout.packing, limits)
+    splits = _splits(inserted, layout, limits)
     parts = inserted.rules | {Rule.SPLITS} if splits is not None and splits.hint is not None else inserted.rules
     # A predicate beside a check is sent to no metastore (`rewriter.predicates.strict_check`).
     is_sent_to_metastore = inserted.is_sent_to_metastore and not checks
@@ -186,11 +186,11 @@ def _outcome(
     )
 
 
-def _splits(inserted: ScanPredicate, packing: Packing | None, limits: RewriteLimits) -> Grouping | None:
+def _splits(inserted: ScanPredicate, layout: TableLayout, limits: RewriteLimits) -> Grouping | None:
     """The number of splits for the files that are left of the scan."""
-    if packing is None or inserted.files is None or Rule.SPLITS in limits.rules_off:
+    if layout.packing is None or inserted.files is None or Rule.SPLITS in limits.rules_off:
         return None
-    return grouping(inserted.files.kept_sizes, packing, limits.splits)
+    return grouping(inserted.files.kept_sizes, layout.packing, layout.group_limits)
 
 
 def _checks(reducers: Sequence[tuple[Reducer, Keys | None]]) -> tuple[str, ...]:

@@ -23,8 +23,8 @@ import msgspec
 from msgspec.structs import FieldInfo, fields, replace
 
 from proxy.config.config import Config
+from proxy.config.reload import counting_after_restart
 from proxy.config.types import Section
-from proxy.session.shared_state import SharedState
 
 ROOT: Final = Path(__file__).parent.parent
 PAGE: Final = ROOT / "docs" / "configuration.md"
@@ -90,8 +90,6 @@ class Counts(Enum):
 
 # Sections of which a session takes what holds as it is opened.
 _BY_SESSION: Final = {"catalog"}
-# Keys of files that are opened as the proxy starts, of which `reload` does not tell.
-_OPENED_AT_START: Final = {"catalog.store_path", "catalog.store_bytes_max", "shadow.differences_bytes_max"}
 # Units by the end of a key's name. Of other numbers the name is the noun.
 _UNITS: Final = {"_s": "seconds", "_bytes_max": "bytes", "_chars_max": "characters"}
 
@@ -148,7 +146,7 @@ def entries() -> Iterator[tuple[str, Entry]]:
 
 def _tables() -> Iterator[Table]:
     comments = _comments(Config)
-    hints = get_type_hints(Config, include_extras=True)
+    hints = get_type_hints(Config)
     for field in fields(Config):
         section = next(
             (kind for kind in (hints[field.name], *get_args(hints[field.name])) if _is_section(kind)), None
@@ -180,7 +178,7 @@ def _entries(name: str, section: type[Section]) -> Iterator[Entry]:
 
 
 def _key(section: str, kind: type[Section], field: FieldInfo) -> Key:
-    hint = get_type_hints(kind, include_extras=True)[field.name]
+    hint = get_type_hints(kind)[field.name]
     literal = get_args(hint) if get_origin(hint) is Literal else ()
     default = None if field.default is msgspec.NODEFAULT else _toml(field.default)
     other = _other(field.default, literal)
@@ -208,7 +206,7 @@ def _counts(section: str, key: str, other: object) -> Counts:
     was = getattr(before, section)
     # Of a table that may be there several times, or that has no keys of its own, all of it counts alike.
     now = replace(was, **{key: other}) if isinstance(was, Section) else other
-    if SharedState.of(before).reload(replace(before, **{section: now})) or f"{section}.{key}" in _OPENED_AT_START:
+    if counting_after_restart(before, replace(before, **{section: now})):
         return Counts.RESTART
     return Counts.NEXT_SESSION if section in _BY_SESSION else Counts.AT_ONCE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -23,18 +23,18 @@ from proxy.config.serving import (
     ProxySection,
     ZooKeeperSection,
 )
-from proxy.config.types import Section
+from proxy.config.types import AFTER_RESTART, Section
 
 
 class Config(Section, frozen=True):
     """All of it."""
 
     proxy: ProxySection = ProxySection()
-    listener: tuple[ListenerSection, ...] = ()
+    listener: Annotated[tuple[ListenerSection, ...], AFTER_RESTART] = ()
     backend: BackendSection = BackendSection()
     # Users for whom a login may act (hive.server2.proxy.user, doAs): hue = ["anna", "bob"], admin = ["*"]. `*`
     # stands for everybody on either side (proxy/access/impersonation.py).
-    proxy_users: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - msgspec makes a new one for each
+    proxy_users: Annotated[dict[str, tuple[str, ...]], AFTER_RESTART] = {}  # noqa: RUF012 - msgspec makes a new one for each
     http: HttpSection = HttpSection()
     admin: AdminSection = AdminSection()
     health: HealthSection = HealthSection()

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from proxy.config.types import (
+    AFTER_RESTART,
     Bytes,
     Consistency,
     Count,
@@ -46,7 +47,7 @@ class RewriteSection(Section, frozen=True):
     # Not for servers whose sessions see other rows of it as rights or defaults change: no snapshot tells of that.
     key_snapshot_s: Staleness = 0.0
     # Expert. Keys remembered, all sessions together.
-    key_cache_bytes_max: Bytes = 64 * 1024 * 1024
+    key_cache_bytes_max: Annotated[Bytes, AFTER_RESTART] = 64 * 1024 * 1024
     # Expert. A fingerprint or a rule that caused a failure is quarantined for this long, and longer if it does so
     # again.
     quarantine_s: Seconds = 600.0
@@ -57,7 +58,7 @@ class RewriteSection(Section, frozen=True):
     tables_off: tuple[TablePattern, ...] = ()
     # Expert. If a rewritten statement fails within this time, the original is run (docs/decisions/0009). Later, it
     # is not: users wait for an error once.
-    rerun_within_s: Seconds = 60.0
+    rerun_within_s: Annotated[Seconds, AFTER_RESTART] = 60.0
     # Expert. The longest statement that is parsed. sqlglot reads 250 KB in about a second; a longer statement is
     # generated, and rarely a star join.
     statement_chars_max: Count = 262_144
@@ -73,7 +74,7 @@ class RewriteSection(Section, frozen=True):
     key_query_deadline_s: Seconds = 5.0
     # Expert. Key queries at once, all sessions and workers together. Each takes a thread and some cores of the
     # backend for its 0.1 to 0.3 s: with this many at once it would be busy with nothing else.
-    key_queries_at_once_max: Count = 16
+    key_queries_at_once_max: Annotated[Count, AFTER_RESTART] = 16
     # A small side of this size is read in some ten seconds by a small cluster, longer than key_query_deadline_s.
     # Counts where the size is known; else the deadline alone bounds a key query.
     small_side_bytes_max: Bytes = 10 * 1024 * 1024 * 1024
@@ -100,11 +101,11 @@ class ShadowSection(Section, frozen=True):
     total_s: Seconds = 300.0
     # Comparisons at once, all workers together. Each takes one of the backend's threads, and as many cores as the
     # client's own statement.
-    at_once_max: Count = 2
+    at_once_max: Annotated[Count, AFTER_RESTART] = 2
     # A file to which answers that differed are added, with both texts. Empty: they are only counted and logged.
-    differences_path: str = ""
+    differences_path: Annotated[str, AFTER_RESTART] = ""
     # Expert. The size of the file `differences_path`: some hundreds of statements as dashboards send them.
-    differences_bytes_max: Bytes = 16 * 1024 * 1024
+    differences_bytes_max: Annotated[Bytes, AFTER_RESTART] = 16 * 1024 * 1024
 
 
 class CatalogSection(Section, frozen=True):
@@ -125,10 +126,10 @@ class CatalogSection(Section, frozen=True):
     # pruning, never rows.
     partitions_ttl_s: Seconds = 600.0
     # The directory in which partition lists are kept. Empty: a temporary one, removed when the proxy stops.
-    store_path: str = ""
+    store_path: Annotated[str, AFTER_RESTART] = ""
     # Expert. The size of the store of partition lists: about 100 bytes a partition, and room for a second copy
     # while a list is replaced. The file grows up to this size as it is used; lists that do not fit are not kept.
-    store_bytes_max: StoreBytes = 512 * 1024 * 1024
+    store_bytes_max: Annotated[StoreBytes, AFTER_RESTART] = 512 * 1024 * 1024
 
 
 class FilesSection(Section, frozen=True):

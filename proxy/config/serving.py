@@ -7,7 +7,7 @@ With "Expert." at its beginning the key stands in the second part of that page (
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -16,8 +16,10 @@ from proxy.config.backend_list import MEMBERS_MAX
 from proxy.config.endpoints import HTTP_PATH, Listener, ListenerTls, Transport, Upstream, UpstreamTls
 from proxy.config.errors import ConfigError
 from proxy.config.types import (
+    AT_ONCE,
     Bytes,
     Count,
+    Counts,
     HostAndPort,
     HostAndPortOrNothing,
     HttpPath,
@@ -30,16 +32,18 @@ from proxy.config.types import (
 class ProxySection(Section, frozen=True):
     """The port for clients, the backends, and the limits of connections."""
 
+    counts: ClassVar = Counts.AFTER_RESTART
+
     # The address that clients connect to, with SASL and without TLS. Loopback by default, so that nobody opens it
     # to a network without deciding so; 10001, since the backend on the same machine may have 10000. "" opens no
     # such port: each [[listener]] then says what it wants.
     listen: HostAndPortOrNothing = "127.0.0.1:10001"
     # The Spark Thrift Server behind the proxy.
-    backend: HostAndPort = "127.0.0.1:10000"
+    backend: Annotated[HostAndPort, AT_ONCE] = "127.0.0.1:10000"
     # Several backends instead: HOST:PORT each, or dns:NAME:PORT for all addresses that a name has. One with "
     # weight=N" behind it gets N times the connections. After SIGHUP a backend that is no longer named takes no new
     # sessions.
-    backends: Annotated[tuple[str, ...], Meta(max_length=MEMBERS_MAX)] = ()
+    backends: Annotated[tuple[str, ...], Meta(max_length=MEMBERS_MAX), AT_ONCE] = ()
     # Connections of the proxy to each backend, its own queries and probes included. Below the 500 threads of Spark
     # Thrift Server (hive.server2.thrift.max.worker.threads), one per connection: the 501st would hang without a
     # word.
@@ -82,7 +86,8 @@ class ProxySection(Section, frozen=True):
     # Expert. Ends clients that do not read their replies. 0: never, since Spark waits for them as well.
     unread_timeout_s: SecondsOrNever = 0.0
     # Expert. TCP keepalive on both sides, in seconds and probes; 0 leaves it to the system. Often enough for
-    # firewalls to remember the connection, and a peer counts as gone after two hours, as Linux has it.
+    # firewalls to remember the connection, and a peer counts as gone after two hours, as Linux has it: a laptop
+    # may sleep that long, and without us it would find its session again.
     keepalive_idle_s: Annotated[int, Meta(ge=0, le=32_767)] = 60
     keepalive_interval_s: Annotated[int, Meta(ge=0, le=32_767)] = 60
     keepalive_count: Annotated[int, Meta(ge=0, le=127)] = 120
@@ -120,6 +125,8 @@ class ListenerSection(Section, frozen=True):
 class BackendSection(Section, frozen=True):
     """The protocol of the backends; their addresses are in `proxy.backend` and `proxy.backends`."""
 
+    counts: ClassVar = Counts.AFTER_RESTART
+
     # As Spark is configured: hive.server2.authentication=NOSASL, or hive.server2.transport.mode=http.
     transport: Literal["sasl", "nosasl", "http"] = "sasl"
     # TLS to the backend (hive.server2.use.SSL).
@@ -151,6 +158,8 @@ class BackendSection(Section, frozen=True):
 class HttpSection(Section, frozen=True):
     """Time limits for HTTP clients, on listeners with `transport = "http"`."""
 
+    counts: ClassVar = Counts.AFTER_RESTART
+
     # Expert. How long an unused connection is kept: the server's own (hive.server2.thrift.http.max.idle.time).
     # With less, a client could send a call on a connection that we are closing.
     keep_alive_s: Seconds = 1_800.0
@@ -166,6 +175,8 @@ class HttpSection(Section, frozen=True):
 class AdminSection(Section, frozen=True):
     """The HTTP port for explain, metrics and health."""
 
+    counts: ClassVar = Counts.AFTER_RESTART
+
     # Its address. Loopback by default, as for `proxy.listen`.
     listen: HostAndPort = "127.0.0.1:10080"
     # Expert. The longest request: larger than any statement that is rewritten, JSON escapes included.
@@ -174,6 +185,8 @@ class AdminSection(Section, frozen=True):
 
 class HealthSection(Section, frozen=True):
     """How backends are asked whether they work. One that is alone is asked only if there is a user for that."""
+
+    counts: ClassVar = Counts.AFTER_RESTART
 
     # The login for health checks. Empty: a connection that opens has to do, though a server that hangs lets it
     # open too.
@@ -197,6 +210,8 @@ class HealthSection(Section, frozen=True):
 class ZooKeeperSection(Section, frozen=True):
     """Registration for clients with serviceDiscoveryMode=zooKeeper. Needs the extra starpruner[zookeeper]."""
 
+    counts: ClassVar = Counts.AFTER_RESTART
+
     # HOST:PORT,HOST:PORT,.. of the ensemble, as clients name it. Empty: we are not registered.
     ensemble: str = ""
     # HiveServer2's own default, which clients look into unless their URL says zooKeeperNamespace.
@@ -216,6 +231,8 @@ class ZooKeeperSection(Section, frozen=True):
 
 class LogSection(Section, frozen=True):
     """Log lines, on standard error."""
+
+    counts: ClassVar = Counts.AFTER_RESTART
 
     # The lowest level that is logged: debug, info, warning or error.
     level: Annotated[str, Meta(pattern="^(debug|info|warning|error)$")] = "info"

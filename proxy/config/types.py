@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from enum import Enum
+from typing import Annotated, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -28,5 +29,20 @@ TablePattern = Annotated[str, Meta(pattern=r"^[^.`*]+(\.[^.`*]+){0,2}(?<!\*)$|^[
 QualifiedTableOrNothing = Annotated[str, Meta(pattern=r"^([^.`]+(\.[^.`]+){1,2})?$")]
 
 
+class Counts(Enum):
+    """The time at which a new value counts where the configuration is read anew (proxy/config/reload.py)."""
+
+    AT_ONCE = "at once"
+    AFTER_RESTART = "after a restart"
+
+
+# Marks of keys that differ from their section: `Annotated[Seconds, AFTER_RESTART]`.
+AT_ONCE: Final = Meta(extra={"counts": Counts.AT_ONCE})
+AFTER_RESTART: Final = Meta(extra={"counts": Counts.AFTER_RESTART})
+
+
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table of the TOML file: unknown keys are errors."""
+
+    # Of keys that are not marked.
+    counts: ClassVar[Counts] = Counts.AT_ONCE

@@ -10,6 +10,7 @@ from functools import partial
 from hashlib import blake2b
 
 from proxy.access.handle_access import HandleAccess
+from proxy.access.impersonation import ProxyUsers
 from proxy.backends.pool import Lease
 from proxy.config.endpoints import Listener
 from proxy.frontend.backend_switch import arrive
@@ -59,19 +60,23 @@ class Connection:
         self._name = f"connection {number}"
         self._listener = listener
         self._context = context
-        self._settings = settings = context.settings
+        self._settings = settings = context.config.proxy
         self._sessions = context.sessions
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
-        passes_unknown = settings.passes_unknown_handles
-        self._handle_access = HandleAccess(context.handles, str(settings.backend), passes_unknown=passes_unknown)
+        passes_unknown = settings.unknown_handles == "pass"
+        self._handle_access = HandleAccess(
+            context.handles, context.backends.display_name, passes_unknown=passes_unknown
+        )
         self._relay = Relay(
-            ConnectionProfile(context.backends.display_name, listener.transport, settings.proxy_users),
+            ConnectionProfile(
+                context.backends.display_name, listener.transport, ProxyUsers(context.config.proxy_users)
+            ),
             context.tracked_statements,
             self._loop.time,
             handle_access=self._handle_access,
             request_bytes_max=settings.request_bytes_max,
-            fall_back_within_s=settings.rerun_within_s,
+            fall_back_within_s=context.config.rewrite.rerun_within_s,
         )
         self._own_sessions: set[SessionHandle] = set()
         self._client: asyncio.Transport | None = None
@@ -82,7 +87,7 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._reply: asyncio.Future[Reply] | None = None
         self._handshake_timer: asyncio.TimerHandle | None = None
-        self._patience = IdleTimeouts(settings.patience)
+        self._patience = IdleTimeouts(settings)
         self._patience_timer: asyncio.TimerHandle | None = None
         self._client_pauses: set[str] = set()
         self._started = self.last_activity = self._loop.time()
@@ -115,7 +120,7 @@ class Connection:
             transport.abort()
             return
         self._client = transport
-        prepare(transport, self._settings.write_buffer_bytes_max, self._settings.keepalive)
+        prepare(transport, self._settings)
         log.info("%s: opened from %s", self._name, peer_name(transport))
         if full:
             limit = self._settings.connections_max
@@ -157,7 +162,7 @@ class Connection:
 
     def _backend_connected(self, transport: asyncio.Transport) -> None:
         self._backend = transport
-        prepare(transport, self._settings.write_buffer_bytes_max, self._settings.keepalive)
+        prepare(transport, self._settings)
         if self._ended:
             transport.abort()
             return
@@ -295,7 +300,7 @@ class Connection:
             old.set_protocol(asyncio.Protocol())
             old.close()
         transport.set_protocol(self._backend_side())
-        prepare(transport, self._settings.write_buffer_bytes_max, self._settings.keepalive)
+        prepare(transport, self._settings)
         self._pause_client("backend", on=False)
         if "client" in self._client_pauses:
             transport.pause_reading()
@@ -347,7 +352,7 @@ class Connection:
             self.close(f"no completed negotiation within {self._settings.handshake_timeout_s:g} s")
 
     def _look_again(self) -> None:
-        check_every_s = self._settings.patience.check_every_s
+        check_every_s = self._patience.check_every_s
         if check_every_s is not None:
             self._patience_timer = self._loop.call_later(check_every_s, self._look)
 
@@ -408,9 +413,7 @@ class Connection:
             return
         own = self._relay.own_operation
         if own.is_awaited or own.is_being_ended:
-            graceful_closes.add(
-                GracefulClose(backend, self._relay, self._settings.farewell_s, self._closed_gracefully)
-            )
+            graceful_closes.add(GracefulClose(backend, self._relay, self._closed_gracefully))
         else:
             backend.close()
             self._release()

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from proxy.access.handle_owners import HandleOwners
 from proxy.backends.pool import BackendPool
+from proxy.config.config import Config
 from proxy.frontend.graceful_close import GracefulClose
 from proxy.frontend.rewrite_service import RewriteService
 from proxy.frontend.session_registry import SessionRegistry
-from proxy.frontend.settings import ServerSettings
 from proxy.frontend.shadow_runner import ShadowRunner
 from proxy.net.log_once import LogOnce
 from proxy.operations.tracked_statements import TrackedStatements
@@ -25,7 +25,8 @@ OWNER_BYTES = 16
 class ServerContext:
     """What the connections of a process have in common."""
 
-    settings: ServerSettings
+    # As the process started with it.
+    config: Config
     sessions: SessionRegistry
     tracked_statements: TrackedStatements
     pool: Executor

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from proxy.backends.backend import Backend
 from proxy.backends.pool import BackendPool, Lease
+from proxy.config.config import Config
 from proxy.config.endpoints import Transport
 from proxy.upstream.binary_link import BinaryLink
 from proxy.upstream.dialer import Dialer
@@ -26,17 +27,6 @@ log = logging.getLogger(__name__)
 SWEEP_S: Final = 5.0
 # How long one without sessions is kept for the next call: clients call again within milliseconds.
 UNUSED_S: Final = 15.0
-
-
-@dataclass(frozen=True)
-class BinaryPoolSettings:
-    """How the backends are reached, and how many connections to them there may be."""
-
-    dialer: Dialer
-    # A login waits for a directory service at most.
-    login_timeout_s: float
-    links_max: int
-    session_idle_s: float
 
 
 class PoolKey(NamedTuple):
@@ -63,11 +53,16 @@ class BinaryPool:
 
     def __init__(
         self,
-        settings: BinaryPoolSettings,
+        config: Config,
+        dialer: Dialer,
         backends: BackendPool,
         on_lost: Callable[[Iterable[SessionHandle]], None],
     ) -> None:
-        self._settings = settings
+        # A login waits for a directory service at most.
+        self._login_timeout_s = config.proxy.handshake_timeout_s
+        self._links_max = config.proxy.connections_max
+        self._session_idle_s = config.http.session_idle_s
+        self._dialer = dialer
         self._backends = backends
         self._on_lost = on_lost
         self._links: dict[PoolKey, list[PooledConnection]] = {}
@@ -84,7 +79,7 @@ class BinaryPool:
 
     async def take(self, backend: Backend, user: str, credentials: bytes | None) -> PooledConnection:
         """A connection to that backend for one call, logged in with these. Raises BackendError."""
-        if credentials is None and self._settings.dialer.upstream.transport is not Transport.NOSASL:
+        if credentials is None and self._dialer.upstream.transport is not Transport.NOSASL:
             raise RefusedError("the backend takes a name and a password, and the request has none (basic)")
         owner = PoolKey(backend.member.name, user)
         for link in self._links.get(owner, ()):
@@ -136,8 +131,7 @@ class BinaryPool:
             self.end(link)
 
     async def _open(self, owner: PoolKey, backend: Backend, credentials: bytes) -> PooledConnection:
-        settings = self._settings
-        if self._count >= settings.links_max:
+        if self._count >= self._links_max:
             raise UnsentError(
                 f"Starpruner has {self._count} connections to the backend already (connections_max); "
                 "try again later"
@@ -146,7 +140,7 @@ class BinaryPool:
         if lease is None:
             raise UnsentError(f"the backend {backend.member.name} {self._backends.full_reason}")
         self._count += 1
-        wire = BinaryLink(backend.member.address, settings.dialer, settings.login_timeout_s)
+        wire = BinaryLink(backend.member.address, self._dialer, self._login_timeout_s)
         try:
             await wire.open(credentials, "a client")
         except BaseException as error:
@@ -183,7 +177,7 @@ class BinaryPool:
 
     def _is_unused(self, link: PooledConnection, now: float) -> bool:
         if link.sessions:
-            return now - self._heard[link.owner] > self._settings.session_idle_s
+            return now - self._heard[link.owner] > self._session_idle_s
         return now - link.idle_since > UNUSED_S
 
 

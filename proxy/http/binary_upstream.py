@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator
 from typing import Final
 
 from proxy.backends.backend import Backend
-from proxy.backends.pool import BackendPool
 from proxy.config.endpoints import Transport
-from proxy.http.binary_pool import BinaryPool, BinaryPoolSettings, PooledConnection
+from proxy.http.binary_pool import BinaryPool, PooledConnection
 from proxy.operations.internal_call import Call, Reply
 from proxy.upstream.errors import BackendError
 from proxy.upstream.http_headers import Caller, Headers
@@ -23,19 +22,10 @@ class BinaryUpstreams:
     # The connection that opened it counts.
     has_lasting_sessions: Final = False
 
-    def __init__(
-        self,
-        settings: BinaryPoolSettings,
-        backends: BackendPool,
-        key: bytes,
-        on_lost: Callable[[Iterable[SessionHandle]], None],
-    ) -> None:
-        """`key` makes digests of credentials of no use to anybody else.
-
-        `on_lost` is told of sessions that have ended with their connection.
-        """
-        self.names_user = settings.dialer.upstream.transport is Transport.NOSASL
-        self._links = BinaryPool(settings, backends, on_lost)
+    def __init__(self, pool: BinaryPool, transport: Transport, key: bytes) -> None:
+        """`key` makes digests of credentials of no use to anybody else."""
+        self.names_user = transport is Transport.NOSASL
+        self._links = pool
         self._key = key
 
     def client(self, query: str, headers: list[tuple[str, str]]) -> PooledClient:

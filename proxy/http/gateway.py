@@ -11,9 +11,10 @@ from functools import partial
 from typing import Any, Final
 
 from proxy.access.handle_access import HandleAccess
-from proxy.access.impersonation import Impersonation, SessionRefusal
+from proxy.access.impersonation import Impersonation, ProxyUsers, SessionRefusal
 from proxy.backends.backend import Backend
 from proxy.frontend.context import ServerContext
+from proxy.frontend.graceful_close import GRACEFUL_CLOSE_S
 from proxy.frontend.rewrite_service import tell_outcome
 from proxy.http.exchange import CallerRecords, Exchange, Steps
 from proxy.http.exchange_driver import ExchangeDriver, ExchangeReply
@@ -48,8 +49,9 @@ class Gateway:
 
     def __init__(self, context: ServerContext, upstreams: Upstreams) -> None:
         self._context = context
-        self._policy = FallbackPolicy(context.tracked_statements, _now, context.settings.rerun_within_s)
-        self._admission = Impersonation(context.settings.proxy_users, names_user=upstreams.names_user)
+        within_s = context.config.rewrite.rerun_within_s
+        self._policy = FallbackPolicy(context.tracked_statements, _now, within_s)
+        self._admission = Impersonation(ProxyUsers(context.config.proxy_users), names_user=upstreams.names_user)
         self._routes = Routes(context.backends, context.handles)
         # By the backend, and by what is known of the client there.
         self._memories: OrderedDict[tuple[str, str, frozenset[str]], CallerRecords] = OrderedDict()
@@ -93,7 +95,7 @@ class Gateway:
             return await self._pass_on(message, exchange, upstream)
         session, statement = held.call.session, held.statement
         dispatch = await self._decide(session, statement, upstream)
-        request_bytes_max = self._context.settings.request_bytes_max
+        request_bytes_max = self._context.config.proxy.request_bytes_max
         sent, tracked = held.dispatched(dispatch, request_bytes_max, self._context.tracked_statements, _now())
         self._run_shadow(dispatch, session, upstream)
         return await self._drive(exchange.execute(sent, tracked), upstream)
@@ -145,7 +147,7 @@ class Gateway:
         """Let the backend know that queries of ours have nobody left to wait for them."""
         last = {*self._farewells, *self._fallbacks}
         if last:
-            await asyncio.wait(last, timeout=self._context.settings.farewell_s)
+            await asyncio.wait(last, timeout=GRACEFUL_CLOSE_S)
         for running in self._fallbacks:
             running.cancel()
 
@@ -177,7 +179,7 @@ class Gateway:
             lease.release()
 
     def _close_gracefully(self, own: InternalCalls) -> None:
-        task = asyncio.get_running_loop().create_task(own.close_operation(self._context.settings.farewell_s))
+        task = asyncio.get_running_loop().create_task(own.close_operation(GRACEFUL_CLOSE_S))
         self._farewells.add(task)
         task.add_done_callback(self._farewells.discard)
 
@@ -225,7 +227,7 @@ class Gateway:
     def _handle_access(self, upstream: Upstream) -> HandleAccess:
         """Two names are nobody's own. Who gives none, as with Kerberos, is kept from nothing."""
         context = self._context
-        passes_unknown = context.settings.passes_unknown_handles
+        passes_unknown = context.config.proxy.unknown_handles == "pass"
         handle_access = HandleAccess(context.handles, upstream.backend.member.name, passes_unknown=passes_unknown)
         if upstream.names:
             handle_access.user_logged_in("\0".join(sorted(upstream.names)).encode())

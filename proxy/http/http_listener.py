@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, TypeAlias
 
@@ -13,6 +12,7 @@ from aiohttp import web
 from aiohttp.http import SERVER_SOFTWARE
 from multidict import CIMultiDict
 
+from proxy.config.config import Config
 from proxy.http.exchange import message_of
 from proxy.http.exchange_driver import ExchangeReply
 from proxy.http.gateway import Gateway
@@ -44,31 +44,21 @@ _STATUSES: Final = {
 }
 
 
-@dataclass(frozen=True)
-class HttpListenerSettings:
-    """What a listener takes, and how long it waits."""
-
-    path: str
-    request_bytes_max: int
-    connections_max: int
-    keep_alive_s: float
-    body_s: float
-
-
 class HttpListener:
     """The requests of one listener. `factory` makes the protocol for each of its connections."""
 
-    def __init__(
-        self, settings: HttpListenerSettings, gateway: Gateway, clients: Clients, refusal: Refusal
-    ) -> None:
-        self._settings = settings
+    def __init__(self, path: str, config: Config, gateway: Gateway, clients: Clients, refusal: Refusal) -> None:
+        """`path` is where HiveServer2 is; `refusal` says who may not act for whom."""
+        self._path = path
+        self._connections_max = config.proxy.connections_max
+        self._body_s = config.http.body_s
         self._gateway = gateway
         self._clients = clients
         self._refusal = refusal
         self._under_way = 0
         # Sessions that are open go on, new ones are refused.
         self.is_draining = False
-        app = web.Application(client_max_size=settings.request_bytes_max)
+        app = web.Application(client_max_size=config.proxy.request_bytes_max)
         app.router.add_route("*", "/{path:.*}", self._handle)
         app.on_response_prepare.append(_say_nothing_of_ourselves)
         self._runner = web.AppRunner(
@@ -78,7 +68,7 @@ class HttpListener:
             access_log=None,
             # A client that has gone waits for nothing any more.
             handler_cancellation=True,
-            keepalive_timeout=settings.keep_alive_s,
+            keepalive_timeout=config.http.keep_alive_s,
             max_line_size=HEADER_BYTES_MAX,
             max_field_size=HEADER_BYTES_MAX,
             auto_decompress=False,
@@ -112,7 +102,7 @@ class HttpListener:
             log.warning("a request from %s: %s", request.remote, error)
             return _sentence(_STATUSES[type(error)], str(error))
         except TimeoutError:
-            log.warning("a request from %s: no body within %g s", request.remote, self._settings.body_s)
+            log.warning("a request from %s: no body within %g s", request.remote, self._body_s)
             return _sentence(HTTPStatus.REQUEST_TIMEOUT, "The request's body did not come in time.")
         except (web.HTTPException, ConnectionError):
             raise
@@ -124,13 +114,12 @@ class HttpListener:
             self._under_way -= 1
 
     def _wrong(self, request: web.Request) -> web.Response | None:
-        settings = self._settings
-        if self.connection_count > settings.connections_max:
-            limit = settings.connections_max
+        limit = self._connections_max
+        if self.connection_count > limit:
             sentence = f"Starpruner serves {limit} connections already (connections_max); try again later."
             return _sentence(HTTPStatus.SERVICE_UNAVAILABLE, sentence)
-        if request.path != settings.path and not request.path.startswith(f"{settings.path}/"):
-            return _sentence(HTTPStatus.NOT_FOUND, f"HiveServer2 is at {settings.path} here.")
+        if request.path != self._path and not request.path.startswith(f"{self._path}/"):
+            return _sentence(HTTPStatus.NOT_FOUND, f"HiveServer2 is at {self._path} here.")
         if request.method != "POST":
             return _sentence(HTTPStatus.METHOD_NOT_ALLOWED, "HiveServer2 is called by POST.", Allow="POST")
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
@@ -151,7 +140,7 @@ class HttpListener:
         return None
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        async with asyncio.timeout(self._settings.body_s):
+        async with asyncio.timeout(self._body_s):
             body = await request.read()
         query, headers = request.raw_path.partition("?")[2], list(request.headers.items())
         refused = self._refused(query, headers)

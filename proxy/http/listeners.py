@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
+from proxy.access.impersonation import ProxyUsers
 from proxy.config.endpoints import Listener, Transport
 from proxy.frontend.context import ServerContext
-from proxy.http.binary_pool import BinaryPoolSettings
+from proxy.http.binary_pool import BinaryPool
 from proxy.http.binary_upstream import BinaryUpstreams
 from proxy.http.gateway import Gateway
-from proxy.http.http_listener import HttpListener, HttpListenerSettings
+from proxy.http.http_listener import HttpListener
 from proxy.http.http_upstream import HttpUpstreams
 from proxy.http.upstream_protocol import Upstreams
 from proxy.net.tls_listener import Accepted
@@ -24,7 +25,8 @@ class Listeners:
 
     def __init__(self, context: ServerContext) -> None:
         self._context = context
-        self._settings = context.settings
+        self._config = context.config
+        self._proxy_users = ProxyUsers(context.config.proxy_users)
         self._upstreams = _upstreams(context, self._sessions_lost)
         self._gateway = Gateway(context, self._upstreams)
         self._listeners: list[HttpListener] = []
@@ -44,16 +46,8 @@ class Listeners:
         """What makes the protocol of a connection that the listener has accepted."""
         if not self._listeners:
             await self._upstreams.start()
-        settings = self._settings
-        listener_settings = HttpListenerSettings(
-            path=listener.path,
-            request_bytes_max=settings.request_bytes_max,
-            connections_max=settings.connections_max,
-            keep_alive_s=settings.http_keep_alive_s,
-            body_s=settings.http_body_s,
-        )
         self._listeners.append(
-            HttpListener(listener_settings, self._gateway, self._upstreams.client, self._refusal)
+            HttpListener(listener.path, self._config, self._gateway, self._upstreams.client, self._refusal)
         )
         factory = await self._listeners[-1].start()
         return lambda: (factory(), _log_end)
@@ -75,7 +69,7 @@ class Listeners:
         self._gateway.forget(sessions)
 
     def _refusal(self, login: str, wanted: str) -> str | None:
-        refused = self._settings.proxy_users.refusal(login or None, wanted)
+        refused = self._proxy_users.refusal(login or None, wanted)
         if refused is None and not self._upstreams.takes_do_as and wanted != login:
             return "Starpruner: doAs is not for a backend that does not speak HTTP; hive.server2.proxy.user is"
         return refused
@@ -83,16 +77,10 @@ class Listeners:
 
 def _upstreams(context: ServerContext, on_lost: Callable[[Iterable[SessionHandle]], None]) -> Upstreams:
     """The backends in whatever they speak. The one place that knows both kinds."""
-    dialer, backends, settings = context.dialer, context.backends, context.settings
-    if dialer.upstream.transport is Transport.HTTP:
-        return HttpUpstreams(dialer, backends, context.owner_key)
-    pool_settings = BinaryPoolSettings(
-        dialer=dialer,
-        login_timeout_s=settings.handshake_timeout_s,
-        links_max=settings.connections_max,
-        session_idle_s=settings.http_session_idle_s,
-    )
-    return BinaryUpstreams(pool_settings, backends, context.owner_key, on_lost)
+    if context.dialer.upstream.transport is Transport.HTTP:
+        return HttpUpstreams(context.dialer, context.backends, context.owner_key)
+    pool = BinaryPool(context.config, context.dialer, context.backends, on_lost)
+    return BinaryUpstreams(pool, context.dialer.upstream.transport, context.owner_key)
 
 
 def _log_end(reason: str) -> None:

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from typing import Final, cast
 
-from proxy.net.timeouts import Keepalive
+from proxy.config.serving import ProxySection
 
 
 class SocketCallbacks(asyncio.Protocol):
@@ -43,17 +43,17 @@ class SocketCallbacks(asyncio.Protocol):
         self._on_writable(True)  # noqa: FBT003 - the callback's only parameter
 
 
-def prepare(transport: asyncio.Transport, write_buffer_bytes_max: int, keepalive: Keepalive) -> None:
+def prepare(transport: asyncio.Transport, settings: ProxySection) -> None:
     """Set a socket's options: small calls go out at once, dead peers are noticed, and buffers are bounded."""
-    transport.set_write_buffer_limits(high=write_buffer_bytes_max)
+    transport.set_write_buffer_limits(high=settings.write_buffer_bytes_max)
     sock = transport.get_extra_info("socket")
     if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, number in (
-            ("TCP_KEEPIDLE", keepalive.idle_s),
-            ("TCP_KEEPINTVL", keepalive.interval_s),
-            ("TCP_KEEPCNT", keepalive.count),
+            ("TCP_KEEPIDLE", settings.keepalive_idle_s),
+            ("TCP_KEEPINTVL", settings.keepalive_interval_s),
+            ("TCP_KEEPCNT", settings.keepalive_count),
         ):
             # Not every system has all of them.
             if number and hasattr(socket, name):

@@ -8,40 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from proxy.config.serving import ProxySection
+
 # Checks within the shortest limit: a connection ends at most a quarter of that limit late.
 _LOOKS: Final = 4
-# A request that grows by this many bytes within `request_s` is a long one over a slow line, not an abandoned one.
+# A request that grows by this many bytes within the limit is a long one over a slow line, not an abandoned one.
 REQUEST_BYTES_MIN: Final = 64 * 1024
-
-
-@dataclass(frozen=True)
-class TimeoutLimits:
-    """The longest time, in seconds, that a connection may spend in each state."""
-
-    # The client makes no call and waits for no reply.
-    idle_s: float = 0.0
-    # A request has begun, and no more of it comes.
-    request_s: float = 0.0
-    # The client does not read its replies.
-    unread_s: float = 0.0
-
-    @property
-    def check_every_s(self) -> float | None:
-        """The time between two checks; None if there are no limits."""
-        limits = [limit for limit in (self.idle_s, self.request_s, self.unread_s) if limit]
-        return min(limits) / _LOOKS if limits else None
-
-
-@dataclass(frozen=True)
-class Keepalive:
-    """TCP keepalive: when the system probes a silent peer. 0 keeps the system's own number."""
-
-    # Firewalls forget a connection that is silent for some minutes.
-    idle_s: int = 60
-    interval_s: int = 60
-    # Unanswered probes before the system drops the connection: two hours, Linux's own total. A laptop may sleep
-    # that long, and without the proxy it would find its session again.
-    count: int = 120
 
 
 @dataclass(frozen=True)
@@ -62,8 +34,8 @@ class Activity:
 class IdleTimeouts:
     """Checks one connection against its limits. Remembers the progress seen at the last checks."""
 
-    def __init__(self, limits: TimeoutLimits) -> None:
-        self._limits = limits
+    def __init__(self, settings: ProxySection) -> None:
+        self._settings = settings
         # The time since which a request makes no progress, and its bytes at that time.
         self._request_since: float | None = None
         self._request_bytes = 0
@@ -71,18 +43,25 @@ class IdleTimeouts:
         self._unread_since: float | None = None
         self._unread_bytes = 0
 
+    @property
+    def check_every_s(self) -> float | None:
+        """The time between two checks; None if there are no limits."""
+        settings = self._settings
+        limits = (settings.idle_timeout_s, settings.request_timeout_s, settings.unread_timeout_s)
+        return min((limit / _LOOKS for limit in limits if limit), default=None)
+
     def why_expired(self, now: float, seen: Activity) -> str | None:
         """Return why the connection is to be closed, or None if it may stay."""
         return self._idle(now, seen) or self._within_request(now, seen) or self._unread(now, seen)
 
     def _idle(self, now: float, seen: Activity) -> str | None:
-        limit = self._limits.idle_s
+        limit = self._settings.idle_timeout_s
         if not limit or seen.awaits_replies or now - seen.last_activity < limit:
             return None
         return f"idle for {limit:g} s (proxy.idle_timeout_s)"
 
     def _within_request(self, now: float, seen: Activity) -> str | None:
-        limit = self._limits.request_s
+        limit = self._settings.request_timeout_s
         if not limit or not seen.is_within_request:
             self._request_since = None
             return None
@@ -95,7 +74,7 @@ class IdleTimeouts:
         )
 
     def _unread(self, now: float, seen: Activity) -> str | None:
-        limit = self._limits.unread_s
+        limit = self._settings.unread_timeout_s
         if not limit or not seen.unread_bytes:
             self._unread_since = None
             return None

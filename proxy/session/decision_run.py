@@ -30,7 +30,6 @@ from rewriter import (
     Plan,
     Rewrite,
     RewriteLimits,
-    Rule,
     SkipReason,
     Statement,
     TableName,
@@ -38,7 +37,6 @@ from rewriter import (
     apply,
     parse,
 )
-from rewriter.files.splits import GroupLimits
 from rewriter.partitions.index import PartitionIndex
 from rewriter.sql.fingerprint import fingerprint
 
@@ -215,13 +213,12 @@ class DecisionRun:
     def _apply(self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, fence: Fence) -> Queries[None]:
         """Insert predicates and hints for the keys, if nothing has changed since the fence was opened."""
         listed = yield from self._timed_lookup(self._catalog.partitions(planned.wants_partitions(answers)))
-        for_splits = Rule.SPLITS not in limits.rules_off
         start = self._shared.clock()
-        files = yield from self._catalog.files(planned, answers, for_splits=for_splits)
+        files = yield from self._catalog.files(planned, answers, limits)
         self._timings.files_s += self._shared.clock() - start
-        grouped = planned.wants_packings(answers) if for_splits else ()
-        packings = yield from self._timings.of_catalog(self._catalog.packings(grouped, files))
-        result = apply(planned, answers, limits, self._catalog.costs(listed), files, packings=packings)
+        asking = self._catalog.split_packing.hints(planned, answers, files, limits)
+        hints = yield from self._timings.of_catalog(asking)
+        result = apply(planned, answers, limits, self._catalog.costs(listed), files, split_hints=hints)
         asked = frozenset(_tables_read(answers))
         self._rewrite, self._partitions = result, _indexes(listed)
         self._read_set = ReadSet(fence, asked, frozenset(self._snapshots), planned.names)
@@ -286,7 +283,7 @@ def may_narrow(statement: StatementClass, config: Config, catalog: SessionCatalo
 
 def limits_of(shared: SharedState, terms: DecisionTerms) -> RewriteLimits:
     """The limits of a rewrite: the configuration, less the rules that are quarantined."""
-    settings, splits = shared.config.rewrite, shared.config.splits
+    settings = shared.config.rewrite
     tables_off = (TableName(tuple(pattern.split("."))) for pattern in settings.tables_off)
     return RewriteLimits(
         key_rows_max=settings.key_rows_max,
@@ -296,15 +293,12 @@ def limits_of(shared: SharedState, terms: DecisionTerms) -> RewriteLimits:
         metastore=shared.metastore.consumer,
         metastore_for=shared.metastore.lowered,
         predicate_chars_max=settings.predicate_chars_max,
-        rules_off=shared.quarantine.rules_off().union(
-            settings.rules_off, () if splits.enabled else (Rule.SPLITS,)
-        ),
+        rules_off=shared.quarantine.rules_off().union(settings.rules_off),
         tables_off=frozenset(tables_off),
         strict=terms.settings.consistency == "strict",
         has_variables=terms.has_variables,
         file_hint_chars_max=shared.config.files.hint_chars_max,
         has_file_index=bool(shared.config.files.index),
-        splits=GroupLimits(splits.max_small_splits_grouped, splits.saved_min),
     )
 
 

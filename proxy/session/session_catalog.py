@@ -18,7 +18,7 @@ from proxy.session.catalog.iceberg_snapshots import SnapshotRead
 from proxy.session.catalog.late_answers import UNANSWERED_S
 from proxy.session.catalog.metadata_cache import Expiring, SessionMetadata
 from proxy.session.catalog.spark_settings import settings_query, uncertainty
-from proxy.session.catalog.split_packing import packings, worth_asking
+from proxy.session.catalog.split_packing import SplitPacking
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.key_queries import KeyAnswers, KeyQueries, RememberedKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts, file_counts
@@ -44,7 +44,6 @@ from rewriter import (
 )
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import Packing
 from rewriter.partitions.index import PartitionIndex
 
 T = TypeVar("T")
@@ -279,15 +278,22 @@ class SessionCatalog:
         return lists
 
     def files(
-        self, planned: Plan, answers: KeyAnswers, *, for_splits: bool = False
+        self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits
     ) -> Queries[dict[TableName, FileIndex]]:
         """The files of the tables whose files a plan wants to know, of those that are listed anywhere."""
         found = {}
+        for_splits = self.split_packing.is_on(limits)
         for name in sorted(planned.wants_files(answers, for_splits=for_splits), key=str):
             index = yield from self._files(name, planned)
             if index is not None:
                 found[name] = index
         return found
+
+    @property
+    def split_packing(self) -> SplitPacking:
+        """The split hints of statements, by the settings as they are now."""
+        deadline_s = self._settings.query_deadline_s
+        return SplitPacking(self._shared.config.splits, self._metadata.packings, deadline_s)
 
     def _files(self, name: TableName, planned: Plan) -> Queries[FileIndex | None]:
         known, described = self._metadata.facts, self.described(name)
@@ -316,14 +322,6 @@ class SessionCatalog:
             if counts is not None:
                 found[name] = counts
         return found
-
-    def packings(
-        self, names: Iterable[TableName], files: Mapping[TableName, FileIndex]
-    ) -> Queries[dict[TableName, Packing]]:
-        """The packing of files into splits of tables with many files, where grouping them may pay."""
-        settings = self._shared.config.splits
-        asked = worth_asking(files, names, settings.saved_min)
-        return packings(asked, self._metadata.packings, settings.asked_every_s, self._settings.query_deadline_s)
 
     def costs(self, listed: Mapping[TableName, ListedPartitions]) -> dict[TableName, Mapping[str, PartitionCosts]]:
         """The numbers of partitions between the keys of each list, by column."""

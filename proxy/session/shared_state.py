@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from proxy.config.config import Config
+from proxy.config.reload import counting_after_restart
 from proxy.session.catalog.iceberg_snapshots import Snapshots
 from proxy.session.catalog.metadata_cache import MetadataCache
 from proxy.session.consistency.write_fence import LocalWriteLog, WriteLog
@@ -24,18 +23,6 @@ from proxy.session.layout.partition_lists import SharedLists
 from proxy.session.layout.partition_store import PartitionStore
 from proxy.session.metrics import Metrics
 from proxy.session.shadow.mismatches import MismatchLog
-
-# Sections that are read as the proxy starts. [rewrite], [files] and [shadow] count from the next statement of any
-# session on, [catalog] from the next session on, but for where the store is.
-_AT_START = ("proxy", "listener", "backend", "proxy_users", "http", "admin", "health", "zookeeper", "log")
-# Keys of the other sections that are.
-_KEYS_AT_START = (
-    ("rewrite", "rerun_within_s"),
-    ("rewrite", "key_queries_at_once_max"),
-    ("rewrite", "key_cache_bytes_max"),
-    ("shadow", "at_once_max"),
-    ("shadow", "differences_path"),
-)
 
 
 @dataclass
@@ -104,13 +91,4 @@ class SharedState:
         if (config.catalog, config.files) != (before.catalog, before.files):
             # Table facts hold the indexed columns.
             self.metadata = MetadataCache(config.catalog, self.clock, self.writes)
-        # The addresses of the backends count at once.
-        proxy = replace(before.proxy, backend=config.proxy.backend, backends=config.proxy.backends)
-        was = replace(before, proxy=proxy)
-        sections = [f"[{name}]" for name in _AT_START if getattr(config, name) != getattr(was, name)]
-        keys = [
-            f"{section}.{key}"
-            for section, key in _KEYS_AT_START
-            if getattr(getattr(config, section), key) != getattr(getattr(before, section), key)
-        ]
-        return (*sections, *keys)
+        return counting_after_restart(before, config)

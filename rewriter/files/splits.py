@@ -11,10 +11,12 @@ The known sizes of files may be old. So the number of splits never decides which
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
+
+from rewriter.vocabulary.identifiers import TableName
 
 _MEBIBYTE = 1 << 20
 
@@ -148,6 +150,14 @@ class GroupLimits:
 
     splits_grouped_max: int = 10
     splits_saved_min: int = 32
+
+
+@dataclass(frozen=True)
+class SplitHints:
+    """How Spark packs the files of tables whose narrowed scans may be read in fewer splits, and when that pays."""
+
+    packings: Mapping[TableName, Packing]
+    limits: GroupLimits = field(default_factory=GroupLimits)
 
 
 def grouping(sizes: Sequence[int], packing: Packing, limits: GroupLimits) -> Grouping | None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.gap_costs import Costs
 from rewriter.files.file_index import FileIndex, Selection, file_hint, spares_enough
-from rewriter.files.splits import Packing
+from rewriter.files.splits import GroupLimits, Packing
 from rewriter.predicates.data_columns import bucket_predicate, row_group_predicate
 from rewriter.predicates.iceberg import files_left, iceberg_predicate, skips_too_little
 from rewriter.predicates.partitions import Budget, partition_predicate
@@ -34,8 +34,9 @@ class TableLayout:
 
     costs: Mapping[str, Costs]
     index: FileIndex | None
-    # Spark's packing of the files; None if its splits are not changed.
+    # Spark's packing of the files, and when fewer splits pay; None if its splits are not changed.
     packing: Packing | None = None
+    group_limits: GroupLimits = field(default_factory=GroupLimits)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from rewriter.domains.consumers import METASTORES
 from rewriter.domains.widen import Consumer
-from rewriter.files.splits import GroupLimits
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 
@@ -39,4 +38,3 @@ class RewriteLimits:
     strict: bool = False
     # True if the session may have variables: in a case-sensitive session `DS` may be one, and not the column `ds`.
     has_variables: bool = False
-    splits: GroupLimits = field(default_factory=GroupLimits)

@@ -6,9 +6,11 @@ from base64 import b64decode
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import count
+from typing import Any
 
 from http_stage import Asked, HttpBackend, Stage, Tls, basic, message, ok, response
 from relay_dialogue import ACCEPTED, close_session, executed, open_session, reply, session_opened
+from server_config import server_config
 from several import Clock, Mood, StandIn
 from stand_in import HOST, Peer, Rewriter
 
@@ -16,7 +18,6 @@ from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
 from proxy.config.endpoints import Listener, Transport, Upstream
-from proxy.frontend.settings import ServerSettings
 from proxy.http.exchange import message_of
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
@@ -203,7 +204,7 @@ async def servers(
     count: int = 2,
     limits: PoolSettings | None = None,
     tls: Tls | None = None,
-    **settings: float,
+    **keys: Any,
 ) -> AsyncIterator[Servers]:
     """`to` is what clients speak. TLS is for backends that do not speak HTTP."""
     secured, over_http = tls or Tls(), speaking is Transport.HTTP
@@ -216,13 +217,13 @@ async def servers(
             stack.push_async_callback(server.die)
         backends = BackendPool([server.member for server in all_servers], Clock(), limits)
         listener = Listener(Address(HOST, 0), to)
-        chosen = ServerSettings((listener,), HOST, 1, Upstream(speaking, secured.upstream), **settings)  # type: ignore[arg-type]
+        config = server_config((listener,), upstream=Upstream(speaking, secured.upstream), **keys)
 
         def open_port(opened: SessionOpening) -> Rewriter:
             on.opened.append(opened)
             return on.rewriter
 
-        proxy = Proxy(chosen, open_port, backends)
+        proxy = Proxy(config, open_port, backends)
         on = Servers(proxy, all_servers, backends)
         await proxy.start()
         stack.push_async_callback(proxy.close)

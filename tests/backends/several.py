@@ -5,15 +5,16 @@ import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from enum import Enum
+from typing import Any
 
 from relay_dialogue import ACCEPTED, close_session, open_session, reply, session_opened
+from server_config import server_config
 from stand_in import HOST, PATIENCE_S, Peer, Rewriter, eventually
 
 from proxy.backends.pool import BackendPool, PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
 from proxy.config.endpoints import Listener
-from proxy.frontend.settings import ServerSettings
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
 from proxy.wire.sasl import SaslReader, SaslStatus, encode_sasl, plain_start
@@ -166,7 +167,7 @@ async def several(
     limits: PoolSettings | None = None,
     *,
     clock: "Clock | None" = None,
-    **settings: float,
+    **keys: Any,
 ) -> AsyncIterator[Several]:
     servers = [StandIn() for _ in range(count)]
     async with AsyncExitStack() as stack:
@@ -175,13 +176,12 @@ async def several(
             stack.push_async_callback(server.die)
         backends = BackendPool([server.member for server in servers], clock or Clock(), limits)
         listener = Listener(Address(HOST, 0))
-        chosen = ServerSettings((listener,), HOST, 1, **settings)  # type: ignore[arg-type]
 
         def open_port(opened: SessionOpening) -> Rewriter:
             on.opened.append(opened)
             return on.rewriter
 
-        proxy = Proxy(chosen, open_port, backends)
+        proxy = Proxy(server_config((listener,), **keys), open_port, backends)
         on = Several(proxy, backends, servers)
         await proxy.start()
         stack.push_async_callback(proxy.close)

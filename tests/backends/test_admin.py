@@ -177,7 +177,7 @@ async def test_an_explanation_takes_its_turn_among_the_key_queries_of_the_proces
     async def exposition() -> bytes:
         return b""
 
-    monkeypatch.setattr("proxy.admin.app.ask", ask)
+    monkeypatch.setattr("proxy.admin.app.explain_as_user", ask)
     slots = asyncio.Semaphore(1)
     app = application(Config(), SharedState.of(Config()), backends, exposition, slots=slots)
     async with TestClient(TestServer(app)) as client:
@@ -193,7 +193,7 @@ async def test_an_explanation_that_fails_by_our_doing_puts_no_statement_into_the
     async def ask(_: Config, request: ExplainRequest, *__: object, **___: object) -> None:
         raise RuntimeError(request.sql)
 
-    monkeypatch.setattr("proxy.admin.app.ask", ask)
+    monkeypatch.setattr("proxy.admin.app.explain_as_user", ask)
     answer = await admin.post("/explain", json={"sql": "SELECT 'private'"})
     assert answer.status == HTTPStatus.INTERNAL_SERVER_ERROR
     assert "Starpruner has failed" in (await answer.json())["error"]

@@ -17,6 +17,7 @@ from proxy.backends.circuit_breaker import FAILURES_MAX, OPEN_S
 from proxy.backends.pool import PoolSettings
 from proxy.config.address import Address
 from proxy.config.backend_list import PoolMember
+from proxy.frontend import graceful_close
 from proxy.operations.query import Query
 from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
 
@@ -198,8 +199,9 @@ async def test_what_a_session_learns_belongs_to_its_user_on_its_backend() -> Non
         assert first == second != third
 
 
-async def test_a_connection_that_outlives_its_client_keeps_its_room() -> None:
-    async with several(1, farewell_s=PATIENCE_S) as on:
+async def test_a_connection_that_outlives_its_client_keeps_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graceful_close, "GRACEFUL_CLOSE_S", PATIENCE_S)
+    async with several(1) as on:
         on.servers[0].mood = Mood.STALLS
         on.rewriter.queries = (Query("SELECT 1", rows_max=1, bytes_max=100, deadline_s=PATIENCE_S),)
         client = await on.log_in()

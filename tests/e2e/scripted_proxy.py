@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import uvloop
+from server_config import server_config
 
 from demo.hive import Endpoint
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener, Transport, Upstream
-from proxy.frontend.settings import ServerSettings
 from proxy.operations.dispatch import Dispatch, Outcome, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
 from proxy.server import Proxy
@@ -57,8 +57,7 @@ def scripted_proxy(backend: Endpoint, script: Script, transport: Transport = Tra
     Clients and backend speak the same transport.
     """
     listener = Listener(Address("127.0.0.1", 0), transport)
-    settings = ServerSettings((listener,), backend.host, backend.port, Upstream(transport))
-    proxy = Proxy(settings, lambda _opened: script)
+    proxy = Proxy(server_config((listener,), str(backend), Upstream(transport)), lambda _opened: script)
     started, stop = threading.Event(), asyncio.Event()
     loop = uvloop.new_event_loop()
 

@@ -7,16 +7,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
-from typing import Self
+from typing import Any, Self
 
 import aiohttp
+from server_config import server_config
 from stand_in import HOST, PATIENCE_S, Peer, Rewriter
 from yarl import URL
 
-from proxy.access.impersonation import ProxyUsers
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener, ListenerTls, Transport, Upstream, UpstreamTls
-from proxy.frontend.settings import ServerSettings
 from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.server import Proxy
 
@@ -188,7 +187,7 @@ async def stage(
     sides: tuple[Transport, Transport] = (Transport.HTTP, Transport.HTTP),
     open_port: Callable[[SessionOpening], SessionPort] | None = None,
     tls: Tls | None = None,
-    **settings: float | ProxyUsers,
+    **keys: Any,
 ) -> AsyncIterator[Stage]:
     (client, backend), secured = sides, tls or Tls()
     played, links, peers = HttpBackend(), asyncio.Queue[Peer](), list[Peer]()
@@ -201,8 +200,8 @@ async def stage(
     server = await asyncio.start_server(accept, HOST, 0, limit=1024 * 1024, ssl=secured.backend)
     port = server.sockets[0].getsockname()[1]
     listener, upstream = Listener(Address(HOST, 0), client, secured.listener), Upstream(backend, secured.upstream)
-    chosen = ServerSettings((listener,), HOST, port, upstream, **settings)  # type: ignore[arg-type]
-    proxy = Proxy(chosen, open_port or (lambda _opened: rewriter or Rewriter()))
+    config = server_config((listener,), f"{HOST}:{port}", upstream, **keys)
+    proxy = Proxy(config, open_port or (lambda _opened: rewriter or Rewriter()))
     await proxy.start()
     try:
         async with Stage(proxy, played, links, secured.client) as on:

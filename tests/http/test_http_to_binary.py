@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import pytest
@@ -24,7 +25,6 @@ from relay_dialogue import (
 )
 from stand_in import PATIENCE_S, Peer, Rewriter, eventually
 
-from proxy.access.impersonation import ProxyUsers
 from proxy.config.endpoints import Transport
 from proxy.http import binary_pool
 from proxy.operations.dispatch import OutcomeKind
@@ -40,8 +40,8 @@ QUERY = Query("SELECT 1 AS one", rows_max=10, bytes_max=10_000, deadline_s=PATIE
 
 
 @asynccontextmanager
-async def links_stage(rewriter: Rewriter | None = None, **settings: float | ProxyUsers) -> AsyncIterator[Stage]:
-    async with stage(rewriter, HTTP_TO_BINARY, None, None, **settings) as on:
+async def links_stage(rewriter: Rewriter | None = None, **keys: Any) -> AsyncIterator[Stage]:
+    async with stage(rewriter, HTTP_TO_BINARY, None, None, **keys) as on:
         yield on
 
 
@@ -199,7 +199,7 @@ async def test_a_silent_users_sessions_end_and_unused_connections_before(monkeyp
     monkeypatch.setattr(binary_pool, "SWEEP_S", 0.02)
     monkeypatch.setattr(binary_pool, "UNUSED_S", 0.05)
     rewriter = Rewriter()
-    async with links_stage(rewriter, http_session_idle_s=1.0) as on:
+    async with links_stage(rewriter, session_idle_s=1.0) as on:
         first = await open_one(on)
         poll = on.start(message(get_status(2)))
         await first.expect(get_status(2))
@@ -242,7 +242,7 @@ async def test_a_backend_without_sasl_is_asked_without_a_login() -> None:
 
 
 async def test_who_may_act_for_another_says_so_in_the_session() -> None:
-    async with links_stage(proxy_users=ProxyUsers({"user": ("admin",)})) as on:
+    async with links_stage(proxy_users={"user": ("admin",)}) as on:
         status, body, _ = await on.post(message(open_session()), path=f"{PATH}?doAs=admin")
         assert status == 403
         assert b"hive.server2.proxy.user" in body

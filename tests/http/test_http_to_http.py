@@ -40,7 +40,6 @@ from relay_dialogue import (
 )
 from stand_in import PATIENCE_S, Rewriter, eventually
 
-from proxy.access.impersonation import ProxyUsers
 from proxy.operations.dispatch import Dispatch, OutcomeKind, Premises
 from proxy.operations.query import Query, QueryFailed, QueryResult
 from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
@@ -595,7 +594,7 @@ async def test_a_slow_reader_holds_the_backend_back() -> None:
 
 
 async def test_half_a_body_is_given_up_after_a_while() -> None:
-    async with stage(http_body_s=0.05) as on:
+    async with stage(body_s=0.05) as on:
         client = await on.connect()
         client.send(request(bytes(100))[:-50])
         async with asyncio.timeout(PATIENCE_S):
@@ -603,7 +602,7 @@ async def test_half_a_body_is_given_up_after_a_while() -> None:
 
 
 async def test_a_connection_that_says_nothing_is_closed_after_a_while() -> None:
-    async with stage(http_keep_alive_s=0.05) as on:
+    async with stage(keep_alive_s=0.05) as on:
         client = await on.connect()
         assert await client.rest() == b""
         half = await on.connect()
@@ -660,7 +659,7 @@ async def test_nobody_opens_a_session_for_another_unless_that_is_allowed() -> No
 
 async def test_who_is_named_in_the_configuration_acts_for_another_both_ways() -> None:
     opening = _opening_for("admin")
-    async with stage(proxy_users=ProxyUsers({"user": ("admin",)})) as on:
+    async with stage(proxy_users={"user": ("admin",)}) as on:
         post = on.start(opening, path=f"{PATH}?doAs=admin")
         await on.backend.answer(opening, message(session_opened()))
         assert await body_of(post) == message(session_opened())

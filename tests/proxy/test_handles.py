@@ -128,7 +128,7 @@ def test_a_ledger_that_is_full_forgets_handles_and_says_so(caplog: pytest.LogCap
             handles.handle_opened(HandleKind.OPERATION, handle(number), ALICE)
         assert handles.find_owner(handle(0)) == ALICE
         assert handles.find_owner(handle(999)) is None
-    assert any("a handle is not kept" in message for message in caplog.messages)
+    assert any("the owner of a handle cannot be stored" in message for message in caplog.messages)
 
 
 def test_workers_know_how_many_clients_the_others_have() -> None:

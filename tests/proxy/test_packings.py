@@ -3,11 +3,13 @@
 import pytest
 from test_session import failed, played, rows
 
+from proxy.config.rewriting import SplitsSection
 from proxy.operations.query import FailureKind, QueryResult
-from proxy.session.catalog.split_packing import KnownPackings, packings, read_size, worth_asking
-from rewriter import TableName
+from proxy.session.catalog.split_packing import KnownPackings, SplitPacking, packings, read_size, worth_asking
+from rewriter import Column, RewriteLimits, Rule, Statement, TableFacts, TableName, parse
+from rewriter import plan as plan_of
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import IcebergPacking, Packing
+from rewriter.files.splits import GroupLimits, IcebergPacking, Packing, SplitHints
 
 T = TableName(("d", "t"))
 MIB = 1 << 20
@@ -145,3 +147,34 @@ def test_of_a_table_with_few_files_nothing_is_asked() -> None:
     assert worth_asking({T: files}, [T], saved_min=32) == set()
     assert worth_asking({T: files}, [T], saved_min=31) == {T}
     assert played(packings([], nothing_known(), believed_s=300.0, deadline_s=5.0), []) == {}
+
+
+def hints(
+    settings: SplitsSection, limits: RewriteLimits, script: list[tuple[str, QueryResult]]
+) -> SplitHints | None:
+    """The split hints of a statement that narrows one indexed table of forty files."""
+    statement = parse(f"SELECT v FROM {T.sql} WHERE x < 7", chars_max=1_000, has_file_index=True)
+    assert isinstance(statement, Statement)
+    facts = TableFacts((Column("x", "int"), Column("v", "int")), indexed_columns=("x",))
+    planned = plan_of(statement, {T: facts}, limits)
+    files = FileIndex.of_rows([(f"file:/t/{n}", 5, 7, 1, "{}", None) for n in range(40)], {"x": "int"})
+    packing = SplitPacking(settings, nothing_known(), deadline_s=5.0)
+    return played(packing.hints(planned, {}, {T: files}, limits), script)
+
+
+def test_a_statement_gets_the_packing_of_its_tables_and_the_configured_limits() -> None:
+    settings, limits = SplitsSection(max_small_splits_grouped=4, saved_min=20), RewriteLimits(has_file_index=True)
+    found = hints(settings, limits, [*SETTINGS, FILES])
+    assert found == SplitHints({T: Packing(8, 128 * MIB, 4 * MIB)}, GroupLimits(4, 20))
+
+
+@pytest.mark.parametrize(
+    ("settings", "limits"),
+    [
+        (SplitsSection(enabled=False), RewriteLimits(has_file_index=True)),
+        (SplitsSection(), RewriteLimits(has_file_index=True, rules_off=frozenset({Rule.SPLITS}))),
+    ],
+    ids=["by the section", "by the rule"],
+)
+def test_where_split_hints_are_off_nothing_is_asked(settings: SplitsSection, limits: RewriteLimits) -> None:
+    assert hints(settings, limits, []) is None

@@ -444,7 +444,7 @@ def test_a_write_that_cannot_be_told_to_the_others_lets_no_fence_hold_any_more(
             there.begin(WrittenTables(f"word{number}_{word}" for word in range(100)))
         assert not fence.holds([D])
         assert not here.open().holds([D])
-    assert sum("nothing is rewritten any more" in message for message in caplog.messages) == 1
+    assert sum("no statement is rewritten any more" in message for message in caplog.messages) == 1
 
 
 class Broken:

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from relay_dialogue import ACCEPTED, LOGIN, open_session, session_opened
+from server_config import server_config
 
 from proxy.config.address import Address
 from proxy.config.endpoints import Listener
 from proxy.frontend.process_scope import ProcessScope
-from proxy.frontend.settings import ServerSettings
 from proxy.operations.dispatch import Dispatch, Outcome, Premises, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionOpening, SessionPort
@@ -170,7 +170,7 @@ async def stage(
     listeners: tuple[Listener, ...] = (Listener(Address(HOST, 0)),),
     backend_port: int | None = None,
     process: ProcessScope | None = None,
-    **settings: Any,
+    **keys: Any,
 ) -> AsyncIterator[Stage]:
     backends: asyncio.Queue[Peer] = asyncio.Queue()
     peers: list[Peer] = []
@@ -181,8 +181,8 @@ async def stage(
 
     server = await asyncio.start_server(accept, HOST, 0, limit=1024)
     port = server.sockets[0].getsockname()[1]
-    chosen = ServerSettings(listeners, HOST, backend_port or port, **settings)
-    proxy = Proxy(chosen, open_port or (lambda _opened: rewriter or Rewriter()), process=process)
+    config = server_config(listeners, f"{HOST}:{backend_port or port}", **keys)
+    proxy = Proxy(config, open_port or (lambda _opened: rewriter or Rewriter()), process=process)
     await proxy.start()
     on = Stage(proxy, backends, port, server.close)
     try:

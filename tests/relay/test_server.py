@@ -22,6 +22,7 @@ from relay_dialogue import (
 )
 from stand_in import PATIENCE_S, Peer, Rewriter, eventually, stage
 
+from proxy.frontend import graceful_close
 from proxy.operations.dispatch import Dispatch, OutcomeKind
 from proxy.operations.query import Column, FailureKind, Query, QueryFailed, Rows
 from proxy.operations.session_port import SessionOpening
@@ -377,8 +378,9 @@ async def test_a_query_is_ended_even_if_its_client_left_before_it_had_an_operati
         await expect_last_words(backend)
 
 
-async def test_a_backend_that_never_answers_is_left_after_a_while() -> None:
-    async with stage(Rewriter("SELECT 2", (QUERY,)), farewell_s=0.1) as on:
+async def test_a_backend_that_never_answers_is_left_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graceful_close, "GRACEFUL_CLOSE_S", 0.1)
+    async with stage(Rewriter("SELECT 2", (QUERY,))) as on:
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2))
         await backend.read_frame()

@@ -8,8 +8,8 @@ import pytest
 from relay_dialogue import ACCEPTED, LOGIN, execute, fetch, get_status, open_session, session_opened, status_is
 from stand_in import Peer, Rewriter, Stage, stage
 
+from proxy.config.serving import ProxySection
 from proxy.net.sockets import prepare
-from proxy.net.timeouts import Keepalive, TimeoutLimits
 from proxy.wire.hs2.calls import OperationState
 
 FINISHED = OperationState.FINISHED
@@ -31,7 +31,7 @@ async def test_an_idle_client_is_ended_with_a_reason_and_its_neighbour_is_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with stage(patience=TimeoutLimits(idle_s=1.0)) as on:
+    async with stage(idle_timeout_s=1.0) as on:
         busy, _ = await says_at_once(on, open_session() + fetch(2))
         client, backend = await says_at_once(on, open_session())
         backend.send(session_opened())
@@ -43,7 +43,7 @@ async def test_an_idle_client_is_ended_with_a_reason_and_its_neighbour_is_not(
 
 
 async def test_a_client_that_stops_within_a_request_is_ended() -> None:
-    async with stage(patience=TimeoutLimits(request_s=0.2)) as on:
+    async with stage(request_timeout_s=0.2) as on:
         slow, _ = await on.open_session()
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2)[:20])
@@ -54,7 +54,7 @@ async def test_a_client_that_stops_within_a_request_is_ended() -> None:
 
 
 async def test_a_request_that_waits_for_a_ruling_is_not_the_clients_silence() -> None:
-    async with stage(Rewriter("SELECT 2"), patience=TimeoutLimits(request_s=0.1)) as on:
+    async with stage(Rewriter("SELECT 2"), request_timeout_s=0.1) as on:
         client, backend = await on.open_session()
         client.send(execute("SELECT 1", 2) + fetch(3)[:10])
         await backend.expect(execute("SELECT 2", 2))
@@ -64,7 +64,7 @@ async def test_a_request_that_waits_for_a_ruling_is_not_the_clients_silence() ->
 
 
 async def test_a_client_that_reads_nothing_is_ended_where_that_is_wished() -> None:
-    async with stage(patience=TimeoutLimits(unread_s=0.3), write_buffer_bytes_max=64 * 1024) as on:
+    async with stage(unread_timeout_s=0.3, write_buffer_bytes_max=64 * 1024) as on:
         client, backend = await on.open_session()
         client.send(fetch(2))
         await backend.expect(fetch(2))
@@ -92,10 +92,10 @@ async def test_what_we_answer_ourselves_does_not_pile_up_before_a_client_that_do
 
 
 async def test_both_sides_are_asked_whether_they_are_there() -> None:
-    keepalive = Keepalive(idle_s=33, interval_s=44, count=5)
+    settings = ProxySection(keepalive_idle_s=33, keepalive_interval_s=44, keepalive_count=5)
     server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
     _, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
-    prepare(writer.transport, 1024, keepalive)  # type: ignore[arg-type]
+    prepare(writer.transport, settings)  # type: ignore[arg-type]
     sock = writer.get_extra_info("socket")
     assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
     options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)

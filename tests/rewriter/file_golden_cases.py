@@ -26,7 +26,7 @@ from rewriter import (
     plan,
 )
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import Packing
+from rewriter.files.splits import Packing, SplitHints
 
 KIND = "files"
 LIMITS = RewriteLimits(has_file_index=True)
@@ -120,8 +120,8 @@ class Outcome:
         """The statement with the files that it wants."""
         wanted = self.found.wants_files(self.answers, for_splits=True)
         files = {name: file_index(name.parts[-1].lower(), self.index) for name in wanted}
-        packings = dict.fromkeys(wanted, PACKING)
-        return apply(self.found, self.answers, limits, files=files, packings=packings)
+        hints = SplitHints(dict.fromkeys(wanted, PACKING))
+        return apply(self.found, self.answers, limits, files=files, split_hints=hints)
 
 
 def file_index(name: str, index: Mapping[str, Sequence[IndexRow]]) -> FileIndex:

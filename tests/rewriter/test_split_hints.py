@@ -20,7 +20,7 @@ from rewriter import (
     plan,
 )
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import Grouping, Packing
+from rewriter.files.splits import Grouping, Packing, SplitHints
 from rewriter.predicates.splice import Narrowing, rewritten_text
 
 FILES = 96
@@ -58,8 +58,8 @@ def rewritten(
     statement = parse(sql, chars_max=1_000, has_file_index=True)
     assert not isinstance(statement, SkipReason)
     found = plan(statement, {NAME: facts, **OTHERS}, limits)
-    packings = {NAME: packing} if packing is not None else None
-    return apply(found, {}, limits, files={NAME: INDEX}, packings=packings)
+    hints = SplitHints({NAME: packing}) if packing is not None else None
+    return apply(found, {}, limits, files={NAME: INDEX}, split_hints=hints)
 
 
 def test_what_is_left_of_many_small_files_is_read_in_fewer_splits() -> None:

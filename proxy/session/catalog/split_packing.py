@@ -1,5 +1,6 @@
-"""The packing of files into splits by a session's Spark: slots, settings, and whether it packs a table at all.
+"""Split hints for the statements of a session: whether they are on, and how its Spark packs files into splits.
 
+Spark is asked for its slots, for settings, and whether it packs a table's files at all (EXPLAIN and SET).
 None of this changes an answer. Where something is not understood, or was set by a user, the splits are left to
 Spark.
 """
@@ -13,11 +14,12 @@ from enum import Enum
 from threading import Lock
 from typing import TypeAlias, TypeVar
 
+from proxy.config.rewriting import SplitsSection
 from proxy.operations.query import Query, QueryResult, Rows
 from proxy.session.catalog import late_answers
-from rewriter import TableName
+from rewriter import KeyQuery, Keys, Plan, RewriteLimits, Rule, SkipReason, TableName
 from rewriter.files.file_index import FileIndex
-from rewriter.files.splits import IcebergPacking, Packing
+from rewriter.files.splits import GroupLimits, IcebergPacking, Packing, SplitHints
 
 T = TypeVar("T")
 _Asking: TypeAlias = Generator[Query, QueryResult, T]
@@ -111,6 +113,34 @@ class KnownPackings:
             self._packing = None
             self._tables.clear()
             self._generation += 1
+
+
+class SplitPacking:
+    """The one way from the section [splits] to the split hints of a statement. `known` has earlier answers."""
+
+    def __init__(self, settings: SplitsSection, known: KnownPackings, deadline_s: float) -> None:
+        self._settings = settings
+        self._known = known
+        self._deadline_s = deadline_s
+
+    def is_on(self, limits: RewriteLimits) -> bool:
+        """Whether scans may be read in fewer splits at all: the sizes of their files are then worth asking for."""
+        return self._settings.enabled and Rule.SPLITS not in limits.rules_off
+
+    def hints(
+        self,
+        planned: Plan,
+        answers: Mapping[KeyQuery, Keys | SkipReason],
+        files: Mapping[TableName, FileIndex],
+        limits: RewriteLimits,
+    ) -> _Asking[SplitHints | None]:
+        """The split hints of a statement that is rewritten by these keys; None where splits are left to Spark."""
+        if not self.is_on(limits):
+            return None
+        settings = self._settings
+        names = worth_asking(files, planned.wants_packings(answers), settings.saved_min)
+        found = yield from packings(names, self._known, settings.asked_every_s, self._deadline_s)
+        return SplitHints(found, GroupLimits(settings.max_small_splits_grouped, settings.saved_min))
 
 
 def worth_asking(
