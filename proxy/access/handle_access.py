@@ -24,7 +24,7 @@ CATALOG_CALLS: Final = frozenset(
 
 
 class HandleAccess:
-    """Checks the handles in one client connection's calls. It has no effect until the client has logged in."""
+    """Checks the handles in one client's calls. Before the login it admits no known handle, and records none."""
 
     def __init__(self, handles: HandleOwners, backend_name: str, *, passes_unknown: bool = True) -> None:
         self._handles = handles

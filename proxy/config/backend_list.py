@@ -1,4 +1,4 @@
-"""Which backends the configuration names. Pure: to ask what addresses a name has is left to the shell."""
+"""The backends that the configuration names. Pure: looking up the addresses of names is left to the shell."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PoolMember:
 
     @property
     def name(self) -> str:
-        """What it is called in logs, in metrics and on the admin port."""
+        """Its name in logs, in metrics and on the admin port."""
         return str(self.address)
 
 

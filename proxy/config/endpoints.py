@@ -1,4 +1,4 @@
-"""How either side is spoken to: the transport, its TLS, and where clients of each one connect."""
+"""The endpoints of the proxy: transport, TLS and address of its listeners, transport and TLS of its backends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HTTP_PATH: Final = "/cliservice"
 
 
 class Transport(Enum):
-    """What carries HiveServer2's Thrift messages."""
+    """The carrier of HiveServer2's Thrift messages."""
 
     SASL = "sasl"  # A negotiation, then frames: the server's authentication NONE, LDAP, PAM, CUSTOM, KERBEROS.
     NOSASL = "nosasl"  # The messages one behind the other: the server's authentication NOSASL.
@@ -23,7 +23,7 @@ class Transport(Enum):
 
 @dataclass(frozen=True)
 class ListenerTls:
-    """What a listener shows to clients, and whose certificates it asks them for, in PEM files."""
+    """The certificate of a listener, and the authorities of its clients' certificates, in PEM files."""
 
     certificate: Path
     key: Path
@@ -33,7 +33,7 @@ class ListenerTls:
 
 @dataclass(frozen=True)
 class UpstreamTls:
-    """How the backend is known to be itself, and what we show it, in PEM files."""
+    """The authorities and the name of the backend's certificate, and our own certificate, in PEM files."""
 
     # None: the authorities that the system trusts.
     ca: Path | None = None
@@ -45,7 +45,7 @@ class UpstreamTls:
 
 @dataclass(frozen=True)
 class Listener:
-    """Where clients connect, and what they speak there. Port 0 takes a free one."""
+    """The address where clients connect, and their transport there. Port 0 takes a free one."""
 
     address: Address
     transport: Transport = Transport.SASL
@@ -55,7 +55,7 @@ class Listener:
 
     @property
     def spoken(self) -> str:
-        """What clients speak there, for the log."""
+        """The transport of its clients, for the log."""
         if self.tls is None:
             return self.transport.value
         return f"{self.transport.value} over TLS{', with client certificates' if self.tls.client_ca else ''}"
@@ -63,7 +63,7 @@ class Listener:
 
 @dataclass(frozen=True)
 class Upstream:
-    """How the backend is spoken to, whatever its address. A change of any of it counts after a restart."""
+    """The transport and TLS of the backends, whatever their addresses. A change counts after a restart."""
 
     transport: Transport = Transport.SASL
     tls: UpstreamTls | None = None

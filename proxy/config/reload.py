@@ -16,7 +16,7 @@ _MARKS: Final = {Counts.AT_ONCE: AT_ONCE, Counts.AFTER_RESTART: AFTER_RESTART}
 
 
 def counting_after_restart(before: Config, after: Config) -> tuple[str, ...]:
-    """What differs and is not counted yet, as `[proxy]` or `rewrite.rerun_within_s`."""
+    """The changes that count only after a restart, as `[proxy]` or `rewrite.rerun_within_s`."""
     found: list[str] = []
     for name, counts in _counts(Config).items():
         was, now = getattr(before, name), getattr(after, name)

@@ -184,7 +184,7 @@ class AdminSection(Section, frozen=True):
 
 
 class HealthSection(Section, frozen=True):
-    """How backends are asked whether they work. One that is alone is asked only if there is a user for that."""
+    """Health checks of the backends. A single backend is checked only if there is a user for that."""
 
     counts: ClassVar = Counts.AFTER_RESTART
 

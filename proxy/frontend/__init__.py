@@ -1,1 +1,1 @@
-"""Client connections over the binary protocol, and what all connections share. Shell."""
+"""Client connections over the binary protocol, and the state that all connections share. Shell."""

@@ -1,4 +1,4 @@
-"""A connection to another backend, in the place of the one that a client was given: up to its login. Shell."""
+"""Switches a connection to another backend than the one that its client was given, up to the login. Shell."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from proxy.wire.thrift.errors import RemoteProtocolError
 
 
 async def arrive(dialer: Dialer, lease: Lease, credentials: bytes, login_s: float) -> asyncio.Transport:
-    """Connect, and log in with this PLAIN response where that is asked for.
+    """Connect, and log in with this PLAIN response if the backend asks for a login.
 
-    The lease is released where that fails. Raises BackendError.
+    The lease is released if that fails. Raises BackendError.
     """
     login = b"" if dialer.upstream.transport is Transport.NOSASL else plain_start_with(credentials)
     arrival = _Arrival(login)
@@ -52,7 +52,7 @@ async def _arrive(arrival: _Arrival, dialer: Dialer, lease: Lease, login_s: floa
 
 
 def _still_open(transport: asyncio.Transport) -> asyncio.Transport:
-    """Whoever takes it over would not be told of an end that has come already."""
+    """The transport, if it has not ended: its next protocol would not be told of that. Raises BackendError."""
     if transport.is_closing():
         raise RemoteProtocolError("closed the connection")
     return transport
@@ -69,15 +69,15 @@ class _Arrival:
 
     @property
     def has_logged_in(self) -> bool:
-        """Whether the backend has said something: without a login it has only been connected."""
+        """Whether the backend has answered: without a login it has only been connected."""
         return bool(self._login)
 
     def side(self) -> SocketCallbacks:
-        """The protocol of its connection."""
+        """The callbacks of the connection."""
         return SocketCallbacks(self._connected, self._answered, self._lost, lambda _: None)
 
     def abort(self) -> None:
-        """It is of no use."""
+        """Drop the connection."""
         self.accepted.cancel()
         if self._transport is not None:
             self._transport.abort()

@@ -1,4 +1,4 @@
-"""The asyncio shell around one relay: two sockets, the held statement's task, and nothing to decide."""
+"""The asyncio shell around one relay: two sockets and the task of the held statement. It decides nothing."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Connection:
         self._statements_held = self._statements_rewritten = 0
         self._ended = False
 
-    # --- what the server asks
+    # --- called by the server
 
     def is_quiet(self, since: float) -> bool:
         """Whether no statement is in flight. One that stays open unused since then counts as done."""
@@ -181,7 +181,7 @@ class Connection:
 
     def _backend_lost(self) -> None:
         if self._lease is not None:
-            # If it has said anything at all, that is how it was judged.
+            # A backend that has answered anything was judged by that.
             self._lease.backend_failed("closed the connection without a word")
             self._execute(self._relay.close(f"the backend {self._lease.address} closed"))
 
@@ -242,7 +242,8 @@ class Connection:
         level = logging.WARNING if is_news else logging.DEBUG
         log.log(level, "%s, from %s: nothing is rewritten any more: %s", self._name, host, reason)
         if not by_login:
-            # A statement's. By its login it is known while the backend is being connected, which is to go on.
+            # The task of a statement. A login that is not read shows while the backend is being connected, which
+            # goes on.
             self._cancel_task()
 
     def _write(self, transport: asyncio.Transport | None, data: bytes | memoryview) -> None:
@@ -275,7 +276,7 @@ class Connection:
         self._execute(self._relay.backend_failed(search.reason))
 
     async def _move(self, name: str) -> None:
-        """Go on with another backend. Where it cannot be had, this one will say what it does not know."""
+        """Go on with another backend. If it cannot be reached, this one answers for an unknown handle."""
         credentials = self._relay.credentials or b""
         lease = self._context.backends.lease_on_backend_named(name, plain_user(credentials))
         if lease is None:
@@ -296,7 +297,7 @@ class Connection:
     def _settle(self, transport: asyncio.Transport, lease: Lease) -> None:
         old, self._backend = self._backend, transport
         if old is not None:
-            # What becomes of it is nobody's business any more.
+            # Its events matter to nobody any more.
             old.set_protocol(asyncio.Protocol())
             old.close()
         transport.set_protocol(self._backend_side())
@@ -335,7 +336,8 @@ class Connection:
         credentials = self._relay.credentials
         if configuration is None or credentials is None or self._lease is None:
             return None
-        # A server that asks for no login goes by the name in the call. What is learned on one backend holds there.
+        # A server that asks for no login uses the name in the call. Lessons of one backend hold for that one
+        # alone.
         who = b"\0".join((str(self._lease.address).encode(), credentials, (user or "").encode()))
         owner = blake2b(who, key=self._context.owner_key, digest_size=OWNER_BYTES).hexdigest()
         return SessionOpening(configuration, owner)
@@ -368,7 +370,7 @@ class Connection:
             last_activity=self.last_activity,
             awaits_replies=self._relay.may_await_replies,
             from_client_bytes=self._from_client_bytes,
-            # What we do not read, the client cannot go on with.
+            # The client cannot complete a message that is not read.
             is_within_request=self._relay.is_within_request and not self._client_pauses,
             unread_bytes=0 if self._client is None else self._client.get_write_buffer_size(),
         )

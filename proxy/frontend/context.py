@@ -23,23 +23,23 @@ OWNER_BYTES = 16
 
 @dataclass(frozen=True)
 class ServerContext:
-    """What the connections of a process have in common."""
+    """The state that all connections of a process share."""
 
-    # As the process started with it.
+    # The configuration that the process started with.
     config: Config
     sessions: SessionRegistry
     tracked_statements: TrackedStatements
     pool: Executor
-    # Whose the handles are that the backend has given out.
+    # The owners of the handles that backends have given out.
     handles: HandleOwners
     rewrite_service: RewriteService
-    # What runs in the sessions of clients on connections of ours.
+    # Runs queries in the sessions of clients, on connections of ours.
     shadow_runner: ShadowRunner
     dialer: Dialer
     backends: BackendPool
-    # Makes digests of credentials of no use to anybody else.
+    # Key of the digests of credentials, so that they are of no use elsewhere.
     owner_key: bytes = field(default_factory=lambda: secrets.token_bytes(OWNER_BYTES), repr=False)
-    # Backend connections that outlive their clients', for a moment.
+    # Backend connections that outlive their clients' connections for a moment.
     graceful_closes: set[GracefulClose] = field(default_factory=set)
-    # Hosts from which somebody has logged in by a mechanism that we do not read.
+    # Hosts from which a client has logged in by a mechanism that is not read.
     blind_clients: LogOnce = field(default_factory=LogOnce)

@@ -1,4 +1,4 @@
-"""The last of a connection's two sockets: what was written arrives, and what is ours on the backend is ended."""
+"""Graceful close: flush the backend's socket, and cancel our own running query before it is closed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from proxy.net.sockets import SocketCallbacks
 from proxy.relay.commands import SendBackend
 from proxy.relay.relay import Relay
 
-# The time that the backend may take to hear that a query of ours has nobody left to wait for it. It reads nothing
-# while it holds a status call back, for up to five seconds.
+# Time for the backend to read that a query of ours is cancelled. It reads nothing while it holds a status call
+# back, for up to five seconds.
 GRACEFUL_CLOSE_S: Final = 7.0
 
 
 class GracefulClose:
-    """Sees to it that an operation of ours ends on the backend, after its connection has ended."""
+    """Ends an operation of ours on the backend after the client's connection has ended."""
 
     def __init__(self, backend: asyncio.Transport, relay: Relay, on_end: Callable[[GracefulClose], None]) -> None:
         self._backend = backend
@@ -25,7 +25,7 @@ class GracefulClose:
         self._said_all = False
         self._timer = asyncio.get_running_loop().call_later(GRACEFUL_CLOSE_S, backend.abort)
         backend.set_protocol(SocketCallbacks(lambda _: None, self._data, self._lost, lambda _: None))
-        # A slow client may have held it back.
+        # A slow client may have paused it.
         backend.resume_reading()
         self._end_stream()
 
@@ -39,7 +39,7 @@ class GracefulClose:
         if self._relay.own_operation.is_awaited:
             return
         if not self._backend.can_write_eof():
-            # Of TLS: a close now could cost the last words, so their replies are waited for.
+            # With TLS a close now could lose the closing calls, so their replies are waited for.
             if not self._relay.awaits_replies:
                 self._backend.close()
         elif not self._said_all:

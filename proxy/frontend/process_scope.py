@@ -1,4 +1,4 @@
-"""What a process stands on: whose the handles are, what stands for what, and who else serves clients beside it."""
+"""State that all connections of a process share, and workers with each other: handle owners, operation aliases."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def _untold(_: int) -> None:
 
 @dataclass(frozen=True)
 class ProcessScope:
-    """By default that of a process that serves alone. `proxy.workers` has the one of several."""
+    """The scope of a process. The default serves alone; `proxy.workers` makes the scope of several."""
 
     handles: HandleOwners = field(default_factory=LocalHandleOwners)
     aliases: OperationAliases = field(default_factory=LocalOperationAliases)
-    # Whether others listen on the same ports.
+    # Whether other processes listen on the same ports.
     shares_ports: bool = False
-    # Whether this one serves the listeners that only one of them can.
+    # Whether this process serves the listeners that only one can.
     is_first: bool = True
-    # How many clients the others serve, which take threads of the same backend; and whom to tell of ours.
+    # The number of clients of the other processes, which take threads of the same backend; and the report of ours.
     connections_elsewhere: Callable[[], int] = _nobody
     count_connections: Callable[[int], None] = _untold

@@ -155,7 +155,7 @@ async def dispatch_in_turn(
     loop = asyncio.get_running_loop()
 
     def unclaimed(dispatch: Dispatch) -> None:
-        # Where the loop has ended, so have the sessions.
+        # A loop that has ended has no sessions left.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(tell_outcome, dispatch, Outcome(OutcomeKind.NOT_SENT, 0.0), connection)
 

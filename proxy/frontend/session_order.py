@@ -1,8 +1,8 @@
-"""Keeps changes of a session behind its rewritten statements that write.
+"""The order of a session's statements: its changes wait for its rewritten statements that write.
 
 Spark analyses a statement in the background in a thread of its own, so that a later statement of the session may
-overtake it. An overtaken statement that only reads is run as it came (`proxy.operations.fallback_policy`). One
-that writes cannot be run twice: what may change its session waits until the server says that it has ended.
+overtake it. An overtaken statement that only reads falls back (`proxy.operations.fallback_policy`). One that
+writes cannot be run twice: a statement that may change its session waits until the server says that it has ended.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rewriter.domains.literals import literal
 
 # Clients wait for a write before they change its session. One that does not should hear of it before it gives up.
 WAIT_S: Final = 600.0
-# Where nobody can be asked yet. The server itself holds back its answers about running operations.
+# Pause where the server cannot be asked yet. It holds back its own answers about running operations.
 _PAUSE_S: Final = 0.05
 _STILL_WRITING: Final = (
     "Starpruner held this statement back: an earlier statement of the session, which writes and was rewritten,"
@@ -34,9 +34,9 @@ _SEQID: Final = 1
 
 
 async def until_writes_end(port: SessionPort, statement: StatementClass, ask: Ask | None) -> Dispatch | None:
-    """Wait as long as the statement must not be released. Returns a ruling that refuses it where that is too long.
+    """Wait as long as the statement must not be released. Returns a dispatch that refuses it after WAIT_S.
 
-    Without `ask`, the ends are awaited that clients hear of.
+    Without `ask`, only ends that clients see are awaited.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + WAIT_S
@@ -48,7 +48,7 @@ async def until_writes_end(port: SessionPort, statement: StatementClass, ask: As
 
 
 async def _look(writes: Sequence[WriteUnderWay], ask: Ask | None) -> None:
-    """Find out whether one has ended: its own client may never ask."""
+    """Ask the server whether a write has ended: its own client may never ask."""
     for write in writes:
         if ask is not None and write.operation is not None and not await _is_running(write.operation, ask):
             write.is_over = True
@@ -57,7 +57,7 @@ async def _look(writes: Sequence[WriteUnderWay], ask: Ask | None) -> None:
 
 
 async def _is_running(operation: OperationHandle, ask: Ask) -> bool:
-    """Whether the server says so, or nothing that can be read. What it does not know any more has ended."""
+    """Whether the server says so, or its answer cannot be read. An operation that it does not know has ended."""
     message = encode_operation_call(GET_OPERATION_STATUS, _SEQID, operation)
     raw = await ask(Call(GET_OPERATION_STATUS, _SEQID, message, CONTROL_REPLY_BYTES_MAX))
     if raw is None:

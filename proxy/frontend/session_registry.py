@@ -1,7 +1,7 @@
-"""The HiveServer2 sessions of this process. A handle works from any connection, so they are kept together.
+"""The HiveServer2 sessions of this process. A handle works from any connection, so all connections share them.
 
-Statements are offered for rewriting by the process that has seen the session open, and only as long as it sees all
-of them: what another one lets pass may change the session's settings, its database or its views.
+A session's statements are rewritten by the process that has seen it open, and only as long as that sees all of
+them: a statement that another process forwards may change the session's settings, its database or its views.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from proxy.operations.session_port import SessionOpening, SessionPort
 from proxy.wire.hs2.calls import PROTOCOL_V6, SessionHandle
 from proxy.wire.hs2.handles import handle_id_of
 
-# Sessions that somebody opened past this process and uses through it: clients of a proxy that was restarted.
-STRANGERS_MAX: Final = 1_000
-# How long the first statement of a session that another process has opened waits here. What was decided about
-# there, before that process could know, is at the backend by then.
+# Sessions that were opened past this process and are used through it: clients of a proxy that was restarted.
+UNSEEN_SESSIONS_MAX: Final = 1_000
+# Wait of the first statement here of a session that another process has opened. Statements that were decided there
+# meanwhile are at the backend by then.
 SETTLING_S: Final = 0.1
 
 
 @dataclass(frozen=True)
 class OpenSession:
-    """A session that rewriting is offered to. `turn` lets its statements in one at a time, in order."""
+    """A session. `turn` lets its statements in one at a time, in order."""
 
     port: SessionPort
-    # Whether its statements are offered for rewriting. What it writes has to be known either way.
+    # Whether its statements may be rewritten. Its writes have to be known either way.
     is_offered: bool = True
-    # Before then nothing of it goes on; by the clock of the event loop.
+    # Its statements wait until then, by the clock of the event loop.
     settled_at: float = 0.0
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -43,13 +43,13 @@ class SessionRegistry:
         self._open_port = open_port
         self._handles = handles
         self._sessions: dict[SessionHandle, OpenSession] = {}
-        # Those of which the opening was not seen, and maybe the end will not be.
-        self._strangers: deque[SessionHandle] = deque()
+        # Sessions whose opening was not seen, and maybe the end will not be.
+        self._unseen: deque[SessionHandle] = deque()
 
     def opened(self, handle: SessionHandle, protocol_version: int, opened: SessionOpening | None) -> None:
-        """A session has been opened; None says that its settings were too long to be read.
+        """Add a session that has been opened; None says that its settings were too long to be read.
 
-        Before V6 results come row by row, which we do not read; and settings that were not read may say anything.
+        Before V6 results come row by row, which are not read; and settings that were not read may say anything.
         """
         is_offered = protocol_version >= PROTOCOL_V6 and opened is not None
         self._sessions[handle] = OpenSession(self._open_port(opened or SessionOpening()), is_offered=is_offered)
@@ -58,9 +58,9 @@ class SessionRegistry:
         """The session. One that was opened elsewhere, or before a restart, is not offered rewriting."""
         found = self._sessions.get(handle)
         if found is None:
-            if len(self._strangers) >= STRANGERS_MAX:
-                self.closed([self._strangers.popleft()])
-            self._strangers.append(handle)
+            if len(self._unseen) >= UNSEEN_SESSIONS_MAX:
+                self.closed([self._unseen.popleft()])
+            self._unseen.append(handle)
             identifier = handle_id_of(handle)
             roams = identifier is not None and self._handles.used_elsewhere(identifier)
             settled_at = asyncio.get_running_loop().time() + SETTLING_S if roams else 0.0
@@ -69,7 +69,7 @@ class SessionRegistry:
         return found
 
     def is_offered(self, handle: SessionHandle) -> bool:
-        """Whether the session's statements may be rewritten, as of now. Looked at again once that is decided."""
+        """Whether the session's statements may be rewritten now. Checked again after each decision."""
         session, identifier = self._sessions.get(handle), handle_id_of(handle)
         is_offered = session is not None and session.is_offered
         return is_offered and identifier is not None and self._handles.is_local(identifier)
@@ -77,17 +77,17 @@ class SessionRegistry:
     def ended_elsewhere(self) -> list[SessionHandle]:
         """End the sessions that were opened elsewhere and have ended there. Returns them."""
         ended = []
-        for handle in self._strangers:
+        for handle in self._unseen:
             identifier = handle_id_of(handle)
             if identifier is not None and self._handles.is_closed(identifier):
                 ended.append(handle)
         for handle in ended:
-            self._strangers.remove(handle)
+            self._unseen.remove(handle)
         self.closed(ended)
         return ended
 
     def closed(self, handles: Iterable[SessionHandle]) -> None:
-        """These sessions have ended."""
+        """Remove sessions that have ended."""
         for handle in handles:
             session = self._sessions.pop(handle, None)
             if session is not None:

@@ -1,7 +1,7 @@
-"""Runs queries beside a client's own, in its session but on a connection of ours: its calls wait for nothing.
+"""Shadow runner: runs queries in a client's session on a connection of ours, so that the client's calls do not wait.
 
-A handle works from any connection; the connection is logged in as the client itself did. What runs here is
-worth having and no more: where there is no room it is skipped, and it ends with the client's session.
+A handle works from any connection; the connection logs in as the client did. Shadow runs are optional: without
+room they are skipped, and they end with the client's session.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from proxy.upstream.http_link import Link, link_to
 from proxy.upstream.query_driver import answer_query, drive
 from proxy.wire.hs2.calls import SessionHandle
 
-# What runs keeps its own result, since nobody waits for it.
+# A shadow run keeps its own result, since nobody waits for it.
 Work: TypeAlias = Generator[Query, QueryResult, object]
 
 # The server holds a status call back for five seconds, and reads no other meanwhile.
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ShadowRunnerSettings:
-    """What running beside may take of the backends."""
+    """Limits of the resources of backends that shadow runs may take."""
 
     dialer: Dialer = field(default_factory=Dialer)
     # Bounds each call; the server holds none back for more than a few seconds.
@@ -44,7 +44,7 @@ class ShadowRunnerSettings:
 
 
 class ShadowRunner:
-    """What runs beside the clients of this process."""
+    """The shadow runs of this process."""
 
     def __init__(self, settings: ShadowRunnerSettings, pool: Executor) -> None:
         self._settings = settings
@@ -53,7 +53,7 @@ class ShadowRunner:
 
     @property
     def count(self) -> int:
-        """How much runs."""
+        """The number of shadow runs."""
         return len(self._running)
 
     def start(self, session: SessionHandle, credentials: bytes, work: Work, clients: Lease) -> bool:
@@ -71,7 +71,7 @@ class ShadowRunner:
         return True
 
     def sessions_closed(self, sessions: Collection[SessionHandle]) -> None:
-        """These sessions have ended, and what runs in them."""
+        """End the shadow runs of sessions that have ended."""
         for task, session in self._running.items():
             if session in sessions:
                 task.cancel()
@@ -95,7 +95,7 @@ class ShadowRunner:
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._running[task]
         if not task.cancelled() and (error := task.exception()) is not None:
-            # Not its own words: they may quote the statement.
+            # Without its own words: they may quote the statement.
             log.error("a shadow run failed with %s", type(error).__name__)
 
 

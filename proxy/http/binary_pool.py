@@ -1,6 +1,6 @@
-"""Backends that do not speak HTTP, for clients that do: logged-in connections, kept for their users.
+"""A pool of logged-in binary connections, for clients over HTTP before a backend that speaks the binary protocol.
 
-A session lives as long as the connection that opened it, so that one is kept while its user is heard of. Handles
+A session lives as long as the connection that opened it, so that one is kept while its user is active. Handles
 work from any connection of the user, so calls that come at once take others, logged in by the same credentials.
 """
 
@@ -23,14 +23,14 @@ from proxy.wire.hs2.calls import SessionHandle
 
 log = logging.getLogger(__name__)
 
-# How often to look for connections that nobody needs any more.
+# How often to look for unused connections.
 SWEEP_S: Final = 5.0
 # How long one without sessions is kept for the next call: clients call again within milliseconds.
 UNUSED_S: Final = 15.0
 
 
 class PoolKey(NamedTuple):
-    """Where a connection goes, and who may use it."""
+    """The backend of a connection, and the user who may use it."""
 
     backend: str
     user: str
@@ -49,7 +49,7 @@ class PooledConnection:
 
 
 class BinaryPool:
-    """The connections of a process. `on_lost` is told of sessions that have ended with theirs."""
+    """The pool of a process. `on_lost` is told of sessions that have ended with their connection."""
 
     def __init__(
         self,
@@ -67,14 +67,14 @@ class BinaryPool:
         self._on_lost = on_lost
         self._links: dict[PoolKey, list[PooledConnection]] = {}
         self._count = 0
-        # When each user was last heard of who has connections.
+        # The time of the last call of each user with connections.
         self._heard: dict[PoolKey, float] = {}
         self._tails: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.TimerHandle | None = None
 
     @property
     def count(self) -> int:
-        """How many connections there are."""
+        """The number of connections."""
         return self._count
 
     async def take(self, backend: Backend, user: str, credentials: bytes | None) -> PooledConnection:
@@ -90,20 +90,20 @@ class BinaryPool:
         return await self._open(owner, backend, credentials or b"")
 
     def give_back(self, link: PooledConnection) -> None:
-        """The reply has been read to its end."""
+        """Take back a connection whose reply has been read to its end."""
         link.is_busy = False
         link.idle_since = _now()
         if link.owner in self._links:
             self._heard[link.owner] = link.idle_since
 
     def read_past(self, link: PooledConnection) -> None:
-        """Nobody wants the rest of the reply, and the sessions are to live on."""
+        """Read the rest of a reply that nobody wants, so that the sessions live on."""
         task = asyncio.get_running_loop().create_task(self._read_past(link))
         self._tails.add(task)
         task.add_done_callback(self._tails.discard)
 
     def end(self, link: PooledConnection) -> None:
-        """The connection is of no more use, and what was opened on it has ended."""
+        """Close a connection: the sessions that were opened on it have ended."""
         mine = self._links.get(link.owner, [])
         if link not in mine:
             return
@@ -117,7 +117,7 @@ class BinaryPool:
         self._on_lost(link.sessions)
 
     def closed(self, session: SessionHandle, backend: Backend, user: str) -> None:
-        """A client closes its session: its connection may go too."""
+        """Note that a client closes its session: its connection may go too."""
         for link in self._links.get(PoolKey(backend.member.name, user), ()):
             link.sessions.discard(session)
 

@@ -1,4 +1,4 @@
-"""Backends that do not speak HTTP, asked in the name of clients that do."""
+"""Upstreams of clients over HTTP to backends that speak the binary protocol."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BinaryUpstreams:
     has_lasting_sessions: Final = False
 
     def __init__(self, pool: BinaryPool, transport: Transport, key: bytes) -> None:
-        """`key` makes digests of credentials of no use to anybody else."""
+        """Take `key` for the digests of credentials, so that they are of no use elsewhere."""
         self.names_user = transport is Transport.NOSASL
         self._links = pool
         self._key = key
@@ -41,7 +41,7 @@ class BinaryUpstreams:
 
 
 class PooledClient:
-    """Whoever sent a request."""
+    """The client that sent a request."""
 
     # These backends give no cookies.
     marks: Final[frozenset[str]] = frozenset()
@@ -63,7 +63,7 @@ class BinaryUpstream:
         self._links = links
         self.backend = backend
         self.credentials = caller.credentials
-        # Who has the same name and password, and nobody else, is whom the backend takes the client for.
+        # The backend knows a client by name and password: equal ones are one client.
         self.name = caller.owner_digest_without_cookie(key)
         self.owner = None if self.credentials is None else self.name
         self.login = None if self.credentials is None else plain_user(self.credentials)
@@ -96,7 +96,7 @@ class BinaryUpstream:
 
 
 class PooledReply:
-    """The reply to one call. How long it is nobody says before its end."""
+    """The reply to one call. Its length is not known before its end."""
 
     status: Final = 200
     headers: Final[Headers] = ()
@@ -106,7 +106,7 @@ class PooledReply:
     def __init__(self, links: BinaryPool, link: PooledConnection) -> None:
         self._links = links
         self._link = link
-        # What has come and not been handed out, and how much has come in all.
+        # Bytes that have come and were not handed out, and the number of all bytes so far.
         self._read: list[bytes] = []
         self._count = 0
         self._is_done = False

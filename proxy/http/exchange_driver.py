@@ -1,4 +1,4 @@
-"""Makes the calls of one exchange, and holds the reply that the client gets."""
+"""Makes the calls of one exchange, and keeps the reply for the client."""
 
 from __future__ import annotations
 

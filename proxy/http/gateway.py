@@ -1,4 +1,4 @@
-"""Carries calls between clients and backends, where clients speak HTTP, and decides about statements."""
+"""The gateway of clients over HTTP: carries their calls to backends, and has their statements decided."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from proxy.wire.thrift.messages import Message
 
 log = logging.getLogger(__name__)
 
-# Over HTTP nobody notices a client that has gone without closing its session. Past this many the one that was
-# unused for longest is forgotten: its statements go on as they come from then on. The server keeps them a week.
+# Over HTTP nobody notices a client that left without closing its session. Past this many the least recently used
+# one is forgotten: its statements go on as originals from then on. The server keeps sessions for a week.
 SESSIONS_MAX: Final = 2_000
 # As many clients may have statuses remembered for them.
 MEMORIES_MAX: Final = 500
@@ -45,7 +45,7 @@ _NAME: Final = "a call over HTTP"
 
 
 class Gateway:
-    """What the calls of a process have in common whose clients speak HTTP."""
+    """The calls of all clients over HTTP of a process."""
 
     def __init__(self, context: ServerContext, upstreams: Upstreams) -> None:
         self._context = context
@@ -53,12 +53,12 @@ class Gateway:
         self._policy = FallbackPolicy(context.tracked_statements, _now, within_s)
         self._admission = Impersonation(ProxyUsers(context.config.proxy_users), names_user=upstreams.names_user)
         self._routes = Routes(context.backends, context.handles)
-        # By the backend, and by what is known of the client there.
+        # By the backend, and by the identity of the client there.
         self._memories: OrderedDict[tuple[str, str, frozenset[str]], CallerRecords] = OrderedDict()
         self._sessions: OrderedDict[SessionHandle, Backend] = OrderedDict()
         self._counts_sessions = upstreams.has_lasting_sessions
         self.last_activity = -math.inf
-        # Operations of ours that are being ended although nobody waits for them any more.
+        # Operations of ours that are being closed after their clients have left.
         self._farewells: set[asyncio.Task[None]] = set()
         # Statements that fall back, whose clients may have left.
         self._fallbacks: set[asyncio.Task[ExchangeReply]] = set()
@@ -112,8 +112,8 @@ class Gateway:
     async def _drive(self, steps: Steps, upstream: Upstream) -> ExchangeReply:
         """Make the calls. A fallback is driven to its end, also where its client has left.
 
-        The session goes on without the connection: what the second run opens would be nobody's, and who asks again
-        would hear of the first one.
+        The session goes on without the connection: nobody would close the operation of the second run, and a
+        client that asks again would get the answer of the first one.
         """
         driving = ExchangeDriver(steps, upstream)
         first = driving.next_call()
@@ -133,7 +133,7 @@ class Gateway:
             raise
 
     def forget(self, sessions: Iterable[SessionHandle]) -> None:
-        """These sessions have ended, or will not be heard of again."""
+        """Forget sessions that have ended, or will not be used again."""
         gone = list(sessions)
         for session in gone:
             backend = self._sessions.pop(session, None)
@@ -144,7 +144,7 @@ class Gateway:
         self._context.sessions.closed(gone)
 
     async def close(self) -> None:
-        """Let the backend know that queries of ours have nobody left to wait for them."""
+        """Cancel queries of ours that nobody waits for any more."""
         last = {*self._farewells, *self._fallbacks}
         if last:
             await asyncio.wait(last, timeout=GRACEFUL_CLOSE_S)
@@ -212,7 +212,7 @@ class Gateway:
             tell_outcome(one.dispatch, one.outcome, _NAME)
 
     def _memory(self, upstream: Upstream) -> CallerRecords:
-        # The digest alone would not do: beside a cookie, credentials may say another user than the server goes by.
+        # The digest alone would not do: beside a cookie, credentials may name another user than the server uses.
         name = (upstream.backend.member.name, upstream.name, upstream.names)
         memory = self._memories.get(name)
         if memory is None:
@@ -225,7 +225,7 @@ class Gateway:
         return memory
 
     def _handle_access(self, upstream: Upstream) -> HandleAccess:
-        """Two names are nobody's own. Who gives none, as with Kerberos, is kept from nothing."""
+        """The handle access of a client. A client of several names owns none; one without a name may use any."""
         context = self._context
         passes_unknown = context.config.proxy.unknown_handles == "pass"
         handle_access = HandleAccess(context.handles, upstream.backend.member.name, passes_unknown=passes_unknown)
@@ -235,7 +235,7 @@ class Gateway:
 
 
 def _admitted(memory: CallerRecords, message: Message) -> Message | None:
-    """See HandleAccess.admitted. Raises RemoteProtocolError."""
+    """See HandleAccess.replacement_for. Raises RemoteProtocolError."""
     try:
         return memory.handle_access.replacement_for(message) if memory.handle_access.has_login else None
     except IncompleteError:
@@ -243,7 +243,7 @@ def _admitted(memory: CallerRecords, message: Message) -> Message | None:
 
 
 def _now() -> float:
-    """The clock of the event loop, by which connections go too: they share what they know of statements."""
+    """The clock of the event loop, as connections use it: they share the tracked statements."""
     return asyncio.get_running_loop().time()
 
 
@@ -252,11 +252,11 @@ def _opened(
 ) -> SessionOpening | None:
     if configuration is None or upstream.owner is None:
         return None
-    # A server that asks for no login goes by the name in the call. What is learned on one backend holds there.
+    # A server that asks for no login uses the name in the call. Lessons of one backend hold for that one alone.
     return SessionOpening(configuration, "\0".join((upstream.backend.member.name, upstream.owner, user or "")))
 
 
 def _drop_answer(running: asyncio.Task[ExchangeReply]) -> None:
-    """Nobody waits for it any more."""
+    """Drop the reply of a fallback whose client has left."""
     if not running.cancelled() and running.exception() is None:
         running.result().drop()

@@ -26,9 +26,9 @@ from proxy.wire.thrift.errors import RemoteProtocolError
 
 log = logging.getLogger(__name__)
 
-# Whoever has sent a request with this query and these headers.
+# Makes the client of a request with this query and these headers.
 Clients: TypeAlias = Callable[[str, list[tuple[str, str]]], Client]
-# A sentence where that login may not act for that user.
+# Refuses a login that may not act for a user by a sentence; None where it may.
 Refusal: TypeAlias = Callable[[str, str], str | None]
 
 # Calls had their time while the proxy was draining.
@@ -48,7 +48,7 @@ class HttpListener:
     """The requests of one listener. `factory` makes the protocol for each of its connections."""
 
     def __init__(self, path: str, config: Config, gateway: Gateway, clients: Clients, refusal: Refusal) -> None:
-        """`path` is where HiveServer2 is; `refusal` says who may not act for whom."""
+        """Serve HiveServer2 at `path`; `refusal` refuses logins that may not act for a user."""
         self._path = path
         self._connections_max = config.proxy.connections_max
         self._body_s = config.http.body_s
@@ -75,14 +75,14 @@ class HttpListener:
         )
 
     async def start(self) -> Callable[[], asyncio.BaseProtocol]:
-        """Make ready. Returns what makes the protocol of a connection."""
+        """Make ready. Returns the factory of the connections' protocols."""
         await self._runner.setup()
         assert self._runner.server is not None  # noqa: S101 - setup() has just made it
         return self._runner.server
 
     @property
     def connection_count(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return 0 if self._runner.server is None else len(self._runner.server.connections)
 
     @property
@@ -107,7 +107,7 @@ class HttpListener:
         except (web.HTTPException, ConnectionError):
             raise
         except Exception as error:  # noqa: BLE001 - nobody else may put it into a log
-            # Not its own words: they may quote the statement.
+            # Without its own words: they may quote the statement.
             log.error("a request from %s failed with %s", request.remote, type(error).__name__)  # noqa: TRY400
             return _sentence(HTTPStatus.INTERNAL_SERVER_ERROR, "Starpruner has failed; its log says more.")
         finally:

@@ -1,4 +1,4 @@
-"""Backends that speak HTTP: a POST for each call, with what its client said of itself."""
+"""Upstreams to backends that speak HTTP: a POST for each call, with the headers of its client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class HttpUpstreams:
     has_lasting_sessions: Final = True
 
     def __init__(self, dialer: Dialer, backends: BackendPool, key: bytes) -> None:
-        """`key` makes digests of credentials of no use to anybody else."""
+        """Take `key` for the digests of credentials, so that they are of no use elsewhere."""
         self.connections = HttpConnections(dialer)
         self.backends = backends
         self.key = key
@@ -34,7 +34,7 @@ class HttpUpstreams:
         return HttpClient(self, query, headers)
 
     async def start(self) -> None:
-        """Make ready to be asked."""
+        """Open the connections' client."""
         _ = await self.connections.__aenter__()
 
     async def close(self) -> None:
@@ -43,7 +43,7 @@ class HttpUpstreams:
 
 
 class HttpClient:
-    """Whoever sent a request: all its headers go with each call of ours too."""
+    """The client that sent a request: all its headers go with each call of ours too."""
 
     def __init__(self, upstreams: HttpUpstreams, query: str, headers: list[tuple[str, str]]) -> None:
         self._upstreams = upstreams
@@ -75,7 +75,7 @@ class HttpUpstream:
 
     @property
     def owner(self) -> str | None:
-        """Whom a session opened here belongs to; None where nothing may be asked in that name."""
+        """The owner of sessions that are opened here; None where nothing may be asked in that name."""
         return self._caller.owner_digest(self._upstreams.key) if self._caller.can_be_reused else None
 
     @property
@@ -104,10 +104,10 @@ class HttpUpstream:
         return incoming
 
     def opened(self, session: SessionHandle) -> None:
-        """It lives on the server, whatever becomes of connections."""
+        """Do nothing: the session lives on the server, whatever becomes of connections."""
 
     def closed(self, session: SessionHandle) -> None:
-        """There is nothing here that it had."""
+        """Do nothing: the session has nothing here."""
 
 
 def _with_cookies_for(mark: str, headers: list[tuple[str, str]]) -> Generator[tuple[str, str]]:

@@ -33,7 +33,7 @@ class Listeners:
 
     @property
     def connection_count(self) -> int:
-        """How many clients are connected."""
+        """The number of connected clients."""
         return sum(listener.connection_count for listener in self._listeners)
 
     def is_quiet(self, since: float) -> bool:
@@ -43,7 +43,7 @@ class Listeners:
         return not self._gateway.has_open_operations or self._gateway.last_activity < since
 
     async def accepting(self, listener: Listener) -> Callable[[], Accepted]:
-        """What makes the protocol of a connection that the listener has accepted."""
+        """The factory of the protocols of connections that the listener has accepted."""
         if not self._listeners:
             await self._upstreams.start()
         self._listeners.append(
@@ -76,7 +76,7 @@ class Listeners:
 
 
 def _upstreams(context: ServerContext, on_lost: Callable[[Iterable[SessionHandle]], None]) -> Upstreams:
-    """The backends in whatever they speak. The one place that knows both kinds."""
+    """The upstreams to the backends, of either kind. No other module knows both kinds."""
     if context.dialer.upstream.transport is Transport.HTTP:
         return HttpUpstreams(context.dialer, context.backends, context.owner_key)
     pool = BinaryPool(context.config, context.dialer, context.backends, on_lost)

@@ -1,4 +1,4 @@
-"""Which backend a call goes to, where clients speak HTTP. Pure.
+"""Routes each call of a client over HTTP to a backend. Pure.
 
 Over HTTP each call may go to another backend. One about a session or an operation goes where that is; a session is
 opened where there is least to do, or with the backend whose cookies the client has.
@@ -20,29 +20,29 @@ from proxy.wire.thrift.messages import Message
 
 
 class Routes:
-    """The ways to the backends."""
+    """The routes of a process to its backends."""
 
     def __init__(self, backends: BackendPool, handles: HandleOwners) -> None:
         self._backends = backends
         self._handles = handles
 
     def of(self, message: Message, marks: frozenset[str]) -> Route:
-        """For a call of a client that has cookies of the backends with these marks."""
+        """The route of a call, of a client that has cookies of the backends with these marks."""
         named = _named(message)
         if named is None:
             return self.anywhere(marks)
         home = self._home(named) or self._marked(marks)
-        # Another backend than this one would not know what the call is about.
+        # Another backend than this one would not know the handle in the call.
         return Route(self._backends, home, tries_max=1)
 
     def anywhere(self, marks: frozenset[str] = frozenset()) -> Route:
-        """For a call that any of them can answer."""
+        """The route of a call that any backend can answer."""
         marked = self._marked(marks)
         takes_it = marked is not None and marked.takes_sessions and marked.is_healthy
         return Route(self._backends, marked if takes_it else None)
 
     def _home(self, named: NamedHandle) -> Backend | None:
-        """Where that is. What is on a backend that is there no longer is for any other to deny."""
+        """The backend of a handle. Any other may deny a handle of a backend that is there no longer."""
         handle_owner = self._handles.find_owner(named.identifier)
         return None if handle_owner is None else self._backends.backend_named(handle_owner.backend)
 
@@ -62,26 +62,26 @@ class Route:
         self._failures: dict[Address, str] = {}
 
     def next(self) -> Backend | None:
-        """The next one, or None when the client has to be told."""
+        """The next backend; None once the client has to be refused."""
         if len(self._failures) >= self._tries_max:
             return None
         first, self._first = self._first, None
         return first or self._backends.choose(tried=frozenset(self._failures))
 
     def failed(self, backend: Backend, reason: str) -> None:
-        """Nothing could be sent to it."""
+        """Count a backend that could not be reached."""
         self._failures[backend.member.address] = reason
 
     @property
     def reason(self) -> str:
-        """Why no backend was found, for the client."""
+        """The reason why no backend was found, for the client."""
         if not self._failures:
             return f"cannot reach the backend {self._backends.display_name}: {self._backends.why_no_room()}"
         return "; ".join(self._failures.values())
 
 
 def _named(message: Message) -> NamedHandle | None:
-    """What the call is about. Where that cannot be read, whoever it goes to is to say so."""
+    """The handle in a call. If it cannot be read, any backend may say so."""
     if message.header.name == OPEN_SESSION:
         return None
     with suppress(RemoteProtocolError, IncompleteError):

@@ -1,6 +1,7 @@
 """The seam between clients over HTTP and their backends, which speak HTTP or the binary protocol.
 
-`http_upstream` and `binary_upstream` implement it; `listeners` chooses between them, and nobody else knows which.
+`http_upstream` and `binary_upstream` implement it; `listeners` chooses between them, and no other module knows
+which.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ class Upstream(Sender, Protocol):
 
     @property
     def backend(self) -> Backend:
-        """Which one."""
+        """The backend."""
         ...
 
     @property
     def owner(self) -> str | None:
-        """Whom a session opened here belongs to; None where nothing may be asked in that name."""
+        """The owner of sessions that are opened here; None where nothing may be asked in that name."""
         ...
 
     @property
@@ -32,12 +33,12 @@ class Upstream(Sender, Protocol):
 
     @property
     def login(self) -> str | None:
-        """Whom the backend takes the client for; empty where it has not said, None where nobody asks."""
+        """The user that the backend takes the client for; empty where it has not said, None without a login."""
         ...
 
     @property
     def names(self) -> frozenset[str]:
-        """Whom the client says it is; nobody where it gives no name, several where that is unclear."""
+        """The names that the client gives itself; none where it gives none, several where that is unclear."""
         ...
 
     @property
@@ -55,11 +56,11 @@ class Upstream(Sender, Protocol):
 
 
 class Client(Protocol):
-    """Whoever a call comes from. Each may go to another backend."""
+    """The client of a call. Each call may go to another backend."""
 
     @property
     def marks(self) -> frozenset[str]:
-        """Of the backends whose cookies it has."""
+        """The marks of the backends whose cookies it has."""
         ...
 
     def at(self, backend: Backend) -> Upstream:
@@ -90,7 +91,7 @@ class Upstreams(Protocol):
         ...
 
     async def start(self) -> None:
-        """Make ready to be asked."""
+        """Make ready for calls."""
         ...
 
     async def close(self) -> None:

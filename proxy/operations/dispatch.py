@@ -11,7 +11,7 @@ from proxy.wire.hs2.calls import OperationHandle
 
 
 class OutcomeKind(Enum):
-    """How a statement ended, as far as its connection could see."""
+    """The kinds of ends of a statement, as far as its connection could see."""
 
     FINISHED = "finished"
     FAILED = "failed"  # and was not run again: the client has this error

@@ -62,6 +62,6 @@ def hold(message: Message) -> HeldStatement | None:
 
 
 def statements_passed(message: Message) -> list[StatementPassed]:
-    """The event that reports a statement before it goes on that nobody decides about."""
+    """The event for a statement that nobody decides about, to be reported before it goes on."""
     call = decode_statement_call(message)
     return [] if call is None else [StatementPassed(call.session, decode_statement_leniently(message, call))]

@@ -1,4 +1,4 @@
-"""What the proxy asks of Spark for itself, and what comes back: plain values, no I/O.
+"""Queries of the proxy's own and their results: plain values, no I/O.
 
 A session's code yields a `Query` and is sent a `QueryResult`. It never sees a socket or a frame.
 """

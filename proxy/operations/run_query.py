@@ -184,7 +184,7 @@ def _check(status: Status) -> None:
 
 
 def _ending(reply: StateReply) -> _FailedError:
-    """How an operation ended that did not finish."""
+    """The end of an operation that did not finish."""
     if reply.state is OperationState.TIMEDOUT:
         return _FailedError(FailureKind.DEADLINE, "the server cancelled the query at its timeout")
     if reply.state is OperationState.ERROR:

@@ -13,7 +13,7 @@ from proxy.statements.statement_class import StatementClass
 
 @dataclass(frozen=True)
 class SessionOpening:
-    """How a client opened its session."""
+    """The settings and the owner with which a client opened its session."""
 
     # What it set for it. It may hold passwords.
     configuration: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -8,7 +8,7 @@ from typing import Final
 
 
 class StatementState(Enum):
-    """How far a statement has come, and how much of its answer the client knows.
+    """The progress of a statement, and the part of its answer that the client knows.
 
     Example: a rewritten statement that fails and then works goes SENT, FALLING_BACK_FAILED, SENT_AGAIN, OVER.
     """

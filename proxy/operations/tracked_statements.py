@@ -47,7 +47,7 @@ MESSAGE_CHARS_MAX: Final = 2_000
 
 @dataclass(frozen=True)
 class _FirstRun:
-    """How the rewritten run of a statement ended that fell back."""
+    """The end of the rewritten run of a statement that fell back."""
 
     seconds: float
     # The failure's message; None where it was overtaken.

@@ -7,7 +7,7 @@ from typing import Final
 from proxy.relay.commands import Command, PauseClient, ResumeClient
 from proxy.wire.thrift.messages import FramedMessageReader, Message, UnframedMessageReader
 
-# A client waits for a reply before it sends its next call. What comes while nothing can be handled is kept up
+# A client waits for a reply before it sends its next call. Bytes that come while none can be handled are kept up
 # to here (and one read more); reading on until then is how we notice that the client has left.
 WAITING_BYTES_MAX: Final = 64 * 1024
 

@@ -1,4 +1,4 @@
-"""What the relay asks of the shell around it: values, carried out in the order they come."""
+"""Commands of the relay to the shell around it: values that are carried out in order."""
 
 from __future__ import annotations
 

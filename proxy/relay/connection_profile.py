@@ -16,7 +16,7 @@ from proxy.wire.sasl import refusal
 
 @dataclass(frozen=True)
 class ConnectionProfile:
-    """What both sides of a connection speak, and whom the client may act for."""
+    """The protocol of both sides of a connection, and the users that the client may act for."""
 
     backend_name: str
     transport: Transport = Transport.SASL
@@ -33,11 +33,11 @@ class ConnectionProfile:
         return Impersonation(self.proxy_users)
 
     def opening(self) -> Handshake:
-        """How the connection opens."""
+        """The handshake of the connection."""
         is_without = self.transport is Transport.NOSASL
         return (NosaslHandshake if is_without else SaslPassthrough)(self.backend_name)
 
 
 def refused(transport: Transport, sentence: str) -> bytes:
-    """What tells a client, before any reply to it, why it is not served."""
+    """The bytes that refuse a client before any reply to it."""
     return encode_refusal(sentence) if transport is Transport.NOSASL else refusal(sentence)

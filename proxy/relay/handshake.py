@@ -9,7 +9,7 @@ from proxy.relay.commands import Command
 
 
 class HandshakeStep(Enum):
-    """What the negotiation waits for."""
+    """The steps of a handshake, each by the event that it waits for."""
 
     GREETING = "the client's START"
     CREDENTIALS = "the client's first response, which it sends without waiting"
@@ -25,12 +25,12 @@ class Handshake(Protocol):
     """Bytes of either side in, commands out, until `turn` is one of the last three."""
 
     turn: HandshakeStep
-    # What another connection in the client's name logs in with. A secret.
+    # The login of another connection in the client's name. A secret.
     credentials: bytes | None
 
     @property
     def login(self) -> str | None:
-        """Whom the connection is logged in as, or None where nobody has asked."""
+        """The user that the connection is logged in as; None where nobody has asked."""
         ...
 
     @property

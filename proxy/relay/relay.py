@@ -40,8 +40,6 @@ from proxy.wire.sasl import plain_name
 from proxy.wire.thrift.errors import IncompleteError, LocalProtocolError, RemoteProtocolError
 from proxy.wire.thrift.messages import Message
 
-# Spark Thrift Server itself cuts a connection whose message is longer, so no larger one can be answered.
-REQUEST_BYTES_MAX: Final = 100 * 1024 * 1024
 # In these phases the client's messages are handled as they come.
 _TAKING: Final = frozenset({Phase.OPEN, Phase.TRANSPARENT})
 
@@ -56,7 +54,7 @@ class Relay:
         clock: Callable[[], float],
         *,
         handle_access: HandleAccess,
-        request_bytes_max: int = REQUEST_BYTES_MAX,
+        request_bytes_max: int,
         fall_back_within_s: float = FALLBACK_WITHIN_S,
     ) -> None:
         self.phase = Phase.NEGOTIATING

@@ -77,7 +77,7 @@ class SaslPassthrough:
         return self._refuse(f"Starpruner cannot reach the backend {self._backend_name}: {reason}")
 
     def backend_data(self, data: bytes) -> list[Command]:
-        """The backend sent bytes. What follows its COMPLETE stays in `backend_leftover`."""
+        """The backend sent bytes. Those behind its COMPLETE stay in `backend_leftover`."""
         self._server.feed(data)
         commands: list[Command] = []
         try:

@@ -77,7 +77,7 @@ class BinaryLink:
         try:
             await self._writer.drain()
         except OSError:
-            self._closed("while a call was sent")
+            self._raise_closed("while a call was sent")
 
     @property
     def awaits_reply(self) -> bool:
@@ -141,7 +141,7 @@ class BinaryLink:
             received = await self._reader.read(_READ_BYTES)
         except OSError:
             received = b""
-        return received or self._closed(when)
+        return received or self._raise_closed(when)
 
-    def _closed(self, when: str) -> NoReturn:
+    def _raise_closed(self, when: str) -> NoReturn:
         raise BackendError(f"the backend {self._address} closed the connection {when}")

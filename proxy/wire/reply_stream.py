@@ -174,7 +174,7 @@ class FramedReplyStream(ReplyStream):
             return False
         try:
             length = frame_length(view)
-            self._current = self._answered(length)
+            self._current = self._answered_call(length)
         except RemoteProtocolError as error:
             self._lost = True
             events += (SyncLost(str(error)), Forward(view))
@@ -188,7 +188,7 @@ class FramedReplyStream(ReplyStream):
         self._remaining = length if self._strips_headers else HEADER_BYTES + length
         return True
 
-    def _answered(self, length: int) -> PendingCall:
+    def _answered_call(self, length: int) -> PendingCall:
         """Return the call that a frame of this length answers. An empty frame carries nothing and answers none."""
         if length == 0:
             return NO_CALL

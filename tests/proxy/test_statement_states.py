@@ -35,6 +35,13 @@ class Statement:
             original_call=original_call,
         )
 
+    @property
+    def situation(self) -> tuple[object, ...]:
+        """All that an event may depend on."""
+        tracked = self.tracked
+        premises = self.is_session_unchanged, self.are_tables_unchanged
+        return tracked.state, tracked.is_stopped, tracked.operation, *premises
+
     def session_changes(self) -> None:
         self.is_session_unchanged = False
 
@@ -98,29 +105,48 @@ EVENTS: list[Callable[[Statement], None]] = [
 ]
 
 
+def happens(statement: Statement, event: Callable[[Statement], None]) -> None:
+    """An event, and all that has to hold after any."""
+    tracked = statement.tracked
+    before, was_judged, was_withheld = tracked.state, tracked.is_judged, tracked.is_withheld
+    event(statement)
+    # An event may take two steps: what is sent again after it was stopped is over.
+    assert tracked.state is before or tracked.state in _reachable(before)
+    assert was_judged or not tracked.is_judged, "its replies would not have been kept back"
+    assert not was_withheld or tracked.is_withheld or tracked.operation == AGAIN, "it would be let out"
+    assert len(statement.ended) == tracked.is_over
+    # Only an answer that may still come, or a fallback, outlives the client's interest.
+    outlives = states.UNSETTLED | states.FALLING_BACK | states.ENDED
+    assert not tracked.is_stopped or tracked.state in outlives
+    may_fall_back = tracked.state in states.MAY_FALL_BACK and not tracked.is_stopped
+    assert (tracked.original_call is not None) == may_fall_back
+    assert tracked.is_judged or not (tracked.is_unsettled or tracked.is_overtaken() or tracked.is_falling_back)
+    assert not tracked.may_fall_back(None, statement.now, 60.0) or may_fall_back
+
+
 @given(st.booleans(), st.lists(st.sampled_from(EVENTS), max_size=15))
 def test_no_event_in_any_state_leaves_the_table(
     is_rewritten: bool,  # noqa: FBT001 - drawn by chance
     events: list[Callable[[Statement], None]],
 ) -> None:
     statement = Statement(is_rewritten=is_rewritten)
-    tracked = statement.tracked
     for event in events:
-        before, was_judged, was_withheld = tracked.state, tracked.is_judged, tracked.is_withheld
-        event(statement)
-        # An event may take two steps: what is sent again after it was stopped is over.
-        assert tracked.state is before or tracked.state in _reachable(before)
-        assert was_judged or not tracked.is_judged, "its replies would not have been kept back"
-        assert not was_withheld or tracked.is_withheld or tracked.operation == AGAIN, "it would be let out"
-        assert len(statement.ended) == tracked.is_over
-        # Only an answer that may still come, or a fallback, outlives the client's interest.
-        outlives = states.UNSETTLED | states.FALLING_BACK | states.ENDED
-        assert not tracked.is_stopped or tracked.state in outlives
-        assert (tracked.original_call is not None) == (
-            tracked.state in states.MAY_FALL_BACK and not tracked.is_stopped
-        )
-        assert tracked.is_judged or not (tracked.is_unsettled or tracked.is_overtaken() or tracked.is_falling_back)
-        assert not tracked.may_fall_back(None, statement.now, 60.0) or tracked.original_call is not None
+        happens(statement, event)
+
+
+def test_every_event_is_tried_in_every_situation_that_events_lead_to() -> None:
+    found: set[tuple[object, ...]] = set()
+    scripts: list[tuple[bool, list[Callable[[Statement], None]]]] = [(True, []), (False, [])]
+    for is_rewritten, events in scripts:
+        for event in EVENTS:
+            statement = Statement(is_rewritten=is_rewritten)
+            for earlier in events:
+                earlier(statement)
+            happens(statement, event)
+            if statement.situation not in found:
+                found.add(statement.situation)
+                scripts.append((is_rewritten, [*events, event]))
+    assert {situation[0] for situation in found} == set(StatementState)
 
 
 def test_a_statement_that_the_server_cancelled_has_no_answer_to_judge() -> None:

@@ -474,6 +474,36 @@ def test_rows_of_the_first_run_too_long_to_be_kept_end_the_connection_once_there
     assert [type(command) for command in commands] == [Close]
 
 
+def falls_back_beside(play: Play) -> None:
+    """The client's question shows a failure, and goes to the second run."""
+    play.says(get_status(6), to_backend=get_status(6))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN))
+
+
+def test_rows_that_were_passing_as_their_statement_fell_back_are_not_the_end_of_the_second_run() -> None:
+    play = Play(Dialogue().open_session())
+    play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5))
+    play.answers(executed(5), to_client=executed(5))
+    other, long = second_connection(play), frame(bytes(WATCHED_REPLY_BYTES_MAX + 1))
+    other.says(fetch(3), to_backend=fetch(3))
+    other.answers(long[:1000], to_client=long[:1000])
+    falls_back_beside(play)
+    other.answers(long[1000:], to_client=long[1000:])
+    assert play.outcomes == []
+
+
+def test_a_state_of_the_first_operation_is_not_the_end_of_the_second_run(play: Play) -> None:
+    play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5))
+    play.answers(executed(5), to_client=executed(5))
+    other = second_connection(play)
+    other.says(get_status(3), to_backend=get_status(3))
+    falls_back_beside(play)
+    other.answers(status_is(OperationState.CLOSED, 3), to_client=status_is(OperationState.CLOSED, 3))
+    assert play.outcomes == []
+
+
 def test_an_exception_about_the_first_run_is_not_the_end_of_the_second(play: Play) -> None:
     in_background(play)
     other = second_connection(play)

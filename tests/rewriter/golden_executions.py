@@ -18,8 +18,8 @@ from rewriter import KeyQuery, Keys, Plan, Rewrite, RewriteLimits, SkipReason, a
 LIMITS = RewriteLimits()
 CHARS_MAX = 100_000
 
-# With cheap settings Spark 4.3.0 fails, "IN dynamicpruning .. has not finished", in a filter of the branch that has
-# no partitions.
+# With cheap settings Spark 4.3.0 fails with "IN dynamicpruning .. has not finished", in a filter of the branch
+# that has no partitions.
 AS_USERS_RUN_IT = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.codegen.wholeStage": "true",
