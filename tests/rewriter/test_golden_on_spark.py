@@ -18,7 +18,7 @@ import pytest
 from pyhive import hive
 from support import golden_cases
 from support.golden_cases import DATABASE, Expected, Refusal, Take, refusals, takes
-from support.golden_executions import golden_stamps, plain_execution, refused_execution
+from support.golden_executions import golden_stamps, plain_execution, refused_execution, settings_of
 from support.golden_tables import make_golden_tables
 from support.goldens import recorded_rows
 from support.metrics_of_proxy import recovered_count
@@ -153,7 +153,10 @@ def test_a_refused_statement_is_explained_and_answers_as_it_does_directly(
         assert isinstance(scans, list)
         assert {s["skip_reason"] for s in scans if s["alias"] == case.scan} == {case.reason.name}
     if case.executes and (refused.all_due or not refused.is_verified(str(case), execution)):
+        for name, setting in settings_of(case).items():
+            _ = [run(session, f"SET {name}={setting}") for session in sessions]
         assert_same_rows(sessions, case.sql)
+        _ = [run(session, f"RESET {name}") for name in settings_of(case) for session in sessions]
     refused.came_out_equal(str(case), execution)
 
 
