@@ -148,7 +148,7 @@ async def test_a_full_backend_takes_nobody_over(caplog: pytest.LogCaptureFixture
         two = Two(on)
         await two.connect()
         assert not await is_served(two.second, two.session)
-        assert f"the backend {two.home.member.name}, which is not to be had" in caplog.text
+        assert f"the backend {two.home.member.name}, which has no room" in caplog.text
 
 
 async def test_a_client_that_leaves_while_it_is_moved_leaves_nothing_behind(two: Two) -> None:
