@@ -9,7 +9,6 @@ from pathlib import Path
 import hypothesis
 import pytest
 from iceberg_server import iceberg_server as iceberg_server_in
-from maven import ClientMissingError, is_required
 from pipeline_server import FILE_INDEX, PipelineServer, pipeline_server
 from pyhive import hive
 from pyspark.sql import SparkSession
@@ -17,6 +16,7 @@ from support import cheap_spark
 from support.cheap_spark import QUICK_JAVA
 from support.costs import CostRecorder
 from support.groups import GroupedTest, groups_of, longest_first
+from support.maven import ClientMissingError, is_required
 from support.profile import DEEP
 from support.proxies import patient
 from support.stamps import DAY, day_of_this_run

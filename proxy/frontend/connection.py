@@ -11,14 +11,13 @@ from hashlib import blake2b
 
 from proxy.access.handle_access import HandleAccess
 from proxy.access.impersonation import ProxyUsers
-from proxy.backends.pool import Lease
 from proxy.config.endpoints import Listener
-from proxy.frontend.backend_switch import arrive
+from proxy.frontend.backend_socket import BackendSocket
 from proxy.frontend.context import OWNER_BYTES, ServerContext
-from proxy.frontend.graceful_close import GracefulClose
 from proxy.frontend.rewrite_service import tell_outcome
+from proxy.frontend.watchdog import Watchdog
 from proxy.net.sockets import SocketCallbacks, linger, peer_host, peer_name, prepare
-from proxy.net.timeouts import Activity, IdleTimeouts
+from proxy.net.timeouts import Activity
 from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
 from proxy.operations.events import SessionClosed, SessionOpened, StatementEnded, StatementPassed
 from proxy.operations.internal_call import Call, Reply
@@ -42,11 +41,8 @@ from proxy.relay.connection_profile import ConnectionProfile, refused
 from proxy.relay.phases import Phase
 from proxy.relay.relay import Relay
 from proxy.statements.statement_class import StatementClass
-from proxy.upstream.dialer import UnreachableError
-from proxy.upstream.errors import BackendError
 from proxy.wire.hs2.calls import SessionHandle
 from proxy.wire.hs2.handles import handle_id_of
-from proxy.wire.sasl import plain_user
 
 log = logging.getLogger(__name__)
 
@@ -80,15 +76,11 @@ class Connection:
         )
         self._own_sessions: set[SessionHandle] = set()
         self._client: asyncio.Transport | None = None
-        self._backend: asyncio.Transport | None = None
-        # Room on the backend that is or was connected, or is being tried.
-        self._lease: Lease | None = None
+        self._backend = BackendSocket(self._name, context, self._handle_access, self._backend_side)
         # Connecting the backend, or deciding about the held statement: never both.
         self._task: asyncio.Task[None] | None = None
         self._reply: asyncio.Future[Reply] | None = None
-        self._handshake_timer: asyncio.TimerHandle | None = None
-        self._patience = IdleTimeouts(settings)
-        self._patience_timer: asyncio.TimerHandle | None = None
+        self._watchdog = Watchdog(settings, self._activity, self.close)
         self._client_pauses: set[str] = set()
         self._started = self.last_activity = self._loop.time()
         self._from_client_bytes = self._from_backend_bytes = 0
@@ -128,9 +120,7 @@ class Connection:
             transport.write(refused(self._listener.transport, sentence))
             self.close(f"refused, {limit} connections are open")
             return
-        timeout = self._settings.handshake_timeout_s
-        self._handshake_timer = self._loop.call_later(timeout, self._check_handshake)
-        self._look_again()
+        self._watchdog.start(self._check_handshake)
 
     def _client_data(self, data: bytes) -> None:
         self.last_activity = self._loop.time()
@@ -147,11 +137,7 @@ class Connection:
     def _client_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
         # Replies that we make ourselves are bounded by this alone.
         self._pause_client("client", on=not writable)
-        if self._backend is not None and not self._backend.is_closing():
-            if writable:
-                self._backend.resume_reading()
-            else:
-                self._backend.pause_reading()
+        self._backend.pause_reading(on=not writable)
 
     # --- the backend's socket
 
@@ -161,8 +147,7 @@ class Connection:
         )
 
     def _backend_connected(self, transport: asyncio.Transport) -> None:
-        self._backend = transport
-        prepare(transport, self._settings)
+        self._backend.connected(transport)
         if self._ended:
             transport.abort()
             return
@@ -175,15 +160,15 @@ class Connection:
             self._client.write(data)
             return
         # The first bytes always come here.
-        if self._lease is not None:
-            self._lease.backend_answered()
+        if self._backend.lease is not None:
+            self._backend.lease.backend_answered()
         self._execute(self._relay.backend_data(data))
 
     def _backend_lost(self) -> None:
-        if self._lease is not None:
+        if self._backend.lease is not None:
             # A backend that has answered anything was judged by that.
-            self._lease.backend_failed("closed the connection without a word")
-            self._execute(self._relay.close(f"the backend {self._lease.address} closed"))
+            self._backend.lease.backend_failed("closed the connection without a word")
+            self._execute(self._relay.close(f"the backend {self._backend.lease.address} closed"))
 
     def _backend_writable(self, writable: bool) -> None:  # noqa: FBT001 - asyncio tells by two callbacks
         self._pause_client("backend", on=not writable)
@@ -201,7 +186,7 @@ class Connection:
             case SendClient(data):
                 self._write(self._client, data)
             case SendBackend(data):
-                self._write(self._backend, data)
+                self._write(self._backend.transport, data)
             case StatementHeld(session, statement):
                 return self._offer(session, statement)
             case StatementPassed(session, statement):
@@ -263,51 +248,17 @@ class Connection:
     # --- tasks
 
     async def _connect(self) -> None:
-        credentials = self._relay.credentials
-        search = self._context.backends.search(None if credentials is None else plain_user(credentials))
-        while (lease := search.next_lease()) is not None:
-            self._lease, self._handle_access.backend_name = lease, str(lease.address)
-            try:
-                await self._context.dialer.connect(self._backend_side, lease.address)
-            except UnreachableError as error:
-                search.lease_failed(str(error))
-            else:
-                return
-        self._execute(self._relay.backend_failed(search.reason))
+        failure = await self._backend.connect(self._relay.credentials)
+        if failure is not None:
+            self._execute(self._relay.backend_failed(failure))
 
     async def _move(self, name: str) -> None:
         """Go on with another backend. If it cannot be reached, this one answers for an unknown handle."""
-        credentials = self._relay.credentials or b""
-        lease = self._context.backends.lease_on_backend_named(name, plain_user(credentials))
-        if lease is None:
-            log.warning(
-                "%s: stays although its call is about the backend %s, which is not to be had", self._name, name
-            )
-        else:
-            try:
-                transport = await arrive(
-                    self._context.dialer, lease, credentials, self._settings.handshake_timeout_s
-                )
-            except BackendError as error:
-                log.warning("%s: stays although its call is about another backend: %s", self._name, error)
-            else:
-                self._settle(transport, lease)
+        if await self._backend.switch_to(name, self._relay.credentials or b""):
+            self._pause_client("backend", on=False)
+            if "client" in self._client_pauses:
+                self._backend.pause_reading(on=True)
         self._execute(self._relay.moved())
-
-    def _settle(self, transport: asyncio.Transport, lease: Lease) -> None:
-        old, self._backend = self._backend, transport
-        if old is not None:
-            # Its events matter to nobody any more.
-            old.set_protocol(asyncio.Protocol())
-            old.close()
-        transport.set_protocol(self._backend_side())
-        prepare(transport, self._settings)
-        self._pause_client("backend", on=False)
-        if "client" in self._client_pauses:
-            transport.pause_reading()
-        self._release()
-        self._lease, self._handle_access.backend_name = lease, str(lease.address)
-        log.info("%s: goes on with the backend %s", self._name, lease.address)
 
     def _offer(self, handle: SessionHandle, text: str) -> list[Command]:
         self._statements_held += 1
@@ -329,16 +280,16 @@ class Connection:
 
     def _run_shadow(self, dispatch: Dispatch, handle: SessionHandle) -> None:
         credentials = self._relay.credentials
-        if dispatch.shadow is not None and credentials is not None and self._lease is not None:
-            _ = self._context.shadow_runner.start(handle, credentials, dispatch.shadow, self._lease)
+        if dispatch.shadow is not None and credentials is not None and self._backend.lease is not None:
+            _ = self._context.shadow_runner.start(handle, credentials, dispatch.shadow, self._backend.lease)
 
     def _opened(self, configuration: Mapping[str, str] | None, user: str | None) -> SessionOpening | None:
         credentials = self._relay.credentials
-        if configuration is None or credentials is None or self._lease is None:
+        if configuration is None or credentials is None or self._backend.lease is None:
             return None
         # A server that asks for no login uses the name in the call. Lessons of one backend hold for that one
         # alone.
-        who = b"\0".join((str(self._lease.address).encode(), credentials, (user or "").encode()))
+        who = b"\0".join((str(self._backend.lease.address).encode(), credentials, (user or "").encode()))
         owner = blake2b(who, key=self._context.owner_key, digest_size=OWNER_BYTES).hexdigest()
         return SessionOpening(configuration, owner)
 
@@ -349,23 +300,13 @@ class Connection:
 
     def _check_handshake(self) -> None:
         if self._relay.phase is Phase.NEGOTIATING:
-            if self._relay.awaits_login and self._lease is not None:
-                self._lease.backend_failed(f"no answer to a login within {self._settings.handshake_timeout_s:g} s")
+            if self._relay.awaits_login and self._backend.lease is not None:
+                self._backend.lease.backend_failed(
+                    f"no answer to a login within {self._settings.handshake_timeout_s:g} s"
+                )
             self.close(f"no completed negotiation within {self._settings.handshake_timeout_s:g} s")
 
-    def _look_again(self) -> None:
-        check_every_s = self._patience.check_every_s
-        if check_every_s is not None:
-            self._patience_timer = self._loop.call_later(check_every_s, self._look)
-
-    def _look(self) -> None:
-        reason = self._patience.why_expired(self._loop.time(), self._seen())
-        if reason is not None:
-            self.close(reason)
-        else:
-            self._look_again()
-
-    def _seen(self) -> Activity:
+    def _activity(self) -> Activity:
         return Activity(
             last_activity=self.last_activity,
             awaits_replies=self._relay.may_await_replies,
@@ -388,10 +329,8 @@ class Connection:
         self._execute(self._relay.close(reason))
         self._execute([*self._context.tracked_statements.sessions_ended(self._own_sessions, self._loop.time())])
         self._cancel_task()
-        for timer in (self._handshake_timer, self._patience_timer):
-            if timer is not None:
-                timer.cancel()
-        self._leave_backend()
+        self._watchdog.cancel()
+        self._backend.leave(self._relay)
         self._context.shadow_runner.sessions_closed(self._own_sessions)
         self._sessions.closed(self._own_sessions)
         self._context.handles.handles_closed(filter(None, map(handle_id_of, self._own_sessions)))
@@ -407,23 +346,3 @@ class Connection:
             *(self._statements_held, self._statements_rewritten),
         )
         self._on_end(self)
-
-    def _leave_backend(self) -> None:
-        backend, graceful_closes = self._backend, self._context.graceful_closes
-        if backend is None or backend.is_closing():
-            self._release()
-            return
-        own = self._relay.own_operation
-        if own.is_awaited or own.is_being_ended:
-            graceful_closes.add(GracefulClose(backend, self._relay, self._closed_gracefully))
-        else:
-            backend.close()
-            self._release()
-
-    def _closed_gracefully(self, graceful_close: GracefulClose) -> None:
-        self._context.graceful_closes.discard(graceful_close)
-        self._release()
-
-    def _release(self) -> None:
-        if self._lease is not None:
-            self._lease.release()

@@ -1,4 +1,4 @@
-"""Shadow runner: runs queries in a client's session on a connection of ours, so that the client's calls do not wait.
+"""Shadow runner: runs queries in a client's session on a connection of ours, so the client's calls do not wait.
 
 A handle works from any connection; the connection logs in as the client did. Shadow runs are optional: without
 room they are skipped, and they end with the client's session.

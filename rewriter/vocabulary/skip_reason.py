@@ -16,7 +16,7 @@ class SkipReason(Enum):
         "The statement is too long to be kept until its answer is there: it could not be run again."
     )
     SWITCHED_OFF = "Rewriting is switched off: starpruner.enabled is false in this session, or for all of them."
-    IN_SHADOW = "In shadow mode statements run as they came, and the rewritten ones beside them."
+    IN_SHADOW = "In shadow mode originals are sent, and the rewritten statements run beside them."
     NO_JOIN_IN_TEXT = "The statement has no join and no subquery."
     DOES_NOT_PARSE = "The statement could not be parsed as Spark SQL, so it is forwarded as it is."
     TOO_LARGE = "The statement is longer than rewrite.statement_chars_max."
@@ -48,7 +48,7 @@ class SkipReason(Enum):
         "A table was not described within catalog.query_deadline_s; one of the next statements asks for it again."
     )
     TABLES_UNSETTLED = "The tables changed while they were being looked up."
-    QUARANTINED = "A statement like this one did worse than as it came, so it is left alone for a while."
+    QUARANTINED = "A statement like this one failed or answered otherwise when rewritten, so its original is sent for a while."
     SMALL_SIDE_WRITTEN = "A table that keys are read from is being written, or was in the meantime."
     NOT_WORTH_IT = "To ask for keys is expected to take longer than it saves."
     FEW_FILES = "Too few files would be skipped to make up for what it takes to narrow the statement."

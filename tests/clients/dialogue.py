@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import thrift_sasl
-from clients import comparable_message
 from pyhive.hive import get_installed_sasl
+from support.beeline_clients import comparable_message
 from TCLIService import TCLIService, ttypes
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TApplicationException

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from maven import fetch
+from support.maven import fetch
 
 from demo.java import spark_home
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from clients import comparable_message
+from support.beeline_clients import comparable_message
 
 Step = Callable[[], object]
 

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from clients import BEELINE_SECONDS_MAX, comparable_message
-from server_statements import StatementPage
+from support.beeline_clients import BEELINE_SECONDS_MAX, comparable_message
+from support.server_statements import StatementPage
 
 from demo.hive import Endpoint
 from demo.java import Java, beeline_command

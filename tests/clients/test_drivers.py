@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from drivers import HIVE_4, hive_4_driver
-from maven import REQUIRED, ClientMissingError, is_required
+from support.maven import REQUIRED, ClientMissingError, is_required
 
 
 def test_a_driver_that_was_fetched_is_not_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from clients import comparable_message
-from counting import rewritten_count
 from drivers import Driver, hive_4_driver, spark_driver
-from maven import ClientMissingError, is_required
+from support.beeline_clients import comparable_message
+from support.maven import ClientMissingError, is_required
+from support.metrics_of_proxy import rewritten_count
 
 from demo.hive import Endpoint
 from demo.java import Java

@@ -4,9 +4,9 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from counting import rewritten_count
 from impala import dbapi
 from steps import Step, outcomes
+from support.metrics_of_proxy import rewritten_count
 
 from demo.hive import Endpoint
 from demo.proxy_process import ProxyProcess

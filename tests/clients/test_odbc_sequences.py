@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from counting import rewritten_count
 from dialogue import Dialogue, Struct, dialogue
+from support.metrics_of_proxy import rewritten_count
 from TCLIService.ttypes import TFetchOrientation, TGetInfoType, TProtocolVersion
 from thrift.transport.TTransport import TTransportException
 

@@ -3,8 +3,8 @@
 import time
 
 import pytest
-from counting import rewritten_count
 from dialogue import POLL_SECONDS, Dialogue, dialogue
+from support.metrics_of_proxy import rewritten_count
 from TCLIService.ttypes import TProtocolVersion
 
 from demo.hive import Endpoint

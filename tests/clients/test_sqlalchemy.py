@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from counting import rewritten_count
 from sqlalchemy import (
     Column,
     Connection,
@@ -19,6 +18,7 @@ from sqlalchemy import (
     text,
 )
 from steps import Step, outcomes
+from support.metrics_of_proxy import rewritten_count
 
 from demo.hive import Endpoint
 from demo.proxy_process import ProxyProcess

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from server_statements import SETTLE_POLL_SECONDS, StatementPage
+from support.server_statements import SETTLE_POLL_SECONDS, StatementPage
 
 from demo.hive import connect, run
 from demo.thrift_server import ThriftServer

@@ -267,23 +267,23 @@ _KEYS = (
     Mutation(
         "a range is sent where every database orders the keys alike",
         answers("rewriter.predicates.partitions._is_ordered_alike", answer=True),
-        "rewriter/test_predicate.py::test_strings_that_a_database_could_order_otherwise_are_not_sent_as_a_range",
+        "rewriter/predicates/test_predicate.py::test_strings_that_a_database_could_order_otherwise_are_not_sent_as_a_range",
     ),
     Mutation(
         "a cover is widened, never narrowed",
         answers("rewriter.domains.cover.Cover.encloses", answer=True),
-        "rewriter/test_predicate.py::test_a_cover_that_lost_a_key_is_not_said",
+        "rewriter/predicates/test_predicate.py::test_a_cover_that_lost_a_key_is_not_said",
     ),
     Mutation(
         "a tuple with a null matches nothing",
         becomes("rewriter.domains.keyset.KeySet.has_null", value=False),
-        "rewriter/test_predicate.py::test_tuples_never_match_a_null_so_a_pair_with_one_is_not_said_as_one",
+        "rewriter/predicates/test_predicate.py::test_tuples_never_match_a_null_so_a_pair_with_one_is_not_said_as_one",
     ),
     Mutation("every key is in the cover", first_key_lost),
     Mutation(
         "a list of keys that was cut off is not all of them",
         first_keys_are_all,
-        "rewriter/test_limits.py::test_more_keys_than_are_allowed_narrow_nothing",
+        "rewriter/semijoins/test_limits.py::test_more_keys_than_are_allowed_narrow_nothing",
     ),
     Mutation(
         "a key query without an answer is not one without keys",
@@ -332,12 +332,12 @@ _TEXT = (
     Mutation(
         "the rewritten text is proven",
         answers("rewriter.predicates.splice._is_original_plus", answer=True),
-        "rewriter/test_splice.py::test_an_insertion_beside_a_table_is_not_taken",
+        "rewriter/predicates/test_splice.py::test_an_insertion_beside_a_table_is_not_taken",
     ),
     Mutation(
         "nothing around a predicate can break it up",
         answers("rewriter.predicates.splice.is_one_condition", answer=True),
-        "rewriter/test_splice.py::test_a_predicate_that_is_not_one_condition_by_itself_is_not_taken",
+        "rewriter/predicates/test_splice.py::test_a_predicate_that_is_not_one_condition_by_itself_is_not_taken",
     ),
     Mutation(
         "columns named by database keep their table in view",
@@ -370,7 +370,7 @@ _WRITES = (
         _golden("writes: a statement that writes what it reads"),
     ),
 )
-_STRICT_TESTS = "rewriter/test_strict.py::test_"
+_STRICT_TESTS = "rewriter/predicates/test_strict_check.py::test_"
 _STRICT = (
     Mutation(
         "Spark cannot fold or infer what stands beside a check",
@@ -402,7 +402,7 @@ _METASTORE = (
     Mutation(
         "nor is a range of days that may hold some of 1582",
         answers("rewriter.predicates.predicate.can_compare_range", answer=True),
-        "rewriter/test_metastore_filter.py::"
+        "rewriter/predicates/test_metastore_filter.py::"
         "test_no_range_is_sent_that_may_hold_days_that_derby_takes_for_others[0001-01-01-9999-12-31]",
     ),
     Mutation(
@@ -418,11 +418,11 @@ _METASTORE = (
     Mutation(
         "nor what it infers from a data column",
         unsent_counts_as_sent,
-        "rewriter/test_metastore_filter.py::"
+        "rewriter/predicates/test_metastore_filter.py::"
         "test_of_a_data_column_nothing_is_said_that_spark_could_infer_for_such_a_column[buckets]",
     ),
 )
-_VERSION_TESTS = "rewriter/test_versions.py::test_"
+_VERSION_TESTS = "rewriter/planning/test_snapshot_pins.py::test_"
 _VERSIONS = (
     Mutation(
         "a version of a table has columns of its own",
@@ -460,7 +460,7 @@ _VERSIONS = (
         f"{_VERSION_TESTS}strict_a_fact_that_carries_no_check_is_narrowed_by_keys_of_snapshots_alone",
     ),
 )
-_SCAN_TESTS = "rewriter/test_scan_predicate.py::test_"
+_SCAN_TESTS = "rewriter/predicates/test_scan_predicate.py::test_"
 _FILE_SIEVE = "differential/test_file_sieve.py::test_small_cases_that_skip_files_answer_as_they_do_in_full"
 _OWN_FILTERS = (
     Mutation(
@@ -488,12 +488,12 @@ _FILES = (
     Mutation(
         "a file of which bounds are not known is read",
         unknown_bounds_are_those_of_another_file,
-        "rewriter/test_files.py::test_a_bound_on_one_side_counts_by_itself",
+        "rewriter/files/test_files.py::test_a_bound_on_one_side_counts_by_itself",
     ),
     Mutation(
         "null is in a file that may hold it",
         answers("rewriter.files.bounds._may_hold_null", answer=False),
-        "rewriter/test_files.py::test_null_is_in_a_file_unless_the_index_counted_none_beside_its_bounds",
+        "rewriter/files/test_files.py::test_null_is_in_a_file_unless_the_index_counted_none_beside_its_bounds",
     ),
     Mutation(
         "a list of lacked tuples is of all its columns",
@@ -503,7 +503,7 @@ _FILES = (
     Mutation(
         "bounds count while the column has the type that they are of",
         bounds_of_any_type,
-        "rewriter/test_files.py::test_bounds_of_another_type_than_the_table_has_now_are_none",
+        "rewriter/files/test_files.py::test_bounds_of_another_type_than_the_table_has_now_are_none",
     ),
     Mutation(
         "a hint holds while the columns have the types that it rests on",
@@ -555,12 +555,12 @@ _ICEBERG = (
     Mutation(
         "what Iceberg is asked is widened, never narrowed",
         answers("rewriter.domains.cover.Cover.encloses", answer=True),
-        "rewriter/test_iceberg.py::test_what_lost_a_key_is_not_said",
+        "rewriter/predicates/test_iceberg_predicates.py::test_what_lost_a_key_is_not_said",
     ),
     Mutation(
         "of a view no more is said than of the tables behind it",
         answers("rewriter.planning.views._is_iceberg", answer=True),
-        "rewriter/test_iceberg.py::test_a_view_of_which_one_branch_is_no_iceberg_table_is_left_alone",
+        "rewriter/predicates/test_iceberg_predicates.py::test_a_view_of_which_one_branch_is_no_iceberg_table_is_left_alone",
     ),
 )
 
@@ -587,7 +587,7 @@ _TASKS = (
     ),
 )
 
-_SPLIT_HINTS = "rewriter/test_split_hints.py::test_"
+_SPLIT_HINTS = "rewriter/files/test_split_hints.py::test_"
 
 _SPLITS = (
     Mutation(
@@ -603,7 +603,7 @@ _SPLITS = (
     Mutation(
         "a group of splits is no larger than a split may be",
         answers("rewriter.files.splits._fits", answer=True),
-        "rewriter/test_splits.py::test_files_that_are_large_are_left_to_spark",
+        "rewriter/files/test_splits.py::test_files_that_are_large_are_left_to_spark",
     ),
     Mutation(
         "a hint in a narrowed scan says the number of splits and nothing else",

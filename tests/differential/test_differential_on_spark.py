@@ -8,12 +8,12 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
-from counting import recovered_count
 from grammar import TARGET, Query, random_query
 from pyhive import hive
 from seeding import how_to_run, seeded, seeds
 from sieve import planned_on, report
 from star_tables import Star, random_star
+from support.metrics_of_proxy import recovered_count
 from support.profile import DEEP
 
 from demo.hive import connect, run

@@ -4,9 +4,9 @@ from collections import Counter
 
 from grammar import Query, random_query
 from seeding import seeded
-from shapes import SHAPES
 from sieve import Answer, NotRunError, Sieve
 from star_tables import KEY_TYPES, REFUSED_TYPES, random_star
+from support.small_shapes import SHAPES
 
 SEEDS = 60
 STATEMENTS = 25

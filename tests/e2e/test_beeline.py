@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from clients import comparable_message, run_beeline
+from support.beeline_clients import comparable_message, run_beeline
 
 from demo.hive import Endpoint
 from demo.java import Java

@@ -10,8 +10,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from clients import Forwarder, breakable_session, nobody_listening, run_beeline
-from server_statements import StatementPage
+from support.beeline_clients import Forwarder, breakable_session, nobody_listening, run_beeline
+from support.server_statements import StatementPage
 from thrift.transport.TTransport import TTransportException
 
 from demo.child import Child

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import pytest
 from pyhive import hive
-from server_statements import StatementPage
 from support.proxies import patient
+from support.server_statements import StatementPage
 
 from demo.hive import connect, run, same_answer
 from demo.metrics import SparkUi

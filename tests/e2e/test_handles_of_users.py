@@ -6,11 +6,11 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from clients import breakable_session
 from pyhive import hive
+from support.beeline_clients import breakable_session
+from support.worker_processes import TWO_WORKERS, session_on
 from TCLIService import ttypes
 from thrift.Thrift import TException
-from workers import TWO_WORKERS, session_on
 
 from demo.hive import Endpoint
 from demo.proxy_process import ProxyProcess, proxy_process

@@ -1,8 +1,8 @@
 """A PyHive client cannot tell the proxy from the server."""
 
 import pytest
-from clients import answer
 from pyhive import hive
+from support.beeline_clients import answer
 
 from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess

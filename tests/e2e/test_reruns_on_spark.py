@@ -7,10 +7,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from clients import Answer, Forwarder, answer, breakable_session, comparable_message, run_beeline
 from pyhive import exc, hive
-from scripted_proxy import Script, scripted_proxy
-from server_statements import StatementPage
+from support.beeline_clients import Answer, Forwarder, answer, breakable_session, comparable_message, run_beeline
+from support.scripted_proxy import Script, scripted_proxy
+from support.server_statements import StatementPage
 from TCLIService.ttypes import TOperationState
 from thrift.Thrift import TException
 

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from clients import run_beeline
 from pyhive import hive
+from support.beeline_clients import run_beeline
 from support.cheap_spark import QUICK_JAVA
 from support.profile import only_deep
 from support.proxies import patient

@@ -5,8 +5,8 @@ from contextlib import closing
 
 import pytest
 from pyhive import hive
-from server_statements import StatementPage
 from support.proxies import patient
+from support.server_statements import StatementPage
 
 from demo.hive import connect, run, same_answer
 from demo.metrics import SparkUi

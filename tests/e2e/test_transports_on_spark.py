@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import thrift_sasl
 import trustme
-from clients import run_beeline
 from pyhive import hive
 from pyhive.exc import OperationalError
 from pyhive.sasl_compat import PureSASLClient
+from support.beeline_clients import run_beeline
 from support.cheap_spark import QUICK_JAVA
 from support.profile import DEEP
 from thrift.transport import TSocket, TTransport

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from clients import answer
-from middle import Middle
 from pyhive import hive
 from recorded_server import RecordedServer
 from server_state import KnownState, ServerState
+from support.beeline_clients import answer
+from support.fault_proxy import Middle
 from support.proxies import patient
 
 from demo.hive import connect, run

@@ -17,10 +17,10 @@ from functools import partial
 import pytest
 from changing_world import SESSIONS, ChangingSession, Opening, World, change_tables, tables
 from seeding import seeded
-from spark_over_http import connect_over_http, proxy_with_http
 from support.profile import DEEP
 from support.proxies import patient
-from workers import TWO_WORKERS
+from support.spark_over_http import connect_over_http, proxy_with_http
+from support.worker_processes import TWO_WORKERS
 
 from demo.hive import connect, run
 from demo.proxy_process import ProxyProcess, proxy_process

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
-from acts import Cut, Moment, Refuse, Replace, Throw
-from clients import breakable_session
 from fault_stage import DATABASE, JOIN, NARROWED, QUOTING_JOIN, Seen, Stage, fault_stage, make_tables, seen
-from middle import Act, Fault
-from middle import Seen as SeenCall
 from recorded_server import Recorded, read_recording, record, write_recording
 from replies_made import batch, doubles, strings
+from support.beeline_clients import breakable_session
+from support.fault_acts import Cut, Moment, Refuse, Replace, Throw
+from support.fault_proxy import Act, Fault
+from support.fault_proxy import Seen as SeenCall
 from support.profile import DEEP
 from thrift.Thrift import TException
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
-from acts import First
 from fault_stage import DATABASE, JOIN, KEY_QUERY, NARROWED, Seen, Stage, fault_stage, make_tables, seen
-from middle import Fault
+from support.fault_acts import First
+from support.fault_proxy import Fault
 
 from demo.hive import connect, run
 from demo.thrift_server import ThriftServer

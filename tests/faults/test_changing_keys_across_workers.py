@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from acts import First
 from fault_stage import DATABASE, KEY_QUERY, NARROWED, Seen, Stage, fault_stage, make_tables, seen
-from middle import Fault
+from support.fault_acts import First
+from support.fault_proxy import Fault
+from support.worker_processes import TWO_WORKERS, session_on
 from test_changing_keys import LATE, STATEMENT, UNDO, WHILE_KEYS_ARE_READ, WRITE
-from workers import TWO_WORKERS, session_on
 
 from demo.hive import run
 from demo.thrift_server import ThriftServer

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
-from acts import First
-from clients import breakable_session
 from fault_stage import DATABASE, JOIN, KEY_QUERY, NARROWED, Stage, fault_stage, make_tables, seen
-from middle import Fault
 from pyhive import hive
+from support.beeline_clients import breakable_session
+from support.fault_acts import First
+from support.fault_proxy import Fault
 from support.profile import DEEP
 from thrift.Thrift import TException
 

@@ -7,12 +7,12 @@ from contextlib import closing
 from random import Random
 
 import pytest
-from golden_cases import pure_catalog, refusals, takes
 from grammar import Query, random_query
 from mutants import Mutator
 from seeding import seeded, seeds
 from sieve import Sieve, check
 from star_tables import VALUES, random_star
+from support.golden_cases import pure_catalog, refusals, takes
 from tally import Tally
 
 from rewriter import KeyQuery, Keys, Plan, Rewrite, RewriteLimits, SkipReason, TableName, apply, parse, plan

@@ -13,9 +13,9 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from acts import Refuse
 from fault_stage import DATABASE, JOIN, Stage, fault_stage, make_tables, seen
-from middle import Fault
+from support.fault_acts import Refuse
+from support.fault_proxy import Fault
 
 from demo.hive import run
 from demo.thrift_server import ThriftServer

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 import pytest
-from acts import First
 from fault_stage import DATABASE, DAYS, JOIN, NARROWED, Seen, Stage, fault_stage, make_tables, seen
-from middle import Fault
 from pyhive import hive
+from support.fault_acts import First
+from support.fault_proxy import Fault
 from support.profile import DEEP
 from TCLIService.ttypes import TOperationState
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from fault_stage import Stage, fault_stage
-from middle import Act
 from pyhive import hive
 from recorded_server import (
     Recorded,
@@ -18,6 +17,7 @@ from recorded_server import (
     recorded_server,
     write_recording,
 )
+from support.fault_proxy import Act
 from test_backend_faults import (
     expected,
     nothing_is_left_behind,

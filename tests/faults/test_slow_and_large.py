@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from acts import Refuse, Replace, Slow
 from fault_stage import JOIN, KEY_QUERY, NARROWED, Stage, fault_stage, make_tables, seen
-from middle import Act, Fault
 from replies_made import batch, strings
+from support.fault_acts import Refuse, Replace, Slow
+from support.fault_proxy import Act, Fault
 from support.profile import DEEP, only_deep
 
 from demo.thrift_server import ThriftServer

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 import parser_targets
 import relay_target
 import thrift_targets
-from wire_vectors import CLIENTS, captured
+from support.wire_vectors import CLIENTS, captured
 
 from proxy.wire.sasl import SaslReader
 from proxy.wire.thrift.messages import FramedMessageReader

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from relay_dialogue import (
+from support.relay_dialogue import (
     ACCEPTED,
     LOGIN,
     OUR_CALL,

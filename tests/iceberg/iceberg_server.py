@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from maven import ClientMissingError, fetch
 from pipeline_server import PipelineServer, pipeline_server
+from support.maven import ClientMissingError, fetch
 
 _FOLDER = Path(__file__).parents[2] / ".starpruner"
 SPARK = _FOLDER / "spark-4.1"

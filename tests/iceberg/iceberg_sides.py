@@ -5,10 +5,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Self
 
-from executed import texts_after
 from iceberg_scans import IcebergScan, scans_of
 from pipeline_server import PipelineServer
 from pyhive import hive
+from support.executed_texts import texts_after
 
 from demo.hive import Endpoint, Row, connect, run, same_answer
 

@@ -9,18 +9,18 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from acts import First
-from compared import answer
-from executed import has_keys, texts_after
 from grammar import Query
 from iceberg_server import CATALOG
 from iceberg_statements import chosen_statements
 from iceberg_tables import iceberg_star
 from iceberg_world import IcebergWorld
-from middle import Fault, Middle
 from pipeline_server import PipelineServer
 from pyhive import hive
 from seeding import seeded, seeds
+from support.both_sides import answer
+from support.executed_texts import has_keys, texts_after
+from support.fault_acts import First
+from support.fault_proxy import Fault, Middle
 from support.profile import DEEP
 from support.proxies import patient
 

@@ -8,15 +8,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 
-import golden_cases
 import pytest
-from golden_cases import Expected, Refusal, Take, refusals, table_statements, takes
-from golden_executions import golden_stamps, iceberg_execution, refused_execution
-from iceberg_golden_cases import KIND, LIMITS, NAMESPACE, PARTITIONING, facts, planned
 from iceberg_server import RUNTIME, VERSION, spark_for_iceberg
 from pipeline_server import PipelineServer
 from pyhive import hive
+from support import golden_cases
+from support.golden_cases import Expected, Refusal, Take, refusals, table_statements, takes
+from support.golden_executions import golden_stamps, iceberg_execution, refused_execution
 from support.goldens import recorded_rows
+from support.iceberg_golden_cases import KIND, LIMITS, NAMESPACE, PARTITIONING, facts, planned
 from support.stamps import UNCHANGED, Stamps, spark_version
 
 from demo.hive import Row, connect, run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from iceberg_server import runtime_jar, spark_for_iceberg
-from maven import ClientMissingError, is_required
+from support.maven import ClientMissingError, is_required
 from support.profile import DEEP
 
 ROOT = Path(__file__).parents[2]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections import Counter
 
-from compared import compared
 from iceberg_server import CATALOG
 from iceberg_statements import chosen_statements
 from iceberg_tables import iceberg_star
 from iceberg_world import IcebergWorld
 from pipeline_server import PipelineServer
 from seeding import seeded, seeds
+from support.both_sides import compared
 from support.profile import DEEP
 
 from demo.proxy_process import ProxyProcess

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from iceberg_server import runtime_jar, spark_for_iceberg
-from maven import ClientMissingError
 from pipeline_server import PipelineServer
+from support.maven import ClientMissingError
 
 from demo.hive import connect, run
 

@@ -6,10 +6,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import pytest
-from acts import First
-from middle import Fault, Middle
 from pipeline_server import PipelineServer
 from pyhive import hive
+from support.fault_acts import First
+from support.fault_proxy import Fault, Middle
 from support.proxies import patient
 
 from demo.hive import Row, connect, run

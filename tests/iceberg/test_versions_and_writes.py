@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from executed import texts_after
 from iceberg_sides import Sides, drop_namespace, make_namespace
 from pipeline_server import PipelineServer
+from support.executed_texts import texts_after
 
 from demo.hive import run, same_answer
 from demo.proxy_process import ProxyProcess

@@ -14,7 +14,7 @@ import pytest
 from layout_world import on_disk, put
 from pipeline_server import FILE_INDEX, PipelineServer
 from pyhive import hive
-from text_session import TextSession
+from support.text_session import TextSession
 
 from demo.hive import connect, run
 from proxy.config.config import Config

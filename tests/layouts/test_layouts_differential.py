@@ -6,13 +6,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 
-from compared import compared
 from grammar import Query
 from layout_queries import layout_query
 from layout_tables import laid_out_star
 from layout_world import World
 from pipeline_server import PipelineServer
 from seeding import seeded, seeds
+from support.both_sides import compared
 from support.profile import DEEP
 
 from demo.proxy_process import ProxyProcess

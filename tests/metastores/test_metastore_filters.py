@@ -5,8 +5,8 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
-from counting import recovered_count
 from pyhive import hive
+from support.metrics_of_proxy import recovered_count
 
 from demo.hive import Row, connect, run, same_answer
 from demo.metrics import ScanMetrics, SparkUi

@@ -1,8 +1,8 @@
 """The golden cases about files and buckets without a server: catalog, index and keys as it last gave them."""
 
 import pytest
-from file_golden_cases import CHARS_MAX, KIND, LIMITS, Outcome, planned, recorded_index
-from golden_cases import Expected, Refusal, Take, expectation, expectations, refusals, takes
+from support.file_golden_cases import CHARS_MAX, KIND, LIMITS, Outcome, planned, recorded_index
+from support.golden_cases import Expected, Refusal, Take, expectation, expectations, refusals, takes
 
 from rewriter import RewriteLimits, Rule, SkipReason, parse
 from rewriter.sql.statement import parse_tree

@@ -10,13 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-import file_golden_cases
-import golden_cases
 import pytest
-from file_golden_cases import INDEXED, KIND, SKEWED, IndexRow, Outcome, planned, recorded_index, with_layout
-from golden_cases import Expected, Refusal, Take, refusals, table_names, table_statements, takes
-from golden_executions import file_execution, golden_stamps, refused_execution
 from pyhive import hive
+from support import file_golden_cases, golden_cases
+from support.file_golden_cases import (
+    INDEXED,
+    KIND,
+    SKEWED,
+    IndexRow,
+    Outcome,
+    planned,
+    recorded_index,
+    with_layout,
+)
+from support.golden_cases import Expected, Refusal, Take, refusals, table_names, table_statements, takes
+from support.golden_executions import file_execution, golden_stamps, refused_execution
 from support.goldens import recorded_rows
 from support.stamps import UNCHANGED, Stamps
 

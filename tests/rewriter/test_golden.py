@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from golden_cases import Refusal, Row, Take, expectation, expectations, pure_catalog, refusals, takes
+from support.golden_cases import Refusal, Row, Take, expectation, expectations, pure_catalog, refusals, takes
 from support.goldens import planned_with
 
 from rewriter import Plan, Rewrite, RewriteLimits, SkipReason, apply, parse

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
-import golden_cases
 import pytest
-from counting import recovered_count
-from golden_cases import DATABASE, Expected, Refusal, Take, refusals, takes
-from golden_executions import golden_stamps, plain_execution, refused_execution, settings_of
-from golden_tables import make_golden_tables
 from pyhive import hive
+from support import golden_cases
+from support.golden_cases import DATABASE, Expected, Refusal, Take, refusals, takes
+from support.golden_executions import golden_stamps, plain_execution, refused_execution, settings_of
+from support.golden_tables import make_golden_tables
 from support.goldens import recorded_rows
+from support.metrics_of_proxy import recovered_count
 from support.stamps import UNCHANGED, Stamps
 
 from demo.hive import connect, run

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import file_golden_cases
 import pytest
-from golden_cases import Refusal, Take, refusals, takes
-from golden_executions import (
+from support import file_golden_cases
+from support.golden_cases import Refusal, Take, refusals, takes
+from support.golden_executions import (
     file_execution,
     iceberg_execution,
     plain_execution,

@@ -1,8 +1,8 @@
 """The golden cases about Iceberg tables without a server: the catalog, and keys as the server last gave them."""
 
 import pytest
-from golden_cases import Refusal, Take, expectation, expectations, refusals, takes
-from iceberg_golden_cases import KIND, LIMITS, planned, rule_of
+from support.golden_cases import Refusal, Take, expectation, expectations, refusals, takes
+from support.iceberg_golden_cases import KIND, LIMITS, planned, rule_of
 
 from rewriter import RewriteLimits, Rule, apply
 from rewriter.sql.statement import parse_tree

@@ -6,10 +6,10 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 
 import pytest
-from golden_cases import DATABASE, Row, Take, pure_catalog, takes
-from golden_executions import golden_stamps, strict_execution
-from golden_tables import make_golden_tables
 from pyhive import hive
+from support.golden_cases import DATABASE, Row, Take, pure_catalog, takes
+from support.golden_executions import golden_stamps, strict_execution
+from support.golden_tables import make_golden_tables
 from support.goldens import planned_with, recorded_value
 from support.profile import DEEP
 from support.stamps import UNCHANGED, Stamps

@@ -2,7 +2,7 @@
 
 With STARPRUNER_TEST_COSTS=path in the environment each test appends a line of JSON to that file:
 
-    {"test": "tests/http/test_link.py::test_x", "group": "test_link.py", "wall_s": 0.4, "python_s": 0.3,
+    {"test": "tests/proxy/net/test_tls.py::test_x", "group": "test_tls.py", "wall_s": 0.4, "python_s": 0.3,
      "java_s": 0.0, "others_s": 0.0, "worker": "gw0"}
 
 `java_s` is the time of the Java processes that outlive the test, such as a server that tests share; Java that

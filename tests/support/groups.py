@@ -2,8 +2,8 @@
 
 Tests that use the same fixture of `conftest.py` go together, such as all that ask `spark`. A fixture counts by
 where it is defined and not by its name: a module may have a fixture `spark` of its own. Tests of one module that
-share a fixture of that module go together too: half of `tests/http/test_clients_over_http.py` asks `spark` and
-half does not, but both halves ask the module's own server, which two processes would start twice.
+share a fixture of that module go together too: half of `tests/proxy/http/test_clients_over_http.py` asks `spark`
+and half does not, but both halves ask the module's own server, which two processes would start twice.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

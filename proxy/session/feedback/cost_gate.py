@@ -4,7 +4,7 @@ It decides by the statement's fingerprint, before anything is asked of the backe
 `proxy.session.feedback.cost_model`; here are the records of all sessions of the process.
 
 Calls may come from several threads at once. Each step on the dictionaries is atomic, since their keys are plain
-tuples and strings, and records are never changed but replaced: of two runs of one shape that end at the same
+tuples and strings, and records are never changed but replaced: of two runs of one fingerprint that end at the same
 moment one may go unrecorded, and nothing worse.
 """
 
@@ -52,12 +52,12 @@ class StatementKey(NamedTuple):
     """The key of a statement: its scope and its fingerprint. One user's runs say nothing about another's."""
 
     scope: str
-    shape: str
+    fingerprint: str
 
     @property
     def name(self) -> str:
         """A digest for logs and the quarantine: it reveals nothing of the statement, and no two keys share one."""
-        return blake2b(f"{self.scope} {self.shape}".encode(), digest_size=_NAME_BYTES).hexdigest()
+        return blake2b(f"{self.scope} {self.fingerprint}".encode(), digest_size=_NAME_BYTES).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class Quarantine:
             period_s = math.inf if is_wrong else self.period_s
             self._fingerprints.quarantine(key.name, cause, now, period_s)
             for rule in rules:
-                if is_wrong or self._has_failed_widely(rule, key.shape, now):
+                if is_wrong or self._has_failed_widely(rule, key.fingerprint, now):
                     self._rules.quarantine(rule, cause, now, period_s)
             self._update()
 

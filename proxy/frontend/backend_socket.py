@@ -1,0 +1,115 @@
+"""The backend's side of a client connection: its socket, its lease, and the switch to another backend."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from proxy.access.handle_access import HandleAccess
+from proxy.backends.pool import Lease
+from proxy.frontend.backend_switch import arrive
+from proxy.frontend.context import ServerContext
+from proxy.frontend.graceful_close import GracefulClose
+from proxy.net.sockets import SocketCallbacks, prepare
+from proxy.relay.relay import Relay
+from proxy.upstream.dialer import UnreachableError
+from proxy.upstream.errors import BackendError
+from proxy.wire.sasl import plain_user
+
+log = logging.getLogger(__name__)
+
+
+class BackendSocket:
+    """One connection's socket to a backend. `callbacks` makes the receiver of its events."""
+
+    def __init__(
+        self,
+        name: str,
+        context: ServerContext,
+        handle_access: HandleAccess,
+        callbacks: Callable[[], SocketCallbacks],
+    ) -> None:
+        self.transport: asyncio.Transport | None = None
+        # Room on the backend that is or was connected, or is being tried.
+        self.lease: Lease | None = None
+        self._name = name
+        self._context = context
+        self._settings = context.config.proxy
+        self._handle_access = handle_access
+        self._callbacks = callbacks
+
+    async def connect(self, credentials: bytes | None) -> str | None:
+        """Connect to the best backend that can be reached. Returns the reason if none can."""
+        search = self._context.backends.search(None if credentials is None else plain_user(credentials))
+        while (lease := search.next_lease()) is not None:
+            self._use(lease)
+            try:
+                await self._context.dialer.connect(self._callbacks, lease.address)
+            except UnreachableError as error:
+                search.lease_failed(str(error))
+            else:
+                return None
+        return search.reason
+
+    def connected(self, transport: asyncio.Transport) -> None:
+        """Take the transport of a new connection."""
+        self.transport = transport
+        prepare(transport, self._settings)
+
+    async def switch_to(self, name: str, credentials: bytes) -> bool:
+        """Log in at another backend, and use it from then on; False if it cannot be reached."""
+        lease = self._context.backends.lease_on_backend_named(name, plain_user(credentials))
+        if lease is None:
+            log.warning("%s: stays although its call is about the backend %s, which has no room", self._name, name)
+            return False
+        try:
+            transport = await arrive(self._context.dialer, lease, credentials, self._settings.handshake_timeout_s)
+        except BackendError as error:
+            log.warning("%s: stays although its call is about another backend: %s", self._name, error)
+            return False
+        old = self.transport
+        if old is not None:
+            # Its events matter to nobody any more.
+            old.set_protocol(asyncio.Protocol())
+            old.close()
+        transport.set_protocol(self._callbacks())
+        self.connected(transport)
+        self.release()
+        self._use(lease)
+        log.info("%s: goes on with the backend %s", self._name, lease.address)
+        return True
+
+    def pause_reading(self, *, on: bool) -> None:
+        """Stop reading, or go on."""
+        if self.transport is None or self.transport.is_closing():
+            return
+        if on:
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
+
+    def leave(self, relay: Relay) -> None:
+        """Close the socket, after the backend has been told to end an operation of ours that is still open."""
+        transport, graceful_closes = self.transport, self._context.graceful_closes
+        if transport is None or transport.is_closing():
+            self.release()
+            return
+        own = relay.own_operation
+        if own.is_awaited or own.is_being_ended:
+            graceful_closes.add(GracefulClose(transport, relay, self._closed_gracefully))
+        else:
+            transport.close()
+            self.release()
+
+    def release(self) -> None:
+        """Give the room on the backend back."""
+        if self.lease is not None:
+            self.lease.release()
+
+    def _use(self, lease: Lease) -> None:
+        self.lease, self._handle_access.backend_name = lease, str(lease.address)
+
+    def _closed_gracefully(self, graceful_close: GracefulClose) -> None:
+        self._context.graceful_closes.discard(graceful_close)
+        self.release()

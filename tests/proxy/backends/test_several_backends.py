@@ -1,0 +1,266 @@
+"""Clients of a proxy with several backends, some of which fail them."""
+
+import asyncio
+import random
+import socket
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from support.backend_farm import Client, Clock, Mood, several
+from support.relay_dialogue import ACCEPTED, execute
+from support.scripted_session import HOST, PATIENCE_S, Peer, eventually
+
+from proxy.backends.circuit_breaker import FAILURES_MAX, OPEN_S
+from proxy.backends.pool import PoolSettings
+from proxy.config.address import Address
+from proxy.config.backend_list import PoolMember
+from proxy.frontend import graceful_close
+from proxy.operations.query import Query
+from proxy.wire.sasl import SaslStatus, encode_sasl, plain_start
+
+SPREAD = PoolSettings(login_together_max=0)
+
+
+@contextmanager
+def black_hole() -> Iterator[PoolMember]:
+    """An address where connections neither open nor fail, as of a host that is gone."""
+    with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
+        listener.bind((HOST, 0))
+        listener.listen(0)
+        for filler in (first, second):
+            filler.setblocking(False)  # noqa: FBT003 - the socket module's own
+            with suppress(BlockingIOError):
+                filler.connect(listener.getsockname())
+        yield PoolMember(Address(*listener.getsockname()))
+
+
+async def beginning(peer: Peer) -> bytes:
+    """What a client hears first, or nothing."""
+    async with asyncio.timeout(PATIENCE_S):
+        return await peer.reader.read(len(ACCEPTED))
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_clients_are_spread_and_stay_where_they_are() -> None:
+    async with several(3) as on:
+        clients = [await on.log_in(f"user {number}") for number in range(9)]
+        assert [server.connections for server in on.servers] == [3, 3, 3]
+        for client in clients:
+            await client.open_session()
+            assert await client.is_served()
+
+
+async def test_the_connections_of_one_login_are_on_one_backend() -> None:
+    async with several(2) as on:
+        for _ in range(5):
+            await on.log_in("hue")
+        assert sorted(server.connections for server in on.servers) == [0, 5]
+
+
+async def test_a_client_never_hears_of_a_backend_that_is_down() -> None:
+    async with several(3, SPREAD) as on:
+        await on.servers[0].die()
+        clients = [await on.log_in() for _ in range(10)]
+        assert [server.connections for server in on.servers] == [0, 5, 5]
+        assert all([await client.is_served() for client in clients])
+        assert on.backends.views()[0].last_failures[0].reason == "Connection refused"
+
+
+async def test_a_host_that_does_not_answer_costs_a_few_clients_the_time_of_a_connection_and_then_nobody() -> None:
+    async with several(1, SPREAD, connect_timeout_s=0.5) as on:
+        with black_hole() as hole:
+            on.backends.configure([hole, on.servers[0].member])
+            for _ in range(3 * FAILURES_MAX):
+                await on.log_in()
+            views = {view.name: view for view in on.backends.views()}
+            assert views[hole.name].failures == FAILURES_MAX
+            assert views[hole.name].last_failures[0].reason == "no connection within 0.5 s"
+            assert views[hole.name].breaker == "open"
+
+
+async def test_a_backend_that_comes_back_is_found_by_one_client_and_used_by_the_next() -> None:
+    clock = Clock()
+    async with several(2, SPREAD, clock=clock) as on:
+        await on.servers[0].die()
+        for _ in range(2 * FAILURES_MAX):
+            await on.log_in()
+        assert on.backends.views()[0].breaker == "open"
+        await on.servers[0].listen()
+        assert on.servers[0].connections == 0
+        clock.now += OPEN_S
+        for _ in range(4):
+            await on.log_in()
+        assert on.servers[0].connections == 4
+        assert on.backends.views()[0].breaker == "closed"
+
+
+@pytest.mark.parametrize(
+    ("mood", "patience_s", "reason"),
+    [
+        # The other backend has to answer within that too, on a busy machine.
+        (Mood.HANGS, 0.5, "no answer to a login within 0.5 s"),
+        (Mood.CLOSES, PATIENCE_S, "closed the connection without a word"),
+    ],
+)
+async def test_a_backend_that_accepts_and_says_nothing_is_left_alone_too(
+    mood: Mood, patience_s: float, reason: str
+) -> None:
+    async with several(2, SPREAD, handshake_timeout_s=patience_s) as on:
+        on.servers[0].mood = mood
+        clients = [await beginning(await on.connect()) for _ in range(4 * FAILURES_MAX)]
+        # Whoever met it was not served, and who that was had to be found out.
+        assert Counter(clients) == {ACCEPTED: 3 * FAILURES_MAX, b"": FAILURES_MAX}
+        view = on.backends.views()[0]
+        assert (view.breaker, view.last_failures[0].reason) == ("open", reason)
+
+
+async def test_wrong_passwords_and_clients_that_leave_say_nothing_against_a_backend() -> None:
+    async with several(1) as on:
+        on.servers[0].mood = Mood.REFUSES_LOGINS
+        for _ in range(2 * FAILURES_MAX):
+            peer = await on.connect()
+            await peer.expect(encode_sasl(SaslStatus.BAD, b"wrong password"))
+            assert await peer.rest() == b""
+        on.servers[0].mood = Mood.HANGS
+        for _ in range(2 * FAILURES_MAX):
+            peer = await on.connect()
+            await eventually(lambda: on.servers[0].connections > 0)
+            await peer.closed()
+            await eventually(lambda: on.servers[0].connections == 0)
+        (view,) = on.backends.views()
+        assert (view.failures, view.healthy) == (0, True)
+
+
+async def test_where_all_are_down_the_client_is_told_of_each() -> None:
+    async with several(2, SPREAD) as on:
+        names = [server.member.name for server in on.servers]
+        for server in on.servers:
+            await server.die()
+        for _ in range(2 * FAILURES_MAX):
+            told = await on.refusal()
+            assert told.startswith(f"Starpruner cannot reach the backend {', '.join(names)}: ")
+            assert all(f"{name}: Connection refused" in told for name in names)
+        await on.servers[1].listen()
+        assert await (await on.log_in()).is_served(), "the least bad is tried although its breaker is open"
+
+
+async def test_the_death_of_a_backend_ends_its_own_sessions_alone() -> None:
+    async with several(2) as on:
+        first, second = await on.log_in("ann"), await on.log_in("bob")
+        ann = next(server for server in on.servers if server.connections)
+        await on.servers[0].die()
+        survivors = [await client.is_served() for client in (first, second)]
+        assert sorted(survivors) == [False, True]
+        assert ann in on.servers
+
+
+async def test_a_drained_backend_keeps_its_sessions_and_gets_no_more() -> None:
+    async with several(2, SPREAD) as on:
+        clients = [await on.log_in() for _ in range(4)]
+        on.backends.drain(on.servers[0].member.name, on=True)
+        for _ in range(4):
+            await on.log_in()
+        assert [server.connections for server in on.servers] == [2, 6]
+        assert all([await client.is_served() for client in clients])
+
+
+async def test_a_backend_that_is_configured_no_more_keeps_its_sessions_too() -> None:
+    async with several(2, SPREAD) as on:
+        clients = [await on.log_in() for _ in range(4)]
+        on.backends.configure([on.servers[1].member])
+        await on.log_in()
+        assert [server.connections for server in on.servers] == [2, 3]
+        assert all([await client.is_served() for client in clients])
+
+
+async def test_a_client_too_many_is_told_so_before_the_servers_threads_are_gone() -> None:
+    async with several(2, PoolSettings(connections_max=2)) as on:
+        for _ in range(4):
+            await on.log_in()
+        assert "each backend has 2 connections already (proxy.backend_connections_max)" in await on.refusal()
+        assert [server.connections for server in on.servers] == [2, 2]
+        await on.clients[0].peer.closed()
+        await eventually(lambda: sum(on.loads) == 3)
+        assert await (await on.log_in()).is_served()
+
+
+async def test_what_a_session_learns_belongs_to_its_user_on_its_backend() -> None:
+    async with several(2, PoolSettings(login_together_max=2)) as on:
+        for _ in range(3):
+            await (await on.log_in()).open_session()
+        await eventually(lambda: len(on.opened) == 3)
+        first, second, third = (opened.owner for opened in on.opened)
+        assert first == second != third
+
+
+async def test_a_connection_that_outlives_its_client_keeps_its_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graceful_close, "GRACEFUL_CLOSE_S", PATIENCE_S)
+    async with several(1) as on:
+        on.servers[0].mood = Mood.STALLS
+        on.rewriter.queries = (Query("SELECT 1", rows_max=1, bytes_max=100, deadline_s=PATIENCE_S),)
+        client = await on.log_in()
+        await client.open_session()
+        client.peer.send(execute("SELECT 2"))
+        await eventually(lambda: "ExecuteStatement" in on.servers[0].calls)
+        await client.peer.closed()
+        await eventually(lambda: on.proxy.connection_count == 0)
+        assert (on.proxy.closing_connection_count, on.loads) == (1, [1])
+        await on.servers[0].die()
+        await eventually(lambda: on.proxy.closing_connection_count == 0)
+        assert on.loads == [0]
+
+
+async def test_a_thousand_connections_of_all_kinds_leave_no_lease_and_no_socket_behind() -> None:
+    clock = Clock()
+    chance = random.Random(7)  # noqa: S311 - a test that can be repeated
+    async with several(3, SPREAD, clock=clock, handshake_timeout_s=5.0) as on:
+        before = open_files()
+
+        async def one(number: int) -> None:
+            peer = await on.connect(f"user {number % 7}")
+            with suppress(OSError, asyncio.IncompleteReadError):
+                match chance.randrange(4):
+                    case 0:
+                        peer.writer.transport.abort()
+                    case 1:
+                        await peer.reader.readexactly(len(ACCEPTED))
+                        peer.send(b"\0\0\0\x10half a frame")
+                    case 2:
+                        await peer.reader.readexactly(len(ACCEPTED))
+                        await Client(peer).open_session()
+                    case _:
+                        peer.send(plain_start("again", "and again"))
+            await peer.closed()
+
+        for start in range(0, 1_000, 50):
+            on.servers[0].mood = chance.choice([Mood.WORKS, Mood.CLOSES])
+            clock.now += 2.0
+            await asyncio.gather(*(one(number) for number in range(start, start + 50)))
+        await eventually(lambda: on.proxy.connection_count == 0)
+        on.clients.clear()
+        assert on.loads == [0, 0, 0]
+        assert all(not backend.logins for backend in on.backends.configured)
+        await eventually(lambda: open_files() <= before)
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+async def test_whoever_sends_the_login_in_pieces_is_connected_when_it_is_whole(pieces: int) -> None:
+    async with several(1) as on:
+        peer = await on.connect()
+        await peer.expect(ACCEPTED)
+        login = plain_start("slow", "password")
+        other = await asyncio.open_connection(HOST, on.proxy.port)
+        for start in range(0, len(login), -(-len(login) // pieces)):
+            other[1].write(login[start : start + -(-len(login) // pieces)])
+            await other[1].drain()
+            await asyncio.sleep(0.01)
+        assert await other[0].readexactly(len(ACCEPTED)) == ACCEPTED
+        assert on.backends.configured[0].logins == {"user": 1, "slow": 1}
+        other[1].close()
+        await other[1].wait_closed()

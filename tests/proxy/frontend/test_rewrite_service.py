@@ -1,0 +1,127 @@
+"""The desk by itself: what it lets go on, when, and for whom."""
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.relay_dialogue import SESSION
+from support.scripted_session import Rewriter
+from support.session_handles import Elsewhere, session_id
+
+from proxy.frontend import session_order
+from proxy.frontend.rewrite_service import RewriteService
+from proxy.frontend.session_registry import SessionRegistry
+from proxy.operations.dispatch import Premises, WriteUnderWay
+from proxy.operations.internal_call import Call
+from proxy.operations.session_port import SessionOpening
+from proxy.statements.statement_class import StatementClass
+
+CHANGE, JOIN, SENT = "USE other", "SELECT 1 FROM a JOIN b ON a.k = b.k", "SELECT 2"
+CONNECTION = "connection 1"
+
+
+async def ask(_: Call) -> bytes | None:
+    return None
+
+
+class Stage:
+    """A desk with one session."""
+
+    def __init__(self, rewriter: Rewriter, pool: ThreadPoolExecutor) -> None:
+        self.rewriter = rewriter
+        self.handles = Elsewhere()
+        self.sessions = SessionRegistry(lambda _: rewriter, self.handles)
+        self.sessions.opened(SESSION, 9, SessionOpening())
+        self.rewrite_service = RewriteService(self.sessions, pool, asyncio.Semaphore(1))
+
+    @property
+    def turn(self) -> asyncio.Lock:
+        return self.sessions.of(SESSION).turn
+
+    async def sent(self, statement: str) -> str:
+        return (await self.rewrite_service.decide(SESSION, StatementClass(statement), ask, CONNECTION)).text
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as running:
+        yield running
+
+
+@pytest.fixture
+def stage(pool: ThreadPoolExecutor) -> Stage:
+    return Stage(Rewriter(SENT), pool)
+
+
+async def test_a_change_waits_for_a_rewritten_write_also_where_its_session_is_rewritten_no_longer(
+    stage: Stage,
+) -> None:
+    stage.rewriter.write = write = WriteUnderWay()
+    stage.handles.roaming.add(session_id())
+    assert stage.rewrite_service.decide_now(SESSION, StatementClass(CHANGE), CONNECTION) is None
+    going = asyncio.create_task(stage.sent(CHANGE))
+    await asyncio.sleep(0)
+    assert not going.done()
+    write.is_over = True
+    assert await going == CHANGE
+
+
+async def test_it_is_refused_there_too_where_it_would_wait_for_too_long(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_order, "WAIT_S", -1.0)
+    stage.rewriter.write = WriteUnderWay()
+    stage.handles.roaming.add(session_id())
+    refused = await stage.rewrite_service.decide(SESSION, StatementClass(CHANGE), ask, CONNECTION)
+    assert refused.text.startswith("SELECT raise_error(")
+    assert not refused.may_fall_back, "its failure is what the client is to see"
+
+
+async def test_a_write_that_is_released_while_a_change_waits_for_its_turn_is_awaited(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with stage.turn:
+        going = asyncio.create_task(stage.sent(CHANGE))
+        await asyncio.sleep(0)
+        stage.rewriter.write = WriteUnderWay()
+        monkeypatch.setattr(session_order, "WAIT_S", -1.0)
+    assert (await going).startswith("SELECT raise_error(")
+
+
+async def test_the_statements_of_a_session_are_decided_one_at_a_time(stage: Stage) -> None:
+    async with stage.turn:
+        going = asyncio.create_task(stage.sent(JOIN))
+        done, _ = await asyncio.wait([going], timeout=0.05)
+        assert not done
+        assert stage.rewrite_service.decide_now(SESSION, StatementClass("SELECT 1"), CONNECTION) is None
+    assert await going == SENT
+
+
+async def test_a_join_goes_as_the_original_where_its_session_begins_to_roam_meanwhile(
+    pool: ThreadPoolExecutor,
+) -> None:
+    class Roaming(Rewriter):
+        def rewrite(self, statement: StatementClass) -> object:  # type: ignore[override]
+            on.handles.roaming.add(session_id())
+            return super().rewrite(statement)
+
+    on = Stage(Roaming(SENT), pool)
+    assert await on.sent(JOIN) == JOIN
+
+
+@pytest.mark.parametrize("statement", ["SELECT 1", JOIN])
+async def test_a_text_rests_on_its_session_and_on_that_no_other_process_lets_anything_of_it_pass(
+    pool: ThreadPoolExecutor, statement: str
+) -> None:
+    unchanged = True
+    stage = Stage(Rewriter(SENT, may_fall_back=True, premises=Premises(lambda: unchanged)), pool)
+    at_once = stage.rewrite_service.decide_now(SESSION, StatementClass(statement), CONNECTION)
+    dispatch = at_once or await stage.rewrite_service.decide(SESSION, StatementClass(statement), ask, CONNECTION)
+    assert (dispatch.text, at_once is None) == (SENT, statement == JOIN)
+    assert dispatch.premises.is_session_unchanged()
+    unchanged = False
+    assert not dispatch.premises.is_session_unchanged()
+    unchanged = True
+    stage.handles.roaming.add(session_id())
+    assert not dispatch.premises.is_session_unchanged()

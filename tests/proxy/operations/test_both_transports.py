@@ -1,0 +1,402 @@
+"""One script of failures and changes, played over a binary connection and over HTTP: both come to the same.
+
+The backend gets the same calls, the client the same replies, and the statements have the same outcomes.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.relay_dialogue import (
+    AGAIN,
+    OPERATION,
+    THIRD,
+    Dialogue,
+    execute,
+    execute_and_wait,
+    executed,
+    fetch,
+    get_status,
+    metadata_is,
+    operation_call,
+    reply,
+    status_is,
+)
+
+from proxy.access.handle_access import HandleAccess
+from proxy.access.handle_owners import LocalHandleOwners
+from proxy.http.exchange import CallerRecords, Exchange
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises
+from proxy.operations.events import Event, StatementEnded
+from proxy.operations.fallback_policy import FallbackPolicy
+from proxy.operations.held_statement import hold
+from proxy.operations.operation_aliases import LocalOperationAliases
+from proxy.operations.tracked_statements import TrackedStatements
+from proxy.relay.commands import StatementHeld
+from proxy.wire.hs2.calls import OperationHandle, OperationState, encode_failure
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.messages import FramedMessageReader, Message
+from proxy.wire.thrift.reader import read_header
+from proxy.wire.thrift.types import MessageType
+from proxy.wire.thrift.writer import Writer
+
+# A reply of the backend, for the seqid of its call.
+Reply = Callable[[int], bytes]
+REQUEST_BYTES_MAX = 10_000
+WITHIN_S = 60.0
+FIRST_ROWS, SECOND_ROWS = b"rows of the rewritten text", b"rows of the original"
+CHECK_FAILED = "the keys have changed"
+
+
+@dataclass
+class World:
+    """All that both plays of a script share by value: time, premises, and the replies of the backend."""
+
+    replies: Iterator[Reply]
+    aliases_max: int = 10
+    now: float = 10.0
+    is_session_unchanged: bool = True
+    are_tables_unchanged: bool = True
+    outcomes: list[Outcome] = field(default_factory=list)
+    calls: list[bytes] = field(default_factory=list)
+    tracked_statements: TrackedStatements = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tracked_statements = TrackedStatements(aliases=LocalOperationAliases(self.aliases_max))
+
+    @property
+    def dispatch(self) -> Dispatch:
+        premises = Premises(lambda: self.is_session_unchanged, lambda: self.are_tables_unchanged)
+        return Dispatch("SELECT 2", True, CHECK_FAILED, premises, on_outcome=self.outcomes.append)  # noqa: FBT003
+
+    def reply_to(self, call: bytes) -> bytes:
+        """The backend's reply, without its frame."""
+        self.calls.append(call)
+        return next(self.replies)(read_header(call).seqid)[4:]
+
+    def report(self, events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event, StatementEnded):
+                event.dispatch.on_outcome(event.outcome)
+
+
+class Binary:
+    """A client with a connection of its own."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._dialogue = Dialogue(REQUEST_BYTES_MAX, world.tracked_statements).open_session()
+        self._dialogue.now = world.now
+
+    def call(self, body: bytes) -> bytes:
+        """The client calls, and gets this reply."""
+        self._dialogue.now = self._world.now
+        for command in self._dialogue.client(frame(body)):
+            if isinstance(command, StatementHeld):
+                self._dialogue.carry_out(self._dialogue.relay.release(self._world.dispatch))
+            elif isinstance(command, StatementEnded):
+                self._world.report([command])
+        sent = FramedMessageReader(1 << 20)
+        sent.feed(self._dialogue.backend_got())
+        while (message := sent.next_message()) is not None:
+            commands = self._dialogue.backend(frame(self._world.reply_to(message.raw)))
+            self._world.report([command for command in commands if isinstance(command, StatementEnded)])
+            sent.feed(self._dialogue.backend_got())
+        got = self._dialogue.client_got()
+        assert got[:4] == len(got[4:]).to_bytes(4), "one reply for one call"
+        return got[4:]
+
+
+class Http:
+    """The same client over HTTP."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        handle_access = HandleAccess(LocalHandleOwners(), "backend:10000", passes_unknown=True)
+        self._memory = CallerRecords(world.tracked_statements, handle_access, lambda: world.now)
+        self._policy = FallbackPolicy(world.tracked_statements, lambda: world.now, WITHIN_S)
+
+    def call(self, body: bytes) -> bytes:
+        """The client calls, and gets this reply."""
+        world, message = self._world, Message(read_header(body), body)
+        remembered = self._memory.reply_to(body)
+        if remembered is not None:
+            return remembered
+        exchange, held = Exchange(self._memory, self._policy, world.report), hold(message)
+        if held is None:
+            steps = exchange.pass_on(message)
+        else:
+            steps = exchange.execute(
+                *held.dispatched(world.dispatch, REQUEST_BYTES_MAX, world.tracked_statements, world.now)
+            )
+        call = next(steps)
+        while True:
+            got = world.reply_to(call.message)
+            try:
+                call = steps.send(got if call.reply_bytes_max else None)
+            except StopIteration as end:
+                return got if end.value is None else bytes(end.value)
+
+
+# A script: the client's calls in frames, and in between what happens to the world.
+Step = bytes | Callable[[World], None]
+
+
+@dataclass(frozen=True)
+class Seen:
+    calls: list[bytes]
+    replies: list[bytes]
+    outcomes: list[Outcome]
+
+
+def play(transport: type[Binary | Http], steps: list[Step], replies: list[Reply], aliases_max: int = 10) -> Seen:
+    world = World(iter(replies), aliases_max)
+    client, got = transport(world), []
+    for step in steps:
+        if isinstance(step, bytes):
+            got.append(client.call(step[4:]))
+        else:
+            step(world)
+    return Seen(world.calls, got, world.outcomes)
+
+
+def play_both(steps: list[Step], replies: list[Reply], aliases_max: int = 10) -> Seen:
+    """Play the script twice. Returns what was seen both times."""
+    binary, http = (play(transport, steps, replies, aliases_max) for transport in (Binary, Http))
+    assert http == binary
+    return binary
+
+
+# --- scripts by name
+
+
+def session_changes(world: World) -> None:
+    world.is_session_unchanged = False
+
+
+def tables_change(world: World) -> None:
+    world.are_tables_unchanged = False
+
+
+def time_passes(world: World) -> None:
+    world.now += WITHIN_S + 1
+
+
+def gives(operation: OperationHandle) -> Reply:
+    return lambda seqid: executed(seqid, operation)
+
+
+def state(state: OperationState, message: str | None = None) -> Reply:
+    return lambda seqid: status_is(state, seqid, message)
+
+
+def refuses(name: str, message: str) -> Reply:
+    return lambda seqid: reply(name, seqid, status=3, message=message)
+
+
+def rows(data: bytes) -> Reply:
+    return lambda seqid: reply("FetchResults", seqid, Writer().binary(9, data))
+
+
+def columns(name: str, type_name: str = "int") -> Reply:
+    return lambda seqid: metadata_is(name, type_name, seqid)
+
+
+def throws(name: str) -> Reply:
+    return lambda seqid: frame(Writer().header(name, MessageType.EXCEPTION, seqid).stop().to_bytes())
+
+
+def closed(seqid: int) -> bytes:
+    return reply("CloseOperation", seqid)
+
+
+def cancelled(seqid: int) -> bytes:
+    return reply("CancelOperation", seqid)
+
+
+FINISHED, RUNNING, ERROR = (
+    state(OperationState.FINISHED),
+    state(OperationState.RUNNING),
+    state(OperationState.ERROR, "ours"),
+)
+ASYNC, SYNC = execute("SELECT 1", 2), execute_and_wait("SELECT 1", 2)
+ASKS_COLUMNS = operation_call("GetResultSetMetadata", 5)
+# The original is run behind the client's back.
+FALLS_BACK = [gives(AGAIN), closed]
+# What a client asks for in the end, whatever it is told.
+LAST_CALLS: list[Step] = [get_status(7), fetch(8), operation_call("CloseOperation", 9)]
+WORKED: list[Reply] = [FINISHED, rows(SECOND_ROWS), closed]
+
+SCRIPTS: dict[str, tuple[list[Step], list[Reply], OutcomeKind]] = {
+    "a status says that it failed": (
+        [ASYNC, get_status(3), *LAST_CALLS],
+        [gives(OPERATION), ERROR, *FALLS_BACK, RUNNING, *WORKED],
+        OutcomeKind.RECOVERED,
+    ),
+    "the original fails too": (
+        [ASYNC, get_status(3)],
+        [gives(OPERATION), ERROR, *FALLS_BACK, state(OperationState.ERROR, "theirs")],
+        OutcomeKind.FAILED_TWICE,
+    ),
+    "it is refused": (
+        [ASYNC, get_status(3)],
+        [refuses("ExecuteStatement", "ours"), gives(OPERATION), FINISHED],
+        OutcomeKind.RECOVERED,
+    ),
+    "it fails within its call": (
+        [SYNC],
+        [refuses("ExecuteStatement", "ours"), gives(AGAIN)],
+        OutcomeKind.RECOVERED,
+    ),
+    "its first rows fail": (
+        [ASYNC, get_status(3), fetch(4), *LAST_CALLS[1:]],
+        [
+            *(gives(OPERATION), FINISHED, refuses("FetchResults", "ours"), *FALLS_BACK),
+            *(RUNNING, FINISHED, rows(SECOND_ROWS), *WORKED[1:]),
+        ],
+        OutcomeKind.RECOVERED,
+    ),
+    "its first rows fail and the original is refused": (
+        [ASYNC, get_status(3), fetch(4)],
+        [gives(OPERATION), FINISHED, refuses("FetchResults", "ours"), refuses("ExecuteStatement", "theirs")],
+        OutcomeKind.FAILED_TWICE,
+    ),
+    "the original cannot be followed": (
+        [ASYNC, get_status(3), fetch(4)],
+        [gives(OPERATION), FINISHED, refuses("FetchResults", "ours"), *FALLS_BACK, throws("GetOperationStatus")],
+        OutcomeKind.FAILED,
+    ),
+    "it fails late": ([ASYNC, time_passes, get_status(3)], [gives(OPERATION), ERROR], OutcomeKind.FAILED),
+    "its check fails late": (
+        [ASYNC, time_passes, get_status(3)],
+        [gives(OPERATION), state(OperationState.ERROR, CHECK_FAILED), *FALLS_BACK, FINISHED],
+        OutcomeKind.RECOVERED,
+    ),
+    "its session changes": (
+        [ASYNC, session_changes, get_status(3), *LAST_CALLS],
+        [gives(OPERATION), FINISHED, *FALLS_BACK, RUNNING, *WORKED],
+        OutcomeKind.OVERTAKEN,
+    ),
+    "its tables change": (
+        [ASYNC, tables_change, fetch(3), *LAST_CALLS],
+        [gives(OPERATION), rows(FIRST_ROWS), *FALLS_BACK, FINISHED, rows(SECOND_ROWS), *WORKED],
+        OutcomeKind.OVERTAKEN,
+    ),
+    "its session changes before its columns are known": (
+        [ASYNC, session_changes, ASKS_COLUMNS, *LAST_CALLS],
+        [gives(OPERATION), columns("k"), *FALLS_BACK, FINISHED, columns("j"), *WORKED],
+        OutcomeKind.OVERTAKEN,
+    ),
+    "its tables change within its call": (
+        [SYNC, tables_change, SYNC],
+        [gives(OPERATION), gives(THIRD), closed, gives(AGAIN)],
+        OutcomeKind.OVERTAKEN,
+    ),
+    "nothing can replace its answer": (
+        [ASYNC, ASKS_COLUMNS, session_changes, tables_change, get_status(3), *LAST_CALLS],
+        [gives(OPERATION), columns("k"), FINISHED, FINISHED, rows(FIRST_ROWS), closed],
+        OutcomeKind.FAILED,
+    ),
+    "it is cancelled and its answer is there": (
+        [ASYNC, operation_call("CancelOperation", 3), get_status(4), tables_change, *LAST_CALLS],
+        [gives(OPERATION), cancelled, RUNNING, FINISHED, rows(FIRST_ROWS), closed],
+        OutcomeKind.UNKNOWN,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_comes_to_the_same_over_both_transports(name: str) -> None:
+    steps, replies, kind = SCRIPTS[name]
+    seen = play_both(steps, replies)
+    assert len(seen.calls) == len(replies)
+    assert [outcome.kind for outcome in seen.outcomes] == [kind]
+    assert not any(FIRST_ROWS in got for got in seen.replies)
+    if kind is not OutcomeKind.FAILED:
+        assert not any(b"ours" in got or CHECK_FAILED.encode() in got for got in seen.replies)
+
+
+def test_without_room_for_an_alias_nothing_falls_back_over_either() -> None:
+    replies = [gives(OPERATION), FINISHED, FINISHED, rows(FIRST_ROWS), closed]
+    seen = play_both([ASYNC, tables_change, get_status(3), *LAST_CALLS], replies, aliases_max=0)
+    assert not any(FIRST_ROWS in got for got in seen.replies)
+    assert [outcome.kind for outcome in seen.outcomes] == [OutcomeKind.FAILED]
+
+
+# --- scripts by chance
+
+_OPERATIONS = (OPERATION, AGAIN, THIRD)
+_STEPS: st.SearchStrategy[Step] = st.one_of(
+    st.sampled_from([get_status, fetch]).flatmap(
+        lambda call: st.sampled_from([call(5, operation) for operation in _OPERATIONS])
+    ),
+    st.sampled_from(
+        [
+            operation_call(name, 5, operation)
+            for name in ("GetResultSetMetadata", "CancelOperation", "CloseOperation")
+            for operation in _OPERATIONS
+        ]
+    ),
+    st.sampled_from([ASYNC, SYNC, session_changes, tables_change, time_passes]),
+)
+
+
+def _replies_to(name: str, operation: OperationHandle) -> list[Reply]:
+    """Replies that a backend may give to a call of that name."""
+    match name:
+        case "ExecuteStatement":
+            return [gives(operation), gives(operation), refuses(name, "no"), lambda seqid: reply(name, seqid)]
+        case "GetOperationStatus":
+            failed = [state(OperationState.ERROR, message) for message in ("no", CHECK_FAILED)]
+            return [FINISHED, RUNNING, *failed, state(OperationState.CANCELED), throws(name)]
+        case "FetchResults":
+            return [rows(b"rows"), refuses(name, "no"), refuses(name, CHECK_FAILED), throws(name)]
+        case "GetResultSetMetadata":
+            return [columns("k"), columns("Result", "string"), refuses(name, "no"), throws(name)]
+    return [lambda seqid: reply(name, seqid), refuses(name, "no")]
+
+
+@given(st.lists(_STEPS, max_size=12), st.lists(st.integers(min_value=0, max_value=11), max_size=40), st.booleans())
+def test_any_script_comes_to_the_same_over_both_transports(
+    steps: list[Step],
+    chances: list[int],
+    has_room: bool,  # noqa: FBT001 - drawn by chance
+) -> None:
+    """Without calls sent behind one another: only a binary client can do that."""
+    seen = []
+    for transport in (Binary, Http):
+        world = _WorldByChance(iter(()), 10 if has_room else 0)
+        world.chances, client, got = list(chances), transport(world), []
+        for step in [ASYNC, *steps]:
+            if isinstance(step, bytes):
+                got.append(client.call(step[4:]))
+            else:
+                step(world)
+        seen.append(Seen(world.calls, got, world.outcomes))
+    assert seen[0] == seen[1]
+
+
+class _WorldByChance(World):
+    """A backend that says anything. Operations are named in turn, the way a server names them."""
+
+    chances: list[int]
+    executed: int = 0
+
+    def reply_to(self, call: bytes) -> bytes:
+        self.calls.append(call)
+        header = read_header(call)
+        replies = _replies_to(header.name, _OPERATIONS[self.executed % len(_OPERATIONS)])
+        self.executed += header.name == "ExecuteStatement"
+        chance = self.chances.pop(0) if self.chances else 0
+        return replies[chance % len(replies)](header.seqid)[4:]
+
+
+def test_a_refusal_is_the_same_bytes_over_both() -> None:
+    """The comparison is worth something: replies are not all alike."""
+    steps, replies, _ = SCRIPTS["the original fails too"]
+    assert play_both(steps, replies).replies[-1] == status_is(OperationState.ERROR, 3, "theirs")[4:]
+    steps, replies, _ = SCRIPTS["its first rows fail and the original is refused"]
+    last = play_both(steps, replies).replies[-1]
+    assert last == encode_failure("FetchResults", 4, "theirs", None, 0)

@@ -1,0 +1,288 @@
+"""One statement on its way by itself: its states, and how it ends. Then the statements of a process."""
+
+from collections.abc import Callable
+
+import pytest
+from support.relay_dialogue import AGAIN, OPERATION, SESSION, THIRD, execute, get_status, operation_call
+
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind, Premises
+from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
+from proxy.wire.hs2.calls import OperationHandle, SessionHandle
+from proxy.wire.thrift.messages import Message
+from proxy.wire.thrift.reader import read_header
+
+SENT_AT, WITHIN_S = 10.0, 5.0
+CHECK_FAILED = "the keys have changed"
+
+
+class World:
+    """What the statement rests on."""
+
+    is_session_unchanged = True
+    are_tables_unchanged = True
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def tracked(world: World) -> TrackedStatement:
+    """A rewritten statement that runs in the background."""
+    return of(world)
+
+
+def of(world: World, *, run_async: bool = True) -> TrackedStatement:
+    raw = execute("SELECT 1", 5)[4:]
+    premises = Premises(lambda: world.is_session_unchanged, lambda: world.are_tables_unchanged)
+    dispatch = Dispatch("SELECT 2", True, CHECK_FAILED, premises)  # noqa: FBT003 - whether it may fall back
+    return TrackedStatement(dispatch, SESSION, SENT_AT, run_async, Message(read_header(raw), raw))
+
+
+def fallen_back(tracked: TrackedStatement, failure: str | None = "it failed") -> TrackedStatement:
+    _ = tracked.fall_back(12.0, failure)
+    tracked.sent_again(AGAIN)
+    return tracked
+
+
+def may_fall_back(tracked: TrackedStatement) -> bool:
+    """Whether it may, for a change, which is never too late."""
+    return tracked.may_fall_back(None, 12.0, WITHIN_S)
+
+
+@pytest.mark.parametrize(("at", "falls_back"), [(SENT_AT + WITHIN_S, True), (SENT_AT + WITHIN_S + 0.1, False)])
+def test_a_failure_is_kept_from_the_client_for_so_long(
+    tracked: TrackedStatement, at: float, *, falls_back: bool
+) -> None:
+    assert tracked.may_fall_back("it failed", at, WITHIN_S) is falls_back
+    assert tracked.may_fall_back(f"because {CHECK_FAILED}", at, WITHIN_S)
+    assert tracked.may_fall_back(None, at, WITHIN_S)
+
+
+def test_a_second_run_is_neither_repeated_nor_out_of_date_whatever_it_says(tracked: TrackedStatement) -> None:
+    fallen_back(tracked)
+    assert not may_fall_back(tracked)
+    assert not tracked.may_fall_back(CHECK_FAILED, 12.0, WITHIN_S)
+    assert not tracked.is_out_of_date(CHECK_FAILED)
+
+
+def test_a_statement_is_repeated_while_the_client_knows_nothing_of_its_answer(
+    tracked: TrackedStatement, world: World
+) -> None:
+    world.is_session_unchanged = False
+    assert may_fall_back(tracked)
+    tracked.columns_shown()
+    assert not may_fall_back(tracked)
+    world.is_session_unchanged = True
+    assert may_fall_back(tracked)
+
+
+def test_a_statement_that_has_finished_is_repeated_in_the_same_session_alone(
+    tracked: TrackedStatement, world: World
+) -> None:
+    assert tracked.finished(11.0) == []
+    assert may_fall_back(tracked)
+    world.is_session_unchanged = False
+    assert not may_fall_back(tracked)
+
+
+def test_an_answer_is_overtaken_until_the_client_knows_of_it(tracked: TrackedStatement, world: World) -> None:
+    assert not tracked.is_overtaken()
+    world.are_tables_unchanged = False
+    assert tracked.is_overtaken()
+    tracked.finished(11.0)
+    assert not tracked.is_overtaken()
+
+
+def test_what_is_withheld_stays_so_until_a_second_run(tracked: TrackedStatement, world: World) -> None:
+    [told] = tracked.answer_withheld(11.0)
+    assert told.outcome == Outcome(OutcomeKind.FAILED, 1.0)
+    assert tracked.is_overtaken()
+    assert tracked.answer_withheld(12.0) == tracked.failed(12.0, "") == tracked.rows_came(12.0) == []
+    assert tracked.is_overtaken()
+    assert tracked.is_judged
+    again = of(world)
+    _ = again.fall_back(11.0, None)
+    assert again.is_overtaken()
+    again.sent_again(AGAIN)
+    assert not again.is_overtaken()
+
+
+@pytest.mark.parametrize("has_fallen_back", [False, True])
+def test_nothing_is_judged_any_more_once_rows_are_there(
+    tracked: TrackedStatement, *, has_fallen_back: bool
+) -> None:
+    if has_fallen_back:
+        fallen_back(tracked)
+        assert tracked.ends_with_rows
+    else:
+        tracked.finished(11.0)
+    [told] = tracked.rows_came(20.0)
+    assert told.outcome == (
+        Outcome(OutcomeKind.RECOVERED, 2.0, "it failed") if has_fallen_back else Outcome(OutcomeKind.FINISHED, 1.0)
+    )
+    assert not tracked.is_judged
+    assert not tracked.ends_with_rows
+    assert tracked.rows_came(21.0) == tracked.stopped(21.0) == tracked.failed(21.0, "") == []
+
+
+def test_rows_without_a_look_at_the_status_end_it_too(tracked: TrackedStatement) -> None:
+    assert not tracked.ends_with_rows
+    assert [told.outcome for told in tracked.rows_came(13.0)] == [Outcome(OutcomeKind.FINISHED, 3.0)]
+    assert not tracked.is_judged
+
+
+def test_a_failure_that_the_client_is_told_is_the_end(tracked: TrackedStatement) -> None:
+    assert [told.outcome for told in tracked.failed(11.0, "it failed")] == [
+        Outcome(OutcomeKind.FAILED, 1.0, "it failed")
+    ]
+    assert not tracked.is_judged
+
+
+def test_it_took_as_long_as_until_its_end_was_first_seen(tracked: TrackedStatement) -> None:
+    tracked.finished(11.0)
+    tracked.finished(19.0)
+    assert [told.outcome for told in tracked.stopped(20.0)] == [Outcome(OutcomeKind.FINISHED, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("run_async", "operation", "end"),
+    [
+        (True, None, OutcomeKind.UNKNOWN),
+        (True, OPERATION, OutcomeKind.UNKNOWN),
+        (False, None, OutcomeKind.LOST),
+        (False, OPERATION, OutcomeKind.UNKNOWN),
+    ],
+)
+def test_a_statement_is_lost_where_the_server_runs_it_within_a_call_that_has_ended(
+    world: World, operation: OperationHandle | None, end: OutcomeKind, *, run_async: bool
+) -> None:
+    tracked = of(world, run_async=run_async)
+    tracked.operation = operation
+    assert [told.outcome.kind for told in tracked.stopped(11.0)] == [end]
+    assert tracked.is_stopped
+
+
+def test_a_failed_first_run_that_had_finished_counts_as_such_no_longer(tracked: TrackedStatement) -> None:
+    tracked.finished(11.0)
+    fallen_back(tracked)
+    assert [told.outcome for told in tracked.stopped(20.0)] == [Outcome(OutcomeKind.UNKNOWN, 2.0, "it failed")]
+
+
+def test_an_overtaken_run_has_no_message(tracked: TrackedStatement) -> None:
+    assert [told.outcome for told in fallen_back(tracked, None).finished(20.0)] == [
+        Outcome(OutcomeKind.OVERTAKEN, 2.0)
+    ]
+
+
+def test_a_failure_that_could_not_be_repeated_is_told_as_the_first(tracked: TrackedStatement) -> None:
+    _ = tracked.fall_back(12.0, f"{'x' * 3_000} {CHECK_FAILED}")
+    [told] = tracked.fallback_ended(OutcomeKind.FAILED)
+    assert told.outcome == Outcome(OutcomeKind.FAILED, 2.0, CHECK_FAILED)
+
+
+def test_a_second_run_is_asked_about_as_soon_as_it_has_an_operation(tracked: TrackedStatement) -> None:
+    _ = tracked.fall_back(12.0, "it failed")
+    assert tracked.is_judged
+    tracked.sent_again(AGAIN)
+    assert tracked.operation == AGAIN
+    assert not tracked.is_judged
+
+
+# --- the statements of a process
+
+
+def settled(world: World) -> TrackedStatement:
+    """One that went as the original."""
+    tracked = of(world)
+    return TrackedStatement(tracked.dispatch, SESSION, SENT_AT, run_async=True, original_call=None)
+
+
+def withheld(world: World) -> TrackedStatement:
+    tracked = of(world)
+    _ = tracked.answer_withheld(11.0)
+    return tracked
+
+
+def statement_of(tracked_statements: TrackedStatements, operation: OperationHandle) -> TrackedStatement | None:
+    """The one that a call for the operation's status is about."""
+    raw = get_status(6, operation)[4:]
+    return tracked_statements.resolve(Message(read_header(raw), raw))[1]
+
+
+def test_what_must_not_be_let_out_without_a_look_is_never_given_up(world: World) -> None:
+    tracked_statements = TrackedStatements(tracked_statements_max=2)
+    kept, given_up, last = withheld(world), settled(world), of(world)
+    assert tracked_statements.operation_opened(kept, OPERATION, 11.0) == []
+    assert tracked_statements.operation_opened(given_up, AGAIN, 11.0) == []
+    [told] = tracked_statements.operation_opened(last, THIRD, 12.0)
+    assert (told.dispatch, told.outcome.kind) == (given_up.dispatch, OutcomeKind.UNKNOWN)
+    assert [statement_of(tracked_statements, handle) for handle in (OPERATION, AGAIN, THIRD)] == [kept, None, last]
+
+
+def test_statements_that_are_not_rewritten_leave_room_for_one_that_is(world: World) -> None:
+    tracked_statements = TrackedStatements(tracked_statements_max=4)
+    for operation in (OPERATION, AGAIN, THIRD):
+        tracked_statements.operation_opened(settled(world), operation, 11.0)
+    assert tracked_statements.has_room_for_a_rewrite
+    assert not tracked_statements.has_unsettled
+
+
+@pytest.mark.parametrize("make", [of, withheld])
+def test_half_of_the_records_may_be_of_statements_that_are_never_given_up(
+    world: World, make: Callable[[World], TrackedStatement]
+) -> None:
+    tracked_statements = TrackedStatements(tracked_statements_max=4)
+    tracked_statements.operation_opened(make(world), OPERATION, 11.0)
+    assert tracked_statements.has_unsettled
+    assert tracked_statements.has_room_for_a_rewrite
+    tracked_statements.operation_opened(make(world), AGAIN, 11.0)
+    assert not tracked_statements.has_room_for_a_rewrite
+
+
+def test_what_is_withheld_is_known_until_it_is_closed(world: World) -> None:
+    tracked_statements, tracked = TrackedStatements(), withheld(world)
+    tracked_statements.operation_opened(tracked, OPERATION, 11.0)
+    tracked_statements.statement_ended(tracked)
+    assert statement_of(tracked_statements, OPERATION) is tracked
+    raw = operation_call("CloseOperation", 7)[4:]
+    tracked_statements.operation_closed(Message(read_header(raw), raw))
+    assert statement_of(tracked_statements, OPERATION) is None
+
+
+def test_a_sessions_statements_end_with_it_and_those_of_others_do_not(world: World) -> None:
+    tracked_statements, tracked = TrackedStatements(), of(world)
+    tracked_statements.operation_opened(tracked, OPERATION, 11.0)
+    assert tracked_statements.sessions_ended([SessionHandle(b"another")], 12.0) == []
+    assert statement_of(tracked_statements, OPERATION) is tracked
+    assert [told.outcome.kind for told in tracked_statements.sessions_ended([SESSION], 12.0)] == [
+        OutcomeKind.UNKNOWN
+    ]
+    assert tracked.is_closed
+    assert tracked.is_stopped
+    assert statement_of(tracked_statements, OPERATION) is None
+
+
+def test_a_new_operation_is_the_alias_of_the_old_one_until_its_session_ends(world: World) -> None:
+    tracked_statements, tracked = TrackedStatements(), of(world)
+    tracked_statements.operation_opened(tracked, OPERATION, 11.0)
+    _ = tracked.fall_back(12.0, "it failed")
+    assert tracked_statements.sent_again(tracked, AGAIN)
+    assert statement_of(tracked_statements, OPERATION) is tracked
+    assert statement_of(tracked_statements, AGAIN) is tracked
+    raw = get_status(6)[4:]
+    tracked_statements.sessions_ended([SESSION], 13.0)
+    assert tracked_statements.resolve(Message(read_header(raw), raw))[0].raw == raw
+
+
+def test_a_close_by_the_old_operation_ends_the_record_of_the_new_one(world: World) -> None:
+    tracked_statements, tracked = TrackedStatements(), of(world)
+    tracked_statements.operation_opened(tracked, OPERATION, 11.0)
+    _ = tracked.fall_back(12.0, "it failed")
+    assert tracked_statements.sent_again(tracked, AGAIN)
+    raw = operation_call("CloseOperation", 7)[4:]
+    tracked_statements.operation_closed(Message(read_header(raw), raw))
+    assert tracked.is_closed
+    assert statement_of(tracked_statements, OPERATION) is None
+    assert statement_of(tracked_statements, AGAIN) is None

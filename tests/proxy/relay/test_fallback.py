@@ -1,0 +1,603 @@
+"""A rewritten statement that fails, and what its client sees of it."""
+
+import pytest
+from support.relay_dialogue import (
+    AGAIN,
+    ERROR_CODE,
+    OPERATION,
+    SESSION,
+    THIRD,
+    Dialogue,
+    close_session,
+    execute,
+    execute_and_wait,
+    executed,
+    fetch,
+    fetch_log,
+    get_status,
+    operation_call,
+    refused_for,
+    reply,
+    status_is,
+)
+from support.statement_play import (
+    CANCELED,
+    ERROR,
+    FINISHED,
+    OURS,
+    RUNNING,
+    THEIRS,
+    Play,
+    falls_back_in_background,
+    in_background,
+    original_call,
+    own_close,
+    refused,
+    synchronous,
+)
+
+from proxy.operations.dispatch import Outcome, OutcomeKind, Premises
+from proxy.operations.fallback_policy import FALLBACK_WITHIN_S, refusal
+from proxy.operations.internal_call import Call
+from proxy.operations.operation_aliases import LocalOperationAliases
+from proxy.operations.reply_tracker import WATCHED_REPLY_BYTES_MAX
+from proxy.operations.tracked_statements import KEPT_CALL_BYTES_MAX, TRACKED_STATEMENTS_MAX, TrackedStatements
+from proxy.relay.client_buffer import WAITING_BYTES_MAX
+from proxy.relay.commands import BackendReply, Close, TurnedTransparent
+from proxy.relay.phases import Phase
+from proxy.wire.hs2.calls import OperationId, OperationState, SessionHandle, encode_failure, encode_still_running
+from proxy.wire.thrift.frames import frame
+from proxy.wire.thrift.reader import read_header
+from proxy.wire.thrift.types import MessageType
+from proxy.wire.thrift.writer import Writer
+
+
+# Whole messages, single bytes, and something between.
+@pytest.fixture(params=[None, 1, 7], ids=["whole", "bytes", "sevens"])
+def play(request: pytest.FixtureRequest) -> Play:
+    return Play(Dialogue(chunk_bytes=request.param).open_session())
+
+
+# --- a client that waits for the statement's end
+
+
+def test_a_synchronous_statement_that_fails_falls_back_and_only_that_answer_is_seen(play: Play) -> None:
+    synchronous(play)
+    play.answers(refused(5), back=execute_and_wait("SELECT 1", 5))
+    play.answers(executed(5), to_client=executed(5))
+    assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5, OURS)]
+    play.passes(fetch(6), reply("FetchResults", 6))
+
+
+def test_a_statement_that_fails_as_the_original_too_shows_its_own_error(play: Play) -> None:
+    synchronous(play)
+    play.answers(refused(5), back=execute_and_wait("SELECT 1", 5))
+    play.answers(refused(5, THEIRS), to_client=refused(5, THEIRS))
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 2.5, OURS)]
+
+
+def test_a_statement_in_the_background_that_is_refused_at_once_is_executed_again(play: Play) -> None:
+    play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5))
+    play.answers(refused(5), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), to_client=executed(5, AGAIN))
+    play.says(get_status(6, AGAIN), to_backend=get_status(6, AGAIN))
+    assert play.outcomes == []
+    play.answers(status_is(ERROR, 6, THEIRS), to_client=status_is(ERROR, 6, THEIRS))
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 2.5, OURS)]
+
+
+# --- a client that asks for the statement's end
+
+
+def test_a_statement_that_fails_in_the_background_falls_back_behind_its_own_handle(play: Play) -> None:
+    falls_back_in_background(play)
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    play.says(get_status(7), to_backend=get_status(7, AGAIN))
+    play.answers(status_is(FINISHED, 7), to_client=status_is(FINISHED, 7))
+    assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5, OURS)]
+    play.says(fetch(8), to_backend=fetch(8, AGAIN))
+    play.answers(reply("FetchResults", 8), to_client=reply("FetchResults", 8))
+
+
+@pytest.mark.parametrize("name", ["GetResultSetMetadata", "CancelOperation", "GetQueryId", "CloseImpalaOperation"])
+def test_every_later_call_about_it_goes_to_the_new_operation(play: Play, name: str) -> None:
+    falls_back_in_background(play)
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    play.says(operation_call(name, 7), to_backend=operation_call(name, 7, AGAIN))
+
+
+def test_the_finished_status_of_a_fallback_is_answered_without_the_backend() -> None:
+    play = falls_back_in_background(Play(Dialogue().open_session()))
+    play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
+    play.says(get_status(7), back=status_is(FINISHED, 7))
+
+
+def test_a_closed_operation_is_known_by_its_own_handle_again(play: Play) -> None:
+    falls_back_in_background(play)
+    play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
+    close = operation_call("CloseOperation", 7)
+    play.says(close, to_backend=operation_call("CloseOperation", 7, AGAIN))
+    play.answers(reply("CloseOperation", 7), to_client=reply("CloseOperation", 7))
+    play.passes(get_status(8), status_is(ERROR, 8))
+
+
+def test_a_fallback_that_fails_in_the_background_shows_its_own_error(play: Play) -> None:
+    falls_back_in_background(play)
+    play.answers(status_is(ERROR, 6, THEIRS), to_client=status_is(ERROR, 6, THEIRS))
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 2.5, OURS)]
+
+
+@pytest.mark.parametrize("answer", [refused(5, THEIRS), reply("ExecuteStatement", 5)], ids=["no", "nothing"])
+def test_a_fallback_that_cannot_start_in_the_background_leaves_the_first_failure(
+    play: Play, answer: bytes
+) -> None:
+    in_background(play)
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.answers(answer, to_client=status_is(ERROR, 6, OURS))
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
+    play.passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
+
+
+def test_what_a_client_sends_during_a_fallback_waits_for_its_end(play: Play) -> None:
+    in_background(play)
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.says(fetch(7))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN) + fetch(7, AGAIN))
+
+
+def test_a_client_that_keeps_sending_during_a_fallback_is_paused() -> None:
+    play = in_background(Play(Dialogue().open_session()))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    assert play.says(fetch() * (WAITING_BYTES_MAX // len(fetch()) + 1)) != []
+
+
+# --- a client that fetches what is computed as it is fetched
+
+
+def finished(play: Play) -> Play:
+    in_background(play)
+    play.answers(status_is(FINISHED, 6), to_client=status_is(FINISHED, 6))
+    play.dialogue.now = 20.0
+    return play
+
+
+def no_rows(seqid: int, message: str = OURS) -> bytes:
+    return reply("FetchResults", seqid, status=3, message=message)
+
+
+def test_a_failure_at_the_first_fetch_is_answered_with_the_rows_of_a_second_run(play: Play) -> None:
+    finished(play)
+    assert play.outcomes == []
+    play.says(fetch(7), to_backend=fetch(7))
+    play.answers(no_rows(7), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
+    play.answers(status_is(RUNNING, 1), back=original_call(get_status, AGAIN))
+    play.answers(status_is(FINISHED, 1), back=fetch(7, AGAIN))
+    play.answers(reply("FetchResults", 7), to_client=reply("FetchResults", 7))
+    assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 10.0, OURS)]
+    play.says(fetch(8), to_backend=fetch(8, AGAIN))
+
+
+@pytest.mark.parametrize("refused_at_once", [True, False])
+def test_a_fetch_whose_second_run_fails_shows_that_error(play: Play, refused_at_once: bool) -> None:  # noqa: FBT001
+    finished(play)
+    play.says(fetch(7), to_backend=fetch(7))
+    play.answers(no_rows(7), back=execute("SELECT 1", 5))
+    theirs = frame(encode_failure("FetchResults", 7, THEIRS, None, ERROR_CODE))
+    if refused_at_once:
+        play.answers(refused(5, THEIRS), to_client=theirs)
+    else:
+        play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+        play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
+        play.answers(status_is(ERROR, 1, THEIRS), to_client=theirs)
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 10.0, OURS)]
+
+
+@pytest.mark.parametrize("state", [CANCELED, OperationState.TIMEDOUT])
+def test_a_fetch_whose_second_run_ends_without_an_error_shows_what_the_server_says_of_it(
+    play: Play, state: OperationState
+) -> None:
+    finished(play)
+    play.says(fetch(7), to_backend=fetch(7))
+    play.answers(no_rows(7), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
+    play.answers(status_is(state, 1), back=fetch(7, AGAIN))
+    play.answers(no_rows(7, THEIRS), to_client=no_rows(7, THEIRS))
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED_TWICE, 10.0, OURS)]
+
+
+def test_rows_that_came_end_the_statement_and_are_never_fetched_twice(play: Play) -> None:
+    finished(play)
+    play.passes(fetch(7), reply("FetchResults", 7))
+    assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
+    play.passes(fetch(8), no_rows(8))
+
+
+def test_a_log_that_cannot_be_fetched_says_nothing_of_the_statement(play: Play) -> None:
+    finished(play)
+    play.passes(fetch_log(7), no_rows(7))
+    play.says(fetch(8), to_backend=fetch(8))
+    play.answers(no_rows(8), back=execute("SELECT 1", 5))
+
+
+def test_a_synchronous_statement_falls_back_at_its_first_fetch_too(play: Play) -> None:
+    synchronous(play)
+    play.answers(executed(5), to_client=executed(5))
+    play.says(fetch(7), to_backend=fetch(7))
+    play.answers(no_rows(7), back=execute_and_wait("SELECT 1", 5))
+
+
+def test_a_statement_that_is_closed_unfetched_has_finished(play: Play) -> None:
+    finished(play)
+    play.passes(operation_call("CloseOperation", 7), reply("CloseOperation", 7))
+    assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
+
+
+def test_a_large_first_batch_passes_as_it_comes() -> None:
+    play = finished(Play(Dialogue().open_session()))
+    play.says(fetch(7), to_backend=fetch(7))
+    batch = frame(reply("FetchResults", 7)[4:] + bytes(2 * 1024 * 1024))
+    play.answers(batch[:100_000], to_client=batch[:100_000])
+    play.answers(batch[100_000:], to_client=batch[100_000:])
+    assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
+
+
+# --- failures that the client is told of
+
+
+@pytest.mark.parametrize("state", [CANCELED, OperationState.TIMEDOUT, OperationState.CLOSED])
+def test_a_statement_that_was_stopped_does_not_fall_back(play: Play, state: OperationState) -> None:
+    in_background(play)
+    play.answers(status_is(state, 6, OURS), to_client=status_is(state, 6, OURS))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+
+
+def test_a_failure_that_comes_late_is_shown_unless_it_says_that_the_text_was_out_of_date() -> None:
+    for fall_back_on, expected in (("", b""), ("our doing", execute("SELECT 1", 5))):
+        play = in_background(Play(Dialogue().open_session()), fall_back_on=fall_back_on)
+        play.dialogue.now = 10.0 + FALLBACK_WITHIN_S + 1
+        failure = status_is(ERROR, 6, OURS)
+        play.answers(failure, to_client=b"" if expected else failure, back=expected)
+        assert [outcome.kind for outcome in play.outcomes] == ([] if expected else [OutcomeKind.FAILED])
+
+
+@pytest.mark.parametrize(
+    ("text", "may_fall_back"),
+    [("SELECT 2", False), ("SELECT 1", True)],
+    ids=["not allowed", "the client's own text"],
+)
+def test_only_another_text_that_may_be_falls_back(play: Play, text: str, may_fall_back: bool) -> None:  # noqa: FBT001
+    play.executes(execute_and_wait("SELECT 1", 5), execute_and_wait(text, 5), text, may_fall_back=may_fall_back)
+    play.answers(refused(5), to_client=refused(5))
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
+
+
+@pytest.mark.parametrize("padding", [0, 10_000], ids=["short", "long"])
+def test_a_failed_check_is_known_by_its_cause_alone_and_told_as_such(play: Play, padding: int) -> None:
+    """However late it comes, and however far behind it stands."""
+    sent = execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 2", 5)
+    play.executes(*sent, fall_back_on="the keys have changed")
+    play.dialogue.now += 2 * FALLBACK_WITHIN_S
+    play.answers(refused_for(5, "x" * padding + "the keys have changed"), back=execute_and_wait("SELECT 1", 5))
+    play.answers(executed(5), to_client=executed(5))
+    assert play.outcomes == [Outcome(OutcomeKind.RECOVERED, 2.5 + 2 * FALLBACK_WITHIN_S, "the keys have changed")]
+
+
+def test_a_failure_with_a_call_behind_it_is_shown(play: Play) -> None:
+    in_background(play)
+    play.says(fetch(7), to_backend=fetch(7))
+    play.answers(status_is(ERROR, 6, OURS), to_client=status_is(ERROR, 6, OURS))
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
+
+
+def test_a_failure_with_a_statement_held_behind_it_is_shown(play: Play) -> None:
+    synchronous(play)
+    play.says(execute("SELECT 3", 6))
+    play.answers(refused(5), to_client=refused(5))
+    assert play.dialogue.relay.phase is Phase.HELD
+
+
+def test_a_call_too_long_to_be_kept_goes_as_the_original() -> None:
+    statement = f"SELECT '{'x' * KEPT_CALL_BYTES_MAX}'"
+    play = Play(Dialogue(request_bytes_max=2 * KEPT_CALL_BYTES_MAX).open_session())
+    play.executes(execute_and_wait(statement, 5), execute_and_wait(statement, 5))
+    play.answers(refused(5), to_client=refused(5))
+
+
+# --- every statement's end
+
+
+def test_the_end_of_a_statement_that_went_as_the_original_is_told_too(play: Play) -> None:
+    play.executes(execute("SELECT 1", 5), execute("SELECT 1", 5), "SELECT 1")
+    play.answers(executed(5), to_client=executed(5))
+    play.passes(get_status(6), status_is(RUNNING, 6))
+    assert play.outcomes == []
+    play.passes(get_status(7), status_is(FINISHED, 7))
+    assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
+
+
+def test_a_synchronous_statement_has_finished_with_its_reply(play: Play) -> None:
+    play.executes(execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 1", 5), "SELECT 1")
+    play.answers(executed(5), to_client=executed(5))
+    assert play.outcomes == [Outcome(OutcomeKind.FINISHED, 2.5)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [operation_call("CancelOperation", 7), operation_call("CloseOperation", 7), close_session(7)],
+    ids=["cancel", "close", "close session"],
+)
+def test_the_end_of_a_statement_that_is_stopped_early_is_unknown(play: Play, call: bytes) -> None:
+    in_background(play)
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    play.says(call, to_backend=call)
+    assert play.outcomes == [Outcome(OutcomeKind.UNKNOWN, 2.5)]
+
+
+def test_the_end_of_a_statement_whose_connection_ends_is_unknown(play: Play) -> None:
+    in_background(play)
+    close, *_ = play.tell(play.dialogue.relay.close("the client closed"))
+    assert isinstance(close, Close)
+    play.tell([*play.dialogue.tracked_statements.sessions_ended([SESSION], 2.5)])
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+
+
+def test_a_statement_that_the_server_runs_within_its_call_is_lost_with_the_connection(play: Play) -> None:
+    synchronous(play)
+    (close,) = play.tell(play.dialogue.relay.close("the client closed"))
+    assert isinstance(close, Close)
+    assert play.outcomes == [Outcome(OutcomeKind.LOST, 2.5)]
+
+
+def test_of_too_many_open_statements_the_oldest_that_is_not_rewritten_is_given_up() -> None:
+    play = Play(Dialogue(tracked_statements=TrackedStatements(tracked_statements_max=2)).open_session())
+    assert TRACKED_STATEMENTS_MAX > 2
+    in_background(play)
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    play.executes(execute("SELECT 3", 7), execute("SELECT 3", 7), "SELECT 3")
+    play.answers(executed(7, AGAIN), to_client=executed(7, AGAIN))
+    play.executes(execute("SELECT 5", 8), execute("SELECT 5", 8), "SELECT 5")
+    play.answers(executed(8, THIRD), to_client=executed(8, THIRD))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+    play.passes(get_status(9, AGAIN), status_is(ERROR, 9))
+    play.says(get_status(10), to_backend=get_status(10))
+    play.answers(status_is(ERROR, 10), back=execute("SELECT 1", 5))
+
+
+def test_a_statement_goes_as_the_original_where_too_many_rewritten_ones_are_open() -> None:
+    play = Play(Dialogue(tracked_statements=TrackedStatements(tracked_statements_max=2)).open_session())
+    in_background(play)
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    play.executes(execute("SELECT 3", 7), execute("SELECT 3", 7), "SELECT 4")
+
+
+def test_nothing_falls_back_where_there_are_too_many_aliases() -> None:
+    play = in_background(
+        Play(Dialogue(tracked_statements=TrackedStatements(aliases=LocalOperationAliases(0))).open_session())
+    )
+    play.answers(status_is(ERROR, 6, OURS), to_client=status_is(ERROR, 6, OURS))
+
+
+def test_a_second_run_for_which_there_is_no_room_any_more_is_closed() -> None:
+    class Taken(LocalOperationAliases):
+        def add(self, alias: OperationId, operation: OperationId, session: SessionHandle) -> bool:
+            assert (alias != operation, session) == (True, SESSION)
+            return False
+
+    play = in_background(Play(Dialogue(tracked_statements=TrackedStatements(aliases=Taken())).open_session()))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(AGAIN))
+    play.answers(reply("CloseOperation", 1), to_client=status_is(ERROR, 6, OURS))
+    assert play.outcomes == [Outcome(OutcomeKind.FAILED, 2.5, OURS)]
+
+
+def test_an_exception_in_place_of_a_reply_reaches_the_client(play: Play) -> None:
+    in_background(play)
+    exception = frame(Writer().header("GetOperationStatus", MessageType.EXCEPTION, 6).stop().to_bytes())
+    play.answers(exception, to_client=exception)
+    assert play.outcomes == []
+
+
+# --- more than one connection
+
+
+def second_connection(play: Play) -> Play:
+    return Play(Dialogue(tracked_statements=play.dialogue.tracked_statements).log_in())
+
+
+def test_a_statement_falls_back_for_whichever_connection_asks_for_its_end(play: Play) -> None:
+    in_background(play)
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    other = second_connection(play)
+    other.says(get_status(1), to_backend=get_status(1))
+    other.answers(status_is(ERROR, 1, OURS), back=execute("SELECT 1", 5))
+    other.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    other.answers(reply("CloseOperation", 1), back=get_status(1, AGAIN))
+    other.answers(status_is(FINISHED, 1), to_client=status_is(FINISHED, 1))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.RECOVERED]
+    play.says(fetch(7), to_backend=fetch(7, AGAIN))
+
+
+def test_a_cancel_from_another_connection_reaches_the_fallback_that_is_on_its_way(play: Play) -> None:
+    in_background(play)
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    other = second_connection(play)
+    cancel = operation_call("CancelOperation", 1)
+    # The first operation is still there, so the one who cancels is told that it is done.
+    play.tell(other.says(cancel, to_backend=cancel))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=operation_call("CancelOperation", 1, AGAIN))
+    play.answers(reply("CancelOperation", 1), back=get_status(6, AGAIN))
+    play.answers(status_is(CANCELED, 6), to_client=status_is(CANCELED, 6))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+
+
+@pytest.mark.parametrize("close", [operation_call("CloseOperation", 1), close_session(1)])
+def test_a_close_from_another_connection_leaves_no_operation_of_the_fallback_behind(
+    play: Play, close: bytes
+) -> None:
+    in_background(play)
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    other = second_connection(play)
+    play.tell(other.says(close, to_backend=close))
+    play.answers(executed(5, AGAIN), back=own_close(AGAIN))
+    # Whoever asks is told what the server says of an operation that is closed.
+    play.answers(reply("CloseOperation", 1), back=get_status(6))
+    gone = reply("GetOperationStatus", 6, status=3, message="Invalid OperationHandle")
+    play.answers(gone, to_client=gone)
+    play.says(get_status(7), to_backend=get_status(7))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+
+
+def test_others_are_told_that_a_statement_runs_while_it_falls_back(play: Play) -> None:
+    in_background(play)
+    other, late = second_connection(play), second_connection(play)
+    late.says(get_status(3), to_backend=get_status(3))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    other.says(get_status(2), to_backend=get_status(2))
+    other.answers(status_is(ERROR, 2, OURS), to_client=frame(encode_still_running(2)))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    late.answers(status_is(ERROR, 3, OURS), to_client=frame(encode_still_running(3)))
+    assert play.outcomes == []
+
+
+def test_rows_of_the_first_run_too_long_to_be_kept_end_the_connection_once_there_is_a_second() -> None:
+    play = in_background(Play(Dialogue().open_session()))
+    other = second_connection(play)
+    other.says(fetch(3), to_backend=fetch(3))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    commands = other.answers(frame(bytes(WATCHED_REPLY_BYTES_MAX + 1))[:1000])
+    assert [type(command) for command in commands] == [Close]
+
+
+def falls_back_beside(play: Play) -> None:
+    """The client's question shows a failure, and goes to the second run."""
+    play.says(get_status(6), to_backend=get_status(6))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN))
+
+
+def test_rows_that_were_passing_as_their_statement_fell_back_are_not_the_end_of_the_second_run() -> None:
+    play = Play(Dialogue().open_session())
+    play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5))
+    play.answers(executed(5), to_client=executed(5))
+    other, long = second_connection(play), frame(bytes(WATCHED_REPLY_BYTES_MAX + 1))
+    other.says(fetch(3), to_backend=fetch(3))
+    other.answers(long[:1000], to_client=long[:1000])
+    falls_back_beside(play)
+    other.answers(long[1000:], to_client=long[1000:])
+    assert play.outcomes == []
+
+
+def test_a_state_of_the_first_operation_is_not_the_end_of_the_second_run(play: Play) -> None:
+    play.executes(execute("SELECT 1", 5), execute("SELECT 2", 5))
+    play.answers(executed(5), to_client=executed(5))
+    other = second_connection(play)
+    other.says(get_status(3), to_backend=get_status(3))
+    falls_back_beside(play)
+    other.answers(status_is(OperationState.CLOSED, 3), to_client=status_is(OperationState.CLOSED, 3))
+    assert play.outcomes == []
+
+
+def test_an_exception_about_the_first_run_is_not_the_end_of_the_second(play: Play) -> None:
+    in_background(play)
+    other = second_connection(play)
+    other.says(fetch(3), to_backend=fetch(3))
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    exception = frame(Writer().header("FetchResults", MessageType.EXCEPTION, 3).stop().to_bytes())
+    other.answers(exception, to_client=frame(refusal(read_header(fetch(3)[4:]))))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=get_status(6, AGAIN))
+    play.answers(status_is(ERROR, 6, THEIRS), to_client=status_is(ERROR, 6, THEIRS))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.FAILED_TWICE]
+
+
+def test_the_close_of_an_operation_nobody_knows_is_no_reply_to_a_query_of_ours(play: Play) -> None:
+    unchanged = [True]
+    sent = execute_and_wait("SELECT 1", 5), execute_and_wait("SELECT 2", 5)
+    play.executes(*sent, premises=Premises(lambda: unchanged[0]))
+    unchanged[0] = False
+    play.says(get_status(6, AGAIN), to_backend=get_status(6, AGAIN))
+    refused_reply = frame(refusal(read_header(sent[0][4:])))
+    play.answers(executed(5), to_client=refused_reply, back=own_close(OPERATION))
+    play.answers(status_is(RUNNING, 6), to_client=status_is(RUNNING, 6))
+    play.says(execute("SELECT 3", 7))
+    ours = Call("ExecuteStatement", 1, execute("SELECT 4", 1)[4:], reply_bytes_max=1000)
+    play.dialogue.carry_out(play.dialogue.relay.ask(ours))
+    assert play.answers(reply("CloseOperation", 1), back=execute("SELECT 4", 1)) == []
+    assert play.answers(executed(1, THIRD)) == [BackendReply(executed(1, THIRD)[4:])]
+
+
+def test_a_client_that_leaves_during_a_fallback_leaves_no_operation_behind(play: Play) -> None:
+    in_background(play)
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    play.tell(play.dialogue.relay.close("the client closed"))
+    # What is left of the client's own replies is nobody's any more.
+    closing_calls = operation_call("CancelOperation", 1, AGAIN) + own_close(AGAIN)
+    play.answers(executed(5, AGAIN), back=closing_calls)
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+
+
+def test_a_client_that_leaves_while_the_original_runs_leaves_it_to_whoever_asks(play: Play) -> None:
+    finished(play)
+    other = second_connection(play)
+    play.says(fetch(7), to_backend=fetch(7))
+    play.answers(no_rows(7), back=execute("SELECT 1", 5))
+    play.answers(executed(5, AGAIN), back=own_close(OPERATION))
+    play.answers(reply("CloseOperation", 1), back=original_call(get_status, AGAIN))
+    play.tell(play.dialogue.relay.close("the client closed"))
+    assert play.outcomes == []
+    other.says(get_status(2), to_backend=get_status(2, AGAIN))
+    other.answers(status_is(FINISHED, 2), to_client=status_is(FINISHED, 2))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.RECOVERED]
+
+
+def test_replies_to_a_client_that_has_left_are_nobodys_though_ours_are_still_awaited() -> None:
+    dialogue = Dialogue().open_session()
+    dialogue.client(get_status(5) + execute("SELECT 1", 6))
+    ours = Call("ExecuteStatement", 7, execute("SELECT 2", 7)[4:], reply_bytes_max=1000)
+    dialogue.carry_out(dialogue.relay.ask(ours))
+    dialogue.carry_out(dialogue.relay.close("the client closed"))
+    dialogue.backend_got()
+    dialogue.backend(status_is(RUNNING, 5) + executed(7, AGAIN))
+    assert dialogue.client_got() == b""
+    assert dialogue.backend_got() == operation_call("CancelOperation", 1, AGAIN) + own_close(AGAIN)
+
+
+# --- a reply stream that is not what the calls explain
+
+
+def test_a_kept_reply_that_cannot_be_read_reaches_the_client_whole(play: Play) -> None:
+    finished(play).says(fetch(7), to_backend=fetch(7))
+    garbage = reply("GetInfo", 7)
+    (turned,) = play.answers(garbage, to_client=garbage)
+    assert isinstance(turned, TurnedTransparent)
+
+
+def test_a_reply_that_cannot_be_read_ends_the_connection_while_an_answer_is_to_be_judged(play: Play) -> None:
+    in_background(play)
+    assert any(isinstance(command, Close) for command in play.answers(reply("GetInfo", 6)))
+    assert [outcome.kind for outcome in play.outcomes] == []
+
+
+def test_a_broken_reply_during_a_fallback_closes_the_connection(play: Play) -> None:
+    in_background(play)
+    play.answers(status_is(ERROR, 6, OURS), back=execute("SELECT 1", 5))
+    assert any(isinstance(command, Close) for command in play.answers(reply("GetInfo", 6)))
+    assert [outcome.kind for outcome in play.outcomes] == [OutcomeKind.UNKNOWN]
+
+
+def test_half_a_kept_reply_reaches_the_client_when_the_connection_turns_transparent() -> None:
+    play = finished(Play(Dialogue().open_session()))
+    play.says(fetch(7), to_backend=fetch(7))
+    play.says(fetch(8), to_backend=fetch(8))
+    broken, half = reply("GetInfo", 7), reply("FetchResults", 8)[:20]
+    (turned,) = play.answers(broken + half, to_client=broken + half)
+    assert isinstance(turned, TurnedTransparent)
+    rest = reply("FetchResults", 8)[20:]
+    play.answers(rest, to_client=rest)

@@ -1,0 +1,236 @@
+"""Connections whose sides speak SASL or do without."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.relay_dialogue import (
+    ACCEPTED,
+    AGAIN,
+    LOGIN,
+    OPERATION,
+    Dialogue,
+    close_session,
+    execute,
+    executed,
+    fetch,
+    get_status,
+    open_session,
+    operation_call,
+    reply,
+    session_opened,
+    status_is,
+)
+
+from proxy.config.endpoints import Transport
+from proxy.operations.dispatch import Dispatch
+from proxy.operations.events import SessionOpened
+from proxy.operations.internal_call import Call
+from proxy.relay.commands import Close, Command, ConnectBackend, StatementHeld, TurnedTransparent
+from proxy.relay.connection_profile import ConnectionProfile
+from proxy.relay.phases import Phase
+from proxy.wire.hs2.calls import OperationState, encode_operation_call, encode_refusal
+from proxy.wire.sasl import SaslStatus, encode_sasl, refusal
+from proxy.wire.thrift.frames import frame
+
+SASL, NOSASL = Transport.SASL, Transport.NOSASL
+FROM_CLIENT = [open_session(1), execute("SELECT 1", 2), get_status(3), fetch(4), close_session(5)]
+FROM_BACKEND = [
+    session_opened(1),
+    executed(2),
+    status_is(OperationState.RUNNING, 3),
+    reply("FetchResults", 4),
+    reply("CloseSession", 5),
+]
+
+either = pytest.mark.parametrize("transport", [SASL, NOSASL], ids=["sasl", "nosasl"])
+cuts = st.lists(st.integers(min_value=0, max_value=10_000), max_size=30)
+
+
+def written(transport: Transport, messages: Iterable[bytes]) -> bytes:
+    """Messages, which come in frames, as a side that speaks this writes them."""
+    return b"".join(message if transport is SASL else message[4:] for message in messages)
+
+
+def chunked(stream: bytes, cuts: list[int]) -> list[bytes]:
+    places = sorted({cut % (len(stream) + 1) for cut in cuts})
+    return [stream[a:b] for a, b in zip([0, *places], [*places, len(stream)], strict=True)]
+
+
+def unopened(transport: Transport) -> Dialogue:
+    return Dialogue(sides=ConnectionProfile("backend:10000", transport))
+
+
+def logged_in(transport: Transport) -> Dialogue:
+    """A dialogue past the opening, whatever that is."""
+    dialogue = unopened(transport)
+    assert dialogue.client(LOGIN if transport is SASL else b"\x80") == [ConnectBackend()]
+    dialogue.carry_out(dialogue.relay.backend_connected())
+    if transport is SASL:
+        dialogue.backend(ACCEPTED)
+    assert dialogue.client_got() == (ACCEPTED if transport is SASL else b"")
+    dialogue.backend_got()
+    return dialogue
+
+
+def call(dialogue: Dialogue, transport: Transport, *messages: bytes) -> list[Command]:
+    """The client's calls; `logged_in` has sent the first byte of one without frames."""
+    stream = written(transport, messages)
+    if transport is NOSASL and messages[0] == open_session(1):
+        stream = stream[1:]
+    return dialogue.client(stream)
+
+
+def in_session(transport: Transport) -> Dialogue:
+    dialogue = logged_in(transport)
+    call(dialogue, transport, open_session(1))
+    dialogue.backend(written(transport, [session_opened(1)]))
+    dialogue.client_got()
+    dialogue.backend_got()
+    return dialogue
+
+
+def release_all(dialogue: Dialogue, commands: list[Command]) -> None:
+    while any(isinstance(command, StatementHeld) for command in commands):
+        commands = dialogue.carry_out(dialogue.relay.release(Dispatch("SELECT 2", may_fall_back=True)))
+
+
+@either
+@given(client_cuts=cuts, cuts=cuts)
+def test_the_same_messages_go_on_whatever_is_spoken_and_in_any_chunks(
+    transport: Transport, client_cuts: list[int], cuts: list[int]
+) -> None:
+    dialogue = logged_in(transport)
+    stream = written(transport, FROM_CLIENT)
+    for chunk in chunked(stream[1:] if transport is NOSASL else stream, client_cuts):
+        release_all(dialogue, dialogue.client(chunk))
+    for chunk in chunked(written(transport, FROM_BACKEND), cuts):
+        dialogue.backend(chunk)
+    sent = [execute("SELECT 2", 2) if call == execute("SELECT 1", 2) else call for call in FROM_CLIENT]
+    assert dialogue.backend_got() == written(transport, sent)
+    assert dialogue.client_got() == written(transport, FROM_BACKEND)
+
+
+@either
+def test_a_query_of_our_own_stays_between_us_and_the_backend(transport: Transport) -> None:
+    dialogue = in_session(transport)
+    call(dialogue, transport, execute("SELECT 1", 2))
+    own = Call("GetInfo", 77, encode_operation_call("GetInfo", 77, OPERATION), reply_bytes_max=1000)
+    dialogue.carry_out(dialogue.relay.ask(own))
+    assert dialogue.backend_got() == written(transport, [frame(own.message)])
+    dialogue.backend(written(transport, [reply("GetInfo", 77)]))
+    assert dialogue.client_got() == b""
+    assert dialogue.relay.phase is Phase.HELD
+
+
+@either
+def test_a_failed_statement_falls_back_and_the_client_sees_the_second_run(transport: Transport) -> None:
+    dialogue = in_session(transport)
+    release_all(dialogue, call(dialogue, transport, execute("SELECT 1", 2)))
+
+    def answered(*replies: bytes) -> bytes:
+        dialogue.backend(written(transport, replies))
+        return dialogue.backend_got()
+
+    answered(executed(2))
+    call(dialogue, transport, get_status(3))
+    dialogue.backend_got()
+    assert answered(status_is(OperationState.ERROR, 3, "it failed")) == written(
+        transport, [execute("SELECT 1", 2)]
+    )
+    assert answered(executed(2, AGAIN)) == written(transport, [operation_call("CloseOperation")])
+    assert answered(reply("CloseOperation")) == written(transport, [get_status(3, AGAIN)])
+    answered(status_is(OperationState.RUNNING, 3))
+    seen = [executed(2), status_is(OperationState.RUNNING, 3)]
+    assert dialogue.client_got() == written(transport, seen)
+
+
+@either
+def test_a_finished_status_is_answered_without_the_backend(transport: Transport) -> None:
+    dialogue = in_session(transport)
+    call(dialogue, transport, get_status(3))
+    dialogue.backend(written(transport, [status_is(OperationState.FINISHED, 3)]))
+    dialogue.backend_got()
+    dialogue.client_got()
+    call(dialogue, transport, get_status(4))
+    assert dialogue.backend_got() == b""
+    assert dialogue.client_got() == written(transport, [status_is(OperationState.FINISHED, 4)])
+
+
+@either
+def test_a_backend_that_answers_no_call_is_left_alone(transport: Transport) -> None:
+    dialogue = in_session(transport)
+    surprise = written(transport, [reply("Surprise")])
+    (outcome,) = dialogue.backend(surprise)
+    assert isinstance(outcome, TurnedTransparent)
+    assert dialogue.client_got() == surprise
+
+
+@either
+def test_the_last_words_to_a_query_of_ours_are_written_as_the_backend_reads_them(transport: Transport) -> None:
+    dialogue = in_session(transport)
+    call(dialogue, transport, execute("SELECT 1", 2))
+    own = Call("ExecuteStatement", 7, execute("SELECT k", 7)[4:], reply_bytes_max=1000)
+    dialogue.carry_out(dialogue.relay.ask(own))
+    dialogue.backend_got()
+    dialogue.carry_out(dialogue.relay.close("the client closed"))
+    dialogue.backend(written(transport, [executed(7)]))
+    ended = [operation_call("CancelOperation"), operation_call("CloseOperation")]
+    assert dialogue.backend_got() == written(transport, ended)
+
+
+# --- openings
+
+
+def test_a_client_without_sasl_opens_nothing_before_it_speaks() -> None:
+    dialogue = unopened(NOSASL)
+    assert dialogue.client(open_session()[4:]) == [ConnectBackend()]
+    dialogue.carry_out(dialogue.relay.backend_connected())
+    assert dialogue.backend_got() == open_session()[4:]
+
+
+def test_a_backend_that_is_gone_is_told_to_a_client_without_sasl() -> None:
+    dialogue = unopened(NOSASL)
+    dialogue.client(open_session()[4:])
+    (closed,) = dialogue.carry_out(dialogue.relay.backend_failed("no route"))
+    assert closed == Close("Starpruner cannot reach the backend backend:10000: no route")
+    assert dialogue.client_got() == encode_refusal(closed.reason)
+
+
+@pytest.mark.parametrize(
+    ("first", "hint"), [(LOGIN, "got 0x01, as SASL has it"), (b"\x16\x03\x01", "got 0x16, as TLS has it")]
+)
+def test_who_speaks_something_else_on_a_port_without_sasl_is_told_so(first: bytes, hint: str) -> None:
+    dialogue = unopened(NOSASL)
+    (closed,) = dialogue.client(first)
+    assert isinstance(closed, Close)
+    assert closed.reason.endswith(hint)
+    assert dialogue.client_got() == refusal(closed.reason)
+
+
+@pytest.mark.parametrize(
+    ("first", "hint"), [(open_session()[4:], "as NOSASL has it"), (b"\x16\x03\x01", "as TLS has it")]
+)
+def test_who_speaks_something_else_on_a_port_with_sasl_is_told_so(first: bytes, hint: str) -> None:
+    (closed,) = Dialogue().client(first)
+    assert isinstance(closed, Close)
+    assert closed.reason.endswith(hint)
+
+
+def test_a_session_without_a_login_belongs_to_whom_the_call_names() -> None:
+    dialogue = logged_in(NOSASL)
+    call(dialogue, NOSASL, open_session(1))
+    (opened,) = dialogue.backend(session_opened(1)[4:])
+    assert isinstance(opened, SessionOpened)
+    assert opened.user == "user"
+    assert dialogue.relay.credentials == b""
+
+
+def test_another_mechanism_is_named_where_it_is_passed_on_unread() -> None:
+    dialogue = Dialogue()
+    dialogue.client(encode_sasl(SaslStatus.START, b"GSSAPI"))
+    (transparent,) = dialogue.carry_out(dialogue.relay.backend_connected())
+    assert isinstance(transparent, TurnedTransparent)
+    assert transparent.by_login
+    assert transparent.reason.startswith("the login is by GSSAPI, not by PLAIN")

@@ -1,0 +1,75 @@
+"""Reading what Spark says of Iceberg tables."""
+
+import pytest
+from support.iceberg_answers import DAYS_SNAPSHOT, described
+
+from proxy.session.catalog.describe import read_description
+from proxy.session.catalog.describe_iceberg import as_named
+from rewriter import TableFacts, TableName
+from rewriter.catalog.table_facts import IcebergFacts
+
+COLUMNS = ("k", "int"), ("s", "string"), ("x", "double"), ("p", "date")
+TRANSFORMS = ("# Partitioning", ""), ("Part 0", "bucket(8, k)"), ("Part 1", "months(p)")
+BY_COLUMNS = ("# Partition Information", ""), ("# col_name", "data_type"), ("k", "int")
+
+
+def read(
+    name: str = "ice.db.f", *, partitioning: tuple[tuple[str, str], ...] = (), properties: str = ""
+) -> TableFacts:
+    facts = read_description(described(name, *COLUMNS, partitioning=partitioning, properties=properties))
+    assert facts is not None
+    return facts
+
+
+def test_an_iceberg_table_says_its_snapshot_and_its_transforms() -> None:
+    facts = read(partitioning=TRANSFORMS)
+    assert facts.iceberg == IcebergFacts(DAYS_SNAPSHOT, ("bucket(8, k)", "months(p)"))
+    assert facts.full_name == TableName(("ice", "db", "f"))
+    assert facts.size_bytes == 2_800
+
+
+def test_files_are_skipped_by_all_columns_that_can_have_keys() -> None:
+    assert read().indexed_columns == ("k", "s", "p")
+
+
+def test_a_table_that_is_partitioned_by_columns_alone_has_no_partitions_to_list() -> None:
+    facts = read(partitioning=BY_COLUMNS)
+    assert facts.partition_columns == ()
+    assert facts.iceberg == IcebergFacts(DAYS_SNAPSHOT, ("k",))
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        "current-snapshot-id=none,format=iceberg/parquet,format-version=2",
+        "format=iceberg/parquet,format-version=2",
+    ],
+)
+def test_a_table_into_which_nothing_was_written_has_no_snapshot(properties: str) -> None:
+    assert read(properties=properties).iceberg == IcebergFacts(None)
+
+
+def test_a_metadata_table_is_not_taken_for_one_with_data() -> None:
+    facts = read("ice.db.f.files", properties=f"current-snapshot-id={DAYS_SNAPSHOT},format=iceberg/parquet")
+    assert facts.iceberg is None
+    assert facts.indexed_columns == ()
+
+
+@pytest.mark.parametrize("selector", ["branch_audit", "tag_year", f"snapshot_id_{DAYS_SNAPSHOT}"])
+def test_a_branch_or_tag_is_not_taken_for_the_table_that_it_is_of(selector: str) -> None:
+    facts = as_named(read(), TableName(("db", "f", selector)))
+    assert facts.iceberg is None
+    assert facts.indexed_columns == ()
+
+
+@pytest.mark.parametrize("name", [("f",), ("db", "F"), ("ice", "db", "f")])
+def test_a_table_is_what_its_name_says_however_it_is_qualified(name: tuple[str, ...]) -> None:
+    assert as_named(read(), TableName(name)) == read()
+
+
+def test_transforms_of_another_provider_are_not_understood() -> None:
+    answer = described("lake.db.f", *COLUMNS, partitioning=TRANSFORMS)
+    other = type(answer)(
+        answer.columns, tuple(tuple("delta" if v == "iceberg" else v for v in row) for row in answer.rows), 0.1
+    )
+    assert read_description(other) is None

@@ -1,0 +1,292 @@
+"""A session's decisions about Iceberg tables: what it asks, which snapshots it names, and what it remembers."""
+
+import pytest
+from support.iceberg_answers import DAYS_SNAPSHOT, NEXT_SNAPSHOT, described, rows, scan
+from support.iceberg_file_answers import FILES_SQL, a_file
+from support.played_sessions import OWNER, Script, begun, failed, played, sent
+from support.session_stage import Stage
+
+from proxy.config.rewriting import RewriteSection
+from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.operations.query import FailureKind, QueryResult
+from proxy.session.catalog.iceberg_snapshots import SNAPSHOT_GONE
+from proxy.session.explain.text import text
+from proxy.session.explain.view import IcebergView, view
+from rewriter import UnpinnedReason
+
+SQL = "SELECT f.v FROM f JOIN d ON f.k = d.k WHERE d.g = 1"
+AT = f"VERSION AS OF {DAYS_SNAPSHOT}"
+NEXT = f"VERSION AS OF {NEXT_SNAPSHOT}"
+UNPINNED_KEYS = "SELECT d.`k` AS key, typeof(d.`k`) AS type FROM d WHERE (d.g = 1) LIMIT 5001"
+PINNED_KEYS = UNPINNED_KEYS.replace("FROM d", f"FROM d {AT}")
+FOUND = rows((7, "int"), (9, "int"))
+NARROWED = (
+    "SELECT f.v FROM (SELECT * FROM f WHERE (`k` IN (7, 9) OR typeof(`k`) <> 'int')) AS f"
+    f" JOIN d {AT} ON f.k = d.k WHERE d.g = 1"
+)
+UNPINNED = NARROWED.replace(f" {AT}", "")
+DESCRIBE: Script = [
+    ("DESCRIBE TABLE EXTENDED `d`", described("ice.db.d", ("k", "int"), ("g", "int"))),
+    ("DESCRIBE TABLE EXTENDED `f`", described("ice.db.f", ("k", "int"), ("v", "string"), size_bytes=10**11)),
+]
+NOW = ("EXPLAIN SELECT 1 FROM `d`", scan("ice.db.d"))
+LATER = (NOW[0], scan("ice.db.d", snapshot=NEXT_SNAPSHOT))
+VERSION = (f"EXPLAIN SELECT 1 FROM `d` {AT}", scan("ice.db.d"))
+PINNED: Script = [NOW, VERSION, (PINNED_KEYS, FOUND)]
+
+
+COUNTS_SQL = (
+    "SELECT content, spec_id, count(*), sum(file_size_in_bytes)"
+    " FROM `ice`.`db`.`f`.`files` GROUP BY content, spec_id"
+)
+COUNTS = (COUNTS_SQL, rows((0, 0, 18, 18_000), (0, 2, 2, 2_000), (1, 0, 3, 90_000), (2, 2, 1, 10_000)))
+FILES = (FILES_SQL, rows(*(a_file(f"/f/{at}", at, at) for at in range(20))))
+LISTED: Script = [OWNER, FILES]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage(rewrite=RewriteSection(key_snapshot_s=300))
+
+
+def test_keys_and_statement_name_the_same_snapshot(stage: Stage) -> None:
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED]) == NARROWED
+
+
+def test_keys_of_a_snapshot_are_remembered_and_the_snapshot_is_asked_for_each_time(stage: Stage) -> None:
+    one = stage.session()
+    _ = sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    assert sent(one.rewrite(SQL), [NOW]) == NARROWED
+
+
+def test_keys_of_another_snapshot_are_asked_for_anew(stage: Stage) -> None:
+    one = stage.session()
+    _ = sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    version = (VERSION[0].replace(AT, NEXT), LATER[1])
+    narrowed = sent(one.rewrite(SQL), [LATER, version, (PINNED_KEYS.replace(AT, NEXT), FOUND)])
+    assert narrowed == NARROWED.replace(AT, NEXT)
+
+
+def test_keys_of_a_snapshot_are_for_other_sessions_of_the_same_user_alone(stage: Stage) -> None:
+    _ = sent(stage.session().rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    assert sent(stage.session().rewrite(SQL), [NOW]) == NARROWED
+    asked: Script = [*DESCRIBE, NOW, (PINNED_KEYS, FOUND), (OWNER[0], rows(("bob",))), FILES]
+    assert sent(stage.session("bob").rewrite(SQL), asked) == NARROWED
+
+
+def test_keys_of_a_snapshot_are_asked_for_again_after_some_minutes(stage: Stage) -> None:
+    one = stage.session()
+    _ = sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    stage.now = 301.0
+    assert sent(one.rewrite(SQL), [*DESCRIBE, NOW, (PINNED_KEYS, FOUND)]) == NARROWED
+
+
+def test_keys_of_a_snapshot_are_not_remembered_unless_that_is_allowed() -> None:
+    one = Stage().session()
+    _ = sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    assert sent(one.rewrite(SQL), [NOW, (PINNED_KEYS, FOUND)]) == NARROWED
+
+
+def test_a_small_fact_is_narrowed_once_it_was_seen_to_take_long() -> None:
+    """It may stand in ten thousand files."""
+    columns = described("ice.db.f", ("k", "int"), ("v", "string"), size_bytes=10_000_000)
+    one = Stage().session()
+    for seconds in (0.3, 16.0, 16.0):
+        dispatch = played(one.rewrite(SQL), [DESCRIBE[0], (DESCRIBE[1][0], columns)] if seconds == 0.3 else [])
+        assert dispatch.text == SQL
+        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, seconds))
+    assert sent(one.rewrite(SQL), [*PINNED, *LISTED]) == NARROWED
+
+
+def test_a_write_that_is_under_way_is_no_reason_to_leave_a_pinned_statement_alone(stage: Stage) -> None:
+    other = stage.session("bob")
+    _ = played(other.rewrite("INSERT INTO d VALUES (8, 1)"), [])
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED]) == NARROWED
+
+
+def test_writes_of_two_tables_under_way_leave_a_pinned_statement_alone(stage: Stage) -> None:
+    """Whoever sees the fact's new rows and not the small side's, sees what never was."""
+    for sql in ("INSERT INTO d VALUES (8, 1)", "INSERT INTO f VALUES (8, 'new')"):
+        _ = played(stage.session("bob").rewrite(sql), [])
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED]) == SQL
+
+
+def test_nothing_is_asked_while_a_statement_is_under_way_that_may_change_any_table(stage: Stage) -> None:
+    _ = played(stage.session("bob").rewrite("CALL ice.system.rollback_to_snapshot('db.d', 1)"), [])
+    assert sent(stage.session().rewrite(SQL), []) == SQL
+
+
+def test_columns_that_change_while_keys_are_read_leave_a_statement_alone(stage: Stage) -> None:
+    *before, (last, listed) = [*DESCRIBE, *PINNED, *LISTED]
+    queries = stage.session().rewrite(SQL)
+    query = begun(queries)
+    for _, answer in before:
+        query = queries.send(answer)
+    assert query.sql == last
+    played(stage.session("bob").rewrite("ALTER TABLE d ADD COLUMN v INT"), []).on_outcome(
+        Outcome(OutcomeKind.FINISHED, 0.1)
+    )
+    with pytest.raises(StopIteration) as end:
+        queries.send(listed)
+    assert end.value.value.text == SQL
+
+
+def test_a_write_of_the_fact_alone_is_no_reason_to_leave_a_pinned_statement_alone(stage: Stage) -> None:
+    _ = played(stage.session("bob").rewrite("INSERT INTO f VALUES (8, 'new')"), [])
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED]) == NARROWED
+
+
+def test_where_the_name_reads_something_else_than_the_version_neither_names_it(stage: Stage) -> None:
+    altered = (NOW[0], scan("ice.db.d", schema=2))
+    asked: Script = [*DESCRIBE, altered, VERSION, (UNPINNED_KEYS, FOUND), *LISTED]
+    assert sent(stage.session().rewrite(SQL), asked) == UNPINNED
+
+
+def test_without_a_snapshot_to_name_the_write_fence_counts(stage: Stage) -> None:
+    other = stage.session("bob")
+    _ = played(other.rewrite("INSERT INTO d VALUES (8, 1)"), [])
+    staged = (NOW[0], scan("ice.db.d", branch="audit"))
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, staged]) == SQL
+
+
+def test_a_statement_that_is_not_narrowed_goes_on_as_it_came(stage: Stage) -> None:
+    asked: Script = [*DESCRIBE, NOW, VERSION, (PINNED_KEYS, failed(FailureKind.REJECTED))]
+    assert sent(stage.session().rewrite(SQL), asked) == SQL
+
+
+def test_a_snapshot_that_was_expired_in_the_meantime_puts_nothing_aside(stage: Stage) -> None:
+    one = stage.session()
+    dispatch = played(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    assert dispatch.may_fall_back
+    dispatch.on_outcome(Outcome(OutcomeKind.RECOVERED, 0.1, f"{SNAPSHOT_GONE} {DAYS_SNAPSHOT}"))
+    assert sent(one.rewrite(SQL), [NOW]) == NARROWED
+
+
+def test_with_strict_consistency_a_pinned_statement_needs_no_check() -> None:
+    one = Stage(rewrite=RewriteSection(consistency="strict")).session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED]) == NARROWED
+
+
+def test_a_version_that_the_statement_names_itself_is_described_by_its_own_columns(stage: Stage) -> None:
+    sql = SQL.replace("JOIN d", "JOIN d VERSION AS OF 5")
+    asked: Script = [
+        *DESCRIBE[:1],
+        ("DESCRIBE QUERY SELECT * FROM `d` VERSION AS OF 5", rows(("k", "int", ""), ("g", "int", ""))),
+        DESCRIBE[1],
+        (PINNED_KEYS.replace(AT, "VERSION AS OF 5"), FOUND),
+        *LISTED,
+    ]
+    assert sent(stage.session().rewrite(sql), asked) == NARROWED.replace(AT, "VERSION AS OF 5")
+
+
+def test_what_is_known_of_a_version_is_not_younger_for_another_ones_use(stage: Stage) -> None:
+    one, sql = stage.session(), SQL.replace("JOIN d", "JOIN d VERSION AS OF 'audit'")
+    columns = ("DESCRIBE QUERY SELECT * FROM `d` VERSION AS OF 'audit'", rows(("k", "int", ""), ("g", "int", "")))
+    keys = (UNPINNED_KEYS.replace("FROM d", "FROM d VERSION AS OF 'audit'"), FOUND)
+    _ = sent(one.rewrite(sql), [DESCRIBE[0], columns, DESCRIBE[1], keys, *LISTED])
+    stage.now = 59.0
+    _ = sent(one.rewrite(SQL), [DESCRIBE[0], *PINNED])
+    stage.now = 61.0
+    narrowed = sent(one.rewrite(sql), [columns, DESCRIBE[1], keys])
+    assert narrowed == NARROWED.replace(AT, "VERSION AS OF 'audit'")
+
+
+def test_the_files_of_a_table_are_listed_once_for_each_user_and_column(stage: Stage) -> None:
+    one = stage.session()
+    _ = sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, *LISTED])
+    other_keys = (PINNED_KEYS.replace("d.g = 1", "d.g = 2"), FOUND)
+    assert "IN (7, 9)" in sent(one.rewrite(SQL.replace("d.g = 1", "d.g = 2")), [NOW, other_keys])
+
+
+def test_where_files_cannot_be_listed_the_statement_is_narrowed_all_the_same(stage: Stage) -> None:
+    unlisted = (FILES_SQL, failed(FailureKind.TOO_MANY_ROWS))
+    one = stage.session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, *PINNED, OWNER, unlisted]) == NARROWED
+    # Nor is it tried again for a while.
+    assert sent(one.rewrite(SQL), [NOW]) == NARROWED
+
+
+def test_explain_says_which_snapshots_the_keys_are_of_and_how_many_files_are_kept(stage: Stage) -> None:
+    one = stage.session()
+    explained = view(played(one.explain(SQL, run_key_queries=True), [*DESCRIBE, *PINNED, *LISTED, COUNTS]))
+    assert [(one.table, one.snapshot_id) for one in explained.snapshots] == [("d", DAYS_SNAPSHOT)]
+    assert (explained.scans[0].files.kept, explained.scans[0].files.total) == (2, 20)
+    assert f"Keys of d are those of snapshot {DAYS_SNAPSHOT}." in text(explained)
+
+
+@pytest.mark.parametrize(
+    ("plans", "why"),
+    [
+        ([(NOW[0], scan("ice.db.d", branch="audit"))], UnpinnedReason.ON_A_BRANCH),
+        ([(NOW[0], scan("ice.db.d", schema=2)), VERSION], UnpinnedReason.SCHEMA_CHANGED),
+        ([(NOW[0], failed(FailureKind.DEADLINE))], UnpinnedReason.PLAN_FAILED),
+    ],
+)
+def test_explain_says_why_keys_are_not_those_of_a_snapshot(
+    stage: Stage, plans: Script, why: UnpinnedReason
+) -> None:
+    script: Script = [*DESCRIBE, *plans, (UNPINNED_KEYS, FOUND), *LISTED, COUNTS]
+    explained = view(played(stage.session().explain(SQL, run_key_queries=True), script))
+    assert [(one.table, one.snapshot_id, one.skip_reason) for one in explained.snapshots] == [
+        ("d", None, why.name)
+    ]
+    assert f"d is not read at a snapshot. {why.sentence}" in text(explained)
+
+
+def test_explain_says_why_not_before_anything_is_asked_where_the_statement_tells(stage: Stage) -> None:
+    hinted = SQL.replace("SELECT", "SELECT /*+ BROADCAST(d) */")
+    explained = view(played(stage.session().explain(hinted, run_key_queries=False), DESCRIBE))
+    assert [one.skip_reason for one in explained.snapshots] == [UnpinnedReason.HINT_NEEDS_ALIAS.name]
+
+
+def test_explain_says_where_a_text_with_a_version_is_not_proven(stage: Stage) -> None:
+    unspaced = SQL.replace("JOIN d", "JOIN `d`x").replace("d.", "x.")
+    keys = UNPINNED_KEYS.replace("d.", "x.").replace("FROM d", "FROM `d`x")
+    script: Script = [*DESCRIBE, NOW, VERSION, (keys, FOUND), *LISTED, COUNTS]
+    explained = view(played(stage.session().explain(unspaced, run_key_queries=True), script))
+    assert [one.skip_reason for one in explained.snapshots] == [UnpinnedReason.NOT_PROVEN.name]
+    assert explained.changed
+
+
+def test_explain_says_of_how_many_specs_files_are_and_how_many_say_what_is_deleted(stage: Stage) -> None:
+    explained = view(
+        played(stage.session().explain(SQL, run_key_queries=True), [*DESCRIBE, *PINNED, *LISTED, COUNTS])
+    )
+    assert explained.scans[0].iceberg == IcebergView([], 2, 4, 100_000)
+    assert explained.scans[1].iceberg is None
+    assert "by nothing now; files of 2 partition specs" in text(explained)
+    assert "4 files, 0.1 MB" in text(explained)
+
+
+@pytest.mark.parametrize(
+    "answer", [failed(FailureKind.REJECTED), failed(FailureKind.DEADLINE), rows((0, 0, 18, None))]
+)
+def test_files_that_cannot_be_counted_are_unknown(stage: Stage, answer: QueryResult) -> None:
+    script: Script = [*DESCRIBE, *PINNED, *LISTED, (COUNTS_SQL, answer)]
+    explained = view(played(stage.session().explain(SQL, run_key_queries=True), script))
+    assert explained.changed
+    assert explained.scans[0].iceberg == IcebergView([], None, None, None)
+
+
+def test_a_table_of_one_spec_without_deletes_is_nothing_to_tell_of(stage: Stage) -> None:
+    script: Script = [*DESCRIBE, *PINNED, *LISTED, (COUNTS_SQL, rows((0, 1, 20, 20_000)))]
+    explained = view(played(stage.session().explain(SQL, run_key_queries=True), script))
+    assert explained.scans[0].iceberg == IcebergView([], 1, 0, 0)
+    assert "deletes" not in text(explained)
+    assert "specs" not in text(explained)
+
+
+def test_explain_says_how_old_keys_are_that_were_not_asked_for(stage: Stage) -> None:
+    one = stage.session()
+    first = view(played(one.explain(SQL, run_key_queries=True), [*DESCRIBE, *PINNED, *LISTED, COUNTS]))
+    stage.now = 12.0
+    again = view(played(one.explain(SQL, run_key_queries=True), [NOW, COUNTS]))
+    ages = [[reducer.keys_age_s for reducer in explained.scans[0].reducers] for explained in (first, again)]
+    assert ages == [[None], [12.0]]
+    assert "keys         2, read 12 s before" in text(again)
+
+
+def test_explain_without_key_queries_names_no_snapshot(stage: Stage) -> None:
+    explained = view(played(stage.session().explain(SQL, run_key_queries=False), DESCRIBE))
+    assert explained.snapshots == []
+    assert not explained.changed

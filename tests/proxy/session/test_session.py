@@ -1,0 +1,385 @@
+"""A session's decisions, as a dialogue: what it asks, what it is answered, what it sends."""
+
+import json
+
+import pytest
+from support.played_sessions import (
+    DESCRIBE,
+    DETAILS,
+    KEY_QUERY,
+    KEYS,
+    LISTED,
+    MANY_KEYS,
+    NARROWED,
+    OWNER,
+    SQL,
+    WITHIN,
+    D,
+    F,
+    Script,
+    begun,
+    failed,
+    of,
+    played,
+    rows,
+    sent,
+)
+from support.text_session import TextSession
+
+from proxy.config.config import Config
+from proxy.config.rewriting import CatalogSection, RewriteSection
+from proxy.operations.dispatch import Outcome, OutcomeKind
+from proxy.operations.query import FailureKind, QueryResult, Rows
+from proxy.session.decision import Decision
+from proxy.session.explain.text import text
+from proxy.session.explain.view import view
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED
+from proxy.session.layout.partition_store import ListKey, open_store
+from proxy.session.shared_state import SharedState
+from rewriter.semijoins.key_query import KeyColumn
+from rewriter.semijoins.range_query import key_ranges_query
+
+# What is asked where keys come too often.
+DISTINCT_KEY_QUERY = KEY_QUERY.replace("SELECT", "SELECT DISTINCT")
+
+
+RANGE_QUERY = key_ranges_query(
+    source="d", key="d.`ds`", column=KeyColumn("string"), filters=["d.g = 1"], ranges_max=200
+).sql
+
+
+def session(*, enabled: bool = True) -> TextSession:
+    return of(Config(rewrite=RewriteSection(enabled=enabled)))
+
+
+def test_a_star_join_is_described_asked_for_its_keys_and_rewritten() -> None:
+    assert sent(session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_a_second_statement_asks_for_its_keys_alone() -> None:
+    one = session()
+    sent(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+def described_as(name: str, answer: QueryResult) -> tuple[str, QueryResult]:
+    return f"DESCRIBE TABLE EXTENDED {name}", answer
+
+
+def test_the_tables_behind_a_view_are_described_by_the_names_that_the_view_means() -> None:
+    view = rows(
+        ("ds", "string", ""),
+        ("g", "int", ""),
+        DETAILS[0],
+        ("Type", "VIEW", ""),
+        ("View Text", "SELECT * FROM days", ""),
+        ("View Catalog and Namespace", "spark_catalog.other", ""),
+        ("View Query Output Columns", "[`ds`, `g`]", ""),
+    )
+    script = [
+        described_as("`d`", view),
+        described_as("`f`", F),
+        described_as("`spark_catalog`.`other`.`days`", D),
+        KEYS,
+    ]
+    one = session()
+    assert sent(one.rewrite(SQL), script) == NARROWED
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+def temporary_view(text: str) -> list[tuple[str, QueryResult]]:
+    described = {
+        "view_text": text,
+        "view_catalog_and_namespace": "spark_catalog.default",
+        "view_query_output_columns": ["ds", "g"],
+    }
+    return [
+        described_as("`d`", rows(("ds", "string", ""), ("g", "int", ""))),
+        described_as("`d` AS JSON", rows((json.dumps(described),))),
+        described_as("`f`", F),
+    ]
+
+
+def test_a_name_in_a_temporary_view_is_looked_up_in_the_session_too() -> None:
+    script = [
+        *temporary_view("SELECT * FROM days"),
+        described_as("`days`", D),
+        described_as("`spark_catalog`.`default`.`days`", D),
+        KEYS,
+    ]
+    assert sent(session().rewrite(SQL), script) == NARROWED
+
+
+@pytest.mark.parametrize("in_session", [rows(("ds", "string", "")), failed(FailureKind.REJECTED)])
+def test_a_name_in_a_temporary_view_that_may_be_another_temporary_view_is_not_followed(
+    in_session: QueryResult,
+) -> None:
+    is_view = isinstance(in_session, Rows)
+    script = [
+        *temporary_view("SELECT * FROM days"),
+        described_as("`days`", in_session),
+        *([described_as("`days` AS JSON", failed(FailureKind.REJECTED))] if is_view else []),
+        described_as("`spark_catalog`.`default`.`days`", D),
+    ]
+    assert sent(session().rewrite(SQL), script) == SQL
+
+
+def test_a_temporary_view_without_a_text_leaves_the_statement_as_it_is() -> None:
+    script = temporary_view("")
+    script[1] = (script[1][0], failed(FailureKind.REJECTED))
+    assert sent(session().rewrite(SQL), script) == SQL
+
+
+def test_tables_that_are_more_than_a_session_keeps_are_described_once() -> None:
+    config = Config(rewrite=RewriteSection(), catalog=CatalogSection(tables_max=1))
+    assert sent(of(config).rewrite(SQL), DESCRIBE) == SQL
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["USE other", "SET x=1", "CREATE TEMPORARY VIEW d AS SELECT 1, 2", "drop table d", "/* select */ USE y"],
+)
+def test_after_a_statement_that_may_change_what_names_mean_the_tables_are_described_again(
+    statement: str,
+) -> None:
+    one = session()
+    sent(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    dispatch = played(one.rewrite(statement), [])
+    assert dispatch.text == statement
+    dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize(
+    ("statement", "again"),
+    [
+        ("CREATE TABLE x AS SELECT * FROM f JOIN d ON f.ds = d.ds", []),
+        ("INSERT OVERWRITE x SELECT * FROM d", []),
+        ("CREATE OR REPLACE VIEW v AS SELECT * FROM d", []),
+        ("MERGE INTO db.x USING d ON x.ds = d.ds WHEN MATCHED THEN DELETE", []),
+        ("INSERT INTO f SELECT * FROM x", [DESCRIBE[1]]),
+        ("INSERT INTO db.D SELECT * FROM f", [DESCRIBE[0]]),
+        ("MERGE INTO db.d USING f ON f.ds = d.ds WHEN MATCHED THEN DELETE", [DESCRIBE[0]]),
+    ],
+)
+def test_after_a_statement_that_says_what_it_writes_that_alone_is_described_again(
+    statement: str, again: Script
+) -> None:
+    shared = SharedState.of(Config(), lambda: 0.0)
+    one, other = (TextSession(shared) for _ in range(2))
+    for each in (one, other):
+        sent(each.rewrite(SQL), [*DESCRIBE, KEYS])
+    played(one.rewrite(statement), []).on_outcome(Outcome(OutcomeKind.FINISHED, 0.1))
+    assert sent(one.rewrite(SQL), [*again, KEYS]) == NARROWED
+    assert sent(other.rewrite(SQL), [KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize("statement", ["SELECT 1", "SHOW TABLES", "(SELECT 1)", "describe d", "-- why\nSELECT 1"])
+def test_a_statement_that_reads_only_costs_no_query(statement: str) -> None:
+    one = session()
+    sent(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    assert sent(one.rewrite(statement), []) == statement
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize("kind", [FailureKind.REJECTED, FailureKind.DEADLINE, FailureKind.UNREADABLE])
+def test_a_key_query_that_fails_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
+    assert sent(session().rewrite(SQL), [*DESCRIBE, (KEY_QUERY, failed(kind))]) == SQL
+
+
+@pytest.mark.parametrize("kind", [FailureKind.TOO_MANY_ROWS, FailureKind.TOO_MANY_BYTES])
+def test_where_there_are_too_many_keys_ranges_are_asked_for(kind: FailureKind) -> None:
+    days = [("2026-01-01", "2026-01-31"), ("2026-05-01", "2026-05-02")]
+    ranges = rows(*((low, "string", high, "string") for low, high in days))
+    narrowed = NARROWED.replace(
+        "`ds` IN ('a')",
+        "(`ds` BETWEEN '2026-01-01' AND '2026-01-31' OR `ds` BETWEEN '2026-05-01' AND '2026-05-02')",
+    )
+    too_many: Script = [(KEY_QUERY, failed(kind)), (DISTINCT_KEY_QUERY, failed(kind))]
+    one = session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, *too_many, (RANGE_QUERY, ranges)]) == narrowed
+    # It is known by now that there are too many.
+    assert sent(one.rewrite(SQL), [(RANGE_QUERY, ranges)]) == narrowed
+
+
+def test_keys_that_come_again_and_again_are_asked_for_distinct() -> None:
+    one = session()
+    distinct = (DISTINCT_KEY_QUERY, KEYS[1])
+    many: Script = [(KEY_QUERY, failed(FailureKind.TOO_MANY_ROWS))]
+    assert sent(one.rewrite(SQL), [*DESCRIBE, *many, distinct]) == NARROWED
+    assert sent(one.rewrite(SQL), [distinct]) == NARROWED
+
+
+@pytest.mark.parametrize("kind", list(FailureKind))
+def test_a_range_query_that_fails_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
+    too_many = [(sql, failed(FailureKind.TOO_MANY_ROWS)) for sql in (KEY_QUERY, DISTINCT_KEY_QUERY)]
+    assert sent(session().rewrite(SQL), [*DESCRIBE, *too_many, (RANGE_QUERY, failed(kind))]) == SQL
+
+
+def test_where_many_keys_lie_among_the_partitions_they_are_a_range() -> None:
+    found = sent(session().rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+    assert found == NARROWED.replace("`ds` IN ('a')", WITHIN)
+
+
+def test_a_list_of_partitions_that_cannot_be_had_changes_nothing_and_is_not_asked_for_again() -> None:
+    one, unlisted = session(), ("SHOW PARTITIONS `f`", failed(FailureKind.DEADLINE))
+    text = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, unlisted])
+    assert "'2026-01-27', '2026-01-28') OR typeof" in text
+    assert sent(one.rewrite(SQL), [MANY_KEYS]) == text
+
+
+def test_sessions_of_one_user_share_a_list_until_a_statement_writes_the_table() -> None:
+    with open_store(CatalogSection()) as store:
+        shared = SharedState.of(Config(), lambda: 0.0, store)
+        one, other = (TextSession(shared) for _ in range(2))
+        narrowed = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+        assert WITHIN in narrowed
+        assert sent(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER]) == narrowed
+        assert sent(other.rewrite("INSERT INTO x SELECT * FROM f"), []).startswith("INSERT")
+        assert sent(one.rewrite(SQL), [MANY_KEYS]) == narrowed
+        assert sent(other.rewrite("ALTER TABLE f ADD PARTITION (ds = 'z')"), []).startswith("ALTER")
+        assert sent(one.rewrite(SQL), [MANY_KEYS, LISTED]) == narrowed
+
+
+def test_a_statement_that_runs_for_hours_keeps_no_room_in_the_store() -> None:
+    settings = CatalogSection(store_bytes_max=256 * 1024)
+    with open_store(settings) as store:
+        of_ann = TextSession(SharedState.of(Config(), lambda: 0.0, store))
+        dispatch = played(of_ann.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+        assert WITHIN in dispatch.text
+        specs = [f"ds={number}" for number in range(500)]
+        replaced = [store.put(ListKey(("bob",), ("f",)), ["ds"], ["string"], specs) for _ in range(50)]
+        assert all(replaced)
+        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 36_000.0))
+
+
+def test_another_user_is_not_shown_the_list() -> None:
+    with open_store(CatalogSection()) as store:
+        one, other = (TextSession(SharedState.of(Config(), lambda: 0.0, store)) for _ in range(2))
+        _ = sent(one.rewrite(SQL), [*DESCRIBE, MANY_KEYS, OWNER, LISTED])
+        bob = ("SELECT current_user()", rows(("bob",)))
+        _ = sent(other.rewrite(SQL), [*DESCRIBE, MANY_KEYS, bob, LISTED])
+
+
+@pytest.mark.parametrize("kind", list(FailureKind))
+def test_a_table_that_cannot_be_described_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
+    assert sent(session().rewrite(SQL), [DESCRIBE[0], (DESCRIBE[1][0], failed(kind))]) == SQL
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [rows(("a", "string collate UTF8_LCASE")), rows((1, "int")), rows((1, "string")), rows((1.0, "string"))],
+)
+def test_keys_of_another_type_than_the_catalog_named_are_not_used(keys: Rows) -> None:
+    assert sent(session().rewrite(SQL), [*DESCRIBE, (KEY_QUERY, keys)]) == SQL
+
+
+def test_a_text_that_the_sessions_quoting_decides_about_asks_for_it_once() -> None:
+    one, sql = session(), SQL + ' AND f.id <> "1"'
+    quoting = [
+        ("SET spark.sql.ansi.doubleQuotedIdentifiers", rows(("..", "false"))),
+        ("SET spark.sql.parser.escapedStringLiterals", rows(("..", "false"))),
+    ]
+    assert sent(one.rewrite(sql), [*quoting, *DESCRIBE, KEYS]) == NARROWED + ' AND f.id <> "1"'
+    assert sent(one.rewrite(sql), [KEYS]) == NARROWED + ' AND f.id <> "1"'
+
+
+@pytest.mark.parametrize("answer", [rows(("..", "true")), failed(FailureKind.REJECTED), rows()])
+def test_a_session_with_other_quoting_is_left_alone(answer: QueryResult) -> None:
+    script = [
+        ("SET spark.sql.ansi.doubleQuotedIdentifiers", rows(("..", "false"))),
+        ("SET spark.sql.parser.escapedStringLiterals", answer),
+    ]
+    sql = SQL + ' AND f.id <> "1"'
+    assert sent(session().rewrite(sql), script) == sql
+
+
+def test_the_kill_switch_lets_everything_pass() -> None:
+    assert sent(session(enabled=False).rewrite(SQL), []) == SQL
+
+
+def test_the_limits_of_the_configuration_reach_the_queries() -> None:
+    config = Config(
+        rewrite=RewriteSection(key_rows_max=7, key_query_deadline_s=2.0, key_query_bytes_max=2048),
+        catalog=CatalogSection(query_deadline_s=3.0),
+    )
+    queries = of(config).rewrite(SQL)
+    assert begun(queries).deadline_s == 3.0
+    queries.send(D)
+    asked = queries.send(F)
+    assert asked.sql.endswith("LIMIT 8")
+    assert (asked.rows_max, asked.deadline_s, asked.bytes_max) == (7, 2.0, 2048)
+
+
+def explained(*, run_key_queries: bool, partitions: QueryResult) -> Decision:
+    keys = [KEYS] if run_key_queries else []
+    script = [*DESCRIBE, *keys, OWNER, ("SHOW PARTITIONS `f`", partitions)]
+    return played(session().explain(SQL, run_key_queries=run_key_queries), script)
+
+
+def test_explain_counts_the_partitions_that_are_kept() -> None:
+    decision = explained(run_key_queries=True, partitions=rows(("ds=a",), ("ds=b",), ("ds=c",)))
+    found = view(decision)
+    assert found.changed
+    assert found.rewritten == NARROWED
+    fact, dimension = found.scans
+    assert (fact.partitions.total, fact.partitions.kept, fact.exact) == (3, 1, True)
+    assert [(r.columns, r.join, r.key_query, r.keys) for r in fact.reducers] == [
+        (["ds"], "f.ds = d.ds", KEY_QUERY, 1)
+    ]
+    assert dimension.skip_reason == "NOT_PARTITIONED"
+    assert found.timings_ms == {"catalog": 750.0, "key_queries": 250.0, "total": 0.0}
+    assert "partitions   1 of 3 kept" in text(found)
+
+
+def test_explain_lists_the_partitions_once_that_its_keys_are_said_by() -> None:
+    script = [*DESCRIBE, MANY_KEYS, OWNER, LISTED]
+    found = view(played(session().explain(SQL, run_key_queries=True), script))
+    assert (found.scans[0].partitions.total, found.scans[0].partitions.kept) == (31, 28)
+
+
+def test_explain_without_key_queries_says_what_it_would_ask() -> None:
+    found = view(explained(run_key_queries=False, partitions=failed(FailureKind.DEADLINE)))
+    assert not found.changed
+    assert found.scans[0].skip_reason == "KEYS_NOT_ASKED"
+    assert found.scans[0].reducers[0].keys is None
+    assert (found.scans[0].partitions.total, found.scans[0].partitions.kept) == (None, None)
+
+
+def test_explain_of_what_does_not_parse_is_an_answer() -> None:
+    found = view(played(session().explain("SELECT FROM , (", run_key_queries=True), []))
+    assert (found.changed, found.skip_reason, found.scans) == (False, "DOES_NOT_PARSE", [])
+    assert found.skip_sentence is not None
+    assert found.skip_sentence in text(found)
+
+
+MANY_DAYS = (KEY_QUERY, rows(*((f"2026-01-{day:02}", "string") for day in range(1, 29, 2))))
+REFUSED = f"[{FILTER_REFUSED}] Failed to get partition metadata by filter"
+
+
+def told(end: OutcomeKind, message: str) -> str:
+    """What a session sends next, after four statements that ended so."""
+    one = session()
+    dispatch = played(one.rewrite(SQL), [*DESCRIBE, MANY_DAYS])
+    assert "array_contains" not in dispatch.text
+    for _ in range(4):
+        dispatch.on_outcome(Outcome(end, 1.0, message))
+    return sent(one.rewrite(SQL), [MANY_DAYS])
+
+
+@pytest.mark.parametrize("end", [OutcomeKind.FAILED, OutcomeKind.RECOVERED])
+def test_a_metastore_that_refused_filters_of_a_table_is_sent_nothing_of_it(end: OutcomeKind) -> None:
+    said_again = told(end, REFUSED)
+    assert "array_contains" in said_again
+    assert "BETWEEN" not in said_again
+
+
+def test_a_failure_that_the_statement_has_by_itself_changes_nothing() -> None:
+    assert "array_contains" not in told(OutcomeKind.FAILED_TWICE, REFUSED)
+
+
+@pytest.mark.parametrize(("sql", "may_fall_back"), [(SQL, True), (f"INSERT INTO other {SQL}", False)])
+def test_only_a_statement_that_writes_nothing_may_be_run_again(sql: str, may_fall_back: bool) -> None:  # noqa: FBT001
+    dispatch = played(session().rewrite(sql), [*DESCRIBE, KEYS])
+    assert dispatch.text != sql
+    assert dispatch.may_fall_back is may_fall_back

@@ -1,0 +1,818 @@
+"""When a session does not narrow, what it asks for anew, and what it learns from a statement's end."""
+
+import re
+import time
+from collections.abc import Generator, Sequence
+from contextlib import suppress
+from typing import cast
+
+import pytest
+from support.played_sessions import (
+    DESCRIBE,
+    KEY_QUERY,
+    KEYS,
+    NARROWED,
+    SETTINGS,
+    SQL,
+    D,
+    begun,
+    failed,
+    played,
+    rows,
+    sent,
+)
+from support.session_stage import FINISHED, Stage
+from support.text_session import TextSession
+
+from proxy.config.config import Config
+from proxy.config.rewriting import CatalogSection, RewriteSection, ShadowSection
+from proxy.operations.dispatch import Dispatch, Outcome, OutcomeKind
+from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows
+from proxy.operations.session_port import SessionOpening
+from proxy.session.catalog.late_answers import UNANSWERED_S
+from proxy.session.consistency.write_fence import CLOSING_S
+from proxy.session.explain.text import text
+from proxy.session.explain.view import view
+from proxy.session.feedback.metastore_limits import FILTER_REFUSED
+from rewriter import Catalog, Plan, RewriteLimits, Rule, SkipReason, Statement, TableName, plan
+
+ONE_SESSION, PATH = "spark.sql.hive.thriftServer.singleSession", "spark.sql.defaultPath"
+# How a session with default quoting answers.
+QUOTING = [
+    (f"SET spark.sql.{name}", rows(("..", "false")))
+    for name in ("ansi.doubleQuotedIdentifiers", "parser.escapedStringLiterals")
+]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+# --- the search path
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SET PATH = spark_catalog.b, system.builtin",
+        "set /* a.b */ path=DEFAULT_PATH",
+        "SET spark.sql.path.enabled=true",
+        "SET spark.sql.defaultPath=spark_catalog.b",
+        "SET spark.sql.functionResolution.sessionOrder=first",
+        "EXECUTE IMMEDIATE 'SET PATH = spark_catalog.b'",
+        "EXPLAIN EXECUTE IMMEDIATE 'SET PATH = spark_catalog.b'",
+        "BEGIN SET PATH = spark_catalog.b; END",
+    ],
+)
+def test_a_session_that_searches_names_along_a_path_is_left_alone(stage: Stage, sql: str) -> None:
+    session = stage.session()
+    played(session.rewrite(sql), []).on_outcome(FINISHED)
+    assert sent(session.rewrite(SQL), []) == SQL
+    explained = view(played(session.explain(SQL, run_key_queries=True), []))
+    assert explained.skip_reason == "SEARCH_PATH"
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_a_session_that_is_opened_with_a_path_is_left_alone(stage: Stage) -> None:
+    opened = SessionOpening({"set:hiveconf:spark.sql.defaultPath": "spark_catalog.b"}, "ann")
+    assert sent(TextSession(stage.shared, opened).rewrite(SQL), []) == SQL
+
+
+@pytest.mark.parametrize(
+    "sql", ["SET hive.exec.path=/x", "USE path", "CREATE TEMP VIEW v USING parquet OPTIONS (path '/x')"]
+)
+def test_another_path_is_none_to_search_names_along(stage: Stage, sql: str) -> None:
+    session = stage.session()
+    played(session.rewrite(sql), []).on_outcome(FINISHED)
+    assert sent(session.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+# --- variables
+
+
+@pytest.mark.parametrize(
+    ("sql", "declares"),
+    [
+        ("DECLARE G INT DEFAULT 2", True),
+        ("/* /* */ */ DECLARE OR REPLACE VARIABLE G INT", True),
+        ("/* /* */ SET x */ DECLARE G INT", True),
+        ("EXECUTE IMMEDIATE 'DECLARE G INT'", True),
+        ("BEGIN EXECUTE IMMEDIATE 'DECLARE G INT'; END", True),
+        ("SET spark.sql.caseSensitive=true", False),
+        ("USE other", False),
+        ("CREATE TEMPORARY VIEW v AS SELECT 1", False),
+    ],
+)
+def test_a_name_in_another_case_is_no_column_where_there_may_be_variables(
+    stage: Stage, sql: str, *, declares: bool
+) -> None:
+    session = stage.session()
+    played(session.rewrite(sql), []).on_outcome(FINISHED)
+    other_case = SQL.replace("d.g", "G")
+    narrowed = NARROWED.replace("d.g", "G")
+    asked = [*DESCRIBE] if declares else [*DESCRIBE, (KEY_QUERY.replace("d.g", "G"), KEYS[1])]
+    assert sent(session.rewrite(other_case), asked) == (other_case if declares else narrowed)
+
+
+# --- the server's own settings
+
+
+@pytest.mark.parametrize(
+    ("found", "skip"),
+    [
+        (rows((ONE_SESSION, "true")), SkipReason.SHARED_SESSION),
+        (rows((ONE_SESSION, "*********(redacted)")), SkipReason.SHARED_SESSION),
+        (rows((PATH, "spark_catalog.b"), (ONE_SESSION, "false")), SkipReason.SEARCH_PATH),
+        (rows(("spark.sql.functionResolution.sessionOrder", "FIRST")), SkipReason.SEARCH_PATH),
+        (failed(FailureKind.REJECTED), SkipReason.SETTINGS_UNKNOWN),
+        (failed(FailureKind.TOO_MANY_ROWS), SkipReason.SETTINGS_UNKNOWN),
+    ],
+)
+def test_a_server_whose_settings_make_names_uncertain_is_left_alone(
+    stage: Stage, found: QueryResult, skip: SkipReason
+) -> None:
+    one = stage.session()
+    assert sent(one.rewrite(SQL), [("SET", found)]) == SQL
+    assert view(played(one.explain(SQL, run_key_queries=True), [])).skip_reason == skip.name
+    assert sent(stage.session("bob").rewrite(SQL), [SETTINGS, *DESCRIBE, KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize("harmless", [(ONE_SESSION, "FALSE"), (PATH, ""), ("spark.sql.pathological", "x")])
+def test_a_server_that_has_set_nothing_else_than_what_holds_anyway_is_narrowed(
+    stage: Stage, harmless: tuple[str, str | None]
+) -> None:
+    assert sent(stage.session().rewrite(SQL), [("SET", rows(harmless)), *DESCRIBE, KEYS]) == NARROWED
+
+
+def test_the_settings_are_asked_for_anew_after_a_while_and_after_a_statement_that_may_change_them(
+    stage: Stage,
+) -> None:
+    one = stage.session()
+    for script in ([SETTINGS, *DESCRIBE, KEYS], [KEYS]):
+        assert sent(one.rewrite(SQL), script) == NARROWED
+    stage.now += CatalogSection().facts_ttl_s
+    assert sent(one.rewrite(SQL), [SETTINGS, *DESCRIBE, KEYS]) == NARROWED
+    played(one.rewrite("SET x=1"), []).on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), [SETTINGS, *DESCRIBE, KEYS]) == NARROWED
+    stage.now += CatalogSection().facts_ttl_s
+    assert sent(one.rewrite(SQL), [("SET", rows((ONE_SESSION, "true")))]) == SQL
+
+
+def test_how_quotes_are_read_is_asked_for_anew_after_a_while(stage: Stage) -> None:
+    one, sql = stage.session(), SQL + ' AND f.id <> "1"'
+    assert sent(one.rewrite(sql), [(QUOTING[0][0], failed(FailureKind.BUSY)), QUOTING[1]]) == sql
+    assert sent(one.rewrite(sql), []) == sql
+    stage.now += CatalogSection().facts_ttl_s
+    assert sent(one.rewrite(sql), [*QUOTING, *DESCRIBE, KEYS]) != sql
+
+
+@pytest.mark.parametrize("facts_ttl_s", [30, 3600])
+def test_a_server_that_could_not_say_is_asked_again_after_a_minute_at_most(stage: Stage, facts_ttl_s: int) -> None:
+    stage.shared.reload(Config(catalog=CatalogSection(facts_ttl_s=facts_ttl_s)))
+    one, quoted = stage.session(), SQL + ' AND f.id <> "1"'
+    busy = failed(FailureKind.DEADLINE)
+    assert sent(one.rewrite(SQL), [("SET", busy)]) == SQL
+    assert sent(one.rewrite(quoted), [(name, busy) for name, _ in QUOTING]) == quoted
+    stage.now += min(facts_ttl_s, UNANSWERED_S)
+    assert sent(one.rewrite(quoted), [*QUOTING, SETTINGS, *DESCRIBE, KEYS]) != quoted
+
+
+# --- the write fence
+
+
+@pytest.mark.parametrize("write", ["INSERT INTO d VALUES ('b', 1)", "DELETE FROM shop.d", "CALL anything()"])
+def test_a_small_side_that_is_written_while_its_keys_are_read_leaves_the_statement_as_it_is(
+    stage: Stage, write: str
+) -> None:
+    one, other = stage.session(), stage.session("bob")
+    queries = one.rewrite(SQL)
+    begun(queries)
+    for _, answer in DESCRIBE:
+        asked = queries.send(answer)
+    assert asked.sql == KEY_QUERY
+    described = [("DESCRIBE TABLE EXTENDED `shop`.`d`", D)] if write.startswith("DELETE") else []
+    assert sent(other.rewrite(write), described) == write
+    with pytest.raises(StopIteration) as end:
+        queries.send(KEYS[1])
+    assert end.value.value.text == SQL
+
+
+def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_it_as_it_is(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = stage.session(), stage.session("bob")
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+    def overtaken(statement: Statement, catalog: Catalog, limits: RewriteLimits) -> Plan:
+        planned = plan(statement, catalog, limits)
+        # In the meantime: statements are planned in threads.
+        played(other.rewrite("ALTER TABLE f ADD COLUMN extra INT"), []).on_outcome(FINISHED)
+        return planned
+
+    monkeypatch.setattr("proxy.session.session_catalog.plan", overtaken)
+    assert sent(one.rewrite(SQL), [KEYS]) == SQL
+
+
+def test_a_write_that_has_ended_before_the_keys_are_read_is_no_reason(stage: Stage) -> None:
+    one, other = stage.session(), stage.session("bob")
+    writing = played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
+    assert sent(one.rewrite(SQL), DESCRIBE) == SQL
+    writing.on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+def test_a_table_that_another_statement_reads_is_no_table_that_is_written(stage: Stage) -> None:
+    one, other = stage.session(), stage.session("bob")
+    for write in (
+        "CREATE TABLE x AS SELECT * FROM d",
+        "INSERT INTO y SELECT * FROM d",
+        "CREATE VIEW v AS TABLE d",
+    ):
+        _ = sent(other.rewrite(write), [])
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_where_one_of_two_small_sides_is_being_written_the_other_one_narrows(stage: Stage) -> None:
+    one, other = stage.session(), stage.session("bob")
+    _ = sent(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
+    sql = f"{SQL.replace(' WHERE', ' JOIN e ON f.ds = e.ds WHERE')} AND e.g = 1"
+    e = ("DESCRIBE TABLE EXTENDED `e`", D)
+    keys = (KEY_QUERY.replace("FROM d", "FROM e").replace("d.", "e."), KEYS[1])
+    text = sent(one.rewrite(sql), [DESCRIBE[0], e, DESCRIBE[1], keys])
+    assert text == sql.replace("FROM f", NARROWED[NARROWED.index("FROM (") : NARROWED.index(" JOIN")])
+
+
+def test_a_statement_whose_small_side_was_being_written_is_narrowed_as_soon_as_it_is_not(stage: Stage) -> None:
+    one, other = stage.session(), stage.session("bob")
+    writing = played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
+    for script in (DESCRIBE, [], []):
+        played(one.rewrite(SQL), script).on_outcome(FINISHED)
+    writing.on_outcome(FINISHED)
+    explained = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
+    assert explained.cost_report == "It ran 3 times as the original in 1.00 s: rewritten, to see what that takes."
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize(
+    ("described", "is_known"),
+    [(D, True), (rows(("ds", "string", "")), False), (failed(FailureKind.REJECTED), False)],
+)
+def test_what_is_deleted_from_counts_for_any_table_unless_it_is_one(
+    stage: Stage, described: QueryResult, *, is_known: bool
+) -> None:
+    """Spark 4.1 with Iceberg takes a DELETE FROM a view of a table, and removes the rows from that."""
+    one, other = stage.session(), stage.session("bob")
+    script = [("DESCRIBE TABLE EXTENDED `v`", described)]
+    if isinstance(described, Rows) and not is_known:
+        script.append(("DESCRIBE TABLE EXTENDED `v` AS JSON", failed(FailureKind.REJECTED)))
+    deleting = played(other.rewrite("DELETE FROM v WHERE a = 1"), script)
+    # Nor are tables described that may be changing.
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS] if is_known else []) == (NARROWED if is_known else SQL)
+    deleting.on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), [KEYS] if is_known else [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_a_session_that_is_switched_off_says_for_the_others_whether_it_deletes_from_a_table(stage: Stage) -> None:
+    one, other = stage.session(), stage.session("bob")
+    played(other.rewrite("SET starpruner.enabled=false"), []).on_outcome(FINISHED)
+    _ = played(other.rewrite("DELETE FROM x"), [("DESCRIBE TABLE EXTENDED `x`", D)])
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_where_nothing_is_rewritten_nothing_is_asked_of_what_is_written() -> None:
+    off = Stage(rewrite=RewriteSection(enabled=False))
+    assert sent(off.session().rewrite("DELETE FROM x"), []) == "DELETE FROM x"
+
+
+def test_while_its_session_changes_a_name_may_become_that_of_a_view(stage: Stage) -> None:
+    one = stage.session()
+    _ = played(one.rewrite("CREATE TEMP VIEW x AS SELECT 1"), [])
+    _ = played(one.explain(SQL, run_key_queries=False), [*DESCRIBE, OWNER, UNLISTED])
+    _ = played(one.rewrite("WITH c AS (SELECT 1) DELETE FROM d"), [])
+    assert not stage.shared.writes.open().holds([TableName(("any",))])
+
+
+def test_with_a_search_path_a_name_may_be_that_of_a_view(stage: Stage) -> None:
+    one, other = stage.session(), stage.session("bob")
+    played(other.rewrite("SET PATH = spark_catalog.b"), []).on_outcome(FINISHED)
+    _ = played(other.rewrite("DELETE FROM x"), [])
+    assert sent(one.rewrite(SQL), []) == SQL
+
+
+def test_a_write_of_a_session_that_has_been_closed_for_a_while_is_over(stage: Stage) -> None:
+    one, other = stage.session(), stage.session("bob")
+    _ = played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
+    other.closed()
+    assert sent(one.rewrite(SQL), DESCRIBE) == SQL
+    stage.now = CLOSING_S - 1.0
+    assert sent(one.rewrite(SQL), []) == SQL
+    stage.now = CLOSING_S
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_a_session_that_is_switched_off_writes_all_the_same(stage: Stage) -> None:
+    one, other = stage.session(), stage.session("bob")
+    _ = played(other.rewrite("SET starpruner.enabled=false"), [])
+    _ = played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), [])
+    assert sent(one.rewrite(SQL), DESCRIBE) == SQL
+
+
+def test_a_statement_that_inserts_what_it_selects_is_narrowed(stage: Stage) -> None:
+    assert sent(stage.session().rewrite(f"INSERT INTO other {SQL}"), [*DESCRIBE, KEYS]) == (
+        f"INSERT INTO other {NARROWED}"
+    )
+
+
+# --- what is looked at again before an answer is let out
+
+
+REPLACES = ("DROP TABLE f", "CREATE OR REPLACE TABLE f AS SELECT 1")
+
+
+@pytest.mark.parametrize(
+    "write",
+    ["INSERT INTO d VALUES ('b', 1)", "CREATE OR REPLACE VIEW d AS SELECT 1", *REPLACES, "CALL anything()"],
+)
+def test_a_text_rests_on_the_tables_until_another_session_begins_to_write_them(stage: Stage, write: str) -> None:
+    one, other = stage.session(), stage.session("bob")
+    dispatch = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    for sql in ("INSERT INTO f VALUES (1, 'b')", "SELECT * FROM d"):
+        played(other.rewrite(sql), []).on_outcome(FINISHED)
+    assert dispatch.premises.are_tables_unchanged()
+    writing = played(other.rewrite(write), [])
+    assert not dispatch.premises.are_tables_unchanged(), "from before it goes to the server"
+    writing.on_outcome(FINISHED)
+    assert not dispatch.premises.are_tables_unchanged()
+
+
+def test_a_text_that_checks_its_keys_rests_on_the_columns_alone(stage: Stage) -> None:
+    one, other = stage.session(), stage.session("bob")
+    played(one.rewrite("SET starpruner.consistency=strict"), []).on_outcome(FINISHED)
+    dispatch = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), []).on_outcome(FINISHED)
+    assert dispatch.premises.are_tables_unchanged()
+    played(other.rewrite("ALTER TABLE d ADD COLUMNS (x INT)"), []).on_outcome(FINISHED)
+    assert not dispatch.premises.are_tables_unchanged()
+
+
+# --- a statement that writes cannot be run twice
+
+
+INSERT = f"INSERT INTO other {SQL}"
+CHANGES = ["USE other", "SET x=1", "RESET", "CREATE TEMP VIEW d AS SELECT 1", "CACHE TABLE d", "NO SUCH STATEMENT"]
+OTHERS = ["SELECT 1", SQL, "INSERT INTO d VALUES ('b', 1)", "DROP VIEW d", "SET starpruner.enabled=false"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_the_session_waits_for_a_rewritten_statement_that_writes(stage: Stage, change: str) -> None:
+    one, other = stage.session(), stage.session("bob")
+    writing = played(one.rewrite(INSERT), [*DESCRIBE, KEYS])
+    assert one.writes_before(change) == (writing.write,)
+    assert other.writes_before(change) == ()
+    assert [sql for sql in OTHERS if one.writes_before(sql)] == []
+    writing.on_outcome(FINISHED)
+    assert one.writes_before(change) == ()
+
+
+def test_a_temporary_view_is_not_dropped_before_either(stage: Stage) -> None:
+    one = stage.session()
+    played(one.rewrite("CREATE TEMP VIEW e AS SELECT 1"), []).on_outcome(FINISHED)
+    writing = played(one.rewrite(INSERT), [*DESCRIBE, KEYS])
+    assert one.writes_before("DROP VIEW e") == (writing.write,)
+
+
+def test_nothing_waits_for_a_write_that_goes_as_it_came_or_has_ended_for_the_server(stage: Stage) -> None:
+    one = stage.session()
+    _ = played(one.rewrite("INSERT INTO other SELECT 1"), [])
+    assert one.writes_before("USE other") == ()
+    dispatch = played(one.rewrite(INSERT), [*DESCRIBE, KEYS])
+    assert dispatch.write is not None
+    dispatch.write.is_over = True
+    assert one.writes_before("USE other") == ()
+
+
+@pytest.mark.parametrize(
+    ("write", "count"), [("INSERT INTO d VALUES ('b', 1)", 1.0), ("INSERT INTO e VALUES (1)", 0.0)]
+)
+def test_a_statement_that_wrote_while_its_small_side_was_written_is_told_of(
+    stage: Stage, caplog: pytest.LogCaptureFixture, write: str, count: float
+) -> None:
+    one, other = stage.session(), stage.session("bob")
+    writing = played(one.rewrite(INSERT), [*DESCRIBE, KEYS])
+    played(other.rewrite(write), []).on_outcome(FINISHED)
+    writing.on_outcome(FINISHED)
+    told = [record for record in caplog.records if "may lack rows" in record.message]
+    assert len(told) == count
+    assert f"starpruner_overtaken_writes_total {count}" in stage.shared.metrics.exposition().decode()
+
+
+# --- remembered keys
+
+
+def test_keys_are_asked_for_each_time_unless_the_user_allows_a_staleness(stage: Stage) -> None:
+    one = stage.session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+    played(one.rewrite("SET starpruner.key_staleness_s=60"), []).on_outcome(FINISHED)
+    # No other session was in that state.
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(one.rewrite(SQL), []) == NARROWED
+    stage.now = 59.0
+    assert sent(one.rewrite(SQL), []) == NARROWED
+
+
+def test_remembered_keys_are_asked_for_again_once_they_are_too_old() -> None:
+    stage = Stage(rewrite=RewriteSection(key_staleness_s=10))
+    one = stage.session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    stage.now = 11.0
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+def test_remembered_keys_serve_other_sessions_of_the_same_user_alone() -> None:
+    stage = Stage(rewrite=RewriteSection(key_staleness_s=60))
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(stage.session().rewrite(SQL), []) == NARROWED
+    assert sent(stage.session("bob").rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_remembered_keys_do_not_outlive_a_write_to_their_table() -> None:
+    stage = Stage(rewrite=RewriteSection(key_staleness_s=60))
+    one, other = stage.session(), stage.session("bob")
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    played(other.rewrite("INSERT INTO d VALUES ('b', 1)"), []).on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+# --- statements of many megabytes
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"INSERT INTO e VALUES {'(123456, 0), ' * 250_000}",
+        f"SELECT f.id FROM f JOIN d ON f.ds = d.ds WHERE f.id IN ({'123456789, ' * 300_000}0)",
+        f"WITH w AS (SELECT 1) SELECT * FROM w WHERE a IN ({'123456789 ' * 300_000})",
+        f"SET x={'123456789 ' * 300_000}",
+    ],
+    ids=lambda sql: sql[:6],
+)
+def test_a_very_long_statement_is_not_looked_through(stage: Stage, sql: str) -> None:
+    """No other connection is served meanwhile: a pattern that is searched takes all of the process."""
+    started = time.process_time()
+    assert re.search(r"\bno\b|\bsuch\b", sql, re.IGNORECASE) is None
+    one_search_s, rewrites_s = time.process_time() - started, []
+    # One of them may be charged with garbage that others have left.
+    for _ in range(3):
+        started = time.process_time()
+        assert sent(stage.session().rewrite(sql), []) is sql
+        rewrites_s.append(time.process_time() - started)
+    assert min(rewrites_s) < one_search_s / 2
+
+
+@pytest.mark.parametrize("sql", ["CREATE TEMP VIEW v AS SELECT ", "SET x="])
+def test_a_session_that_a_very_long_statement_may_have_changed_shares_nothing(stage: Stage, sql: str) -> None:
+    one = stage.session()
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    played(one.rewrite(sql + "1 " * 250_000), []).on_outcome(FINISHED)
+    is_set = sql.startswith("SET")
+    asked: list[tuple[str, QueryResult]] = [] if is_set else [*DESCRIBE, KEYS, OWNER, UNLISTED]
+    found = view(played(one.explain(SQL, run_key_queries=True), asked))
+    assert found.skip_reason == ("SEARCH_PATH" if is_set else None)
+
+
+# --- statements of a session that changes meanwhile
+
+
+@pytest.mark.parametrize("change", ["USE other", "SET spark.sql.ansi.enabled=false", "ADD JAR x.jar"])
+def test_a_statement_that_comes_while_another_one_changes_the_session_goes_on_as_it_came(
+    stage: Stage, change: str
+) -> None:
+    one = stage.session()
+    changing = played(one.rewrite(change), [])
+    assert sent(one.rewrite(SQL), []) == SQL
+    changing.on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize("change", ["USE other", "SET x=1", "CREATE TEMP VIEW d AS SELECT 1", "NO SUCH STATEMENT"])
+def test_a_statement_means_the_same_until_another_one_changes_its_session(stage: Stage, change: str) -> None:
+    one = stage.session()
+    dispatch = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    for sql in ("SELECT 1", "INSERT INTO e VALUES (1)"):
+        played(one.rewrite(sql), []).on_outcome(FINISHED)
+    assert dispatch.premises.is_session_unchanged()
+    changing = played(one.rewrite(change), [])
+    assert not dispatch.premises.is_session_unchanged(), "from before it goes to the server"
+    changing.on_outcome(FINISHED)
+    assert not dispatch.premises.is_session_unchanged()
+
+
+@pytest.mark.parametrize("change", ["DROP VIEW d", "ALTER VIEW d RENAME TO e"])
+def test_a_statement_means_something_else_once_a_view_of_the_session_is_gone(stage: Stage, change: str) -> None:
+    one, other = stage.session(), stage.session("bob")
+    played(one.rewrite("CREATE TEMP VIEW d AS SELECT 'x' AS ds, 1 AS g"), []).on_outcome(FINISHED)
+    dispatches = [played(session.rewrite(SQL), [*DESCRIBE, KEYS]) for session in (one, other)]
+    played(one.rewrite(change), []).on_outcome(FINISHED)
+    played(other.rewrite("DROP TABLE e"), []).on_outcome(FINISHED)
+    assert [dispatch.premises.is_session_unchanged() for dispatch in dispatches] == [False, True]
+
+
+def test_a_statement_whose_session_is_changed_past_it_while_its_keys_are_read_goes_on_as_it_came(
+    stage: Stage,
+) -> None:
+    one = stage.session()
+    queries = one.rewrite(SQL)
+    begun(queries)
+    for _, answer in DESCRIBE:
+        queries.send(answer)
+    one.forward_unchanged("USE other").on_outcome(Outcome(OutcomeKind.UNKNOWN, 0.0))
+    with pytest.raises(StopIteration) as end:
+        queries.send(KEYS[1])
+    assert end.value.value.text == SQL
+
+
+def private(stage: Stage) -> TextSession:
+    """A session that shares nothing, and knows its tables for an hour."""
+    stage.shared.reload(Config(catalog=CatalogSection(facts_ttl_s=3600)))
+    one = stage.session()
+    played(one.rewrite("CREATE TEMP VIEW v AS SELECT 1"), []).on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+    return one
+
+
+def test_a_session_that_another_statement_has_changed_past_it_is_told_anew(stage: Stage) -> None:
+    one = private(stage)
+    one.forward_unchanged("USE other").on_outcome(Outcome(OutcomeKind.UNKNOWN, 0.0))
+    stage.now = CLOSING_S
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_what_is_told_for_an_explanation_while_the_session_changes_is_not_believed(stage: Stage) -> None:
+    one = private(stage)
+    changing = played(one.rewrite("USE other"), [])
+    _ = played(one.explain(SQL, run_key_queries=False), [*DESCRIBE, OWNER, UNLISTED])
+    changing.on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize("end", [OutcomeKind.UNKNOWN, OutcomeKind.LOST])
+@pytest.mark.parametrize("change", ["USE other", "CREATE TEMP VIEW v AS SELECT 1"])
+def test_a_change_whose_end_is_not_seen_is_over_after_a_while(stage: Stage, change: str, end: OutcomeKind) -> None:
+    one = stage.session()
+    played(one.rewrite(change), []).on_outcome(Outcome(end, 0.0))
+    assert sent(one.rewrite(SQL), []) == SQL, "closed before its end, it may be at work yet"
+    stage.now = CLOSING_S
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize("sql", ["USE other", "CREATE TEMP VIEW v AS SELECT 1", "INSERT INTO d VALUES ('b', 1)"])
+def test_a_statement_that_was_never_sent_keeps_nothing_from_being_narrowed(stage: Stage, sql: str) -> None:
+    one = stage.session()
+    played(one.rewrite(sql), []).on_outcome(Outcome(OutcomeKind.NOT_SENT, 0.0))
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+# --- what sessions of one state know in common
+
+
+def test_what_a_session_was_told_serves_the_next_one_of_the_same_user_alone(stage: Stage) -> None:
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(stage.session().rewrite(SQL), [KEYS]) == NARROWED
+    assert sent(stage.session("bob").rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_a_session_that_has_set_something_is_told_anew(stage: Stage) -> None:
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    other = stage.session()
+    played(other.rewrite("USE shop"), []).on_outcome(FINISHED)
+    assert sent(other.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize(
+    "own", ["CREATE TEMP VIEW d AS SELECT 'x' AS ds, 1 AS g", "/* /* */ USE x */ DECLARE g STRING DEFAULT uuid()"]
+)
+def test_a_session_with_something_of_its_own_shares_nothing(stage: Stage, own: str) -> None:
+    one, other, plain = stage.session(), stage.session(), stage.session()
+    for session in (one, other):
+        played(session.rewrite(own), []).on_outcome(FINISHED)
+    for session in (one, other, plain):
+        assert sent(session.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize("change", ["EXPLAIN EXECUTE IMMEDIATE 'USE other'", "/* /* */ SELECT */ USE other"])
+def test_what_changes_a_session_behind_another_first_word_is_told_anew(stage: Stage, change: str) -> None:
+    one, other = stage.session(), stage.session()
+    for _ in range(2):
+        changing = played(one.rewrite(change), [])
+        assert sent(one.rewrite(SQL), []) == SQL
+        changing.on_outcome(FINISHED)
+        assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+        assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+    assert sent(other.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_a_table_that_one_session_may_have_changed_is_described_anew_for_all(stage: Stage) -> None:
+    one, other = stage.session(), stage.session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    played(other.rewrite("ALTER TABLE d ADD COLUMN extra INT"), []).on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def test_what_a_session_is_told_while_another_one_changes_a_table_is_not_believed(stage: Stage) -> None:
+    one, other = stage.session(), stage.session()
+    queries = one.rewrite(SQL)
+    begun(queries)
+    played(other.rewrite("ALTER TABLE d ADD COLUMN extra INT"), []).on_outcome(FINISHED)
+    queries.send(DESCRIBE[0][1])
+    with pytest.raises(StopIteration) as end:
+        queries.send(DESCRIBE[1][1])
+    assert end.value.value.text == SQL
+    # The second table was described after the change.
+    assert sent(other.rewrite(SQL), [DESCRIBE[0], KEYS]) == NARROWED
+
+
+def test_a_configuration_with_another_catalog_section_forgets_what_was_told(stage: Stage) -> None:
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    stage.shared.reload(Config(catalog=CatalogSection(facts_ttl_s=1)))
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    stage.now = 2.0
+    assert sent(stage.session().rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+# --- knobs
+
+
+def test_a_reset_of_everything_resets_what_is_known_of_the_session_too() -> None:
+    stage = Stage(rewrite=RewriteSection(cost_gate=False))
+    one = stage.session()
+    played(one.rewrite("SET starpruner.consistency=window"), []).on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+    played(one.rewrite("RESET"), []).on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+# --- the cost gate
+
+
+LISTED = ("SHOW PARTITIONS `f`", rows(("ds=a",), ("ds=b",)))
+
+
+def test_a_statement_for_which_asking_does_not_pay_is_left_alone_before_anything_is_asked(stage: Stage) -> None:
+    one = stage.session()
+    # Of 0.8 s narrowed, 0.3 s go to the key query. The third time its fact's partitions are counted.
+    for script in ([SETTINGS, *DESCRIBE, KEYS], [KEYS], [OWNER, LISTED, KEYS]):
+        dispatch = _slowly(stage, one, script)
+        assert dispatch.text == NARROWED
+        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
+    # As it came it takes no longer.
+    for _ in range(3):
+        dispatch = played(one.rewrite(SQL), [])
+        assert dispatch.text == SQL
+        dispatch.on_outcome(Outcome(OutcomeKind.FINISHED, 0.5))
+    played(one.rewrite("SET starpruner.cost_gate=false"), []).on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+def _slowly(stage: Stage, session: TextSession, script: Sequence[tuple[str, QueryResult]]) -> Dispatch:
+    """The ruling after a script in which each answer takes a while."""
+    queries, answers = session.rewrite(SQL), list(script)
+    asked = next(queries)
+    while True:
+        expected, answer = answers.pop(0)
+        assert asked.sql == expected
+        stage.now += 0.3
+        try:
+            asked = queries.send(answer)
+        except StopIteration as end:
+            assert not answers
+            dispatch: Dispatch = end.value
+            return dispatch
+
+
+def test_explain_shows_the_reckoning_and_what_would_be_done(stage: Stage) -> None:
+    one = stage.session()
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(Outcome(OutcomeKind.FINISHED, 2.0))
+    found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
+    assert found.cost_report is not None
+    assert found.cost_report.startswith("It ran once rewritten in 2.00 s")
+
+
+OWNER = ("SELECT current_user()", rows(("ann",)))
+UNLISTED = ("SHOW PARTITIONS `f`", failed(FailureKind.REJECTED))
+
+
+# --- what failed, and what is switched off
+
+
+def test_a_statement_that_was_rescued_is_left_alone_for_a_while(stage: Stage) -> None:
+    one = stage.session()
+    played(one.rewrite(SQL), [*DESCRIBE, KEYS]).on_outcome(Outcome(OutcomeKind.RECOVERED, 1.0, "no such column"))
+    assert sent(one.rewrite(SQL), []) == SQL
+    found = view(played(one.explain(SQL, run_key_queries=False), [OWNER, UNLISTED]))
+    assert (found.changed, found.skip_reason) == (False, "QUARANTINED")
+    assert len(found.quarantined) == 1
+    assert found.quarantined[0].endswith(
+        "is quarantined for another 600 s: a rewritten statement failed with it, and its original worked."
+    )
+    assert found.quarantined[0] in text(found)
+    # It is left alone for another user's statement neither longer nor at all.
+    bob = stage.session("bob")
+    assert sent(bob.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+    assert view(played(bob.explain(SQL, run_key_queries=False), [OWNER, UNLISTED])).quarantined == []
+    stage.now = 601.0
+    played(one.rewrite("SET starpruner.cost_gate=false"), []).on_outcome(FINISHED)
+    assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [RewriteSection(rules_off=(Rule.INNER_JOIN,)), RewriteSection(tables_off=("f",))],
+    ids=["a rule", "a table"],
+)
+def test_what_is_switched_off_is_not_asked_for(rewrite: RewriteSection) -> None:
+    assert sent(Stage(rewrite=rewrite).session().rewrite(SQL), DESCRIBE) == SQL
+
+
+# --- strict, and shadow
+
+
+def test_with_strict_consistency_the_statement_checks_its_keys_and_is_run_again_whenever_they_changed() -> None:
+    stage = Stage(rewrite=RewriteSection(consistency="strict"))
+    dispatch = played(stage.session().rewrite(SQL), [*DESCRIBE, KEYS])
+    assert "raise_error" in dispatch.text
+    assert dispatch.may_fall_back
+    assert dispatch.fall_back_on
+    assert dispatch.fall_back_on not in dispatch.text
+    dispatch.on_outcome(Outcome(OutcomeKind.RECOVERED, 1.0, f"[USER_RAISED_EXCEPTION] {dispatch.fall_back_on}"))
+    assert "raise_error" in sent(stage.session().rewrite(SQL), [KEYS])
+
+
+def test_a_statement_keeps_the_consistency_that_it_was_decided_by_while_the_configuration_is_read_anew() -> None:
+    stage = Stage(rewrite=RewriteSection(consistency="strict"))
+    queries = stage.session().rewrite(SQL)
+    begun(queries)
+    stage.shared.reload(Config())
+    for _, answer in DESCRIBE:
+        queries.send(answer)
+    with pytest.raises(StopIteration) as end:
+        queries.send(KEYS[1])
+    assert "raise_error" in end.value.value.text
+    assert end.value.value.fall_back_on
+
+
+def test_in_shadow_mode_the_original_is_sent_before_anything_is_asked(stage: Stage) -> None:
+    one = stage.session()
+    played(one.rewrite("SET starpruner.mode=shadow"), []).on_outcome(FINISHED)
+    dispatch = played(one.rewrite(SQL), [])
+    assert dispatch.text == SQL
+    assert beside(dispatch) == [*(sql for sql, _ in (SETTINGS, *DESCRIBE)), KEY_QUERY, f"DESCRIBE QUERY {SQL}"]
+    assert played(one.rewrite("SELECT 1"), []).shadow is None
+
+
+def test_a_shadow_whose_filter_the_metastore_refuses_makes_filters_shorter_and_puts_nothing_aside() -> None:
+    stage = Stage(rewrite=RewriteSection(mode="shadow"))
+    dispatch = played(stage.session().rewrite(SQL), [])
+    assert dispatch.shadow is not None
+    columns, checksum = rows(("id", "int", None)), rows((1, "7"))
+    refused = QueryFailed(FailureKind.REJECTED, f"[{FILTER_REFUSED}] of a long filter", 0.1)
+    told = dict([SETTINGS, *DESCRIBE, KEYS, (f"DESCRIBE QUERY {SQL}", columns)])
+    steps = cast("Generator[Query, QueryResult, None]", dispatch.shadow)
+    query = next(steps)
+    with suppress(StopIteration):
+        while True:
+            is_rewritten = "`ds` IN ('a')" in query.sql
+            query = steps.send(told.get(query.sql, refused if is_rewritten else checksum))
+    assert len(stage.shared.metastore.lowered) == 1
+    assert stage.shared.quarantine.current() == ()
+
+
+def test_a_statement_that_writes_is_no_shadow() -> None:
+    stage = Stage(rewrite=RewriteSection(mode="shadow"))
+    dispatch = played(stage.session().rewrite(f"INSERT INTO other {SQL}"), [])
+    assert beside(dispatch)[-1] == KEY_QUERY
+
+
+def test_a_part_of_the_statements_can_be_sampled_for_shadow_mode() -> None:
+    stage = Stage(shadow=ShadowSection(fraction=0.25))
+    one, chances = stage.session(), iter([0.24, 0.26])
+    stage.shared.chance = lambda: next(chances)
+    assert played(one.rewrite(SQL), []).shadow is not None
+    dispatch = played(one.rewrite(SQL), [*DESCRIBE, KEYS])
+    assert (dispatch.shadow, dispatch.text) == (None, NARROWED)
+
+
+def beside(dispatch: Dispatch) -> list[str]:
+    """What is asked beside a statement, up to the comparison."""
+    assert dispatch.shadow is not None
+    answers, asked = dict([SETTINGS, *DESCRIBE, KEYS]), []
+    try:
+        asked.append(next(dispatch.shadow).sql)
+        while asked[-1] in answers:
+            asked.append(dispatch.shadow.send(answers[asked[-1]]).sql)
+    except StopIteration:
+        pass
+    return asked
