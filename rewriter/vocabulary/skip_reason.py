@@ -48,7 +48,7 @@ class SkipReason(Enum):
         "A table was not described within catalog.query_deadline_s; one of the next statements asks for it again."
     )
     TABLES_UNSETTLED = "The tables changed while they were being looked up."
-    QUARANTINED = "A statement like this one failed or answered otherwise when rewritten, so its original is sent for a while."
+    QUARANTINED = "A statement like this one did harm when rewritten, so its original is sent for a while."
     SMALL_SIDE_WRITTEN = "A table that keys are read from is being written, or was in the meantime."
     NOT_WORTH_IT = "To ask for keys is expected to take longer than it saves."
     FEW_FILES = "Too few files would be skipped to make up for what it takes to narrow the statement."
