@@ -29,7 +29,7 @@ from rewriter.domains.gap_costs import Costs
 from rewriter.domains.literals import Key
 from rewriter.domains.widen import widen
 from rewriter.partitions.pruning import partition_costs
-from rewriter.predicates.partitions import Budget, partition_predicate
+from rewriter.predicates.partition_predicate import Budget, partition_predicate
 from rewriter.predicates.predicate import Restriction
 
 Row: TypeAlias = tuple[Key, ...]

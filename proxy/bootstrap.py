@@ -24,7 +24,7 @@ from proxy.config.errors import ConfigError
 from proxy.net.fd_limit import raise_fd_limit
 from proxy.operations.session_port import SessionOpening
 from proxy.server import Proxy
-from proxy.session.explain.statement import ExplainingSession
+from proxy.session.explain.explain_rewrite import ExplainingSession
 from proxy.session.explain.view import ExplainView
 from proxy.session.layout.partition_store import open_store
 from proxy.session.session import Session

@@ -15,9 +15,9 @@ from rewriter.files.file_index import FileIndex, Selection
 from rewriter.files.splits import Grouping, SplitHints, grouping
 from rewriter.plan import FEW_KEYS, KeyAnswer, Plan, effective_reducers, key_count
 from rewriter.predicates.metastore_filter import can_name
-from rewriter.predicates.partitions import Budget
+from rewriter.predicates.partition_predicate import Budget
 from rewriter.predicates.predicate import Restriction, metastore_can_compare_all
-from rewriter.predicates.scan import ScanPredicate, TableLayout, scan_predicate
+from rewriter.predicates.scan_predicate import ScanPredicate, TableLayout, scan_predicate
 from rewriter.predicates.splice import Narrowing, rewritten_text
 from rewriter.predicates.strict_check import check
 from rewriter.semijoins.limits import RewriteLimits

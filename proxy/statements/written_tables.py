@@ -1,7 +1,7 @@
 """The tables that a statement may write. Too many are harmless; a missed one gives wrong answers.
 
-A statement whose head names its target (`proxy.statements.write_targets`) writes that and reads the rest. In any
-other statement each word of the text may be a table that is written.
+A statement whose head names its target (`proxy.statements.write_target_parser`) writes that and reads the rest. In
+any other statement each word of the text may be a table that is written.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Final
 
-from proxy.statements.write_targets import Target, target_at
+from proxy.statements.write_target_parser import Target, target_at
 from rewriter import TableName
 from rewriter.sql.classify import before_first_word, first_word
 

@@ -266,7 +266,7 @@ _KEYS = (
     ),
     Mutation(
         "a range is sent where every database orders the keys alike",
-        answers("rewriter.predicates.partitions._is_ordered_alike", answer=True),
+        answers("rewriter.predicates.partition_predicate._is_ordered_alike", answer=True),
         "rewriter/predicates/test_predicate.py::test_strings_that_a_database_could_order_otherwise_are_not_sent_as_a_range",
     ),
     Mutation(
@@ -507,7 +507,7 @@ _FILES = (
     ),
     Mutation(
         "a hint holds while the columns have the types that it rests on",
-        answers("rewriter.predicates.scan._own_type_changes", answer=[]),
+        answers("rewriter.predicates.scan_predicate._own_type_changes", answer=[]),
         f"{_FILES_TAKEN}[files/file_hints: a filter without a join]",
     ),
     Mutation(
@@ -549,18 +549,18 @@ _ICEBERG = (
     ),
     Mutation(
         "what Iceberg is asked holds while the columns have the types that it rests on",
-        answers("rewriter.predicates.iceberg.changed_assumptions", answer=[]),
+        answers("rewriter.predicates.iceberg_predicate.changed_assumptions", answer=[]),
         f"{_ICEBERG_TAKEN}[iceberg/iceberg: a column with bounds]",
     ),
     Mutation(
         "what Iceberg is asked is widened, never narrowed",
         answers("rewriter.domains.cover.Cover.encloses", answer=True),
-        "rewriter/predicates/test_iceberg_predicates.py::test_what_lost_a_key_is_not_said",
+        "rewriter/predicates/test_iceberg_predicate.py::test_what_lost_a_key_is_not_said",
     ),
     Mutation(
         "of a view no more is said than of the tables behind it",
         answers("rewriter.planning.views._is_iceberg", answer=True),
-        "rewriter/predicates/test_iceberg_predicates.py::test_a_view_of_which_one_branch_is_no_iceberg_table_is_left_alone",
+        "rewriter/predicates/test_iceberg_predicate.py::test_a_view_of_which_one_branch_is_no_iceberg_table_is_left_alone",
     ),
 )
 

@@ -16,8 +16,8 @@ from rewriter.domains.literals import _WRITERS
 from rewriter.files import bounds, file_facts
 from rewriter.files.bounds import ColumnBounds
 from rewriter.files.file_index import FileIndex, Lack
-from rewriter.predicates import scan
-from rewriter.predicates.partitions import Budget
+from rewriter.predicates import scan_predicate
+from rewriter.predicates.partition_predicate import Budget
 from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
 from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.scopes.scopes import Scopes
@@ -322,7 +322,7 @@ def bounds_of_any_type(patch: pytest.MonkeyPatch) -> None:
 def all_columns_are_partition_columns(patch: pytest.MonkeyPatch) -> None:
     """Keys of pairs are said of all their columns at once."""
     patch.setattr(
-        scan,
+        scan_predicate,
         "_partition_columns",
         lambda _, restriction: frozenset(name.lower() for name in restriction.names),
     )
@@ -330,12 +330,12 @@ def all_columns_are_partition_columns(patch: pytest.MonkeyPatch) -> None:
 
 def files_stay_in_their_partitions(patch: pytest.MonkeyPatch) -> None:
     """What is asked of partition columns chooses files as what is asked of others does."""
-    sound = scan._projected  # noqa: SLF001 - the rule that is switched off
+    sound = scan_predicate._projected  # noqa: SLF001 - the rule that is switched off
 
     def unsound(cover: Any, columns: Any) -> Any:
         return cover if "p" not in columns else sound(cover, columns)
 
-    patch.setattr(scan, "_projected", unsound)
+    patch.setattr(scan_predicate, "_projected", unsound)
 
 
 def unsent_counts_as_sent(patch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from rewriter.domains.domain import Domain
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.domains.literals import Key
 from rewriter.domains.widen import Consumer
-from rewriter.predicates.partitions import Budget, partition_predicate
+from rewriter.predicates.partition_predicate import Budget, partition_predicate
 from rewriter.predicates.predicate import Predicate, Restriction, cover_sql
 
 DAYS = [f"2026-{month:02}-{day:02}" for month in range(1, 8) for day in range(1, 29)]
@@ -166,7 +166,7 @@ def test_a_filter_that_rests_on_the_day_holds_for_that_day_only() -> None:
 def test_a_cover_that_lost_a_key_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = KeySet.of(("int",), [(1,), (3,)])
     narrower = Cover.of_rows([Column("k", "int")], [(1,)])
-    monkeypatch.setattr("rewriter.predicates.partitions.widen", lambda *_: narrower)
+    monkeypatch.setattr("rewriter.predicates.partition_predicate.widen", lambda *_: narrower)
     assert partition_predicate([restriction(keys, "k")], ["k"], BUDGET, {}) is None
 
 

@@ -8,7 +8,7 @@ import pytest
 from proxy.operations.dispatch import Dispatch, WriteUnderWay
 from proxy.operations.query import Query, QueryResult
 from proxy.session.decision import Decision
-from proxy.session.explain.statement import ExplainingSession, lines_query
+from proxy.session.explain.explain_rewrite import ExplainingSession, lines_query
 from proxy.statements.statement_class import StatementClass
 
 # Far above the microseconds that a look at a statement takes.

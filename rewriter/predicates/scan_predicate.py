@@ -16,8 +16,8 @@ from rewriter.domains.gap_costs import Costs
 from rewriter.files.file_index import FileIndex, Selection, file_hint, spares_enough
 from rewriter.files.splits import GroupLimits, Packing
 from rewriter.predicates.data_columns import bucket_predicate, row_group_predicate
-from rewriter.predicates.iceberg import files_left, iceberg_predicate, skips_too_little
-from rewriter.predicates.partitions import Budget, partition_predicate
+from rewriter.predicates.iceberg_predicate import files_left, iceberg_predicate, skips_too_little
+from rewriter.predicates.partition_predicate import Budget, partition_predicate
 from rewriter.predicates.predicate import Predicate, Restriction, changed_assumptions, type_changed
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan

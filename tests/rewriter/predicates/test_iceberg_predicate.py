@@ -37,8 +37,8 @@ from rewriter.domains.literals import Key
 from rewriter.files.file_index import FileIndex
 from rewriter.plan import KeyAnswer
 from rewriter.predicates.data_columns import bucket_predicate, row_group_predicate
-from rewriter.predicates.iceberg import iceberg_predicate
-from rewriter.predicates.partitions import Budget, partition_predicate
+from rewriter.predicates.iceberg_predicate import iceberg_predicate
+from rewriter.predicates.partition_predicate import Budget, partition_predicate
 from rewriter.predicates.predicate import Predicate, Restriction
 from rewriter.predicates.splice import is_one_condition
 
@@ -252,7 +252,7 @@ def test_a_condition_that_is_too_long_gives_way_to_a_shorter_one() -> None:
 def test_what_lost_a_key_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = of_k(*range(0, 30_000, 7))
     assert said([keys]).cover.encloses(keys.cover)
-    monkeypatch.setattr("rewriter.predicates.iceberg.widen", lambda *_: of_k(*range(0, 3_000, 7)).cover)
+    monkeypatch.setattr("rewriter.predicates.iceberg_predicate.widen", lambda *_: of_k(*range(0, 3_000, 7)).cover)
     assert iceberg_predicate([keys], (), None, CHARS_MAX) is None
 
 
