@@ -16,7 +16,7 @@ class Address:
 
     host: str
     port: int
-    # What the certificate there is for, where the host is one of the addresses that a name has.
+    # The name in the certificate, where the host is one of the addresses of that name.
     name: str = field(default="", compare=False)
 
     def __str__(self) -> str:

@@ -71,5 +71,5 @@ class Upstream:
     path: str = HTTP_PATH
 
 
-# What the server speaks as it is installed.
+# The protocol of a server as it is installed.
 UPSTREAM: Final = Upstream()

@@ -12,7 +12,7 @@ Seconds = Annotated[float, Meta(gt=0, le=86_400)]
 SecondsOrNever = Annotated[float, Meta(ge=0, le=30 * 86_400)]
 Count = Annotated[int, Meta(ge=1)]
 Bytes = Annotated[int, Meta(ge=1024)]
-# What LMDB maps are whole pages; with fewer it cannot work at all.
+# LMDB maps whole pages; with fewer it cannot work at all.
 StoreBytes = Annotated[int, Meta(ge=64 * 1024, multiple_of=4096)]
 # An IPv6 host stands in brackets. Port 0 takes a free one.
 HostAndPort = Annotated[str, Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):[0-9]{1,5}$")]

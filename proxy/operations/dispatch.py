@@ -30,7 +30,7 @@ class Outcome:
     kind: OutcomeKind
     # From its release to the backend until its end was seen there; of one that fell back, the first run alone.
     seconds: float
-    # What the server said of the first failure. It may quote the statement.
+    # The server's message of the first failure. It may quote the statement.
     message: str = field(default="", repr=False)
 
 
@@ -79,9 +79,9 @@ class Dispatch:
     # A failure whose message holds these words means that `text` was out of date, and not that anything is wrong:
     # the statement falls back, however long the first run took.
     fall_back_on: str = ""
-    # Where they no longer hold, the answer to `text` is dropped and the statement falls back.
+    # Once they no longer hold, the answer to `text` is dropped and the statement falls back.
     premises: Premises = Premises()
-    # Where `text` writes and is not the original.
+    # Set if `text` writes and is not the original.
     write: WriteUnderWay | None = None
     # Called once with the outcome, on the event loop: it has to be quick, and must not raise.
     on_outcome: Callable[[Outcome], None] = ignore_outcome

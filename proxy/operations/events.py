@@ -16,7 +16,7 @@ class SessionOpened:
 
     session: SessionHandle = field(repr=False)
     protocol_version: int
-    # What the client set for it, or None where that was too long to be read. It may hold passwords.
+    # The client's settings of the session, or None if they were too long to be read. They may hold passwords.
     configuration: Mapping[str, str] | None = field(default_factory=dict, repr=False)
     # The name in the call, which a server that asks for no login believes.
     user: str | None = field(default=None, repr=False)

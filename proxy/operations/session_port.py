@@ -15,7 +15,7 @@ from proxy.statements.statement_class import StatementClass
 class SessionOpening:
     """The settings and the owner with which a client opened its session."""
 
-    # What it set for it. It may hold passwords.
+    # The settings of the session. They may hold passwords.
     configuration: Mapping[str, str] = field(default_factory=dict, repr=False)
     # A digest of whom it logged in as: equal for equal credentials, for as long as the process lives.
     owner: str = field(default="", repr=False)

@@ -25,7 +25,7 @@ _SESSION_UNCHANGED: Final = frozenset(
     insert create drop alter truncate update delete merge msck load analyze comment
     """.split()
 )
-# Those of them that may drop a temporary view, so that its name is that of a table again.
+# First words, among them, of statements that may drop a temporary view, so that its name is a table's again.
 _DROPS_VIEWS: Final = frozenset({"drop", "alter"})
 # First words of statements whose text says all that they do to a session of a known state.
 _SESSION_COMMANDS: Final = frozenset({"set", "use", "reset"})

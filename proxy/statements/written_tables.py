@@ -40,7 +40,7 @@ _EXECUTING: Final = re.compile(r"\bexecute\b|\$\{", re.IGNORECASE)
 _WORD: Final = re.compile(r"\w+")
 # A table by the path of its files: parquet.`/a/path`.
 _BY_PATH: Final = re.compile(r"\w\s*\.\s*`[^`]*/")
-# What stands behind a table's own name (MetadataTableType and SparkCatalog in Iceberg). A table that is called so
+# Names behind a table's own name (MetadataTableType and SparkCatalog in Iceberg). A table that is called so
 # itself counts as written with its database, and nothing worse.
 _OF_A_TABLE: Final = re.compile(
     r"(?:all_)?(?:entries|(?:data_|delete_)?files|manifests)|history|metadata_log_entries|snapshots|refs|partitions"

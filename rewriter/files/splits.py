@@ -154,7 +154,7 @@ class GroupLimits:
 
 @dataclass(frozen=True)
 class SplitHints:
-    """How Spark packs the files of tables whose narrowed scans may be read in fewer splits, and when that pays."""
+    """The packing of files into splits by Spark, for tables whose narrowed scans may be read in fewer splits."""
 
     packings: Mapping[TableName, Packing]
     limits: GroupLimits = field(default_factory=GroupLimits)

@@ -80,7 +80,7 @@ class Quarantine:
             return (*self._rules.current(now), *self._fingerprints.current(now))
 
     def count(self, kind: QuarantineKind) -> int:
-        """How many things of a kind are quarantined now."""
+        """The number of things of a kind that are quarantined now."""
         with self._lock:
             self._released_until()
             return next(len(each) for each in self._lists if each.kind is kind)
@@ -108,7 +108,7 @@ class Quarantine:
 
 @dataclass(frozen=True)
 class Suspects:
-    """Whatever may be to blame where a rewritten statement fails."""
+    """The rules and tables that may be to blame where a rewritten statement fails."""
 
     rules: frozenset[Rule]
     key: StatementKey

@@ -16,7 +16,7 @@ _NOT_HASHED: Final = re.compile(r"\b(?:map|variant|float|double|geometry|geograp
 # The distance that two sums of the same numbers may have, relative to the sum of their absolute values: the effect
 # of the order of addition on doubles, and on a double that is then stored as a float.
 _TOLERANCES: Final = {"double": 1e-9, "float": 1e-6}
-# Where large numbers cancel out, their rounding is all that is left, and every difference is large beside that.
+# If large numbers cancel out, only their rounding is left, and every difference is large beside that.
 _NOISE: Final = 1e-6
 # Rows that differ in nothing but floating-point numbers share a weight; the number is prime, its size arbitrary.
 _WEIGHTS: Final = 1_000_003
