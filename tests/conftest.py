@@ -16,6 +16,7 @@ from support import cheap_spark
 from support.cheap_spark import QUICK_JAVA
 from support.costs import CostRecorder
 from support.groups import GroupedTest, groups_of, longest_first
+from support.landing import is_landing
 from support.maven import ClientMissingError, is_required
 from support.profile import DEEP
 from support.proxies import patient
@@ -148,6 +149,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item, test in zip(items, tests, strict=True):
         if not _SERVERS.isdisjoint(test.shared):
             item.add_marker(pytest.mark.spark)
+        if is_landing(test.path):
+            item.add_marker(pytest.mark.landing)
         if test.chosen is None:
             item.add_marker(pytest.mark.xdist_group(groups[item]))
     items[:] = longest_first(items, groups)
