@@ -19,6 +19,8 @@ LANDING: Final = frozenset(
         # Random tables and statements on Iceberg: test_iceberg_examples, test_golden_on_iceberg.
         "iceberg/test_iceberg_differential.py",
         "iceberg/test_commits_between.py",
+        # Snapshots named through a real proxy: proxy/session/test_iceberg_statements, without Spark.
+        "iceberg/test_named_snapshots.py",
         "iceberg/test_compaction_of_iceberg.py",
         # Filters in front of Derby and PostgreSQL: rewriter/predicates/test_metastore_filter.
         "metastores/test_metastores.py",
@@ -32,6 +34,11 @@ LANDING: Final = frozenset(
         "pipeline/swap/test_dropped_partitions.py",
         "pipeline/swap/test_exchange.py",
         "pipeline/swap/test_overwritten.py",
+        # Beeline's own commands: e2e/test_beeline. Shadow runs: proxy/session/shadow/test_compare.
+        "clients/test_beeline_commands.py",
+        "proxy/session/shadow/test_shadow_on_spark.py",
+        # Clients over HTTP before Spark: proxy/http/test_http_to_http, and e2e/test_transports_on_spark.
+        "proxy/http/test_clients_over_http.py",
         # Several backends on Spark: proxy/backends/test_several_backends, without Spark.
         "proxy/backends/test_backends_on_spark.py",
     }
