@@ -13,7 +13,7 @@ from pipeline.tables.storage import Storage, StoredFile
 # The catalog has the partition at the temporary location; its own directory is being filled; the catalog has it in
 # its own directory again, and the temporary location is kept for a while; what is left is being deleted. The texts
 # stand in records on disk.
-STAGES = IN_TEMPORARY, SWITCHING_BACK, SWITCHED_BACK, DELETING = "away", "coming home", "left", "over"
+IN_TEMPORARY, SWITCHING_BACK, SWITCHED_BACK, DELETING = "away", "coming home", "left", "over"
 
 _RECORD = re.compile(r"record-(\d+)\.json")
 

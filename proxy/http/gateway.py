@@ -51,7 +51,9 @@ class Gateway:
         self._context = context
         within_s = context.config.rewrite.rerun_within_s
         self._policy = FallbackPolicy(context.tracked_statements, _now, within_s)
-        self._admission = Impersonation(ProxyUsers(context.config.proxy_users), names_user=upstreams.names_user)
+        self._impersonation = Impersonation(
+            ProxyUsers(context.config.proxy_users), names_user=upstreams.names_user
+        )
         self._routes = Routes(context.backends, context.handles)
         # By the backend, and by the identity of the client there.
         self._memories: OrderedDict[tuple[str, str, frozenset[str]], CallerRecords] = OrderedDict()
@@ -59,7 +61,7 @@ class Gateway:
         self._counts_sessions = upstreams.has_lasting_sessions
         self.last_activity = -math.inf
         # Operations of ours that are being closed after their clients have left.
-        self._farewells: set[asyncio.Task[None]] = set()
+        self._graceful_closes: set[asyncio.Task[None]] = set()
         # Statements that fall back, whose clients may have left.
         self._fallbacks: set[asyncio.Task[ExchangeReply]] = set()
 
@@ -86,10 +88,10 @@ class Gateway:
         self.last_activity = _now()
         note = partial(self._note, upstream)
         exchange = Exchange(memory, self._policy, note)
-        spoiled = _admitted(memory, message)
-        if spoiled is not None:
+        replacement = _admitted(memory, message)
+        if replacement is not None:
             log.warning("%s: %s names what belongs to another user", _NAME, message.header.name)
-            return await self._drive(exchange.pass_unread(spoiled), upstream)
+            return await self._drive(exchange.pass_unread(replacement), upstream)
         held = hold(message)
         if held is None:
             return await self._pass_on(message, exchange, upstream)
@@ -102,7 +104,7 @@ class Gateway:
 
     async def _pass_on(self, message: Message, exchange: Exchange, upstream: Upstream) -> ExchangeReply:
         if message.header.name == OPEN_SESSION:
-            admitted = self._admission.check_open_session(message, upstream.login)
+            admitted = self._impersonation.check_open_session(message, upstream.login)
             if isinstance(admitted, SessionRefusal):
                 log.warning("%s: no session is opened: %s", _NAME, admitted.sentence)
                 return ExchangeReply(encode_open_session_refusal(message.header.seqid, admitted.sentence), None)
@@ -145,7 +147,7 @@ class Gateway:
 
     async def close(self) -> None:
         """Cancel queries of ours that nobody waits for any more."""
-        last = {*self._farewells, *self._fallbacks}
+        last = {*self._graceful_closes, *self._fallbacks}
         if last:
             await asyncio.wait(last, timeout=GRACEFUL_CLOSE_S)
         for running in self._fallbacks:
@@ -180,8 +182,8 @@ class Gateway:
 
     def _close_gracefully(self, own: InternalCalls) -> None:
         task = asyncio.get_running_loop().create_task(own.close_operation(GRACEFUL_CLOSE_S))
-        self._farewells.add(task)
-        task.add_done_callback(self._farewells.discard)
+        self._graceful_closes.add(task)
+        task.add_done_callback(self._graceful_closes.discard)
 
     # --- notes
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from proxy.config.rewriting import RewriteSection
 from proxy.operations.reply_tracker import TrackedReply
 from proxy.operations.tracked_statements import TrackedStatement, TrackedStatements
 from proxy.wire.hs2.calls import (
@@ -28,7 +29,7 @@ from proxy.wire.thrift.reader import Header, Reader
 
 # A failure of ours shows while Spark plans or begins to read. One that comes later has cost the user a while
 # already, is hardly ours, and to do all of that again would double the wait for the error.
-FALLBACK_WITHIN_S: Final = 60.0
+FALLBACK_WITHIN_S: Final = RewriteSection().rerun_within_s
 
 # SQLSTATE 40001, serialization failure: clients that retry a statement do so on it.
 _SERIALIZATION_FAILURE: Final = "40001"

@@ -61,8 +61,8 @@ class Relay:
         self._request_bytes_max = request_bytes_max
         self._tracked_statements = tracked_statements
         self._framing = sides.framing
-        self._negotiation = sides.opening()
-        self._admission = sides.admission
+        self._handshake = sides.opening()
+        self._impersonation = sides.admission
         self._client_buffer = ClientBuffer(self._framing.reader(request_bytes_max))
         self._handle_access = handle_access
         self._calls = PendingCalls(tracked_statements, handle_access, clock, fall_back_within_s, self._framing)
@@ -75,7 +75,7 @@ class Relay:
     @property
     def credentials(self) -> bytes | None:
         """The client's PLAIN response, for another connection in its name. A secret."""
-        return self._negotiation.credentials
+        return self._handshake.credentials
 
     @property
     def has_open_operations(self) -> bool:
@@ -90,7 +90,7 @@ class Relay:
     @property
     def awaits_login(self) -> bool:
         """True if the backend has been sent a login and has not answered it."""
-        return self.phase is Phase.NEGOTIATING and self._negotiation.turn is HandshakeStep.SERVER
+        return self.phase is Phase.NEGOTIATING and self._handshake.turn is HandshakeStep.SERVER
 
     @property
     def may_await_replies(self) -> bool:
@@ -117,8 +117,8 @@ class Relay:
         if self.phase is Phase.TRANSPARENT:
             self._pass_on(data)
         elif self.phase is Phase.NEGOTIATING:
-            self._negotiated(self._negotiation.client_data(data))
-            self._commands += self._client_buffer.pause_past(self._negotiation.waiting_bytes)
+            self._handshake_advanced(self._handshake.client_data(data))
+            self._commands += self._client_buffer.pause_past(self._handshake.waiting_bytes)
         elif self.phase in (Phase.HELD, Phase.FALLING_BACK, Phase.MOVING):
             self._commands += self._client_buffer.keep(data)
         elif self.phase is Phase.OPEN:
@@ -133,14 +133,14 @@ class Relay:
         """The connection that ConnectBackend asked for is open."""
         if self.phase is Phase.CLOSED:
             return []
-        self._negotiated(self._negotiation.backend_connected())
+        self._handshake_advanced(self._handshake.backend_connected())
         return self._take_commands()
 
     def backend_failed(self, reason: str) -> list[Command]:
         """The connection that ConnectBackend asked for could not be opened."""
         if self.phase is Phase.CLOSED:
             return []
-        self._negotiated(self._negotiation.backend_failed(reason))
+        self._handshake_advanced(self._handshake.backend_failed(reason))
         return self._take_commands()
 
     def moved(self) -> list[Command]:
@@ -157,7 +157,7 @@ class Relay:
     def backend_data(self, data: bytes) -> list[Command]:
         """The backend sent bytes. Once closed, they may still say which operation of ours is to be ended."""
         if self.phase is Phase.NEGOTIATING:
-            self._negotiated(self._negotiation.backend_data(data))
+            self._handshake_advanced(self._handshake.backend_data(data))
         else:
             self._follow(data)
         return self._take_commands()
@@ -211,13 +211,13 @@ class Relay:
             self._close("client: a message ends inside one of its fields")
 
     def _handle(self, message: Message) -> None:
-        spoiled = self._handle_access.replacement_for(message)
-        if spoiled is not None:
+        replacement = self._handle_access.replacement_for(message)
+        if replacement is not None:
             self._commands.append(CallRefused(message.header.name))
         if self.phase is Phase.TRANSPARENT:
-            self._forward(spoiled or message)
-        elif spoiled is not None:
-            self._commands.append(self._calls.relay(spoiled))
+            self._forward(replacement or message)
+        elif replacement is not None:
+            self._commands.append(self._calls.relay(replacement))
         elif (backend := self._elsewhere(message)) is not None:
             self._moving = message
             self._enter(Phase.MOVING)
@@ -246,7 +246,7 @@ class Relay:
     def _forward(self, message: Message) -> None:
         """Send a call on where replies are not followed. No session is opened here either that may not be."""
         if message.header.name == hs2_calls.OPEN_SESSION:
-            admitted = self._admission.check_open_session(message, self._negotiation.login)
+            admitted = self._impersonation.check_open_session(message, self._handshake.login)
             if isinstance(admitted, SessionRefusal):
                 self._close(f"client: {admitted.sentence}")
                 return
@@ -256,7 +256,7 @@ class Relay:
         self._commands.append(SendBackend(self._framing.to_wire(message.raw)))
 
     def _open_session(self, message: Message) -> None:
-        admitted = self._admission.check_open_session(message, self._negotiation.login)
+        admitted = self._impersonation.check_open_session(message, self._handshake.login)
         if not isinstance(admitted, SessionRefusal):
             self._has_opened = True
             self._commands.append(self._calls.watch(admitted))
@@ -350,22 +350,22 @@ class Relay:
 
     # --- phases
 
-    def _negotiated(self, commands: list[Command]) -> None:
+    def _handshake_advanced(self, commands: list[Command]) -> None:
         self._commands += commands
-        match self._negotiation.turn:
+        match self._handshake.turn:
             case HandshakeStep.REFUSED:
                 self._enter(Phase.CLOSED)
             case HandshakeStep.BLIND:
-                reason = self._negotiation.blind_reason
-                self._turn_transparent(self._negotiation.client_leftover(), reason, by_login=True)
-                self._send_client(self._negotiation.backend_leftover())
+                reason = self._handshake.blind_reason
+                self._turn_transparent(self._handshake.client_leftover(), reason, by_login=True)
+                self._send_client(self._handshake.backend_leftover())
             case HandshakeStep.FRAMES:
                 self._enter(Phase.OPEN)
-                self._handle_access.user_logged_in(plain_name(self._negotiation.credentials or b"") or b"")
+                self._handle_access.user_logged_in(plain_name(self._handshake.credentials or b"") or b"")
                 self._commands += self._client_buffer.resume()
-                self._client_buffer.feed(self._negotiation.client_leftover())
+                self._client_buffer.feed(self._handshake.client_leftover())
                 self._handle_messages()
-                self._follow(self._negotiation.backend_leftover())
+                self._follow(self._handshake.backend_leftover())
 
     def _turn_transparent(self, client_leftover: bytes, reason: str, *, by_login: bool = False) -> None:
         self._enter(Phase.TRANSPARENT)

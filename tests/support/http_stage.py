@@ -100,10 +100,6 @@ class HttpBackend:
         asked.answer(ok(body))
         return asked
 
-    @property
-    def open_count(self) -> int:
-        return sum(not peer.reader.at_eof() for peer in self.peers)
-
 
 def request(body: bytes, *headers: str) -> bytes:
     """A client's call as it goes over the wire."""
