@@ -274,7 +274,7 @@ class RecordedServer(KnownState):
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it listens."""
+        """The endpoint that it listens on."""
         return Endpoint(*self.listener.getsockname())
 
     def held(self) -> Held:

@@ -46,11 +46,11 @@ class KnownState:
     """A server that can be asked about its sessions and operations."""
 
     def held(self) -> Held:
-        """What the server holds now."""
+        """The operations and sessions that the server has now."""
         raise NotImplementedError
 
     def left_over(self, since: Held) -> Held:
-        """What the server still holds that it did not hold then, once it had the time to clear up."""
+        """The operations and sessions that came since and are left, once the server had the time to clear up."""
         # What was left a moment ago may not stand on the page yet.
         time.sleep(_POLL_SECONDS)
         deadline = time.monotonic() + SETTLE_SECONDS_MAX
@@ -66,7 +66,7 @@ class ServerState(KnownState):
     ui_url: str
 
     def held(self) -> Held:
-        """What the server holds now."""
+        """The operations and sessions that the server has now."""
         with urlopen(self.ui_url + _PAGE, timeout=_ANSWER_SECONDS_MAX) as answer:
             return read_page(answer.read().decode())
 
