@@ -34,17 +34,21 @@ from rewriter.catalog.table_facts import (
     TableKind,
     ViewText,
 )
-from rewriter.domains.keyset import KeyRanges, Keys, KeySet
+from rewriter.domains.keys import Keys
+from rewriter.domains.keyset import KeyRanges, KeySet
 from rewriter.domains.literals import UnreadableKeyError
+from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.plan import Plan, plan
 from rewriter.planning.snapshot_pins import catalog_at_snapshots, pin_snapshots
 from rewriter.planning.views import VIEW_NESTING_MAX
 from rewriter.rewrite import Rewrite, ScanOutcome, apply
 from rewriter.semijoins.key_query import KeySetQuery
 from rewriter.semijoins.limits import RewriteLimits
+from rewriter.semijoins.partition_query import PartitionsQuery
+from rewriter.semijoins.partition_reducers import ListedPartitions
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.range_query import KeyRangesQuery
-from rewriter.semijoins.reducers import KeyQuery, Reducer
+from rewriter.semijoins.reducer import KeyQuery, Reducer
 from rewriter.sql.classify import may_be_rewritten, may_have_a_join
 from rewriter.sql.statement import Statement, parse
 from rewriter.vocabulary.identifiers import Column, TableName
@@ -63,6 +67,9 @@ __all__ = [
     "KeySet",
     "KeySetQuery",
     "Keys",
+    "ListedPartitions",
+    "PartitionMatches",
+    "PartitionsQuery",
     "Plan",
     "PlannedScan",
     "Reducer",

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeAlias
 
 from rewriter.catalog.table_facts import Catalog
-from rewriter.domains.keyset import KeyRanges, Keys, KeySet
+from rewriter.domains.keys import Keys
+from rewriter.domains.keyset import KeyRanges, KeySet
+from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.planning.scans import checked, refused, scans
 from rewriter.planning.snapshot_pins import pins
 from rewriter.planning.switched_off import without_switched_off
 from rewriter.planning.views import FollowedViews, follow_views
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.limits import RewriteLimits
+from rewriter.semijoins.partition_reducers import ListedPartitions
 from rewriter.semijoins.planned_scan import PlannedScan
-from rewriter.semijoins.reducers import KeyQuery, Reducer
+from rewriter.semijoins.reducer import KeyQuery, Reducer
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import depends_on_row_order, depends_on_tasks
 from rewriter.vocabulary.identifiers import TableName
@@ -45,6 +49,8 @@ class Plan:
     partition_columns: frozenset[str] = frozenset()
     # The tables that count as unknown because they were not described in time.
     late: frozenset[TableName] = frozenset()
+    # The lists of partitions that the plan was made with.
+    partitions: ListedPartitions = field(default_factory=dict)
 
     @property
     def pinnable(self) -> frozenset[TableName]:
@@ -65,6 +71,11 @@ class Plan:
         """The queries to run next, given the answers of others; none if all have been run."""
         asked = (r.key_query for scan in self.scans for r in effective_reducers(scan, answers))
         return tuple(query for query in dict.fromkeys(asked) if query not in answers)
+
+    def wants_lists(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[TableName, ...]:
+        """The tables whose partitions could be asked about, if the plan were made again with a list of them."""
+        wanted = dict.fromkeys(scan.reference.name for scan in self.scans if _wants_list(scan, answers))
+        return tuple(name for name in wanted if name not in self.partitions)
 
     def wants_partitions(self, answers: Mapping[KeyQuery, KeyAnswer]) -> tuple[TableName, ...]:
         """The tables whose partition lists would help to widen the many keys of their scans."""
@@ -101,6 +112,14 @@ class Plan:
 FEW_KEYS = 16
 
 
+def _wants_list(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
+    return scan.wants_list or any(
+        reducer.if_types_differ is SkipReason.PARTITIONS_NOT_LISTED
+        and answers.get(reducer.key_query) is SkipReason.KEY_TYPE_CHANGED
+        for reducer in scan.reducers
+    )
+
+
 def _wants_files(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
     return not scan.own_cover.is_all or any(
         key_count(answers.get(reducer.key_query)) and any(map(scan.has_files_by, reducer.columns))
@@ -118,27 +137,38 @@ def _may_have_fewer_splits(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnsw
 
 
 def key_count(answer: KeyAnswer | None) -> int:
-    """The number of keys, or of ranges of keys, in an answer."""
+    """The number of keys, of ranges of keys, or of partitions that were asked about, in an answer."""
     if isinstance(answer, KeySet):
         return len(answer.rows)
+    if isinstance(answer, PartitionMatches):
+        return len(answer.asked)
     return len(answer.ranges) if isinstance(answer, KeyRanges) else 0
 
 
 def effective_reducers(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> Iterator[Reducer]:
-    """The scan's reducers, with the alternatives of those that have too many keys in their place."""
+    """The scan's reducers, with others in the place of those that have too many keys, or keys of another type."""
     pending = list(reversed(scan.reducers))
     while pending:
         reducer = pending.pop()
-        if reducer.alternatives and answers.get(reducer.key_query) is SkipReason.TOO_MANY_KEYS:
+        answer = answers.get(reducer.key_query)
+        if reducer.alternatives and answer is SkipReason.TOO_MANY_KEYS:
             pending += reversed(reducer.alternatives)
+        elif isinstance(reducer.if_types_differ, Reducer) and answer is SkipReason.KEY_TYPE_CHANGED:
+            pending.append(reducer.if_types_differ)
         else:
             yield reducer
 
 
-def plan(statement: Statement, catalog: Catalog, limits: RewriteLimits) -> Plan:
+def plan(
+    statement: Statement,
+    catalog: Catalog,
+    limits: RewriteLimits,
+    partitions: ListedPartitions = MappingProxyType({}),
+) -> Plan:
     """Find the fact scans that may be narrowed, given what is known of the tables.
 
-    If tables are missing from the catalog, the plan names them and has no scans: look them up and plan again.
+    If tables are missing from the catalog, the plan names them and has no scans: look them up and plan again. If
+    it `wants_lists` of the partitions of tables, it may ask for more when it is made again with them.
     """
     catalog = without_switched_off(statement, catalog, limits)
     scopes = Scopes(statement, catalog, has_variables=limits.has_variables)
@@ -154,7 +184,7 @@ def plan(statement: Statement, catalog: Catalog, limits: RewriteLimits) -> Plan:
         return Plan(statement, refused(scopes, SkipReason.WRITES_WHAT_IT_READS))
     if limits.strict and statement.target is not None:
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
-    found = scans(scopes, limits)
+    found = scans(scopes, limits, partitions)
     must_keep_splits, narrowable = (
         _must_keep_splits(statement, followed),
         checked(found) if limits.strict else found,
@@ -166,6 +196,7 @@ def plan(statement: Statement, catalog: Catalog, limits: RewriteLimits) -> Plan:
         names=followed.names,
         keeps_splits=must_keep_splits,
         partition_columns=followed.partition_columns,
+        partitions=partitions,
     )
 
 

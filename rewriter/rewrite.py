@@ -9,7 +9,8 @@ from typing import TypeAlias
 from rewriter.domains.consumers import left_beside
 from rewriter.domains.cover import Cover
 from rewriter.domains.gap_costs import Costs
-from rewriter.domains.keyset import Keys, KeySet
+from rewriter.domains.keys import Keys
+from rewriter.domains.keyset import KeySet
 from rewriter.domains.literals import UnreadableKeyError
 from rewriter.files.file_index import FileIndex, Selection
 from rewriter.files.splits import Grouping, SplitHints, grouping
@@ -22,7 +23,7 @@ from rewriter.predicates.splice import Narrowing, rewritten_text
 from rewriter.predicates.strict_check import check
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
-from rewriter.semijoins.reducers import KeyQuery, Reducer
+from rewriter.semijoins.reducer import KeyQuery, Reducer
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.rule import Rule

@@ -82,6 +82,9 @@ class RewriteSection(Section, frozen=True):
     key_query_bytes_max: Bytes = 1024 * 1024
     # Expert. Ranges around keys that are too many to be fetched: the widest gaps between them are left out.
     key_ranges_max: Annotated[int, Meta(ge=1, le=10_000)] = 200
+    # Expert. Partitions that Spark is asked about in one query, where keys do not tell which of them match. 10,000
+    # take 0.1 to 0.4 s and 150 KB of text.
+    partition_list_max: Annotated[int, Meta(ge=1, le=100_000)] = 20_000
     # The database behind the metastore, which bounds what it is sent of the keys (rewriter/domains/consumers.py).
     # The embedded Derby is the least able one, so its limits are safe for all.
     metastore: Literal["derby", "postgresql"] = "derby"

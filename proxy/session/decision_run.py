@@ -181,6 +181,7 @@ class DecisionRun:
             # More telling to a user than the verdict of the gate.
             self._skip = planned
             return None
+        planned = yield from self._timed_lookup(self._catalog.with_lists(planned, {}, limits))
         self._plan, self._unpinned = planned, planned.unpinned
         return planned
 
@@ -208,7 +209,14 @@ class DecisionRun:
         self._snapshots = at_snapshots.reads
         self._unpinned = {**self._unpinned, **at_snapshots.unpinned}
         asking = self._catalog.keys(planned, self._terms.memory, fence)
-        return planned, (yield from self._timings.of_key_queries(asking))
+        answers = yield from self._timings.of_key_queries(asking)
+        # Some keys may have turned out to be of another type than the fact's column.
+        with_lists = yield from self._timed_lookup(self._catalog.with_lists(planned, answers, limits))
+        if with_lists is not planned:
+            self._plan = planned = with_lists
+            asking = self._catalog.keys(planned, self._terms.memory, fence, answers)
+            answers = yield from self._timings.of_key_queries(asking)
+        return planned, answers
 
     def _apply(self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits, fence: Fence) -> Queries[None]:
         """Insert predicates and hints for the keys, if nothing has changed since the fence was opened."""
@@ -289,6 +297,7 @@ def limits_of(shared: SharedState, terms: DecisionTerms) -> RewriteLimits:
         key_rows_max=settings.key_rows_max,
         key_ranges_max=settings.key_ranges_max,
         key_queries_max=settings.key_queries_max,
+        partition_list_max=settings.partition_list_max,
         small_side_bytes_max=settings.small_side_bytes_max,
         metastore=shared.metastore.consumer,
         metastore_for=shared.metastore.lowered,

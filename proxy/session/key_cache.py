@@ -8,13 +8,14 @@ it was read, so that no order of reading, writing and keeping lets a stale one t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
 from proxy.session.consistency.write_fence import Fence
-from rewriter import KeyQuery, Keys, KeySet, TableName
+from rewriter import KeyQuery, KeyRanges, Keys, KeySet, PartitionMatches, TableName
+from rewriter.domains.literals import Key
 
 # A dashboard has some dozens of key queries, and each user and each setting has its own.
 ENTRIES_MAX: Final = 1_000
@@ -99,8 +100,12 @@ class KeyCache:
 
 def _size_bytes(question: KeyQuery, keys: Keys) -> int:
     """About what an entry takes in memory."""
-    rows = keys.rows if isinstance(keys, KeySet) else keys.ranges
+    rows: Collection[tuple[Key | None, ...]]
+    if isinstance(keys, PartitionMatches):
+        rows = keys.asked
+    else:
+        rows = keys.rows if isinstance(keys, KeySet) else keys.ranges
     texts = sum(len(value) for row in rows for value in row if isinstance(value, str))
-    width = len(question.columns) if isinstance(keys, KeySet) else 2
+    width = 2 if isinstance(keys, KeyRanges) else len(question.columns)
     asked = len(question.sql) + len(question.sql_with_repeats) + len(question.all_keys_sql)
     return _ENTRY_BYTES + asked + len(rows) * width * _KEY_BYTES + texts

@@ -48,12 +48,12 @@ class KeyQueries:
     memory: RememberedKeys | None
     fence: Fence
 
-    def answers(self, planned: Plan) -> _Asking[KeyAnswers]:
-        """The keys of all small sides, or the reasons for none.
+    def answers(self, planned: Plan, known: KeyAnswers | None = None) -> _Asking[KeyAnswers]:
+        """The keys of all small sides, or the reasons for none; `known` are answers that are there already.
 
         Those of one that is being written are not asked for: a write that runs is seen by every fence.
         """
-        answers: KeyAnswers = {}
+        answers = dict(known or {})
         while pending := planned.pending(answers):
             for question in pending:
                 answers[question] = yield from self._keys(question)
@@ -111,6 +111,8 @@ class KeyQueries:
 
 def _keys(question: KeyQuery, answer: QueryResult) -> Keys | SkipReason:
     """The keys in an answer, or why there are none that can be used."""
+    if isinstance(answer, QueryFailed) and question.may_fail and answer.kind not in _FAILURES:
+        return SkipReason.SCALAR_SUBQUERY_ROWS
     if isinstance(answer, QueryFailed):
         return _FAILURES.get(answer.kind, SkipReason.KEY_QUERY_FAILED)
     return question.read(answer.rows)

@@ -42,6 +42,9 @@ from rewriter import (
     pin_snapshots,
     plan,
 )
+from rewriter import (
+    ListedPartitions as ListedIndexes,
+)
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.files.file_index import FileIndex
 from rewriter.partitions.index import PartitionIndex
@@ -185,8 +188,10 @@ class SessionCatalog:
         counts_s = self._settings.facts_ttl_s
         return Expiring(said, self._shared.clock() + (counts_s if is_answered else min(counts_s, UNANSWERED_S)))
 
-    def plan(self, statement: Statement, limits: RewriteLimits) -> Queries[Plan | SkipReason]:
-        """Plan a statement by the descriptions of its tables."""
+    def plan(
+        self, statement: Statement, limits: RewriteLimits, partitions: ListedIndexes | None = None
+    ) -> Queries[Plan | SkipReason]:
+        """Plan a statement by the descriptions of its tables, and by lists of their partitions."""
         uncertain = yield from self._uncertainty()
         if uncertain is not None:
             return uncertain
@@ -196,7 +201,7 @@ class SessionCatalog:
         for _ in range(_PLANNING_ROUNDS_MAX):
             known = facts.current()
             late -= known.keys()
-            planned = plan(statement, {**known, **dict.fromkeys(late)}, limits)
+            planned = plan(statement, {**known, **dict.fromkeys(late)}, limits, partitions or {})
             if not planned.missing:
                 return _with_late(planned, frozenset(late)) if late else planned
             if planned.missing <= asked:
@@ -261,12 +266,24 @@ class SessionCatalog:
         for version in (name.at(snapshot_id) for name, snapshot_id in at.items()):
             if version in known:
                 facts.add(DescribedTable(version, known[version]), asked_at)
-        again = yield from self.plan(statement, limits)
+        again = yield from self.plan(statement, limits, planned.partitions)
         return again if isinstance(again, Plan) and again.key_queries else None
 
-    def keys(self, planned: Plan, memory: RememberedKeys | None, fence: Fence) -> Queries[KeyAnswers]:
+    def with_lists(self, planned: Plan, answers: KeyAnswers, limits: RewriteLimits) -> Queries[Plan]:
+        """The plan with the lists of partitions that it wants by these answers; the same plan if it wants none."""
+        wanted = planned.wants_lists(answers)
+        if not wanted:
+            return planned
+        found = yield from self.partitions(wanted)
+        lists = {name: found[name].index if name in found else None for name in wanted}
+        again = yield from self.plan(planned.statement, limits, {**planned.partitions, **lists})
+        return again if isinstance(again, Plan) else planned
+
+    def keys(
+        self, planned: Plan, memory: RememberedKeys | None, fence: Fence, known: KeyAnswers | None = None
+    ) -> Queries[KeyAnswers]:
         """The keys of all small sides, or the reasons for none; `fence` was opened before."""
-        return KeyQueries(self._shared, self._metadata, memory, fence).answers(planned)
+        return KeyQueries(self._shared, self._metadata, memory, fence).answers(planned, known)
 
     def partitions(self, names: Iterable[TableName]) -> Queries[dict[TableName, ListedPartitions]]:
         """The partition lists of those tables that can be listed."""

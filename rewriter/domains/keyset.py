@@ -123,10 +123,6 @@ class KeyRanges:
         return Cover.of_domain(column, Domain.union_of(self.type_name, (null, *held)))
 
 
-# The result of a key query.
-Keys: TypeAlias = KeySet | KeyRanges
-
-
 def _listed(texts: Iterable[str], chars_max: int) -> str | None:
     """The texts with commas between, or None as soon as they are too long: the rest is then never written."""
     found: list[str] = []

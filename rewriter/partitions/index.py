@@ -93,6 +93,24 @@ class PartitionIndex:
             yield self.keys.spec(entry)
         yield from self.unreadable
 
+    def values(self, columns: Sequence[str], condition: PartitionFilter) -> set[tuple[Key | None, ...]]:
+        """The values of some columns in the partitions that satisfy a filter. Raises NotIndexableError.
+
+        Unreadable partitions are left out.
+
+        >>> from rewriter.partitions.filter_tree import And
+        >>> index = PartitionIndex.of(["y", "m"], ["int", "int"], ["y=1/m=2", "y=1/m=3", "y=4/m=2"])
+        >>> sorted(index.values(["y"], And(())))
+        [(1,), (4,)]
+        """
+        positions = [self.keys.position(column) for column in columns]
+        entries = matching(plan_scans(condition, self.keys), self.keys, self.entries)
+        fields = {tuple(self.keys.field(entry, position) for position in positions) for entry in entries}
+        return {
+            tuple(self.keys.decode_field(at, field) for at, field in zip(positions, found, strict=True))
+            for found in fields
+        }
+
     @property
     def count(self) -> int:
         """The number of partitions."""

@@ -16,16 +16,18 @@ from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import own_cover
 from rewriter.semijoins.outer_filters import OuterFilterFinder
+from rewriter.semijoins.partition_reducers import ListedPartitions
 from rewriter.semijoins.planned_scan import PlannedScan
-from rewriter.semijoins.reducers import BlockPlanner, Reducer
+from rewriter.semijoins.reducer import Reducer
+from rewriter.semijoins.reducers import BlockPlanner
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
 
 
-def scans(scopes: Scopes, limits: RewriteLimits) -> tuple[PlannedScan, ...]:
+def scans(scopes: Scopes, limits: RewriteLimits, partitions: ListedPartitions) -> tuple[PlannedScan, ...]:
     """One for each table reference in a FROM, outer blocks before inner ones."""
-    found = _findings(scopes, limits)
+    found = _findings(scopes, limits, partitions)
     found = replace(found, results=_capped(found.results, limits.key_queries_max))
     return tuple(
         _scan(scopes, block, leaf, leaf.reference, found)
@@ -63,7 +65,7 @@ class _Findings:
     own: dict[TableReference, Cover] = field(default_factory=dict)
 
 
-def _findings(scopes: Scopes, limits: RewriteLimits) -> _Findings:
+def _findings(scopes: Scopes, limits: RewriteLimits, partitions: ListedPartitions) -> _Findings:
     found = _Findings()
     if all(fact_refusal(scopes.catalog.get(name)) is not None for name in scopes.tables):
         # Most statements read no table that could be narrowed: then no other check is needed.
@@ -76,7 +78,7 @@ def _findings(scopes: Scopes, limits: RewriteLimits) -> _Findings:
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
         if scope is not None and block.has_conditions:
-            for finding in BlockPlanner(scopes, filter_finder, scope, limits).findings():
+            for finding in BlockPlanner(scopes, filter_finder, scope, limits, partitions).findings():
                 found.results[finding.reference].append(finding.result)
             if Rule.FILE_HINTS not in limits.rules_off:
                 found.own.update(_own_covers(scopes, filter_finder, scope))
@@ -116,13 +118,17 @@ def _capped(
 def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference, noted: _Findings) -> PlannedScan:
     found, own = noted.results[reference], noted.own.get(reference)
     reducers = tuple(dict.fromkeys(result for result in found if isinstance(result, Reducer)))
+    wants_list = SkipReason.PARTITIONS_NOT_LISTED in found
     if (reducers or own is not None) and reference.refusal is None:
         # A CTE may have the name of a table.
         facts = None if scopes.is_cte_name(leaf) else scopes.catalog.get(reference.name)
         if facts is not None and _hides_metadata(scopes.statement, facts):
             return PlannedScan(reference, leaf.alias, skip=SkipReason.METADATA_IN_USE)
-        return PlannedScan(reference, leaf.alias, reducers, facts=facts, own_cover=own or Cover.all())
-    return PlannedScan(reference, leaf.alias, skip=_reason(scopes, block, leaf, reference, found))
+        return PlannedScan(
+            reference, leaf.alias, reducers, facts=facts, own_cover=own or Cover.all(), wants_list=wants_list
+        )
+    reason = _reason(scopes, block, leaf, reference, found)
+    return PlannedScan(reference, leaf.alias, skip=reason, wants_list=wants_list and reference.refusal is None)
 
 
 def _hides_metadata(statement: Statement, facts: TableFacts) -> bool:

@@ -17,7 +17,7 @@ from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, may_rea
 from rewriter.scopes.join_tree import TableReference, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.planned_scan import PlannedScan
-from rewriter.semijoins.reducers import Reducer
+from rewriter.semijoins.reducer import Reducer
 from rewriter.sql.statement import Statement, parse_any
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason, UnpinnedReason

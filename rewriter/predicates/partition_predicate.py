@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from rewriter.domains.consumers import ACCEPTS_NOTHING
 from rewriter.domains.cover import Cover
 from rewriter.domains.gap_costs import Costs, adds_to
-from rewriter.domains.keyset import Keys, KeySet
+from rewriter.domains.keys import Keys
+from rewriter.domains.keyset import KeySet
 from rewriter.domains.positions import differ_in_digits_only
 from rewriter.domains.widen import Consumer, widen
 from rewriter.predicates.metastore_filter import hidden_from_metastore

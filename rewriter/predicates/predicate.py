@@ -15,8 +15,10 @@ from operator import itemgetter
 
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.domain import Domain, Interval
-from rewriter.domains.keyset import KeyRanges, Keys, KeySet
+from rewriter.domains.keys import Keys
+from rewriter.domains.keyset import KeyRanges, KeySet
 from rewriter.domains.literals import Key, literal, literals
+from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.domains.positions import Position, line
 from rewriter.predicates.metastore_filter import can_compare, can_compare_range
 from rewriter.vocabulary.identifiers import Column, quoted
@@ -121,7 +123,9 @@ _UUID_DASHES = 4
 
 
 def keys_or_range_ends(keys: Keys, index: int) -> Iterable[Key | None]:
-    """The keys of a column, or the ends of their ranges."""
+    """The keys of a column, or the ends of their ranges; none of a list of partitions, which is never sent."""
+    if isinstance(keys, PartitionMatches):
+        return ()
     return chain.from_iterable(keys.ranges) if isinstance(keys, KeyRanges) else map(itemgetter(index), keys.rows)
 
 
@@ -165,6 +169,11 @@ def cover_sql(cover: Cover, list_max: int | None = None) -> str:
     '(`k` IN (1) OR `k` BETWEEN 7 AND 8)'
     """
     return _any_of([_box_sql(box, list_max) for box in cover.boxes])
+
+
+def domain_sql(expression: str, domain: Domain) -> str:
+    """The condition that an expression has a value of a domain."""
+    return _domain_sql(expression, domain, None)
 
 
 def _box_sql(box: Box, list_max: int | None) -> str:

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field, replace
 
 from rewriter.domains.cover import Box, Cover
 from rewriter.domains.gap_costs import Costs
+from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.files.file_index import FileIndex, Selection, file_hint, spares_enough
 from rewriter.files.splits import GroupLimits, Packing
 from rewriter.predicates.data_columns import bucket_predicate, row_group_predicate
 from rewriter.predicates.iceberg_predicate import files_left, iceberg_predicate, skips_too_little
+from rewriter.predicates.partition_list_predicate import partition_list_predicate
 from rewriter.predicates.partition_predicate import Budget, partition_predicate
 from rewriter.predicates.predicate import Predicate, Restriction, changed_assumptions, type_changed
 from rewriter.semijoins.limits import RewriteLimits
@@ -69,13 +71,18 @@ def scan_predicate(
         if not budget.may_send:
             return SkipReason.METASTORE_FILTER
         return _of_iceberg(scan, restrictions, layout.index, budget.chars_max)
-    by_partition = _by_partition(scan, restrictions)
+    by_keys = [one for one in restrictions if not isinstance(one.keys, PartitionMatches)]
+    by_partition = _by_partition(scan, by_keys)
     partitions = _partition_predicate(scan, by_partition, layout, budget) if by_partition else None
     if partitions is not None and partitions.cover.is_none:
         return ScanPredicate(partitions.sql, partitions.exact, partitions.cover)
     texts = [partitions.sql] if partitions is not None else []
     cover = partitions.cover if partitions is not None else None
     parts: set[Rule] = set()
+    listed = _by_partition_list(restrictions, budget.chars_max - sum(map(len, texts)))
+    for restriction, text in listed:
+        texts.append(text)
+        cover = restriction.cover if cover is None else _intersected(cover, restriction.cover)
     # Spark may infer a condition on data columns for a column that another table is partitioned by.
     for rule, text in _of_parts(scan, restrictions, layout.index, limits) if budget.may_send else ():
         if sum(map(len, texts)) + len(text) <= budget.chars_max:
@@ -92,7 +99,8 @@ def scan_predicate(
         parts.add(Rule.FILE_HINTS)
     if not texts:
         return _reason(scan, restrictions, layout, budget)
-    is_exact = partitions is not None and partitions.exact and by_partition == list(restrictions)
+    is_exact = by_partition == by_keys and len(by_keys) + len(listed) == len(restrictions)
+    is_exact = is_exact and (partitions.exact if partitions is not None else not by_keys)
     is_sent_to_metastore = partitions is not None and partitions.is_sent_to_metastore
     exact = is_exact if restrictions else None
     return ScanPredicate(
@@ -103,6 +111,18 @@ def scan_predicate(
         rules=frozenset(parts),
         is_sent_to_metastore=is_sent_to_metastore,
     )
+
+
+def _by_partition_list(restrictions: Sequence[Restriction], chars_max: int) -> list[tuple[Restriction, str]]:
+    """The restrictions by lists of partitions that can be written, each with its condition."""
+    found = []
+    for restriction in restrictions:
+        if isinstance(restriction.keys, PartitionMatches):
+            text = partition_list_predicate(restriction, restriction.keys, chars_max)
+            if text is not None:
+                found.append((restriction, text))
+                chars_max -= len(text)
+    return found
 
 
 def _is_iceberg(scan: PlannedScan, restrictions: Sequence[Restriction]) -> bool:

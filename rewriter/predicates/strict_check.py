@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from rewriter.domains.keyset import Keys
+from rewriter.domains.keys import Keys
 from rewriter.domains.literals import integers_of, literal
 from rewriter.predicates.metastore_filter import hidden_from_metastore
 from rewriter.predicates.predicate import cover_sql
 from rewriter.semijoins.key_query import KeyColumn
-from rewriter.semijoins.reducers import KeyQuery
+from rewriter.semijoins.reducer import KeyQuery
 
 # The message of the error if the check finds further keys. No error that quotes the statement holds these words.
 KEYS_CHANGED: Final = "starpruner: the keys have changed since they were read"

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from rewriter.catalog.prunable import key_refusal
-from rewriter.catalog.table_facts import TableKind
+from rewriter.catalog.table_facts import TableFacts, TableKind
 from rewriter.scopes.blocks import Operand, Scope
 from rewriter.scopes.join_rules import CONDITION_HOLDS, JoinKind
 from rewriter.scopes.join_tree import Join, Leaf, TableReference
@@ -120,8 +120,6 @@ class EqualityFinder:
         self._scopes = scopes
         self._scope = scope
         self._filters = filters
-        strengthened = any(join.is_made_inner for join in scope.block.tree.joins)
-        self._block_rules = frozenset({Rule.MADE_INNER} if strengthened else ())
 
     def matches(self, join: Join) -> Iterator[KeyEquality | RefusedEquality]:
         """The equalities of the join's condition with facts below it, on either side of `=`."""
@@ -223,15 +221,7 @@ class EqualityFinder:
                 )
 
     def _rules(self, join: Join, fact: Operand, origin: ColumnOrigin, subquery: Rule | None) -> frozenset[Rule]:
-        """The rules that narrow a fact by a join, or by a subquery in the join's condition."""
-        rules = {_RULE_OF_KIND.get(join.kind, Rule.OUTER_JOIN)}
-        if subquery is not None:
-            rules = rules - {Rule.INNER_JOIN} | {subquery}
-        if self._scopes.query_of(fact.leaf) is not None:
-            rules.add(Rule.DERIVED_TABLES)
-        if origin.facts.kind is TableKind.VIEW:
-            rules.add(Rule.VIEWS)
-        return self._block_rules | rules
+        return rules_of(self._scopes, self._scope, join, fact.leaf, facts=origin.facts, subquery=subquery)
 
     def _column_side(self, operand: Operand) -> _KeySide:
         key = f"{operand.leaf.alias_text(self._scopes.statement)}.{quoted(operand.name)}"
@@ -255,6 +245,22 @@ class EqualityFinder:
                     tables = self._filters.tables_of(side)
                     return _KeySide(leaf, text, text, None, is_expression=True, tables=tables)
         return None
+
+
+def rules_of(  # noqa: PLR0913 - the place of the fact, and what it is narrowed by
+    scopes: Scopes, scope: Scope, join: Join, fact: Leaf, *, facts: TableFacts, subquery: Rule | None
+) -> frozenset[Rule]:
+    """The rules that narrow a fact by a join, or by a subquery in the join's condition."""
+    rules = {_RULE_OF_KIND.get(join.kind, Rule.OUTER_JOIN)}
+    if subquery is not None:
+        rules = rules - {Rule.INNER_JOIN} | {subquery}
+    if any(other.is_made_inner for other in scope.block.tree.joins):
+        rules.add(Rule.MADE_INNER)
+    if scopes.query_of(fact) is not None:
+        rules.add(Rule.DERIVED_TABLES)
+    if facts.kind is TableKind.VIEW:
+        rules.add(Rule.VIEWS)
+    return frozenset(rules)
 
 
 def _stays(join: Join, fact: Operand) -> SkipReason | None:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from sqlglot import TokenType
 
+from rewriter.domains.keys import Keys
 from rewriter.domains.keyset import Assumptions, KeySet
 from rewriter.domains.literals import (
     Key,
@@ -62,6 +63,8 @@ class KeySetQuery:
     sql_with_repeats: str = field(default="", compare=False)
     # True if it is a scalar subquery: a second row, even an equal one, is an error to Spark.
     is_scalar: bool = False
+    # True if it has a scalar subquery, of which a second row is an error: an error of the query may be that one.
+    may_fail: bool = False
 
     @property
     def is_fixed(self) -> bool:
@@ -73,7 +76,7 @@ class KeySetQuery:
         """The number of rows that are needed to use an answer, or to find the reason why it cannot be used."""
         return self.rows_max + self.is_scalar + bool(self.assumes)
 
-    def read(self, rows: Sequence[Row]) -> KeySet | SkipReason:
+    def read(self, rows: Sequence[Row]) -> Keys | SkipReason:
         """The keys in an answer, or the reason why they cannot be used."""
         width = len(self.columns)
         found = [row for row in rows if row[1] is not None]

@@ -20,6 +20,8 @@ class RewriteLimits:
     key_rows_max: int = 5_000
     key_ranges_max: int = 200
     key_queries_max: int = 8
+    # Partitions that are asked about in one query, where keys do not tell which of them match.
+    partition_list_max: int = 20_000
     small_side_bytes_max: int = 10 * _GIB
     metastore: Consumer = METASTORES["derby"]
     # The same for tables for which it refused a filter, by their full names.

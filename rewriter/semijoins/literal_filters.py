@@ -57,25 +57,40 @@ def own_cover(statement: Statement, scope: Scope, filters: BlockFilters, leaf: L
 
     All, unless the filters restrict a column that is no partition column: Spark prunes partitions by itself.
     """
-    reading = _ConditionReader(statement, scope, leaf, facts)
-    intersected = Cover.all()
-    for term, join in filters.passed_by_rows(leaf):
-        cover = reading.cover_of(term, join)
-        if len(intersected.boxes) * len(cover.boxes) <= _BOXES_MAX:
-            intersected = intersected.intersection(cover)
+    reading = _ConditionReader(statement, scope, leaf, facts, facts.file_columns)
+    intersected = _cover(reading, filters)
     partitions = {name.lower() for name in facts.partition_columns}
     restricted = {column for box in intersected.boxes for column, _ in box.domains}
     return intersected if restricted - partitions else Cover.all()
 
 
+def partition_cover(
+    statement: Statement, scope: Scope, filters: BlockFilters, leaf: Leaf, facts: TableFacts
+) -> Cover:
+    """The partitions of a table that the block's own filters let through, or more, by columns in lower case."""
+    columns = frozenset(map(str.lower, facts.partition_columns))
+    return _cover(_ConditionReader(statement, scope, leaf, facts, columns), filters)
+
+
+def _cover(reading: _ConditionReader, filters: BlockFilters) -> Cover:
+    """The rows of a table that the block's own filters let through, or more."""
+    intersected = Cover.all()
+    for term, join in filters.passed_by_rows(reading.leaf):
+        cover = reading.cover_of(term, join)
+        if len(intersected.boxes) * len(cover.boxes) <= _BOXES_MAX:
+            intersected = intersected.intersection(cover)
+    return intersected
+
+
 @dataclass(frozen=True)
 class _ConditionReader:
-    """Reads conditions as covers over one table's indexed columns."""
+    """Reads conditions as covers over some columns of one table, in lower case."""
 
     statement: Statement
     scope: Scope
     leaf: Leaf
     facts: TableFacts
+    columns: frozenset[str]
 
     def cover_of(self, term: exp.Expr, at: Join) -> Cover:
         """The rows that a term of a condition lets through, or more."""
@@ -96,10 +111,10 @@ class _ConditionReader:
         return Box.of(domains)
 
     def _compared(self, term: exp.Expr, at: Join) -> tuple[str, Domain] | None:
-        """The indexed column that a comparison restricts, and the values that it lets through."""
+        """The column that a comparison restricts, and the values that it lets through."""
         side, domain_of = _comparison(term)
         operand = self.scope.resolve(side, at) if side is not None else None
-        if operand is None or operand.leaf is not self.leaf or operand.name.lower() not in self.facts.file_columns:
+        if operand is None or operand.leaf is not self.leaf or operand.name.lower() not in self.columns:
             return None
         column = self.facts.column(operand.name)
         if column is None or not is_key_type(column.type_name):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
 from rewriter.scopes.join_tree import TableReference
-from rewriter.semijoins.reducers import Reducer
+from rewriter.semijoins.reducer import Reducer
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.skip_reason import SkipReason
 
@@ -25,6 +25,8 @@ class PlannedScan:
     # The rows that the statement's own filters let through, by lower-case columns: all, unless they leave out
     # files.
     own_cover: Cover = field(default_factory=Cover.all)
+    # True if a condition could reduce it if the partitions were known.
+    wants_list: bool = False
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

@@ -52,6 +52,8 @@ class KeyRangesQuery:
     all_keys_sql: str = field(default="", compare=False)
     # A range query has no form with repeats.
     sql_with_repeats: str = ""
+    # No subquery of the statement's is asked for ranges.
+    may_fail: bool = False
 
     @property
     def is_fixed(self) -> bool:

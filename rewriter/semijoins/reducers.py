@@ -1,15 +1,16 @@
-"""Reducers of a fact scan: equalities with one small side, and the query for their keys."""
+"""Reducers of the fact scans of one block: equalities with a small side, or conditions over partition columns."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from dataclasses import replace
+
+from sqlglot import exp
 
 from rewriter.catalog.table_facts import is_fixed
 from rewriter.scopes.blocks import Scope
-from rewriter.scopes.join_tree import TableReference
+from rewriter.scopes.join_tree import Join, TableReference
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.equalities import (
     EqualityFinder,
@@ -19,66 +20,42 @@ from rewriter.semijoins.equalities import (
     QueryPartner,
     RefusedEquality,
 )
-from rewriter.semijoins.key_query import KeySetQuery, key_set_query
+from rewriter.semijoins.filtered_sides import filtered_side
+from rewriter.semijoins.key_query import key_set_query
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.outer_filters import REDUCED_KEY, OuterFilterFinder
-from rewriter.semijoins.range_query import KeyRangesQuery, key_ranges_query
-from rewriter.semijoins.small_sides import (
-    SmallSide,
-    known_bytes,
-    may_be_as_large,
-    small_side_of_item,
-    small_side_of_query,
-)
-from rewriter.semijoins.snowflake import snowflake_tables
+from rewriter.semijoins.partition_conditions import PartitionCondition, PartitionConditionFinder
+from rewriter.semijoins.partition_reducers import ListedPartitions, PartitionReducerPlanner
+from rewriter.semijoins.range_query import key_ranges_query
+from rewriter.semijoins.reducer import Finding, KeyQuery, Reducer
+from rewriter.semijoins.small_sides import SmallSide, known_bytes, may_be_as_large, small_side_of_query
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
-
-# A query for the keys of a small side.
-KeyQuery: TypeAlias = KeySetQuery | KeyRangesQuery
-
-
-@dataclass(frozen=True)
-class Reducer:
-    """A reducer of a fact scan: equalities with a filtered small side, and the query for their keys."""
-
-    columns: tuple[str, ...]
-    join: str
-    key_query: KeyQuery
-    # Reducers for too many keys: for several columns each by itself, and for one column ranges around the keys.
-    alternatives: tuple[Reducer, ...] = ()
-    # The rules that it takes. Reducers with the same query are equal, by whichever rules they were found.
-    rules: frozenset[Rule] = field(default=frozenset(), compare=False)
-
-    def without(self, off: frozenset[Rule]) -> tuple[Reducer, ...]:
-        """The reducers that are left if these rules are off: itself, or its alternatives, or none."""
-        alternatives = tuple(left for reducer in self.alternatives for left in reducer.without(off))
-        return alternatives if self.rules & off else (replace(self, alternatives=alternatives),)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A fact's scan with a reducer, or with the reason why an equality is none."""
-
-    reference: TableReference
-    result: Reducer | SkipReason
 
 
 class BlockPlanner:
     """Finds the scans that equalities of one block reduce. All tables of the statement are in the catalog."""
 
     def __init__(
-        self, scopes: Scopes, filter_finder: OuterFilterFinder, scope: Scope, limits: RewriteLimits
+        self,
+        scopes: Scopes,
+        filter_finder: OuterFilterFinder,
+        scope: Scope,
+        limits: RewriteLimits,
+        partitions: ListedPartitions,
     ) -> None:
         self._scopes = scopes
         self._filter_finder = filter_finder
         self._scope = scope
         self._limits = limits
+        self._lists = PartitionReducerPlanner(scopes, filter_finder, scope, limits, partitions)
 
     def findings(self) -> Iterator[Finding]:
-        """One for each fact and partner of each join, and one for each equality that does not reduce a scan."""
-        matcher = EqualityFinder(self._scopes, self._scope, self._filter_finder.filters_of(self._scope))
+        """One for each fact and partner of each join, and one for each condition that does not reduce a scan."""
+        filters = self._filter_finder.filters_of(self._scope)
+        matcher = EqualityFinder(self._scopes, self._scope, filters)
+        conditions = PartitionConditionFinder(self._scopes, self._scope, filters)
         for join in self._scope.block.tree.joins:
             matches: list[KeyEquality] = []
             for found in matcher.matches(join):
@@ -86,9 +63,30 @@ class BlockPlanner:
                     yield Finding(found.reference, found.reason)
                 else:
                     matches.append(found)
+            by_list = _by_partner_and_table(conditions.conditions(join), matches) if self._asks_lists else {}
             for (reference, partner, _), together in _by_partner(matches).items():
-                for finding in self._reduced(reference, partner, together):
+                listed = by_list.pop((reference, partner), [])
+                for finding in self._with_list(join, list(self._reduced(reference, partner, together)), listed):
                     yield from self._without_rules_off(finding)
+            for (reference, _), listed in by_list.items():
+                yield from self._without_rules_off(Finding(reference, self._lists.reducer(join, listed)))
+
+    @property
+    def _asks_lists(self) -> bool:
+        return self._is_on(Rule.PARTITION_LIST)
+
+    def _with_list(
+        self, join: Join, findings: list[Finding], listed: Sequence[PartitionCondition]
+    ) -> Iterator[Finding]:
+        """The findings of equalities, with the list of partitions for keys of another type, or where are none."""
+        by_list = self._lists.reducer(join, listed) if listed else None
+        for finding in findings:
+            result = finding.result
+            if isinstance(result, Reducer):
+                result = replace(result, if_types_differ=by_list)
+            yield replace(finding, result=result)
+        if by_list is not None and not any(isinstance(found.result, Reducer) for found in findings):
+            yield Finding(findings[0].reference, by_list)
 
     def _without_rules_off(self, found: Finding) -> Iterator[Finding]:
         if isinstance(found.result, SkipReason):
@@ -118,39 +116,20 @@ class BlockPlanner:
     def _by_item(
         self, reference: TableReference, partner: ItemPartner, matches: Sequence[KeyEquality]
     ) -> Iterator[Finding]:
-        scope, join, leaf = partner.scope, partner.join, partner.leaf
-        small_side = small_side_of_item(self._scopes, leaf)
-        if isinstance(small_side, SkipReason):
-            yield Finding(reference, small_side)
-            return
-        own = self._filter_finder.filters_of(scope)
-        filters = own.holding_for(join, leaf)
-        snowflake = (
-            snowflake_tables(self._scopes, own, join, leaf, matches[0].origin.facts)
-            if self._is_on(Rule.SNOWFLAKE)
-            else ()
+        side = filtered_side(
+            self._scopes, self._filter_finder, partner, matches[0].origin.facts, self._limits.rules_off
         )
-        outer = self._filter_finder.outer_filters(scope, join, leaf) if self._is_on(Rule.OUTER_FILTERS) else None
-        if not (filters or small_side.is_filtered or snowflake or outer):
-            yield Finding(reference, SkipReason.REDUCER_UNFILTERED)
+        if isinstance(side, SkipReason):
+            yield Finding(reference, side)
             return
-        small_side = small_side.also_reading(filter_.tables for filter_ in filters)
-        small_side = small_side.also_reading(match.tables for match in matches)
-        texts = tuple(filter_.text for filter_ in filters)
-        for table in snowflake:
-            small_side = small_side.joined_with(table.small_side, Rule.SNOWFLAKE)
-            small_side = small_side.also_reading(filter_.tables for filter_ in table.filters)
-            texts += (table.equality, *(filter_.text for filter_ in table.filters))
-        if outer is None:
-            yield Finding(reference, self._found(small_side, texts, matches))
+        small_side = side.small_side.also_reading(match.tables for match in matches)
+        if side.outer is None:
+            yield Finding(reference, self._found(small_side, side.filters, matches))
             return
         for match in matches:
-            wrapped = outer.small_side_sql(
-                small_side.sql, match.key, leaf.alias_text(self._scopes.statement), texts
-            )
-            tables, rules = small_side.tables | outer.tables, small_side.rules | {Rule.OUTER_FILTERS}
-            whole = SmallSide(wrapped, is_filtered=True, tables=tables, rules=rules)
-            yield Finding(reference, self._found(whole, outer.texts, [replace(match, key=REDUCED_KEY)]))
+            whole, filters = side.behind(side.outer, self._scopes, small_side.sql, match.key)
+            whole = whole.also_reading([match.tables])
+            yield Finding(reference, self._found(whole, filters, [replace(match, key=REDUCED_KEY)]))
 
     def _found(
         self, small_side: SmallSide, filters: tuple[str, ...], matches: Sequence[KeyEquality]
@@ -221,3 +200,24 @@ def _by_partner(matches: Iterable[KeyEquality]) -> dict[tuple[TableReference, Pa
         found[reference, match.partner, times[column]].append(match)
         times[column] += 1
     return found
+
+
+def _by_partner_and_table(
+    conditions: Iterable[PartitionCondition], matches: Iterable[KeyEquality]
+) -> dict[tuple[TableReference, Partner | None], list[PartitionCondition]]:
+    """The conditions on partition columns by the table, and by the partner that they share with equalities.
+
+    Conditions with subqueries that no equality reads have no partner, and count together.
+    """
+    queries = {match.partner for match in matches if isinstance(match.partner, QueryPartner)}
+    found: dict[tuple[TableReference, Partner | None], list[PartitionCondition]] = defaultdict(list)
+    for condition in conditions:
+        partner = condition.partner or _query_partner(condition, queries)
+        found[condition.reference, partner].append(condition)
+    return found
+
+
+def _query_partner(condition: PartitionCondition, partners: Iterable[QueryPartner]) -> QueryPartner | None:
+    read = {id(select) for select in condition.queries}
+    found = (p for p in partners if any(id(node) in read for node in p.query.find_all(exp.Select)))
+    return next(found, None)

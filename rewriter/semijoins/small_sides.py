@@ -152,23 +152,65 @@ def is_repeatable_subquery(scopes: Scopes, query: exp.Expr) -> bool:
     return _is_closed(scopes, query) and has_certain_rows(query) and _tables_refusal(scopes, query) is None
 
 
-def _is_closed(scopes: Scopes, query: exp.Expr) -> bool:
-    """True if every column in the query is of its own FROM items: none of an outer query, no variable."""
+def is_repeatable_correlated_subquery(scopes: Scopes, query: exp.Expr) -> bool:
+    """True if a subquery reads small tables alone, and gives the same rows for the same values of outer columns.
+
+    The caller checks its words, and its columns from outside (`columns_from_outside`).
+    """
+    return has_certain_rows(query) and _tables_refusal(scopes, query) is None
+
+
+def columns_from_outside(scopes: Scopes, query: exp.Expr) -> list[exp.Column] | None:
+    """The columns in a query that are an outer query's; None where that is not certain of one."""
+    found: list[exp.Column] = []
     for select in query.find_all(exp.Select):
         scope = scopes.scope_of(select)
         columns, _ = own_parts(select)
-        if columns and (scope is None or not _are_own(scope, columns)):
+        if not columns:
+            continue
+        if scope is None:
+            return None
+        around = [scope, *(scopes.scope_of(outer) for outer in outer_selects(select) if _is_within(outer, query))]
+        for column in _not_own(scope, columns):
+            is_outer = _is_outside(column, around)
+            if is_outer is None:
+                return None
+            found += [column] if is_outer else []
+    return found
+
+
+def _is_outside(column: exp.Column, scopes: Iterable[Scope | None]) -> bool | None:
+    """True if a column is of none of the scopes, the innermost first; None if that is not certain."""
+    for depth, scope in enumerate(scopes):
+        if scope is None:
+            return None
+        if depth and scope.resolve(column, scope.block.tree.joins[-1]) is not None:
             return False
+        if not scope.certainly_lacks(column):
+            return None
     return True
 
 
-def _are_own(scope: Scope, columns: Iterable[exp.Column]) -> bool:
-    """True if the columns of a block are its own. A name in ON that only a later item has is an outer one."""
+def _is_within(node: exp.Expr, query: exp.Expr) -> bool:
+    """True if a node is the query, or a part of it."""
+    found: exp.Expr | None = node
+    while found is not None and found is not query:
+        found = found.parent
+    return found is query
+
+
+def _is_closed(scopes: Scopes, query: exp.Expr) -> bool:
+    """True if every column in the query is of its own FROM items: none of an outer query, no variable."""
+    return columns_from_outside(scopes, query) == []
+
+
+def _not_own(scope: Scope, columns: Iterable[exp.Column]) -> list[exp.Column]:
+    """The columns that are not the block's own. A name in ON that only a later item has is an outer one."""
     joins = scope.block.tree.joins
     conditions = [(join, join.condition) for join in joins if join.condition is not None]
     named = [(column, join) for join, condition in conditions for column in own_parts(condition)[0]]
     named += [(column, joins[-1]) for column in columns]
-    return all(scope.resolve(column, join) is not None for column, join in named)
+    return [column for column, join in named if scope.resolve(column, join) is None]
 
 
 def _small_side_of_query(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> SmallSide | SkipReason:

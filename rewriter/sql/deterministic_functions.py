@@ -44,6 +44,7 @@ FILTER_WORDS = frozenset(_GRAMMAR.split())
 # Words behind which a parenthesis may open although they are no function.
 WORDS_BEFORE_PARENTHESIS = frozenset(
     "and or not in is between like rlike case when then else decimal dec numeric on where having from join by as"
+    " exists"
     " using union all select distinct".split()
 )
 

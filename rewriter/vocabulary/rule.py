@@ -34,6 +34,10 @@ class Rule(Enum):
     NULL_SAFE = "null_safe", "A fact is narrowed by <=>, which lets null match null."
     KEY_EXPRESSIONS = "key_expressions", "The key is an expression over the small side, such as a cast."
     PAIRS = "pairs", "The keys of several columns are asked for together and stay paired."
+    PARTITION_LIST = (
+        "partition_list",
+        "Where keys do not tell the partitions, Spark is asked which of them satisfy the condition.",
+    )
     RANGES = "ranges", "Of keys that are too many, ranges around them are asked for."
 
     # Queries and tables around the fact and its small side.

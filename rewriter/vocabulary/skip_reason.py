@@ -104,6 +104,11 @@ class SkipReason(Enum):
     KEY_QUERY_DEADLINE = "The key query took longer than rewrite.key_query_deadline_s."
     KEY_QUERY_FAILED = "The key query failed."
     KEY_TYPE_CHANGED = "The key query's column does not have the fact column's type."
+    PARTITIONS_NOT_LISTED = "The partitions could not be listed, so Spark cannot be asked which of them match."
+    TOO_MANY_PARTITIONS = "The table has more partitions to ask about than rewrite.partition_list_max."
+    STRICT_PARTITIONS = (
+        "With strict consistency Spark is not asked which partitions match: no check could hold it."
+    )
     UNREADABLE_KEY = "A key could not be written as a literal with certainty."
     NO_FILE_INDEX = "Only the file index could tell which files hold keys, and it is not at hand now."
     NOTHING_TO_SKIP = "Every file may hold a key, or nearly every one."

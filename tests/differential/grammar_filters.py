@@ -101,6 +101,29 @@ def key_expression(rng: Random, source: Source, column: Column) -> str:
     )
 
 
+def partition_condition(rng: Random, fact: Source, k: Column, small: Source, key: Column) -> str:
+    """A condition on a fact's column, mostly one that it is partitioned by, that no equality of keys tells."""
+    a, b = fact.qualified(k), small.qualified(key)
+    written = random_literal(rng, k.type_name)[1]
+    terms = [
+        f"coalesce({a}, {written}) = {b}",
+        f"nullif({a}, {written}) = {b}",
+        f"({a} = {b} OR {a} IS NULL)",
+        f"({a} = {b} OR {b} IS NULL)",
+        f"NOT ({a} = {b})",
+        f"CAST({a} AS STRING) = CAST({b} AS STRING)",
+        f"CASE WHEN {a} = {written} THEN {b} IS NOT NULL ELSE {a} = {b} END",
+    ]
+    if k.type_name == key.type_name and k.type_name != "boolean":
+        terms += [
+            f"{a} > {b}",
+            f"{a} <= {b}",
+            f"{a} BETWEEN {b} AND greatest({b}, {written})",
+            f"{a} NOT BETWEEN {b} AND greatest({b}, {written})",
+        ]
+    return rng.choice(terms)
+
+
 def equal_columns(rng: Random, left: Source, right: Source) -> Sequence[tuple[Column, Column]]:
     """The pairs of columns that may be compared, in random order, pairs of one type first."""
     pairs = [(a, b) for a in _keys(left) for b in _keys(right)]

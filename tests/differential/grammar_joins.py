@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from grammar_filters import Source, attribute_filter, equal_columns, key_expression
+from grammar_filters import Source, attribute_filter, equal_columns, key_expression, partition_condition
 from grammar_sources import Sources, is_refused
 
 from rewriter import Column
@@ -173,6 +173,10 @@ class Joins:
         shapes |= {"type refused"} if is_refused(x) or is_refused(y) else set()
         self._link(left, left.qualified(x), right, right.qualified(y))
         a, b = left.qualified(x), right.qualified(y)
+        if left.is_fact != right.is_fact and x.name[0] == "k" and self.sources.chance(0.12):
+            shapes.add("condition on partitions")
+            fact, small = ((left, x), (right, y)) if left.is_fact else ((right, y), (left, x))
+            return partition_condition(rng, *fact, *small)
         if self._computes(right):
             b = key_expression(rng, right, y)
         elif self._computes(left):

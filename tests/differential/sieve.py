@@ -13,7 +13,7 @@ from grammar import TARGET, Query, random_query
 from seeding import how_to_run, seeded
 from shrink import shrunk
 from sqlglot.errors import SqlglotError
-from star_tables import VALUES, Schema, Star, catalog, random_star
+from star_tables import VALUES, Schema, Star, Table, catalog, random_star
 from tally import FAILURES_MAX, Tally
 
 from rewriter import (
@@ -21,8 +21,10 @@ from rewriter import (
     KeyRanges,
     Keys,
     KeySet,
+    PartitionMatches,
     Plan,
     RewriteLimits,
+    Rule,
     SkipReason,
     TableFacts,
     TableName,
@@ -32,12 +34,17 @@ from rewriter import (
 )
 from rewriter.domains.literals import Key
 from rewriter.domains.widen import Consumer
+from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.key_encoding import DEFAULT_PARTITION
+from rewriter.partitions.value_encoding import NotIndexableError
 
 Answer = Counter[tuple[str, ...]]
 Answers = Mapping[KeyQuery, Keys | SkipReason]
 
 LIMITS = RewriteLimits()
 _CHARS_MAX = 100_000
+# The part of the partitions that a list has: the others came after it was read.
+_LISTED = 0.8
 # A day and a name that no session has.
 _OTHER = {True: "DATE'1999-12-31'", False: "'nowhere'"}
 # Statements asked of one set of tables: making the tables costs as much as asking a few.
@@ -187,8 +194,10 @@ def check(sieve: Sieve, query: Query, rng: Random, tally: Tally) -> Iterator[str
         return
     try:
         answers: dict[KeyQuery, Keys | SkipReason] = {}
+        planned = with_lists(planned, answers, sieve.star, rng)
         while pending := planned.pending(answers):
             answers |= {key_query: sieve.keys(key_query) for key_query in pending}
+            planned = with_lists(planned, answers, sieve.star, rng)
     except BrokenKeyQueryError as error:
         yield f"original:  {query.sql}\nkey query: {error}"
         return
@@ -199,6 +208,7 @@ def check(sieve: Sieve, query: Query, rng: Random, tally: Tally) -> Iterator[str
         tally.outcomes["left alone"] += 1
         return
     tally.outcomes["narrowed"] += 1
+    tally.outcomes["narrowed by a list of partitions"] += Rule.PARTITION_LIST in result.rules
     tally.narrowed_shapes.update(query.shapes)
     if not query.comparable:
         yield from _random_keys(sieve, planned, answers)
@@ -230,6 +240,40 @@ def planned_on(sql: str, schema: Schema) -> Plan | SkipReason:
     return planned
 
 
+def with_lists(planned: Plan, answers: Answers, star: Star, rng: Random) -> Plan:
+    """The plan with the lists of partitions that it wants, each without some that came after it was read."""
+    wanted = planned.wants_lists(answers)
+    if not wanted:
+        return planned
+    lists = {name: partition_index(star.table(name.parts[-1].lower()), rng) for name in wanted}
+    known = catalog(star.schema, {scan.reference.name for scan in planned.scans} | planned.names)
+    return plan(planned.statement, known, LIMITS, {**planned.partitions, **lists})
+
+
+def partition_index(table: Table, rng: Random) -> PartitionIndex | None:
+    """The partitions of a table, most of them; None where they are of a type without a certain order."""
+    places = [index for index, column in enumerate(table.columns) if column.name in table.partition_columns]
+    types = [table.columns[index].type_name for index in places]
+    rows = {tuple(row[index] for index in places) for row in table.rows}
+    specs = [
+        "/".join(f"{name}={_spec_value(value)}" for name, value in zip(table.partition_columns, row, strict=True))
+        for row in sorted(rows, key=repr)
+        if rng.random() < _LISTED
+    ]
+    try:
+        return PartitionIndex.of(table.partition_columns, types, specs)
+    except NotIndexableError:
+        return None
+
+
+def _spec_value(value: object) -> str:
+    """A value as the name of a partition has it."""
+    if value is None:
+        return DEFAULT_PARTITION
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return "".join(c if c.isalnum() or c in "-._" or ord(c) > 127 else f"%{ord(c):02X}" for c in text)
+
+
 def _variants(planned: Plan, answers: Answers, rng: Random) -> dict[str, str]:
     """Texts that must answer the same: without one of the key sets, and with one of them grown."""
     texts: dict[str, str] = {}
@@ -244,13 +288,19 @@ def _variants(planned: Plan, answers: Answers, rng: Random) -> dict[str, str]:
             other = tuple((function, _OTHER[literal[:5] == "DATE'"]) for function, literal in assumed.assumptions)
             never = {**answers, key_query: replace(assumed, rows=(), assumptions=other)}
             texts[f"rewritten with other assumptions for {key_query.sql}"] = apply(planned, never, LIMITS).text
-    grown = rng.choice(known)
-    keys = answers[grown]
-    assert isinstance(keys, KeySet)
-    more = tuple(_on_the_wire(rng.choice(VALUES[column.type_name])) for column in grown.columns)
-    every = (True,) * len(more)
-    wider = replace(keys, rows=KeySet.of(keys.type_names, [*keys.rows, more], null_safe=every).rows)
-    texts[f"rewritten with more keys for {grown.sql}"] = apply(planned, {**answers, grown: wider}, LIMITS).text
+    if known:
+        grown = rng.choice(known)
+        keys = answers[grown]
+        assert isinstance(keys, KeySet)
+        more = tuple(_on_the_wire(rng.choice(VALUES[column.type_name])) for column in grown.columns)
+        every = (True,) * len(more)
+        wider = replace(keys, rows=KeySet.of(keys.type_names, [*keys.rows, more], null_safe=every).rows)
+        texts[f"rewritten with more keys for {grown.sql}"] = apply(planned, {**answers, grown: wider}, LIMITS).text
+    for key_query, matches in answers.items():
+        if isinstance(matches, PartitionMatches):
+            fewer = frozenset(row for row in matches.asked if row in matches.matching or rng.random() < _LISTED)
+            less: Answers = {**answers, key_query: replace(matches, asked=fewer)}
+            texts[f"rewritten with fewer partitions for {key_query.sql}"] = apply(planned, less, LIMITS).text
     strict = replace(LIMITS, strict=True)
     texts["rewritten with a check"] = apply(planned, answers, strict).text
     hulls = {question: _hull(answer) for question, answer in answers.items()}

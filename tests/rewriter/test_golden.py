@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import pytest
 from support.golden_cases import Refusal, Row, Take, expectation, expectations, pure_catalog, refusals, takes
+from support.golden_executions import LIMITS
 from support.goldens import planned_with
 
-from rewriter import Plan, Rewrite, RewriteLimits, SkipReason, apply, parse
+from rewriter import Plan, Rewrite, SkipReason, apply, parse
 from rewriter.sql.statement import parse_tree
 
-LIMITS = RewriteLimits()
 CHARS_MAX = 100_000
 
 

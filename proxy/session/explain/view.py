@@ -6,7 +6,17 @@ import msgspec
 
 from proxy.session.decision import Decision
 from proxy.session.timings import Timings
-from rewriter import KeyQuery, Keys, KeySet, Reducer, ScanOutcome, SkipReason
+from rewriter import (
+    KeyQuery,
+    KeyRangesQuery,
+    Keys,
+    KeySet,
+    PartitionMatches,
+    PartitionsQuery,
+    Reducer,
+    ScanOutcome,
+    SkipReason,
+)
 from rewriter.partitions.index import PartitionIndex
 from rewriter.partitions.pruning import kept_count
 from rewriter.partitions.value_encoding import NotIndexableError
@@ -15,11 +25,14 @@ from rewriter.partitions.value_encoding import NotIndexableError
 class ReducerView(msgspec.Struct):
     """A reducer of a fact scan. `keys` is the number of its distinct keys, null where they were not asked for.
 
+    `asks_for` is "keys", "ranges" of too many keys, or "partitions": those of the list that match, where keys do
+    not tell. Then `keys` is the number of partitions that match, `key_query` the query without the list.
     `keys_age_s` is the age of remembered keys, null where they were asked for now.
     """
 
     columns: list[str]
     join: str
+    asks_for: str
     key_query: str
     keys: int | None
     keys_age_s: float | None
@@ -185,15 +198,27 @@ def _iceberg(outcome: ScanOutcome, decision: Decision) -> IcebergView | None:
 def _reducer(reducer: Reducer, keys: Keys | None, age_s: float | None) -> ReducerView:
     asked = _asked_first(reducer.key_query)
     age_s = round(age_s, 1) if age_s is not None else None
-    return ReducerView(list(reducer.columns), reducer.join, asked, _count(keys), age_s)
+    return ReducerView(
+        list(reducer.columns), reducer.join, _asks_for(reducer.key_query), asked, _count(keys), age_s
+    )
+
+
+def _asks_for(question: KeyQuery) -> str:
+    if isinstance(question, PartitionsQuery):
+        return "partitions"
+    return "ranges" if isinstance(question, KeyRangesQuery) else "keys"
 
 
 def _asked_first(question: KeyQuery) -> str:
-    """The form of a key query that is sent unless its answer is known to be too long."""
+    """The form of a key query that is sent unless its answer is known to be too long, without a list in it."""
+    if isinstance(question, PartitionsQuery):
+        return question.outline
     return question.sql_with_repeats or question.sql
 
 
 def _count(keys: Keys | None) -> int | None:
+    if isinstance(keys, PartitionMatches):
+        return len(keys.matching)
     return len(keys.rows) if isinstance(keys, KeySet) else None
 
 

@@ -266,12 +266,21 @@ def test_a_table_that_cannot_be_described_leaves_the_statement_as_it_is(kind: Fa
     assert sent(session().rewrite(SQL), [DESCRIBE[0], (DESCRIBE[1][0], failed(kind))]) == SQL
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [rows(("a", "string collate UTF8_LCASE")), rows((1, "int")), rows((1, "string")), rows((1.0, "string"))],
-)
-def test_keys_of_another_type_than_the_catalog_named_are_not_used(keys: Rows) -> None:
+@pytest.mark.parametrize("keys", [rows((1, "string")), rows((1.0, "string"))])
+def test_keys_of_another_type_than_they_say_are_not_used(keys: Rows) -> None:
     assert sent(session().rewrite(SQL), [*DESCRIBE, (KEY_QUERY, keys)]) == SQL
+
+
+@pytest.mark.parametrize("keys", [rows(("a", "string collate UTF8_LCASE")), rows((1, "int"))])
+def test_for_keys_of_another_type_than_the_catalog_named_the_partitions_are_asked_about(keys: Rows) -> None:
+    listed = [OWNER, (LISTED[0], rows(("ds=a",), ("ds=b",)))]
+    values = "(VALUES (CAST(NULL AS string)), ('a'), ('b')) AS f(`ds`)"
+    asked = f"SELECT DISTINCT f.`ds` AS key, typeof(f.`ds`) AS type FROM {values}, d WHERE (d.g = 1)"
+    matches = (f"{asked} AND (f.ds = d.ds) LIMIT 4", rows(("b", "string")))
+    found = sent(session().rewrite(SQL), [*DESCRIBE, (KEY_QUERY, keys), *listed, matches])
+    kept = "(`ds` < 'a' OR `ds` > 'a')"
+    predicate = f"(array_contains(array(TRUE), {kept}) OR typeof(`ds`) <> 'string')"
+    assert found == SQL.replace("FROM f", f"FROM (SELECT * FROM f WHERE {predicate}) AS f")
 
 
 def test_a_text_that_the_sessions_quoting_decides_about_asks_for_it_once() -> None:

@@ -11,7 +11,8 @@ from support.cover_strategies import laws
 from rewriter.domains.consumers import PARQUET
 from rewriter.domains.cover import Cover
 from rewriter.domains.domain import Domain
-from rewriter.domains.keyset import KeyRanges, Keys, KeySet
+from rewriter.domains.keys import Keys
+from rewriter.domains.keyset import KeyRanges, KeySet
 from rewriter.domains.literals import Key
 from rewriter.files.bounds import FileCosts
 from rewriter.files.file_index import FileIndex

@@ -1,0 +1,70 @@
+"""Small side of a join with all filters that its key query may use: its own, a snowflake's, and outer ones."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from rewriter.catalog.table_facts import TableFacts
+from rewriter.scopes.join_tree import Leaf
+from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.equalities import ItemPartner
+from rewriter.semijoins.outer_filters import OuterFilterFinder, OuterFilters
+from rewriter.semijoins.small_sides import SmallSide, small_side_of_item
+from rewriter.semijoins.snowflake import snowflake_tables
+from rewriter.vocabulary.rule import Rule
+from rewriter.vocabulary.skip_reason import SkipReason
+
+
+@dataclass(frozen=True, eq=False)
+class FilteredSide:
+    """A FROM item, the tables of a snowflake around it, and the filters that every partner has satisfied."""
+
+    leaf: Leaf
+    small_side: SmallSide
+    filters: tuple[str, ...]
+    outer: OuterFilters | None
+
+    def with_filters(self, texts: tuple[str, ...]) -> FilteredSide:
+        """The side with further conditions, which may read what stands beside it in a key query's FROM."""
+        return replace(self, filters=self.filters + texts)
+
+    def behind(
+        self, outer: OuterFilters, scopes: Scopes, source: str, key: str
+    ) -> tuple[SmallSide, tuple[str, ...]]:
+        """The small side as the items around its block show it, with the key as REDUCED_KEY; and their filters.
+
+        `source` is the FROM that has the small side and what the key is of.
+        """
+        alias = self.leaf.alias_text(scopes.statement)
+        wrapped = outer.small_side_sql(source, key, alias, self.filters)
+        tables = self.small_side.tables | outer.tables
+        rules = self.small_side.rules | {Rule.OUTER_FILTERS}
+        return SmallSide(wrapped, is_filtered=True, tables=tables, rules=rules), outer.texts
+
+
+def filtered_side(
+    scopes: Scopes,
+    filter_finder: OuterFilterFinder,
+    partner: ItemPartner,
+    fact: TableFacts,
+    rules_off: AbstractSet[Rule],
+) -> FilteredSide | SkipReason:
+    """The small side that an item is, or the reason why it is none. `fact` is the table that is to be narrowed."""
+    scope, join, leaf = partner.scope, partner.join, partner.leaf
+    small_side = small_side_of_item(scopes, leaf)
+    if isinstance(small_side, SkipReason):
+        return small_side
+    own = filter_finder.filters_of(scope)
+    filters = own.holding_for(join, leaf)
+    snowflake = snowflake_tables(scopes, own, join, leaf, fact) if Rule.SNOWFLAKE not in rules_off else ()
+    outer = filter_finder.outer_filters(scope, join, leaf) if Rule.OUTER_FILTERS not in rules_off else None
+    if not (filters or small_side.is_filtered or snowflake or outer):
+        return SkipReason.REDUCER_UNFILTERED
+    small_side = small_side.also_reading(filter_.tables for filter_ in filters)
+    texts = tuple(filter_.text for filter_ in filters)
+    for table in snowflake:
+        small_side = small_side.joined_with(table.small_side, Rule.SNOWFLAKE)
+        small_side = small_side.also_reading(filter_.tables for filter_ in table.filters)
+        texts += (table.equality, *(filter_.text for filter_ in table.filters))
+    return FilteredSide(leaf, small_side, texts, outer)

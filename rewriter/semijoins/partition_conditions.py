@@ -1,0 +1,164 @@
+"""Conditions over a fact's partition columns that no key tells: Spark is asked which partitions satisfy them.
+
+Of a join's condition count the conjuncts that read partition columns of the fact and one other FROM item, or
+partition columns and subqueries alone: `to_date(f.ds) = d.day`, `f.ds BETWEEN p.first AND p.last`,
+`f.ds > (SELECT max(l.ds) FROM loads l)`. A row of the fact must satisfy them where it stands on a side whose rows
+the join keeps only if its condition holds (`rewriter.scopes.join_rules`), as for an equality.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rewriter.catalog.prunable import fact_refusal
+from rewriter.catalog.table_facts import TableFacts, TableKind
+from rewriter.domains.literals import is_key_type
+from rewriter.scopes.blocks import Operand, Scope, own_parts
+from rewriter.scopes.join_rules import CONDITION_HOLDS
+from rewriter.scopes.join_tree import Join, Leaf, TableReference
+from rewriter.scopes.lineage import ColumnOrigin, origins
+from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.equalities import ItemPartner
+from rewriter.semijoins.side_filters import BlockFilters
+from rewriter.semijoins.small_sides import (
+    columns_from_outside,
+    is_plain_exists,
+    is_repeatable_correlated_subquery,
+    tables_read,
+)
+from rewriter.sql.conditions import Conjunct
+from rewriter.sql.statement import is_plain_name
+from rewriter.vocabulary.identifiers import Column, TableName
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionCondition:
+    """A conjunct over partition columns of one table and one partner, or none where it has subqueries instead."""
+
+    fact: Leaf
+    reference: TableReference
+    facts: TableFacts
+    # The columns that it reads: the fact's names for them in the block, and the table's own columns.
+    columns: tuple[tuple[str, Column], ...]
+    partner: ItemPartner | None
+    text: str
+    # The subqueries that it has, and the tables that they read.
+    queries: tuple[exp.Expr, ...]
+    tables: frozenset[TableName]
+    # True if the columns may be padded with nulls where the condition is tested.
+    may_be_padding: bool
+    # True if it stands in EXISTS, or is one.
+    is_in_exists: bool
+
+
+class PartitionConditionFinder:
+    """Finds the conditions of one block's joins over partition columns. All tables are in the catalog."""
+
+    def __init__(self, scopes: Scopes, scope: Scope, filters: BlockFilters) -> None:
+        self._scopes = scopes
+        self._scope = scope
+        self._filters = filters
+
+    def conditions(self, join: Join) -> Iterator[PartitionCondition]:
+        """The conditions in a join's condition, one for each table that a fact's columns come from."""
+        for conjunct in self._filters.located(join):
+            found = list(self._of_conjunct(join, conjunct))
+            if not found and isinstance(conjunct.tree, exp.Exists):
+                found = list(self._of_exists(join, conjunct.tree.this.unnest()))
+            yield from found
+
+    def _of_conjunct(self, join: Join, conjunct: Conjunct) -> Iterator[PartitionCondition]:
+        columns, queries = own_parts(conjunct.tree)
+        named = [self._scope.resolve(column, join) for column in columns]
+        outer = [columns_from_outside(self._scopes, query) for query in queries]
+        if None in outer or not all(is_repeatable_correlated_subquery(self._scopes, query) for query in queries):
+            return
+        named += [self._scope.resolve(column, join) for found in outer for column in found or ()]
+        operands = [operand for operand in named if operand is not None]
+        if len(operands) < len(named) or not self._filters.is_repeatable(conjunct):
+            return
+        leaves = dict.fromkeys(operand.leaf for operand in operands)
+        for fact in leaves:
+            others = [leaf for leaf in leaves if leaf is not fact]
+            if len(others) + bool(queries) > 0 and len(others) <= 1:
+                partner = ItemPartner(self._scope, join, others[0]) if others else None
+                if partner is not None and partner.leaf.is_padded_below(join):
+                    continue  # a row of the partner that is no row of its table could satisfy the condition
+                read = [operand for operand in operands if operand.leaf is fact]
+                yield from self._conditions(join, read, partner, conjunct, queries)
+
+    def _of_exists(self, join: Join, query: exp.Expr) -> Iterator[PartitionCondition]:
+        """The conjuncts of `EXISTS (SELECT .. WHERE ..)` that read partition columns and one item of the query."""
+        inner = self._scopes.scope_of(query)
+        if inner is None or not is_plain_exists(query):
+            return
+        filters, top = BlockFilters(self._scopes, inner), inner.block.tree.joins[-1]
+        for conjunct in filters.located(top):
+            columns, queries = own_parts(conjunct.tree)
+            own = [inner.resolve(column, top) for column in columns]
+            outside = [column for column, operand in zip(columns, own, strict=True) if operand is None]
+            leaves = {operand.leaf for operand in own if operand is not None}
+            facts = [self._scope.resolve(column, join) for column in outside]
+            read = [operand for operand in facts if operand is not None]
+            is_read = len(read) == len(facts) and all(map(inner.certainly_lacks, outside))
+            if queries or len(leaves) != 1 or not is_read or not filters.is_repeatable(conjunct):
+                continue
+            (leaf,) = leaves
+            if len({operand.leaf for operand in read}) == 1 and not leaf.is_padded_below(top):
+                yield from self._conditions(join, read, ItemPartner(inner, top, leaf), conjunct, [])
+
+    def _conditions(
+        self,
+        join: Join,
+        read: list[Operand],
+        partner: ItemPartner | None,
+        conjunct: Conjunct,
+        queries: list[exp.Select],
+    ) -> Iterator[PartitionCondition]:
+        fact = read[0].leaf
+        if join.side_of(fact) not in CONDITION_HOLDS[join.kind] or not fact.alias:
+            return
+        if not all(is_plain_name(operand.name) for operand in read):
+            return  # the query selects them, and there such a name may be a pattern
+        by_reference: dict[TableReference, dict[str, ColumnOrigin]] = defaultdict(dict)
+        for operand in read:
+            for origin in origins(self._scopes, fact, operand.name):
+                by_reference[origin.reference][operand.name] = origin
+        text = conjunct.text(self._scopes.statement)
+        tables = frozenset[TableName]().union(*(tables_read(self._scopes, query) for query in queries))
+        for reference, found in by_reference.items():
+            facts = next(iter(found.values())).facts
+            if len(found) == len({operand.name for operand in read}) and self._is_listed(reference, found):
+                yield PartitionCondition(
+                    fact,
+                    reference,
+                    facts,
+                    tuple((name, origin.column) for name, origin in found.items()),
+                    partner,
+                    text,
+                    tuple(queries),
+                    tables,
+                    # We do not look for padding inside a derived table.
+                    fact.is_padded_below(join) or any(origin.leaf is not fact for origin in found.values()),
+                    is_in_exists=isinstance(conjunct.tree, exp.Exists)
+                    or (partner is not None and partner.join is not join),
+                )
+
+    def _is_listed(self, reference: TableReference, found: dict[str, ColumnOrigin]) -> bool:
+        """True if the columns are partition columns of a table whose partitions can be listed."""
+        facts = self._scopes.catalog.get(reference.name)
+        if facts is None or facts.kind is not TableKind.TABLE or facts.iceberg is not None:
+            return False
+        if fact_refusal(facts) is not None or reference.refusal is not None or reference.name.version:
+            return False
+        # A CTE with several readers is narrowed at the reference, by facts that are not the table's.
+        return all(
+            origin.facts is facts
+            and facts.is_partition_column(origin.column)
+            and is_key_type(origin.column.type_name)
+            for origin in found.values()
+        )

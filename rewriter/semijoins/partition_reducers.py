@@ -1,0 +1,185 @@
+"""Reducers by the list of a fact's partitions, from conditions that no keys tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from rewriter.catalog.table_facts import is_fixed
+from rewriter.domains.cover import Cover
+from rewriter.domains.literals import UnreadableKeyError
+from rewriter.partitions.index import PartitionIndex
+from rewriter.partitions.pruning import as_filter
+from rewriter.partitions.value_encoding import NotIndexableError
+from rewriter.scopes.blocks import Scope
+from rewriter.scopes.join_tree import Join
+from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.equalities import ItemPartner, rules_of
+from rewriter.semijoins.filtered_sides import FilteredSide, filtered_side
+from rewriter.semijoins.limits import RewriteLimits
+from rewriter.semijoins.literal_filters import partition_cover
+from rewriter.semijoins.outer_filters import REDUCED_KEY, OuterFilterFinder
+from rewriter.semijoins.partition_conditions import PartitionCondition
+from rewriter.semijoins.partition_query import PartitionList, partitions_query
+from rewriter.semijoins.reducer import Reducer
+from rewriter.semijoins.small_sides import SmallSide, is_filtered, known_bytes
+from rewriter.vocabulary.identifiers import Column, TableName
+from rewriter.vocabulary.rule import Rule
+from rewriter.vocabulary.skip_reason import SkipReason
+
+# The partitions of tables. None: they could not be listed.
+ListedPartitions: TypeAlias = Mapping[TableName, PartitionIndex | None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Asking:
+    """The parts of a query over a list: its FROM, with the list and without, its keys and its filters."""
+
+    source: str
+    outline: str
+    keys: list[str]
+    filters: Sequence[str]
+    small_side: SmallSide
+
+
+class PartitionReducerPlanner:
+    """Makes reducers by partition lists for the conditions of one block."""
+
+    def __init__(
+        self,
+        scopes: Scopes,
+        filter_finder: OuterFilterFinder,
+        scope: Scope,
+        limits: RewriteLimits,
+        partitions: ListedPartitions,
+    ) -> None:
+        self._scopes = scopes
+        self._filter_finder = filter_finder
+        self._scope = scope
+        self._limits = limits
+        self._partitions = partitions
+
+    def reducer(self, join: Join, conditions: Sequence[PartitionCondition]) -> Reducer | SkipReason:
+        """The reducer by all of some conditions on one table and with one partner, or the reason for none."""
+        first = conditions[0]
+        named = dict(column for condition in conditions for column in condition.columns)
+        if len({column.name for column in named.values()}) < len(named):
+            return SkipReason.UNSUPPORTED_REFERENCE  # the block has two names for one column
+        refusal = self._refusal(conditions)
+        if refusal is not None:
+            return refusal
+        listed = self._listed(first, named)
+        if isinstance(listed, SkipReason):
+            return listed
+        try:
+            asking = self._asking(listed, conditions)
+        except UnreadableKeyError:
+            return SkipReason.UNREADABLE_KEY
+        return asking if isinstance(asking, SkipReason) else self._reducer(join, conditions, named, listed, asking)
+
+    def _refusal(self, conditions: Sequence[PartitionCondition]) -> SkipReason | None:
+        """The reason why the partner restricts nothing, whatever partitions there are."""
+        first = conditions[0]
+        tables = frozenset[TableName]().union(*(condition.tables for condition in conditions))
+        if first.partner is not None:
+            side = self._side(first.partner, first)
+            if isinstance(side, SkipReason):
+                return side
+            tables |= side.small_side.tables
+        if known_bytes(self._scopes.catalog, tables) > self._limits.small_side_bytes_max:
+            return SkipReason.SMALL_SIDE_TOO_LARGE
+        if first.partner is not None:
+            return None
+        queries = (query for condition in conditions for query in condition.queries)
+        is_any_filtered = any(is_filtered(self._scopes, query) for query in queries)
+        return None if is_any_filtered else SkipReason.REDUCER_UNFILTERED
+
+    def _side(self, partner: ItemPartner, condition: PartitionCondition) -> FilteredSide | SkipReason:
+        return filtered_side(self._scopes, self._filter_finder, partner, condition.facts, self._limits.rules_off)
+
+    def _listed(self, condition: PartitionCondition, named: Mapping[str, Column]) -> PartitionList | SkipReason:
+        index = self._partitions.get(condition.reference.name)
+        if index is None:
+            return SkipReason.PARTITIONS_NOT_LISTED
+        try:
+            names = [column.name for column in named.values()]
+            values = index.values(names, as_filter(self._within(condition)))
+        except NotIndexableError:
+            return SkipReason.PARTITIONS_NOT_LISTED
+        if not values:
+            return SkipReason.NOTHING_TO_SKIP
+        if len(values) > self._limits.partition_list_max:
+            return SkipReason.TOO_MANY_PARTITIONS
+        columns = tuple((name, column.type_name) for name, column in named.items())
+        alias = condition.fact.alias_text(self._scopes.statement)
+        return PartitionList(alias, columns, frozenset(values))
+
+    def _asking(self, listed: PartitionList, conditions: Sequence[PartitionCondition]) -> _Asking | SkipReason:
+        """The query's parts. Raises UnreadableKeyError for a partition without a certain literal."""
+        source, outline, keys = listed.source(), listed.outline(), listed.keys
+        texts = tuple(condition.text for condition in conditions)
+        first = conditions[0]
+        if first.partner is None:
+            nothing = SmallSide("", is_filtered=True, tables=frozenset())
+            return _Asking(source, outline, keys, texts, nothing)
+        side = self._side(first.partner, first)
+        if isinstance(side, SkipReason):
+            return side
+        small, beside = side.small_side, side.with_filters(texts)
+        source, outline = f"{source}, {small.sql}", f"{outline}, {small.sql}"
+        if side.outer is None or len(keys) > 1:
+            # Filters around the block are not used where several columns would have to be shown to them.
+            is_any = bool(side.filters) or small.is_filtered
+            return (
+                _Asking(source, outline, keys, beside.filters, small) if is_any else SkipReason.REDUCER_UNFILTERED
+            )
+        whole, filters = beside.behind(side.outer, self._scopes, source, keys[0])
+        shown, _ = beside.behind(side.outer, self._scopes, outline, keys[0])
+        return _Asking(whole.sql, shown.sql, [REDUCED_KEY], filters, whole)
+
+    def _reducer(
+        self,
+        join: Join,
+        conditions: Sequence[PartitionCondition],
+        named: Mapping[str, Column],
+        listed: PartitionList,
+        asking: _Asking,
+    ) -> Reducer:
+        tables = asking.small_side.tables.union(*(condition.tables for condition in conditions))
+        query = partitions_query(
+            listed,
+            source=asking.source,
+            outline=asking.outline,
+            keys=asking.keys,
+            filters=asking.filters,
+            tables=frozenset(name for name in tables if not is_fixed(self._scopes.catalog, name)),
+            may_be_padding=any(condition.may_be_padding for condition in conditions),
+            may_fail=any(map(_has_scalar_subquery, (query for one in conditions for query in one.queries))),
+        )
+        session = {Rule.SESSION_FUNCTIONS} if query.assumes else set()
+        rules = asking.small_side.rules.union(session, *(self._rules(join, condition) for condition in conditions))
+        shown = " AND ".join(condition.text for condition in conditions)
+        return Reducer(tuple(column.name for column in named.values()), shown, query, rules=rules)
+
+    def _rules(self, join: Join, condition: PartitionCondition) -> frozenset[Rule]:
+        subquery = Rule.EXISTS if condition.is_in_exists else Rule.SCALAR_SUBQUERY if condition.queries else None
+        found = rules_of(self._scopes, self._scope, join, condition.fact, facts=condition.facts, subquery=subquery)
+        return found | {Rule.PARTITION_LIST}
+
+    def _within(self, condition: PartitionCondition) -> Cover:
+        """The partitions that the block's own filters leave, where the table itself stands in the block."""
+        if condition.fact.reference is not condition.reference:
+            return Cover.all()
+        filters = self._filter_finder.filters_of(self._scope)
+        return partition_cover(self._scopes.statement, self._scope, filters, condition.fact, condition.facts)
+
+
+def _has_scalar_subquery(query: exp.Expr) -> bool:
+    """True if a second row of the query is an error."""
+    around = query.parent
+    while isinstance(around, exp.SetOperation | exp.Subquery):
+        around = around.parent
+    return not isinstance(around, exp.Exists | exp.In)
