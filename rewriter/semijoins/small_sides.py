@@ -201,12 +201,22 @@ def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
     ctes = scopes.ctes_read(query)
     if ctes is None:
         return SkipReason.REDUCER_NOT_UNDERSTOOD
-    texts = [_repeatable_part(scopes, part, ctes) for part in (*ctes.values(), query)]
+    parts = (query, *ctes.values())
+    outside = {name: body for name, body in ctes.items() if not any(_stands_within(body, part) for part in parts)}
+    texts = [_repeatable_part(scopes, part, ctes) for part in (*outside.values(), query)]
     refusals = [text for text in texts if isinstance(text, SkipReason)]
-    if refusals or not ctes:
+    if refusals or not outside:
         return refusals[0] if refusals else texts[0]
-    named = ", ".join(f"{quoted(name)} AS ({text})" for name, text in zip(ctes, texts, strict=False))
-    return f"WITH {named} {texts[-1]}"
+    named = ", ".join(f"{quoted(name)} AS ({text})" for name, text in zip(outside, texts, strict=False))
+    return f"WITH {named} {f'({texts[-1]})' if query.args.get('with_') else texts[-1]}"
+
+
+def _stands_within(query: exp.Expr, other: exp.Expr) -> bool:
+    """True if a query is part of another one."""
+    node = query.parent
+    while node is not None and node is not other:
+        node = node.parent
+    return node is other
 
 
 def _repeatable_part(scopes: Scopes, query: exp.Expr, ctes: Collection[str]) -> str | SkipReason:

@@ -73,7 +73,7 @@ WORDS_BEFORE_PARENTHESIS = frozenset(
 # choose other rows in the next run. Sums and averages are left out too: the order of their terms can differ.
 QUERY_WORDS = FILTER_WORDS | frozenset(
     """
-    select where join inner outer left right full cross semi anti on using group by having union all
+    select where join inner outer left right full cross semi anti on using group by having union all with
     """.split()
 )
 DETERMINISTIC_AGGREGATES = frozenset({"max", "min", "count", "count_if", "bool_and", "bool_or", "every"})

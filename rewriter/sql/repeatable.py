@@ -243,7 +243,7 @@ def _is_number_suffix(text: str, token: Token) -> bool:
 _CANDIDATES_MAX = 20
 
 # Rows chosen by their order or by chance, and rows made of rows.
-_UNREPEATABLE = (exp.Limit, exp.Offset, exp.Window, exp.TableSample, exp.Pivot, exp.Lateral, exp.With)
+_UNREPEATABLE = (exp.Limit, exp.Offset, exp.Window, exp.TableSample, exp.Pivot, exp.Lateral)
 
 
 def located_query(statement: Statement, query: exp.Expr) -> Statement | None:
