@@ -6,7 +6,8 @@ monotonically_increasing_id, input_file_name, the clock (now, current_timestamp,
 user functions. Functions that the session fixes (current_date, current_user, ..) have a table of their own.
 
 Functions that read the session's time zone, such as to_timestamp, are listed: a key query runs in the session of
-the statement. Functions that Spark 3.5 lacks, such as try_to_date, are left out: a user's own may have the name.
+the statement. Functions that Spark 3.5 lacks, such as try_to_date, are left out, but for dayname and monthname: a
+user's own may have the name.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _TIMESTAMP = """
     to_utc_timestamp try_to_timestamp unix_micros unix_millis unix_seconds unix_timestamp
 """
 _CONDITIONAL = """
-    boolean cast coalesce decode equal_null if iff ifnull isnotnull isnull nanvl nullif nvl nvl2 try_cast
+    boolean cast coalesce decode equal_null if ifnull isnotnull isnull nanvl nullif nvl nvl2 try_cast
 """
 # Sets keep the order of their first elements, and maps that of their entries.
 _NESTED = """
@@ -51,6 +52,15 @@ DETERMINISTIC_FUNCTIONS = frozenset((_STRING + _NUMBER + _DATE + _TIMESTAMP + _C
 
 # Functions that read the clock where they are called without arguments.
 WITH_ARGUMENTS = frozenset({"unix_timestamp"})
+
+# Functions that are Spark's only with a unit as their first argument: Spark's grammar has them, its registry does
+# not. Without a unit they are a user's own.
+WITH_UNIT = frozenset({"timestampadd", "timestampdiff"})
+UNITS = frozenset(
+    """
+    year quarter month week day dayofyear hour minute second millisecond microsecond
+    """.split()
+)
 
 # Words of the grammar that a filter may have beside functions and columns. Types are here for CAST.
 _GRAMMAR = """

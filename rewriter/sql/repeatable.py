@@ -24,7 +24,9 @@ from rewriter.sql.deterministic_functions import (
     QUERY_FUNCTIONS,
     QUERY_WORDS,
     TEXT_MAKERS,
+    UNITS,
     WITH_ARGUMENTS,
+    WITH_UNIT,
     WORDS_BEFORE_PARENTHESIS,
 )
 from rewriter.sql.statement import Statement, parse_any
@@ -96,11 +98,19 @@ def all_known(
             continue
         if called and before is not None and before.token_type is TokenType.DOT:
             return False  # a user's own function, by its database's name
-        if called and token.text.lower() in WITH_ARGUMENTS and closing(tokens, index + 1) == index + 2:
+        if called and not _has_its_arguments(tokens, index):
             return False
         if not _is_known(text, token, words, functions, called=called):
             return False
     return True
+
+
+def _has_its_arguments(tokens: Sequence[Token], called: int) -> bool:
+    """True if a function has the arguments without which it would be another, or the clock."""
+    word, first = tokens[called].text.lower(), tokens[called + 2 : called + 3]
+    if word in WITH_UNIT:
+        return bool(first) and first[0].text.lower() in UNITS
+    return word not in WITH_ARGUMENTS or (bool(first) and first[0].token_type is not TokenType.R_PAREN)
 
 
 def _spells_the_clock(tokens: Sequence[Token]) -> bool:
