@@ -390,6 +390,16 @@ _WRITES = (
         writers_of_what_they_read,
         _golden("writes: a statement that writes what it reads"),
     ),
+    Mutation(
+        "a name without a database may be that of any",
+        becomes("rewriter.sql.statement._may_be_one", list.__eq__),
+        _golden("writes: a table of the same name, perhaps in the same database"),
+    ),
+    Mutation(
+        "a name is a CTE's only where that is in sight",
+        answers("rewriter.sql.statement._is_surely_cte", answer=True),
+        _golden("writes: a name that is a CTE's only elsewhere"),
+    ),
 )
 _STRICT_TESTS = "rewriter/predicates/test_strict_check.py::test_"
 _STRICT = (
