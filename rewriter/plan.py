@@ -180,7 +180,7 @@ def plan(
         scopes = Scopes(statement, followed.catalog, has_variables=limits.has_variables)
     if any(map(depends_on_tasks, (statement, *followed.queries))):
         return Plan(statement, refused(scopes, SkipReason.NUMBERED_BY_TASK))
-    if statement.target in {name.parts[-1].lower() for name in followed.names}:
+    if any(statement.may_write(name.parts) for name in followed.names):
         return Plan(statement, refused(scopes, SkipReason.WRITES_WHAT_IT_READS))
     if limits.strict and statement.target is not None:
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))

@@ -102,9 +102,15 @@ class Leaf:
     # The nearest join above that pads the item's rows with nulls.
     padded_by: Join | None = field(default=None, repr=False)
 
+    @property
+    def key_query_alias(self) -> str:
+        """The name of the item in a key query: a derived table without an alias has none in the statement."""
+        return self.alias or f"reduced_item{self.position}"
+
     def alias_text(self, statement: Statement) -> str:
         """The name of the item in the block, as the client wrote it if that is certain."""
-        return self.reference.alias_text(statement) if self.reference is not None else quoted(self.alias)
+        reference = self.reference
+        return reference.alias_text(statement) if reference is not None else quoted(self.key_query_alias)
 
     def is_visible_at(self, join: Join) -> bool:
         """True if the join's condition can name the leaf's columns."""

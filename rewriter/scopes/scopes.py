@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from rewriter.catalog.table_facts import Catalog
 from rewriter.scopes.blocks import OUTPUTS_MAX, Block, Operand, Scope, block_of
-from rewriter.scopes.join_tree import Leaf, table_name
+from rewriter.scopes.join_tree import Leaf, holds_only, table_name
 from rewriter.sql.deterministic_functions import BARE_FUNCTIONS
 from rewriter.sql.statement import Statement, is_plain_name
 from rewriter.vocabulary.identifiers import Column, TableName
@@ -19,6 +19,9 @@ from rewriter.vocabulary.skip_reason import SkipReason
 
 # Derived tables inside one another. The limit bounds the recursion.
 _NESTING_MAX = 30
+
+# Arguments of a reference to a CTE that reads its rows as they are.
+_PLAIN_REFERENCE = frozenset({"this", "alias", "joins"})
 
 # The type of a column that a query computes: the answer of the key query has it.
 _UNKNOWN_TYPE = ""
@@ -44,10 +47,11 @@ class Output:
 
 @dataclass(frozen=True)
 class _Cte:
-    """A CTE of the statement's outermost WITH."""
+    """A CTE of any WITH, whose name no other CTE of the statement has."""
 
     name: str
     body: exp.Expr
+    with_: exp.Expr
     position: int
     references: int
 
@@ -61,6 +65,7 @@ class Scopes:
         self.has_variables = has_variables
         self._columns: dict[Leaf, tuple[Column, ...] | None] = {}
         self._outputs: dict[int, tuple[Output, ...] | None] = {}
+        self._ctes_read: dict[int, dict[str, exp.Expr] | None] = {}
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -135,14 +140,13 @@ class Scopes:
 
     @cached_property
     def _ctes(self) -> dict[str, _Cte]:
-        with_ = self.statement.tree.args.get("with_")
-        if with_ is None or with_.args.get("recursive"):
-            return {}
         used = Counter(
             _folded(table.name) for table in self.statement.tree.find_all(exp.Table) if not table.args.get("db")
         )
         return {
-            name: _Cte(cte.alias, cte.this, position, used[name])
+            name: _Cte(cte.alias, cte.this, with_, position, used[name])
+            for with_ in self.statement.tree.find_all(exp.With)
+            if not with_.args.get("recursive")
             for position, cte in enumerate(with_.expressions)
             if self._cte_names[name := _folded(cte.alias)] == 1 and not cte.args["alias"].columns
         }
@@ -156,27 +160,44 @@ class Scopes:
             return leaf.node.this if isinstance(leaf.node.this, exp.Query) else None
         if leaf.reference is None or not self.is_cte_name(leaf):
             return None
-        cte = self._ctes.get(_folded(leaf.node.name)) if not leaf.reference.name.version else None
+        if leaf.reference.refusal is SkipReason.UNSUPPORTED_REFERENCE or leaf.reference.name.version:
+            return None
+        cte = self._cte_of(leaf.node)
+        return None if cte is None or (only_once and cte.references != 1) else cte.body
+
+    def _cte_of(self, table: exp.Expr) -> _Cte | None:
+        """The CTE that a name without a database denotes, if that is certain."""
+        cte = self._ctes.get(_folded(table.name))
         # `dates` may be a table beside the CTE `Dates` in a session with spark.sql.caseSensitive.
-        if cte is None or cte.name != leaf.node.name or (only_once and cte.references != 1):
-            return None
-        if leaf.reference.refusal is SkipReason.UNSUPPORTED_REFERENCE or not self._stands_behind(leaf.node, cte):
-            return None
-        return cte.body
+        return cte if cte is not None and cte.name == table.name and _sees(table, cte) else None
+
+    def ctes_read(self, query: exp.Expr, nesting: int = 0) -> dict[str, exp.Expr] | None:
+        """The CTEs that a query reads, and all that these read: bodies by names, each behind those that it reads.
+
+        None where the meaning of a name is not certain.
+        """
+        if id(query) not in self._ctes_read:
+            self._ctes_read[id(query)] = self._look_up_ctes_read(query, nesting)
+        return self._ctes_read[id(query)]
+
+    def _look_up_ctes_read(self, query: exp.Expr, nesting: int) -> dict[str, exp.Expr] | None:
+        found: dict[str, exp.Expr] = {}
+        for table in query.find_all(exp.Table):
+            if table.db or not self.is_cte(table.name):
+                continue
+            cte = self._cte_of(table)
+            if cte is None or nesting > _NESTING_MAX or not holds_only(table, _PLAIN_REFERENCE):
+                return None
+            behind = self.ctes_read(cte.body, nesting + 1)
+            if behind is None:
+                return None
+            found |= {**behind, cte.name: cte.body}
+        return found
 
     def references_to(self, leaf: Leaf) -> int:
         """The number of times that the statement names the query that a FROM item reads."""
         cte = self._ctes.get(_folded(leaf.node.name)) if leaf.reference is not None else None
         return cte.references if cte is not None else 1
-
-    def _stands_behind(self, node: exp.Expr, cte: _Cte) -> bool:
-        """True if a reference sees the CTE: the reference is in the main query or in a later CTE's body."""
-        ancestor: exp.Expr | None = node
-        while ancestor is not None:
-            if isinstance(ancestor, exp.CTE) and ancestor.parent is self.statement.tree.args.get("with_"):
-                return ancestor.index is not None and ancestor.index > cte.position
-            ancestor = ancestor.parent
-        return True
 
     def columns_of(self, leaf: Leaf, nesting: int = 0) -> tuple[Column, ...] | None:
         """The columns of a FROM item in order, with their types if known; None if the columns are not known."""
@@ -240,6 +261,18 @@ class Scopes:
         shown = projection.unnest()
         is_one = isinstance(shown, _ONE_COLUMN) and not isinstance(shown, exp.Dot)
         return [Output(None, projection)] if is_one else None
+
+
+def _sees(node: exp.Expr, cte: _Cte) -> bool:
+    """True if a reference sees the CTE: it is in the query that has the WITH, or in a later CTE's body."""
+    inner, outer = node, node.parent
+    while outer is not None:
+        if outer is cte.with_:
+            return inner.index is not None and inner.index > cte.position
+        if outer is cte.with_.parent:
+            return True
+        inner, outer = outer, outer.parent
+    return False
 
 
 def _folded(name: str) -> str:

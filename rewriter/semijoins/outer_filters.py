@@ -228,9 +228,9 @@ class OuterFilterFinder:
 
 def _restriction(item: Leaf, filter_: SideFilter, columns: Mapping[str, Operand | None]) -> Iterator[_Restriction]:
     known = {name: operand for name, operand in columns.items() if operand is not None}
-    is_named = item.alias and not any(name.startswith(_RESERVED) for name in columns)
-    if columns and is_named and len(known) == len(columns):
-        yield _Restriction(item.alias, filter_.text, known, filter_.tables)
+    is_reserved = any(name.startswith(_RESERVED) for name in columns)
+    if columns and not is_reserved and len(known) == len(columns):
+        yield _Restriction(item.key_query_alias, filter_.text, known, filter_.tables)
 
 
 def _names_read(filter_: SideFilter) -> set[str]:

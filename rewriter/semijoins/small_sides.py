@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -48,7 +48,7 @@ def small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | SkipReason:
         rules = _rules(scopes, leaf.node)
         return _table_refusal(facts) or SmallSide(text, _is_filtered_view(facts), tables, rules)
     query = scopes.query_of(leaf)
-    if query is None or not leaf.alias:
+    if query is None:
         return SkipReason.REDUCER_NOT_UNDERSTOOD
     return _small_side_of_query(scopes, leaf, query)
 
@@ -94,8 +94,8 @@ def view_refusal(view: Scopes) -> SkipReason | None:
 
 
 def tables_read(scopes: Scopes, query: exp.Expr) -> frozenset[TableName]:
-    """The tables and views that a query without CTEs reads, and all that those views read."""
-    return with_underlying_tables(scopes.catalog, map(table_name, query.find_all(exp.Table)))
+    """The tables and views that a query reads, and all that those views read."""
+    return with_underlying_tables(scopes.catalog, map(table_name, _tables_of(scopes, query)))
 
 
 def with_underlying_tables(catalog: Catalog, names: Iterable[TableName]) -> frozenset[TableName]:
@@ -139,9 +139,10 @@ def is_laid_out(catalog: Catalog, tables: Iterable[TableName]) -> bool:
 
 def is_filtered(scopes: Scopes, query: exp.Expr) -> bool:
     """True if the query is likely to give fewer keys than its tables hold."""
-    if query.find(exp.Where, exp.Having, exp.AggFunc) is not None:
+    parts = (query, *(scopes.ctes_read(query) or {}).values())
+    if any(part.find(exp.Where, exp.Having, exp.AggFunc) is not None for part in parts):
         return True
-    return any(_is_filtered_view(scopes.catalog.get(table_name(table))) for table in query.find_all(exp.Table))
+    return any(_is_filtered_view(scopes.catalog.get(table_name(table))) for table in _tables_of(scopes, query))
 
 
 def is_repeatable_subquery(scopes: Scopes, query: exp.Expr) -> bool:
@@ -214,27 +215,57 @@ def _not_own(scope: Scope, columns: Iterable[exp.Column]) -> list[exp.Column]:
 
 
 def _small_side_of_query(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> SmallSide | SkipReason:
-    # In a key query, a column of an outer query may be a session variable of that name.
-    if next(outer_selects(query), None) is not None and not _is_closed(scopes, query):
-        return SkipReason.REDUCER_NOT_UNDERSTOOD
     text = _repeatable_text(scopes, query)
     if isinstance(text, SkipReason):
         return text
     tables, rules = tables_read(scopes, query), _rules(scopes, query) | {Rule.DERIVED_TABLES}
-    return SmallSide(f"({text}) AS {quoted(leaf.alias)}", is_filtered(scopes, query), tables, rules)
+    return SmallSide(f"({text}) AS {quoted(leaf.key_query_alias)}", is_filtered(scopes, query), tables, rules)
 
 
-def _rules(scopes: Scopes, node: exp.Expr) -> frozenset[Rule]:
+def _rules(scopes: Scopes, query: exp.Expr) -> frozenset[Rule]:
     """The rules that reading the tables of a small side takes."""
-    tables = [scopes.catalog.get(table_name(table)) for table in node.find_all(exp.Table)]
+    tables = [scopes.catalog.get(table_name(table)) for table in _tables_of(scopes, query)]
     views = any(facts is not None and facts.behind is not None for facts in tables)
     partitioned = any(facts is not None and facts.partition_columns for facts in tables)
     found = ((Rule.VIEWS, views), (Rule.LATEST_PARTITION, partitioned))
     return frozenset(rule for rule, is_taken in found if is_taken)
 
 
+def _tables_of(scopes: Scopes, query: exp.Expr) -> Iterator[exp.Table]:
+    """The tables that a query names, itself and in the CTEs that it reads."""
+    ctes = scopes.ctes_read(query) or {}
+    for part in (query, *ctes.values()):
+        yield from (table for table in part.find_all(exp.Table) if table.db or table.name not in ctes)
+
+
 def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
-    refusal = _tables_refusal(scopes, query)
+    """The query as the client wrote it, behind the CTEs that it reads."""
+    ctes = scopes.ctes_read(query)
+    if ctes is None:
+        return SkipReason.REDUCER_NOT_UNDERSTOOD
+    parts = (query, *ctes.values())
+    outside = {name: body for name, body in ctes.items() if not any(_stands_within(body, part) for part in parts)}
+    texts = [_repeatable_part(scopes, part, ctes) for part in (*outside.values(), query)]
+    refusals = [text for text in texts if isinstance(text, SkipReason)]
+    if refusals or not outside:
+        return refusals[0] if refusals else texts[0]
+    named = ", ".join(f"{quoted(name)} AS ({text})" for name, text in zip(outside, texts, strict=False))
+    return f"WITH {named} {f'({texts[-1]})' if query.args.get('with_') else texts[-1]}"
+
+
+def _stands_within(query: exp.Expr, other: exp.Expr) -> bool:
+    """True if a query is part of another one."""
+    node = query.parent
+    while node is not None and node is not other:
+        node = node.parent
+    return node is other
+
+
+def _repeatable_part(scopes: Scopes, query: exp.Expr, ctes: Collection[str]) -> str | SkipReason:
+    # In a key query, a column of an outer query may be a session variable of that name.
+    if next(outer_selects(query), None) is not None and not _is_closed(scopes, query):
+        return SkipReason.REDUCER_NOT_UNDERSTOOD
+    refusal = _tables_refusal(scopes, query, ctes)
     if refusal is not None:
         return refusal
     located = located_query(scopes.statement, query)
@@ -243,9 +274,10 @@ def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
     return located.text
 
 
-def _tables_refusal(scopes: Scopes, query: exp.Expr) -> SkipReason | None:
-    """The reason why a table of the query must not be in a key query; None if all may be."""
-    found = (_inner_table_refusal(scopes, table) for table in query.find_all(exp.Table))
+def _tables_refusal(scopes: Scopes, query: exp.Expr, ctes: Collection[str] = ()) -> SkipReason | None:
+    """The reason why a table of the query must not be in a key query, which has the CTEs; None if all may be."""
+    tables = (table for table in query.find_all(exp.Table) if table.db or table.name not in ctes)
+    found = (_inner_table_refusal(scopes, table) for table in tables)
     refusals = [refusal for refusal in found if refusal is not None]
     if {*refusals} == {SkipReason.REDUCER_PARTITIONED} and _asks_for_extremes(scopes, query):
         return None

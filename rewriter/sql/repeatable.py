@@ -5,7 +5,8 @@ A part is a condition, or a whole subquery, which must give the same rows when i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from sqlglot import Token, TokenType, exp
@@ -13,14 +14,19 @@ from sqlglot import Token, TokenType, exp
 from rewriter.sql.conditions import Conjunct, closing
 from rewriter.sql.deterministic_functions import (
     CLOCK_WORDS,
+    DATE_FORMATTERS,
     DETERMINISTIC_AGGREGATES,
     DETERMINISTIC_FUNCTIONS,
     FILTER_FUNCTIONS,
     FILTER_WORDS,
+    KEEPS_LETTERS,
     LITERAL_FUNCTIONS,
     QUERY_FUNCTIONS,
     QUERY_WORDS,
     TEXT_MAKERS,
+    UNITS,
+    WITH_ARGUMENTS,
+    WITH_UNIT,
     WORDS_BEFORE_PARENTHESIS,
 )
 from rewriter.sql.statement import Statement, parse_any
@@ -30,6 +36,8 @@ _OPERATORS = frozenset(
     {
         TokenType.L_PAREN,
         TokenType.R_PAREN,
+        TokenType.L_BRACKET,
+        TokenType.R_BRACKET,
         TokenType.COMMA,
         TokenType.DOT,
         TokenType.EQ,
@@ -81,45 +89,146 @@ def all_known(
     functions: AbstractSet[str],
 ) -> bool:
     """True if every token is a name at one of the offsets `names`, a literal, or a known word or function."""
-    strings = [token.text for token in tokens if token.token_type is TokenType.STRING]
-    if _may_spell_the_clock(list(filter(None, strings))) or _makes_text_of_literals(tokens, names):
+    if _spells_the_clock(tokens) or _may_make_the_clock(tokens, names):
         return False
     followed = [*tokens[1:], None]
-    for before, token, after in zip([None, *tokens], tokens, followed, strict=False):
+    for index, (before, token, after) in enumerate(zip([None, *tokens], tokens, followed, strict=False)):
         called = after is not None and after.token_type is TokenType.L_PAREN
         if token.start in names and not called:
             continue
         if called and before is not None and before.token_type is TokenType.DOT:
             return False  # a user's own function, by its database's name
+        if called and not _has_its_arguments(tokens, index):
+            return False
         if not _is_known(text, token, words, functions, called=called):
             return False
     return True
 
 
-def _may_spell_the_clock(strings: Sequence[str]) -> bool:
-    """True if a string, or it and the next ones joined, begins with a word that Spark reads as the clock.
+def _has_its_arguments(tokens: Sequence[Token], called: int) -> bool:
+    """True if a function has the arguments without which it would be another, or the clock."""
+    word, first = tokens[called].text.lower(), tokens[called + 2 : called + 3]
+    if word in WITH_UNIT:
+        return bool(first) and first[0].text.lower() in UNITS
+    return word not in WITH_ARGUMENTS or (bool(first) and first[0].token_type is not TokenType.R_PAREN)
 
-    Spark joins `'to' 'day'` and concat('to', 'day') before it casts them.
+
+def _spells_the_clock(tokens: Sequence[Token]) -> bool:
+    """True if a string, or it and the next ones joined, is one that Spark reads as the clock.
+
+    Spark joins `'to' 'day'` and `'to' || 'day'` before it casts them.
     """
-    words = tuple(CLOCK_WORDS)
+    strings = [token.text for token in tokens if token.token_type is TokenType.STRING and token.text]
     # Each letter of a word may stand in a string of its own.
-    strings_max = max(map(len, words), default=0)
-    together = ("".join(strings[start : start + strings_max]) for start in range(len(strings)))
-    return any(text.strip(_BLANKS).lower().startswith(words) for text in together)
+    strings_max = max(map(len, CLOCK_WORDS), default=0)
+    for start in range(len(strings)):
+        for end in range(start + 1, min(start + strings_max, len(strings)) + 1):
+            found = _SPECIAL.fullmatch("".join(strings[start:end]).strip(_BLANKS))
+            if found is not None and found["word"].lower() in CLOCK_WORDS:
+                return True
+    return False
 
 
 # Characters that Java trims.
 _BLANKS = "".join(map(chr, range(ord(" ") + 1)))
 
+# A word and perhaps a time zone: `today UTC` and `today+01:00`, but not `Nowhere`, `now UTC` or `today%`.
+_SPECIAL = re.compile(r"(?P<word>[A-Za-z]+)(?:(?<!now)(?:[ \t]+|(?![A-Za-z]))[A-Za-z0-9~/._+:-]+)?", re.IGNORECASE)
 
-def _makes_text_of_literals(tokens: Sequence[Token], names: AbstractSet[int]) -> bool:
-    """True if a function makes a text of literals alone: Spark looks for the clock's words in its result."""
+
+def _may_make_the_clock(tokens: Sequence[Token], names: AbstractSet[int]) -> bool:
+    """True if functions or `||` may make a text of literals alone that Spark reads as the clock.
+
+    Spark looks for the clock's words in all that it can compute without columns: in
+    `if(true, 'to', '') || 'day'` and in `concat('to', lower(hex(218)), 'y')`.
+    """
+    parts = (part for part in _texts_made(tokens) if not any(token.start in names for token in part))
+    if any(_may_have_its_letters(part, names) for part in parts):
+        return True
+    return _joins_computed_text(tokens, names) and _may_have_its_letters(tokens, names)
+
+
+def _texts_made(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """The calls of functions that make texts."""
     for opening, token in enumerate(tokens):
         if token.token_type is TokenType.L_PAREN and opening and tokens[opening - 1].text.lower() in TEXT_MAKERS:
             end = closing(tokens, opening)
-            if not any(inner.start in names for inner in tokens[opening:end]):
+            yield tokens[opening - 1 :] if end is None else tokens[opening - 1 : end + 1]
+
+
+def _joins_computed_text(tokens: Sequence[Token], names: AbstractSet[int]) -> bool:
+    """True if an operand of `||` is neither a literal nor a column, and holds no column as far as is seen."""
+    for index, token in enumerate(tokens):
+        if token.token_type is TokenType.DPIPE and 0 < index < len(tokens) - 1:
+            sides = (_operand_before(tokens, index), _operand_behind(tokens, index))
+            if any(any(part.start in names for part in side) for side in sides):
+                continue
+            if any(len(side) != 1 or side[0].token_type not in _PLAIN for side in sides):
                 return True
     return False
+
+
+_PLAIN = frozenset({TokenType.STRING, TokenType.NUMBER})
+
+
+def _operand_before(tokens: Sequence[Token], index: int) -> Sequence[Token]:
+    """The tokens of the operand on the left of an operator, or the last of them."""
+    start, depth = index - 1, 0
+    for start in range(index - 1, -1, -1):
+        kind = tokens[start].token_type
+        depth += (kind is TokenType.R_PAREN) - (kind is TokenType.L_PAREN)
+        if depth <= 0:
+            break
+    return tokens[start:index]
+
+
+def _operand_behind(tokens: Sequence[Token], index: int) -> Sequence[Token]:
+    """The tokens of the operand on the right of an operator, or the first of them."""
+    opening = index + 1 + (index + 2 < len(tokens) and tokens[index + 2].token_type is TokenType.L_PAREN)
+    if tokens[opening].token_type is not TokenType.L_PAREN:
+        return tokens[index + 1 : index + 2]
+    end = closing(tokens, opening)
+    return tokens[index + 1 :] if end is None else tokens[index + 1 : end + 1]
+
+
+def _may_have_its_letters(tokens: Sequence[Token], names: AbstractSet[int]) -> bool:
+    """True if the texts made of literals alone may have all the letters of a word that is the clock."""
+    calls = set(_calls_without_columns(tokens, names))
+    if not calls <= KEEPS_LETTERS:
+        return True
+    strings = [token.text for token in tokens if token.token_type is TokenType.STRING]
+    if calls & DATE_FORMATTERS and not all(map(_SHOWS_DIGITS.fullmatch, strings)):
+        return True
+    if tokens[0].text.lower() in DATE_FORMATTERS:
+        return False
+    letters = set("".join(strings).lower())
+    return any(map(_shows_letters, tokens)) or any(letters.issuperset(word) for word in CLOCK_WORDS)
+
+
+def _calls_without_columns(tokens: Sequence[Token], names: AbstractSet[int]) -> Iterator[str]:
+    for opening, token in enumerate(tokens):
+        word = tokens[opening - 1].text.lower() if opening else ""
+        if token.token_type is TokenType.L_PAREN and word not in WORDS_BEFORE_PARENTHESIS:
+            end = closing(tokens, opening)
+            is_call = opening and tokens[opening - 1].token_type not in _OPERATORS
+            if is_call and not any(inner.start in names for inner in tokens[opening:end]):
+                yield word
+
+
+def _shows_letters(token: Token) -> bool:
+    """True for values whose text has letters: `true`, and numbers such as 1E10 and Infinity."""
+    word = token.text.lower()
+    if token.token_type is TokenType.NUMBER:
+        return not word.isdigit()
+    return token.token_type is TokenType.SLASH or word in _TYPES_WITH_LETTERS
+
+
+_TYPES_WITH_LETTERS = frozenset({"true", "false", "boolean", "double", "float", "real", "interval"})
+
+# Patterns of dates that show digits alone, also in the other case; units; and strings without letters.
+_SHOWS_DIGITS = re.compile(
+    r"(?:y+|M{1,2}|d+|H+|h+|m{1,2}|s+|S+|[^A-Za-z'])*|day|week|month|quarter|year|MON|(?:YY|MM)"
+)
 
 
 def _is_known(
@@ -144,7 +253,7 @@ def _is_number_suffix(text: str, token: Token) -> bool:
 _CANDIDATES_MAX = 20
 
 # Rows chosen by their order or by chance, and rows made of rows.
-_UNREPEATABLE = (exp.Limit, exp.Offset, exp.Window, exp.TableSample, exp.Pivot, exp.Lateral, exp.With)
+_UNREPEATABLE = (exp.Limit, exp.Offset, exp.Window, exp.TableSample, exp.Pivot, exp.Lateral)
 
 
 def located_query(statement: Statement, query: exp.Expr) -> Statement | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -107,6 +108,11 @@ class Statement:
         """The last part of the name of the table that the statement writes, in lower case."""
         table = None if isinstance(self.tree, exp.Query) else self.tree.find(exp.Table)
         return table.name.lower() if table is not None else None
+
+    def may_write(self, parts: Sequence[str]) -> bool:
+        """True if the table that the statement writes may have the name, whose parts stand outermost first."""
+        target = None if isinstance(self.tree, exp.Query) else self.tree.find(exp.Table)
+        return target is not None and _may_be_one(_parts(target), parts)
 
     @cached_property
     def only_reads(self) -> bool:
@@ -278,6 +284,35 @@ def _refusal(tree: exp.Expr) -> SkipReason | None:
     query, target = tree.args.get("expression"), tree.find(exp.Table)
     if not (isinstance(tree, exp.Insert) or is_ctas) or not isinstance(query, exp.Query) or target is None:
         return SkipReason.NOT_A_QUERY
-    readers = (query, tree.args.get("with_"))
-    read_names = {table.name.lower() for reader in readers if reader for table in reader.find_all(exp.Table)}
-    return SkipReason.WRITES_WHAT_IT_READS if target.name.lower() in read_names else None
+    written, readers = _parts(target), (query, tree.args.get("with_"))
+    tables = (table for reader in readers if reader for table in reader.find_all(exp.Table))
+    reads_target = any(_may_be_one(written, _parts(table)) and not _is_surely_cte(table) for table in tables)
+    return SkipReason.WRITES_WHAT_IT_READS if reads_target else None
+
+
+def _parts(table: exp.Table) -> list[str]:
+    return [part.name for part in (table.args.get("db"), table.this) if part is not None]
+
+
+def _may_be_one(name: Sequence[str], other: Sequence[str]) -> bool:
+    """True if two names may denote one table: their last parts are alike, and their databases if both have one.
+
+    Catalogs are not compared: two of them may show one metastore.
+    """
+    return all(a.lower() == b.lower() for a, b in zip(name[:-3:-1], other[:-3:-1], strict=False))
+
+
+def _is_surely_cte(table: exp.Table) -> bool:
+    """True if the name is a CTE's of a WITH around it, which stands before it where it is in that WITH."""
+    node: exp.Expr = table
+    while not table.args.get("db") and node.parent is not None:
+        inner, node = node, node.parent
+        if isinstance(node, exp.With):
+            visible = node.expressions[: inner.index]
+        elif inner is not node.args.get("with_"):
+            visible = getattr(node.args.get("with_"), "expressions", [])
+        else:
+            visible = []
+        if any(cte.alias == table.name for cte in visible):
+            return True
+    return False

@@ -133,6 +133,12 @@ class _Grammar:
         inner = self._columns(self._block())
         alias = self.sources.name("v")
         source = Source(f"({inner.sql}) {alias}", alias, inner.columns, is_fact=True)
+        if self.sources.chance(0.2):
+            self.shapes.add("derived table without an alias")
+            source = Source(f"({inner.sql})", "", inner.columns, is_fact=True)
+            joined = Joined(source.sql, [source])
+            joined.where.append(attribute_filter(self.rng, source))
+            return self._columns(joined)
         joined = self._reduced(source) if self.sources.chance(0.6) else Joined(source.sql, [source])
         nulls = self.sources.chance(0.4)
         joined.where.append((accepts_nulls if nulls else attribute_filter)(self.rng, source))

@@ -22,7 +22,7 @@ class Source:
 
     def qualified(self, column: Column) -> str:
         """The column as the block names it."""
-        return f"{self.alias}.{column.name}"
+        return f"{self.alias}.{column.name}" if self.alias else column.name
 
     def column(self, name: str) -> Column | None:
         """The column of that name, or None."""
@@ -42,6 +42,20 @@ def attribute_filter(rng: Random, source: Source) -> str:
     column = rng.choice(attributes if attributes and rng.random() < 0.8 else known)
     name, written = source.qualified(column), random_literal(rng, column.type_name)[1]
     other = random_literal(rng, column.type_name)[1]
+    if rng.random() < 0.3:
+        if column.type_name == "date":
+            return rng.choice(
+                (
+                    f"CAST({name} AS TIMESTAMP) >= {written}",
+                    f"{name} < TIMESTAMP '2026-01-01 12:00:00'",
+                    f"date_trunc('MONTH', {name}) = date_trunc('MONTH', {written})",
+                    f"{name} + INTERVAL '1' DAY > {written}",
+                )
+            )
+        if column.type_name == "string":
+            return rng.choice(
+                (f"{name} <> 'Nowhere'", f"split({name}, '-')[0] = '2026'", f"{name} NOT LIKE 'today%'")
+            )
     return rng.choice(
         (
             f"{name} = {written}",

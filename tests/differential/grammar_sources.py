@@ -57,7 +57,15 @@ class Sources:
         table = self.star.table(self.rng.choice(_DIMENSIONS))
         if self.chance(0.75):
             return self.plain(table, used)
-        make = self.rng.choice((self._derived_dimension, self._aggregated_dimension, self._snowflake))
+        make = self.rng.choice(
+            (
+                self._derived_dimension,
+                self._aggregated_dimension,
+                self._snowflake,
+                self._chained_dimension,
+                self._dimension_within_with,
+            )
+        )
         return make(table)
 
     def plain(self, table: Table, used: Iterable[str] = ()) -> Source:
@@ -156,6 +164,23 @@ class Sources:
             f"{key.name}, max({attribute.name}) AS {attribute.name}", table, f" GROUP BY {key.name}"
         )
         return self._derive(select, (key, attribute), is_fact=False)
+
+    def _chained_dimension(self, table: Table) -> Source:
+        """A CTE over one that imports the table, as dbt writes them."""
+        self.shapes.add("chain of ctes")
+        imported, filtered, alias = self.name("c"), self.name("c"), self.name("t")
+        condition = attribute_filter(self.rng, Source(imported, imported, table.columns))
+        self.ctes.append(f"{imported} AS (SELECT * FROM {table.name})")
+        self.ctes.append(f"{filtered} AS (SELECT * FROM {imported} WHERE {condition})")
+        return Source(f"{filtered} {alias}", alias, table.columns)
+
+    def _dimension_within_with(self, table: Table) -> Source:
+        """A derived table with a WITH of its own."""
+        self.shapes.add("nested with")
+        name = self.name("c")
+        return self._derive(
+            f"WITH {name} AS ({self._select('*', table)}) SELECT * FROM {name}", table.columns, is_fact=False
+        )
 
     def _snowflake(self, _: Table) -> Source:
         self.shapes.add("snowflake dimension")

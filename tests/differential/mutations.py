@@ -32,6 +32,7 @@ from switches import (
     keys_are_cast,
     known_functions,
     lacks_are_of_any_column,
+    main_query_alone_is_repeatable,
     never_pads,
     null_safe_equality_is_equality,
     only_readers_with_filters,
@@ -165,7 +166,12 @@ _LINEAGE = (
     Mutation("a CTE hides a table of its name", answers("rewriter.scopes.scopes.Scopes.is_cte", answer=False)),
     Mutation(
         "a CTE is not seen before it is defined",
-        answers("rewriter.scopes.scopes.Scopes._stands_behind", answer=True),
+        answers("rewriter.scopes.scopes._sees", answer=True),
+    ),
+    Mutation(
+        "a CTE is not seen outside the query that has its WITH",
+        answers("rewriter.scopes.scopes._sees", answer=True),
+        _golden("derived: a CTE outside the query that has its WITH"),
     ),
     Mutation(
         "a CTE may be hidden by another of its name",
@@ -218,9 +224,24 @@ _REPEATABLE = (
         _golden("filters: the clock in a string that Spark casts"),
     ),
     Mutation(
+        "a text that is made of literals may be the clock",
+        answers("rewriter.sql.repeatable._may_have_its_letters", answer=False),
+        _golden("filters: the clock in a text that is made of a choice and a literal"),
+    ),
+    Mutation(
+        "a function without its argument may be the clock",
+        becomes("rewriter.sql.repeatable.WITH_ARGUMENTS", frozenset()),
+        _golden("filters: unix_timestamp without arguments is the clock"),
+    ),
+    Mutation(
         "rows chosen by their order stay out of key queries",
         rows_by_order_and_chance,
         _golden("derived: a small side with LIMIT"),
+    ),
+    Mutation(
+        "a CTE that a small side reads is held to the same",
+        main_query_alone_is_repeatable,
+        _golden("derived: a small side over a CTE with LIMIT"),
     ),
     Mutation(
         "a small side that is partitioned stays out of key queries",
@@ -368,6 +389,16 @@ _WRITES = (
         "what writes what it reads is left alone",
         writers_of_what_they_read,
         _golden("writes: a statement that writes what it reads"),
+    ),
+    Mutation(
+        "a name without a database may be that of any",
+        becomes("rewriter.sql.statement._may_be_one", list.__eq__),
+        _golden("writes: a table of the same name, perhaps in the same database"),
+    ),
+    Mutation(
+        "a name is a CTE's only where that is in sight",
+        answers("rewriter.sql.statement._is_surely_cte", answer=True),
+        _golden("writes: a name that is a CTE's only elsewhere"),
     ),
 )
 _STRICT_TESTS = "rewriter/predicates/test_strict_check.py::test_"

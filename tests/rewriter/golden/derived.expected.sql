@@ -110,3 +110,49 @@ UNION ALL
 SELECT x.id FROM (SELECT * FROM x WHERE (`day` IN ('2026-01-01') OR typeof(`day`) <> 'string')) AS x WHERE x.day IN (SELECT ds FROM dates WHERE dow = 4)
 UNION ALL
 SELECT count(*) FROM x
+
+-- case: a chain of CTEs as dbt writes it, which begins with those that import tables
+-- key query: SELECT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT january.`ds` AS reduced_key, january.`dow` AS `dow` FROM (WITH `days` AS (SELECT * FROM `golden`.`dates`) SELECT * FROM days WHERE month = '2026-01') AS `january`) AS `final` WHERE (dow = 5) LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+WITH sold AS (SELECT * FROM (SELECT * FROM `golden`.`sales` WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) AS `sales`), days AS (SELECT * FROM `golden`.`dates`),
+january AS (SELECT * FROM days WHERE month = '2026-01'),
+joined AS (SELECT sold.id, sold.amount, january.dow FROM sold INNER JOIN january ON sold.ds = january.ds),
+final AS (SELECT * FROM joined)
+SELECT * FROM final WHERE dow = 5
+
+-- case: an imported fact and an imported small side with several readers
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (WITH `days` AS (SELECT * FROM dates WHERE year = 2026) SELECT ds FROM days WHERE dow = 6) AS reducer(key1) LIMIT 5001
+-- answer: [["2026-01-03", "string"]]
+-- key query: SELECT last.`ds` AS key, typeof(last.`ds`) AS type FROM (WITH `days` AS (SELECT * FROM dates WHERE year = 2026) SELECT max(ds) AS ds FROM days) AS `last` LIMIT 5001
+-- answer: [["2026-02-01", "string"]]
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM (SELECT * FROM dates WHERE year = 2026) AS `d` WHERE (d.dow = 5) LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+WITH sold AS (SELECT * FROM sales), days AS (SELECT * FROM dates WHERE year = 2026), last AS (SELECT max(ds) AS ds FROM days),
+a AS (SELECT sold.id FROM (SELECT * FROM sold WHERE (`ds` IN ('2026-02-01') OR typeof(`ds`) <> 'string')) AS sold JOIN last ON sold.ds = last.ds), b AS (SELECT sold.id FROM (SELECT * FROM sold WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) AS sold JOIN days d ON sold.ds = d.ds AND d.dow = 5)
+SELECT id FROM a UNION ALL SELECT id FROM b UNION ALL SELECT id FROM (SELECT * FROM sold WHERE (`ds` IN ('2026-01-03') OR typeof(`ds`) <> 'string')) AS sold WHERE ds IN (SELECT ds FROM days WHERE dow = 6)
+
+-- case: a WITH in a derived table and in a CTE
+-- key query: SELECT f.`ds` AS key, typeof(f.`ds`) AS type FROM (SELECT ds FROM dates WHERE dow = 5) AS `f` LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+-- key query: SELECT l.`ds` AS key, typeof(l.`ds`) AS type FROM (SELECT ds FROM dates WHERE dow = 6) AS `l` LIMIT 5001
+-- answer: [["2026-01-03", "string"]]
+WITH x AS (WITH fridays AS (SELECT ds FROM dates WHERE dow = 5) SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN fridays f ON s.ds = f.ds)
+SELECT x.id FROM x UNION ALL
+SELECT y.id FROM (WITH late AS (SELECT ds FROM dates WHERE dow = 6) SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03') OR typeof(`ds`) <> 'string')) s JOIN late l ON s.ds = l.ds) y
+
+-- case: small sides with a WITH of their own, one of which reads an outer CTE too
+-- key query: SELECT `m`.`ds` AS key, typeof(`m`.`ds`) AS type FROM (WITH `days` AS (SELECT * FROM dates WHERE year = 2026) (WITH late AS (SELECT ds FROM days WHERE dow >= 5) SELECT max(ds) AS ds FROM late)) AS `m` LIMIT 5001
+-- answer: [["2026-02-01", "string"]]
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (WITH any_day AS (SELECT ds FROM dates WHERE dow > 0) SELECT ds FROM any_day) AS reducer(key1) LIMIT 5001
+-- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"], ["2030-01-01", "string"]]
+WITH days AS (SELECT * FROM dates WHERE year = 2026)
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN (WITH late AS (SELECT ds FROM days WHERE dow >= 5) SELECT max(ds) AS ds FROM late) m ON s.ds = m.ds
+WHERE s.ds IN (WITH any_day AS (SELECT ds FROM dates WHERE dow > 0) SELECT ds FROM any_day)
+
+-- case: derived tables without an alias as small sides
+-- key query: SELECT `reduced_item1`.`day` AS key, typeof(`reduced_item1`.`day`) AS type FROM (SELECT ds AS day FROM dates WHERE dow >= 4) AS `reduced_item1` LIMIT 5001
+-- answer: [["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"]]
+-- key query: SELECT `reduced_item2`.`zone` AS key, typeof(`reduced_item2`.`zone`) AS type FROM (SELECT region AS zone, country FROM stores) AS `reduced_item2` WHERE (country = 'NO') LIMIT 5001
+-- answer: [["east", "string"], ["north", "string"], [null, "string"]]
+SELECT s.id FROM (SELECT * FROM sales WHERE ((`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', '2026-02-01') AND `region` IN ('east', 'north')) OR typeof(`ds`) <> 'string' OR typeof(`region`) <> 'string')) s JOIN (SELECT ds AS day FROM dates WHERE dow >= 4) ON s.ds = day
+JOIN (SELECT region AS zone, country FROM stores) ON s.region = zone WHERE country = 'NO'

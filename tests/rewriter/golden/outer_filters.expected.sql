@@ -5,6 +5,12 @@
 -- answer: [["2026-01-02", "string"]]
 SELECT x.id FROM (SELECT s.id, d.dow AS weekday, d.month FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds) x WHERE x.weekday = 5 AND month = '2026-01'
 
+-- case: a wrapped query without an alias, and one in it
+-- key query: SELECT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT d.`ds` AS reduced_key, d.`dow` AS `dow`, d.`month` AS `month` FROM dates d) AS `reduced_item0` WHERE (dow > 4) AND (month = '2026-01') LIMIT 5001
+-- answer: [["2026-01-02", "string"], ["2026-01-03", "string"]]
+SELECT id FROM (SELECT id, month, dow FROM (SELECT s.id, d.month, d.dow FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02', '2026-01-03') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds) WHERE dow > 4)
+WHERE month = '2026-01'
+
 -- case: with filters on both levels
 -- key query: SELECT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT d.`ds` AS reduced_key, d.`dow` AS `dow` FROM dates d WHERE (d.year = 2026)) AS `x` WHERE (x.dow < 6) LIMIT 5001
 -- answer: [["2026-01-01", "string"], ["2026-01-02", "string"]]
