@@ -25,7 +25,7 @@ from rewriter.semijoins.outer_filters import REDUCED_KEY, OuterFilterFinder
 from rewriter.semijoins.partition_conditions import PartitionCondition
 from rewriter.semijoins.partition_query import PartitionList, partitions_query
 from rewriter.semijoins.reducer import Reducer
-from rewriter.semijoins.small_sides import SmallSide, is_filtered, known_bytes
+from rewriter.semijoins.small_sides import SmallSide, is_filtered, known_bytes, rules_of_tables
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -68,6 +68,8 @@ class PartitionReducerPlanner:
         named = dict(column for condition in conditions for column in condition.columns)
         if len({column.name for column in named.values()}) < len(named):
             return SkipReason.UNSUPPORTED_REFERENCE  # the block has two names for one column
+        if any(self._rules(join, condition) & self._limits.rules_off for condition in conditions):
+            return SkipReason.RULE_OFF
         refusal = self._refusal(conditions)
         if refusal is not None:
             return refusal
@@ -167,7 +169,8 @@ class PartitionReducerPlanner:
     def _rules(self, join: Join, condition: PartitionCondition) -> frozenset[Rule]:
         subquery = Rule.EXISTS if condition.is_in_exists else Rule.SCALAR_SUBQUERY if condition.queries else None
         found = rules_of(self._scopes, self._scope, join, condition.fact, facts=condition.facts, subquery=subquery)
-        return found | {Rule.PARTITION_LIST}
+        tables = (rules_of_tables(self._scopes, query) for query in condition.queries)
+        return found.union({Rule.PARTITION_LIST}, *tables)
 
     def _within(self, condition: PartitionCondition) -> Cover:
         """The partitions that the block's own filters leave, where the table itself stands in the block."""

@@ -45,7 +45,7 @@ def small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | SkipReason:
             return SkipReason.REDUCER_NOT_UNDERSTOOD
         facts = scopes.catalog.get(leaf.reference.name)
         text, tables = leaf.reference.source(scopes.statement), tables_read(scopes, leaf.node)
-        rules = _rules(scopes, leaf.node)
+        rules = rules_of_tables(scopes, leaf.node)
         return _table_refusal(facts) or SmallSide(text, _is_filtered_view(facts), tables, rules)
     query = scopes.query_of(leaf)
     if query is None:
@@ -61,7 +61,7 @@ def small_side_of_query(scopes: Scopes, query: exp.Expr, width: int) -> SmallSid
     if isinstance(text, SkipReason):
         return text
     names = ", ".join(f"key{number}" for number in range(1, width + 1))
-    tables, rules = tables_read(scopes, query), _rules(scopes, query)
+    tables, rules = tables_read(scopes, query), rules_of_tables(scopes, query)
     return SmallSide(f"({text}) AS reducer({names})", is_filtered(scopes, query), tables, rules)
 
 
@@ -218,11 +218,11 @@ def _small_side_of_query(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> SmallSi
     text = _repeatable_text(scopes, query)
     if isinstance(text, SkipReason):
         return text
-    tables, rules = tables_read(scopes, query), _rules(scopes, query) | {Rule.DERIVED_TABLES}
+    tables, rules = tables_read(scopes, query), rules_of_tables(scopes, query) | {Rule.DERIVED_TABLES}
     return SmallSide(f"({text}) AS {quoted(leaf.key_query_alias)}", is_filtered(scopes, query), tables, rules)
 
 
-def _rules(scopes: Scopes, query: exp.Expr) -> frozenset[Rule]:
+def rules_of_tables(scopes: Scopes, query: exp.Expr) -> frozenset[Rule]:
     """The rules that reading the tables of a small side takes."""
     tables = [scopes.catalog.get(table_name(table)) for table in _tables_of(scopes, query)]
     views = any(facts is not None and facts.behind is not None for facts in tables)
