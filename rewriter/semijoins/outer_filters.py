@@ -11,7 +11,6 @@ then a row counts if any of its readers lets it pass, and every reader must have
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -21,7 +20,8 @@ from sqlglot import exp
 from rewriter.domains.literals import is_key_type
 from rewriter.scopes.blocks import Operand, Scope, own_parts
 from rewriter.scopes.join_tree import Join, Leaf
-from rewriter.scopes.lineage import ColumnTypes, branches, column_of_output
+from rewriter.scopes.lineage import ColumnTypes, column_of_output
+from rewriter.scopes.readers import Readers, ReadingItem
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.side_filters import BlockFilters, EqualColumns, SideFilter, condition_holds
 from rewriter.vocabulary.identifiers import TableName, quoted
@@ -106,15 +106,6 @@ def _where(texts: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _ReadingItem:
-    """A FROM item that reads a query, and the branches of the UNION that it is, or the one SELECT."""
-
-    scope: Scope
-    item: Leaf
-    selects: list[exp.Select]
-
-
-@dataclass(frozen=True, eq=False)
 class _Restriction:
     """A filter on an outer FROM item, and the columns of a block's own items that its columns come from."""
 
@@ -135,19 +126,8 @@ class OuterFilterFinder:
         self._scopes = scopes
         self._types = ColumnTypes(scopes)
         self._filters: dict[Scope, BlockFilters] = {}
-        self._readers: dict[int, list[_ReadingItem]] = defaultdict(list)
+        self._readers = Readers(scopes)
         self._paths: dict[int, list[tuple[_Restriction, ...]]] = {}
-        for block in scopes.blocks:
-            scope = scopes.scope_of(block.select)
-            if scope is not None:
-                self._add_readers(scope)
-
-    def _add_readers(self, scope: Scope) -> None:
-        for leaf in scope.block.tree.leaves:
-            query = self._scopes.query_of(leaf)
-            selects = branches(query) if query is not None else []
-            for select in selects:
-                self._readers[id(select)].append(_ReadingItem(scope, leaf, selects))
 
     def filters_of(self, scope: Scope) -> BlockFilters:
         """The filters of one block."""
@@ -171,17 +151,14 @@ class OuterFilterFinder:
         return self._paths[id(select)]
 
     def _look_up_paths(self, select: exp.Select, level: int) -> list[tuple[_Restriction, ...]]:
-        readers = self._readers.get(id(select), [])
-        # A reader in a FROM that is not understood counts as a reference, but is not among the readers.
-        if not readers or len(readers) != self._scopes.references_to(readers[0].item):
-            return []
+        readers = self._readers.readers_of(select)
         if level > _LEVELS_MAX or len(readers) > _PATHS_MAX:
             return []
         paths = [path for reader in readers for path in self._paths_through(select, reader, level)]
         return paths if all(paths) and len(paths) <= _PATHS_MAX else []
 
     def _paths_through(
-        self, select: exp.Select, reader: _ReadingItem, level: int
+        self, select: exp.Select, reader: ReadingItem, level: int
     ) -> list[tuple[_Restriction, ...]]:
         """The paths of the SELECT's rows through one of its readers."""
         own = tuple(self._restrictions(reader))
@@ -190,7 +167,7 @@ class OuterFilterFinder:
         return [tuple(self._in_terms_of_select((*own, *path), select, reader)) for path in outer or [()]]
 
     def _in_terms_of_select(
-        self, path: Iterable[_Restriction], select: exp.Select, reader: _ReadingItem
+        self, path: Iterable[_Restriction], select: exp.Select, reader: ReadingItem
     ) -> Iterator[_Restriction]:
         """The restrictions on a reader's item in terms of the SELECT that it reads, where it shows the columns."""
         for restriction in path:
@@ -200,7 +177,7 @@ class OuterFilterFinder:
                 if len(known) == len(columns):
                     yield replace(restriction, columns=known)
 
-    def _column_of_select(self, select: exp.Select, reader: _ReadingItem, operand: Operand) -> Operand | None:
+    def _column_of_select(self, select: exp.Select, reader: ReadingItem, operand: Operand) -> Operand | None:
         """The column of a SELECT that a reader's column shows, if a filter means the same for both."""
         names = [column.name.lower() for column in self._scopes.columns_of(reader.item) or ()]
         if names.count(operand.name.lower()) != 1:
@@ -210,7 +187,7 @@ class OuterFilterFinder:
             return None
         return column_of_output(self._scopes, select, position)
 
-    def _restrictions(self, reader: _ReadingItem) -> Iterator[_Restriction]:
+    def _restrictions(self, reader: ReadingItem) -> Iterator[_Restriction]:
         """The filters without which a row of the reader's item cannot reach the result of the reader's block."""
         filters, item = self.filters_of(reader.scope), reader.item
         for filter_ in filters.holding_for_rows(item):

@@ -13,6 +13,7 @@ from switches import (
     answers,
     any_literal_is_an_integer,
     any_number_of_readers,
+    any_reader_drops_padded_rows,
     any_reader_of_a_cte,
     becomes,
     bounds_of_any_type,
@@ -25,6 +26,7 @@ from switches import (
     first_branch_alone,
     first_key_lost,
     first_keys_are_all,
+    functions_of_null_are_null,
     hidden_sides_are_seen,
     holds_on_both_sides,
     key_type,
@@ -34,6 +36,8 @@ from switches import (
     lacks_are_of_any_column,
     never_pads,
     null_safe_equality_is_equality,
+    null_tests_are_never_true,
+    nulls_wherever_padding_is_read,
     only_readers_with_filters,
     padding_by_the_join_next_to_it,
     rows_by_order_and_chance,
@@ -45,7 +49,6 @@ from switches import (
     writers_of_what_they_read,
 )
 
-from rewriter.scopes import outer_to_inner
 from rewriter.scopes.join_rules import JoinKind
 from rewriter.scopes.join_tree import _TABLE_ARGS
 from rewriter.sql.deterministic_functions import BARE_FUNCTIONS
@@ -144,16 +147,22 @@ _FILTERS = (
 _STRENGTHENED = (
     Mutation(
         "IS NULL and <=> let padded rows pass",
-        becomes(
-            "rewriter.scopes.outer_to_inner._REJECTING_LEFT",
-            (*outer_to_inner._REJECTING_LEFT, exp.Is, exp.NullSafeEQ),  # noqa: SLF001
-        ),
+        null_tests_are_never_true,
     ),
     Mutation("a term under OR need not hold", terms_taken_apart("scopes.outer_to_inner", exp.Or)),
     Mutation(
         "a condition drops rows only where it holds",
         answers("rewriter.scopes.outer_to_inner._drops_padded", answer=True),
     ),
+    Mutation("a function may give something for null", functions_of_null_are_null),
+    Mutation(
+        "a filter outside must drop the padded rows for good",
+        answers("rewriter.scopes.outer_to_inner.must_be_passed", answer=True),
+    ),
+    Mutation(
+        "an output outside is null in every row that padded rows become or change", nulls_wherever_padding_is_read
+    ),
+    Mutation("every reader of padded rows must drop them", any_reader_drops_padded_rows),
 )
 _LINEAGE = (
     Mutation("a key is not followed past LIMIT", becomes("rewriter.scopes.lineage._CHOOSING_CLAUSES", ())),
@@ -465,7 +474,7 @@ _FILE_SIEVE = "differential/test_file_sieve.py::test_small_cases_that_skip_files
 _OWN_FILTERS = (
     Mutation(
         "a filter chooses files only where a row that fails it counts nowhere",
-        answers("rewriter.semijoins.side_filters._must_be_passed", answer=True),
+        answers("rewriter.semijoins.side_filters.must_be_passed", answer=True),
         _FILE_SIEVE,
     ),
     Mutation("a disjunction chooses the files of all its branches", first_branch_alone, _FILE_SIEVE),
