@@ -27,6 +27,7 @@ from rewriter.scopes.readers import Readers, ReadingItem
 from rewriter.scopes.scopes import Scopes
 from rewriter.sql.conditions import conjuncts
 from rewriter.sql.null_logic import is_always_null, is_never_true
+from rewriter.sql.statement import is_plain_name
 
 # The kind of a join without the rows in which a side is padded.
 _WITHOUT_PADDED: dict[tuple[JoinKind, Side], JoinKind] = {
@@ -147,7 +148,10 @@ class _BlockJoins:
         shown, top = outputs[position].shows, scope.block.tree.joins[-1]
         if isinstance(shown, Operand) or not shows_rows_apart(select):
             return False
-        return is_always_null(shown, lambda column: _is_null_at(scope, top, column, is_null))
+        # A name in a select list may be a pattern for several columns.
+        return is_always_null(
+            shown, lambda column: is_plain_name(column.name) and _is_null_at(scope, top, column, is_null)
+        )
 
 
 def _sides(join: Join) -> dict[Side, range]:

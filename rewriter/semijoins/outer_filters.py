@@ -3,7 +3,8 @@
 `SELECT .. FROM (SELECT .., d.month AS m FROM sales s JOIN dates d ON ..) x WHERE x.m = 12`: rows of `x` with
 another month do not reach the result, so the key query may ask for the keys of that month alone. This holds where
 the output is a plain column of the small side that keeps its rows apart (see `lineage`), where nothing between the
-join and the output pads it, and where the filter drops rows of `x` for good.
+join and the output pads it, and where the filter drops rows of `x` for good. An output that the block of the join
+computes from the small side alone, such as `year(d.day) AS y`, counts too: the key query computes it again.
 
 The filter may be several levels up: then all of this must hold at each level. A CTE may be read several times:
 then a row counts if any of its readers lets it pass, and every reader must have a filter.
@@ -20,10 +21,13 @@ from sqlglot import exp
 from rewriter.domains.literals import is_key_type
 from rewriter.scopes.blocks import Operand, Scope, own_parts
 from rewriter.scopes.join_tree import Join, Leaf
-from rewriter.scopes.lineage import ColumnTypes, column_of_output
+from rewriter.scopes.lineage import ColumnTypes, column_of_output, shows_rows_apart
 from rewriter.scopes.readers import Readers, ReadingItem
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.exact_values import ExactValues
 from rewriter.semijoins.side_filters import BlockFilters, EqualColumns, SideFilter, condition_holds
+from rewriter.sql.conditions import located_output
+from rewriter.sql.statement import is_plain_name
 from rewriter.vocabulary.identifiers import TableName, quoted
 
 # The key's name beside the columns that the outer filters read, and the prefix of all columns that are no item's
@@ -38,18 +42,36 @@ _LEVELS_MAX = 20
 _PATHS_MAX = 12
 
 
+# The alias of an item without a name, whose filters can only name its columns.
+_NAMELESS = "reduced_item"
+
+
+@dataclass(frozen=True, order=True)
+class ShownColumn:
+    """A column of the small side, by its name, or an expression over it, as the client wrote it."""
+
+    name: str
+    expression: str = ""
+
+    def text(self, small_alias: str) -> str:
+        """The column or the expression over the small side."""
+        return self.expression or f"{small_alias}.{quoted(self.name)}"
+
+
 @dataclass(frozen=True)
 class FilteredItem:
     """A FROM item that shows columns of the small side, by the item's names, and the filters on the item."""
 
     alias: str
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, ShownColumn], ...]
     texts: tuple[str, ...]
 
-    def in_from(self, source: str, key: str, shown: Mapping[str, str], passed_on: Iterable[str]) -> str:
-        """The item for a FROM. `passed_on` are columns that another item around this one will show."""
+    def in_from(
+        self, source: str, key: str, shown: Mapping[ShownColumn, str], passed_on: Mapping[ShownColumn, str]
+    ) -> str:
+        """The item for a FROM. `passed_on` are names of columns that another item around this one will show."""
         named = {name: shown[column] for name, column in self.columns}
-        named |= {_RESERVED + column: shown[column] for column in passed_on}
+        named |= {name: shown[column] for column, name in passed_on.items()}
         outputs = [f"{key} AS {REDUCED_KEY}", *(f"{text} AS {quoted(name)}" for name, text in named.items())]
         return f"(SELECT {', '.join(outputs)} FROM {source}) AS {quoted(self.alias)}"
 
@@ -93,16 +115,35 @@ class OuterFilters:
 def _last_item(path: FilterPath, source: str, key: str, small_alias: str) -> str:
     """The last item of a path, around the others and their filters."""
     columns = {column for filtered in path for _, column in filtered.columns}
-    shown = {column: f"{small_alias}.{quoted(column)}" for column in columns}
-    passed_on = sorted({column for filtered in path[1:] for _, column in filtered.columns})
+    shown = {column: column.text(small_alias) for column in columns}
+    passed_on = _passed_on(path)
     for filtered in path[:-1]:
         source = filtered.in_from(source, key, shown, passed_on) + _where(filtered.texts)
-        key, shown = REDUCED_KEY, {column: quoted(_RESERVED + column) for column in passed_on}
-    return path[-1].in_from(source, key, shown, passed_on=())
+        key, shown = REDUCED_KEY, {column: quoted(name) for column, name in passed_on.items()}
+    return path[-1].in_from(source, key, shown, passed_on={})
+
+
+def _passed_on(path: FilterPath) -> dict[ShownColumn, str]:
+    """Names for the columns that items beyond the first one show."""
+    columns = sorted({column for filtered in path[1:] for _, column in filtered.columns})
+    return {
+        column: f"{_RESERVED}_{number}" if column.expression else _RESERVED + column.name
+        for number, column in enumerate(columns)
+    }
 
 
 def _where(texts: tuple[str, ...]) -> str:
     return f" WHERE {' AND '.join(f'({text})' for text in texts)}" if texts else ""
+
+
+@dataclass(frozen=True, eq=False)
+class _Computed:
+    """An output that a block computes from one of its FROM items."""
+
+    leaf: Leaf
+    text: str
+    # The tables that subqueries in it read.
+    tables: frozenset[TableName]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +152,7 @@ class _Restriction:
 
     alias: str
     text: str
-    columns: Mapping[str, Operand]
+    columns: Mapping[str, Operand | _Computed]
     tables: frozenset[TableName]
 
     def reads_only(self, leaf: Leaf) -> bool:
@@ -125,6 +166,7 @@ class OuterFilterFinder:
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
         self._types = ColumnTypes(scopes)
+        self._values = ExactValues(scopes, self._types)
         self._filters: dict[Scope, BlockFilters] = {}
         self._readers = Readers(scopes)
         self._paths: dict[int, list[tuple[_Restriction, ...]]] = {}
@@ -175,17 +217,45 @@ class OuterFilterFinder:
                 columns = {n: self._column_of_select(select, reader, o) for n, o in restriction.columns.items()}
                 known = {name: operand for name, operand in columns.items() if operand is not None}
                 if len(known) == len(columns):
-                    yield replace(restriction, columns=known)
+                    computed = [operand for operand in known.values() if isinstance(operand, _Computed)]
+                    tables = restriction.tables.union(*(operand.tables for operand in computed))
+                    yield replace(restriction, columns=known, tables=tables)
 
-    def _column_of_select(self, select: exp.Select, reader: ReadingItem, operand: Operand) -> Operand | None:
+    def _column_of_select(
+        self, select: exp.Select, reader: ReadingItem, operand: Operand | _Computed
+    ) -> Operand | _Computed | None:
         """The column of a SELECT that a reader's column shows, if a filter means the same for both."""
+        if isinstance(operand, _Computed):
+            # The block between computes it from a derived table, which no key query shows under its name.
+            return None
         names = [column.name.lower() for column in self._scopes.columns_of(reader.item) or ()]
         if names.count(operand.name.lower()) != 1:
             return None
         position = names.index(operand.name.lower())
         if len(reader.selects) > 1 and self._types.of_output(reader.selects, position) is None:
             return None
-        return column_of_output(self._scopes, select, position)
+        column = column_of_output(self._scopes, select, position)
+        if column is None:
+            return self._computed(select, position)
+        return column if not _puts_together(select) or self._values.is_exact(column) else None
+
+    def _computed(self, select: exp.Select, position: int) -> _Computed | None:
+        """An output that is computed from one FROM item, if a key query can compute it again for each row."""
+        scope, outputs = self._scopes.scope_of(select), self._scopes.outputs_of(select) or ()
+        shown = outputs[position].shows if scope is not None and position < len(outputs) else None
+        output = shown.parent if isinstance(shown, exp.Expr) else None
+        if scope is None or not isinstance(output, exp.Alias) or not shows_rows_apart(select):
+            return None
+        filters, tree = self.filters_of(scope), output.this.unnest()
+        leaf = filters.only_reader(tree, scope.block.tree.joins[-1])
+        # A name in a select list may be a pattern for several columns.
+        is_plain = all(is_plain_name(column.name) for column in tree.find_all(exp.Column))
+        if leaf is None or not is_plain or not self._values.is_exact_expression(scope, tree):
+            return None
+        located = located_output(self._scopes.statement, output)
+        if located is None or not filters.is_repeatable(located):
+            return None
+        return _Computed(leaf, located.text(self._scopes.statement), filters.tables_of(tree))
 
     def _restrictions(self, reader: ReadingItem) -> Iterator[_Restriction]:
         """The filters without which a row of the reader's item cannot reach the result of the reader's block."""
@@ -205,14 +275,23 @@ class OuterFilterFinder:
 
 def _restriction(item: Leaf, filter_: SideFilter, columns: Mapping[str, Operand | None]) -> Iterator[_Restriction]:
     known = {name: operand for name, operand in columns.items() if operand is not None}
-    is_named = item.alias and not any(name.startswith(_RESERVED) for name in columns)
-    if columns and is_named and len(known) == len(columns):
-        yield _Restriction(item.alias, filter_.text, known, filter_.tables)
+    is_reserved = any(name.startswith(_RESERVED) for name in columns)
+    if columns and not is_reserved and len(known) == len(columns):
+        yield _Restriction(item.alias or _NAMELESS, filter_.text, known, filter_.tables)
 
 
 def _names_read(filter_: SideFilter) -> set[str]:
     """The columns that a filter reads; none if the filter is only implied."""
     return {column.name.lower() for column in own_parts(filter_.tree)[0]} if filter_.tree is not None else set()
+
+
+def _shown(operand: Operand | _Computed) -> ShownColumn:
+    return ShownColumn("", operand.text) if isinstance(operand, _Computed) else ShownColumn(operand.name)
+
+
+def _puts_together(select: exp.Select) -> bool:
+    """True if a SELECT may show one row, or one value, for several that are equal."""
+    return any(select.args.get(clause) for clause in ("group", "distinct")) or select.find(exp.Window) is not None
 
 
 def _filter_path(path: tuple[_Restriction, ...], small: Leaf) -> FilterPath:
@@ -221,7 +300,7 @@ def _filter_path(path: tuple[_Restriction, ...], small: Leaf) -> FilterPath:
     for restriction in path:
         if not restriction.reads_only(small):
             continue
-        columns = {name: operand.name for name, operand in sorted(restriction.columns.items())}
+        columns = {name: _shown(operand) for name, operand in sorted(restriction.columns.items())}
         filtered = FilteredItem(restriction.alias, tuple(columns.items()), (restriction.text,))
         both = items[-1].with_filters_of(filtered) if items else None
         items[-1:] = [both] if both is not None else [*items[-1:], filtered]

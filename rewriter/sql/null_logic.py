@@ -82,8 +82,8 @@ NULL_PROPAGATING: dict[type[exp.Expr], tuple[str, ...]] = {
     **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), ("this", "expression")),
     **dict.fromkeys((exp.Like, exp.ILike, exp.RegexpLike), ("this", "expression")),
 }
-# The same for functions that sqlglot has no node for, by their names: any operand makes them null.
-NULL_PROPAGATING_NAMES = frozenset({"date_part", "make_date", "pmod", "weekday"})
+# The same for functions that sqlglot has no node for: their names, and their operands by number.
+NULL_PROPAGATING_NAMES = {"date_part": (1,), "make_date": (0, 1, 2), "pmod": (0, 1), "weekday": (0,)}
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _PREDICATES = (*_COMPARISONS, exp.In, exp.Between, exp.Like, exp.ILike, exp.RegexpLike)
@@ -130,8 +130,9 @@ def _propagating_operands(node: exp.Expr) -> Iterator[exp.Expr]:
     """The operands of an expression that make it null."""
     if isinstance(node, _PREDICATES) and any(isinstance(o.unnest(), _TRUTHS) for o in node.iter_expressions()):
         return
-    if isinstance(node, exp.Anonymous) and node.name.lower() in NULL_PROPAGATING_NAMES:
-        yield from node.expressions
+    if isinstance(node, exp.Anonymous):
+        numbers = NULL_PROPAGATING_NAMES.get(node.name.lower(), ())
+        yield from (node.expressions[number] for number in numbers if number < len(node.expressions))
     for name in NULL_PROPAGATING.get(type(node), ()):
         operand = node.args.get(name)
         for part in operand if isinstance(operand, list) else [operand]:
