@@ -19,9 +19,9 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from rewriter.scopes.blocks import Operand, Scope
+from rewriter.scopes.blocks import Operand, Scope, own_parts
 from rewriter.scopes.join_rules import CONDITION_HOLDS, JoinKind, Side
-from rewriter.scopes.join_tree import Join, mark_padding, must_be_passed
+from rewriter.scopes.join_tree import Join, Leaf, mark_padding, must_be_passed
 from rewriter.scopes.lineage import column_of_output, shows_rows_apart
 from rewriter.scopes.readers import Readers, ReadingItem
 from rewriter.scopes.scopes import Scopes
@@ -49,9 +49,9 @@ _IsNull: TypeAlias = Callable[[Operand], bool]
 def make_outer_joins_inner(scopes: Scopes) -> None:
     """Replace the kinds of joins whose padded rows no condition above lets through."""
     if any(join.kind in _OUTER for block in scopes.blocks for join in block.tree.joins):
-        readers = Readers(scopes)
+        readers, conditions = Readers(scopes), _Conditions()
         for scope in _readers_first(scopes, readers):
-            _BlockJoins(scopes, readers, scope).make_inner()
+            _BlockJoins(scopes, readers, conditions, scope).make_inner()
 
 
 def _readers_first(scopes: Scopes, readers: Readers) -> Iterator[Scope]:
@@ -68,14 +68,40 @@ def _readers_first(scopes: Scopes, readers: Readers) -> Iterator[Scope]:
         yield from found.values()
 
 
+class _Conditions:
+    """The conditions of all joins of a statement, with the FROM items that each term reads."""
+
+    def __init__(self) -> None:
+        self._read: dict[int, frozenset[Leaf]] = {}
+
+    def reject(self, scope: Scope, at: Join, is_padded: Callable[[Leaf], bool], is_null: _IsNull) -> bool:
+        """True if the condition of a join lets no row pass in which these columns of padded items are null."""
+        if any(is_null(operand) for pair in scope.merged(at) for operand in pair):
+            return True
+        return any(
+            is_never_true(term, lambda column: _is_null_at(scope, at, column, is_null))
+            for term in conjuncts(at.condition)
+            if any(map(is_padded, self._read_by(scope, at, term)))
+        )
+
+    def _read_by(self, scope: Scope, at: Join, term: exp.Expr) -> frozenset[Leaf]:
+        """The items that a term reads; a long one is not evaluated for joins of others."""
+        if id(term) not in self._read:
+            operands = (scope.resolve(column, at) for column in own_parts(term)[0])
+            self._read[id(term)] = frozenset(operand.leaf for operand in operands if operand is not None)
+        return self._read[id(term)]
+
+
 class _BlockJoins:
     """The outer joins of one block."""
 
-    def __init__(self, scopes: Scopes, readers: Readers, scope: Scope) -> None:
+    def __init__(self, scopes: Scopes, readers: Readers, conditions: _Conditions, scope: Scope) -> None:
         self._scopes = scopes
         self._readers = readers
+        self._conditions = conditions
         self._scope = scope
         self._readers_left = 0
+        self._apart: dict[Scope, bool] = {}
 
     def make_inner(self) -> None:
         """Replace the kinds of the joins whose padded rows reach the result by no way."""
@@ -95,11 +121,15 @@ class _BlockJoins:
     def _is_rejected(self, join: Join, positions: range) -> bool:
         """True if no row in which the join pads the items at these positions reaches the result."""
 
+        def is_padded(leaf: Leaf) -> bool:
+            return leaf.position in positions
+
         def is_null(operand: Operand) -> bool:
-            return operand.leaf.position in positions
+            return is_padded(operand.leaf)
 
         joins = self._scope.block.tree.joins
-        if any(_drops_padded(at, join) and _rejects(self._scope, at, is_null) for at in joins):
+        above = (at for at in joins if _drops_padded(at, join))
+        if any(self._conditions.reject(self._scope, at, is_padded, is_null) for at in above):
             return True
         self._readers_left = _READERS_MAX
         return _drops_padded(joins[-1], join) and self._is_rejected_outside(self._scope, is_null)
@@ -116,7 +146,11 @@ class _BlockJoins:
         is_null_outside = self._nulls_of_item(reader, scope, is_null)
         joins = reader.scope.block.tree.joins
         own = (at for at in joins if must_be_passed(at, reader.item))
-        if any(_rejects(reader.scope, at, is_null_outside) for at in own):
+
+        def is_item(leaf: Leaf) -> bool:
+            return leaf is reader.item
+
+        if any(self._conditions.reject(reader.scope, at, is_item, is_null_outside) for at in own):
             return True
         # A join that pads the item may put nulls in place of the rows: in these columns that changes nothing.
         return self._is_rejected_outside(reader.scope, is_null_outside)
@@ -146,7 +180,9 @@ class _BlockJoins:
         if operand is not None:
             return is_null(operand)
         shown, top = outputs[position].shows, scope.block.tree.joins[-1]
-        if isinstance(shown, Operand) or not shows_rows_apart(select):
+        if scope not in self._apart:
+            self._apart[scope] = shows_rows_apart(select)
+        if isinstance(shown, Operand) or not self._apart[scope]:
             return False
         # A name in a select list may be a pattern for several columns.
         return is_always_null(
@@ -164,16 +200,6 @@ def _drops_padded(at: Join, join: Join) -> bool:
     """True if every row of the join that counts has passed the condition of `at` as the join made it."""
     seen = at.stands_above(join) and at.sees_unpadded(join)
     return seen and at.side_of_join(join) in CONDITION_HOLDS[at.kind]
-
-
-def _rejects(scope: Scope, at: Join, is_null: _IsNull) -> bool:
-    """True if the condition of a join lets no row pass in which these columns are null."""
-    if any(is_null(operand) for pair in scope.merged(at) for operand in pair):
-        return True
-    return any(
-        is_never_true(term, lambda column: _is_null_at(scope, at, column, is_null))
-        for term in conjuncts(at.condition)
-    )
 
 
 def _is_null_at(scope: Scope, at: Join, column: exp.Column, is_null: _IsNull) -> bool:

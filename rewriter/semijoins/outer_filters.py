@@ -167,6 +167,9 @@ class OuterFilterFinder:
         self._scopes = scopes
         self._types = ColumnTypes(scopes)
         self._values = ExactValues(scopes, self._types)
+        # Of each SELECT: whether it shows its rows apart, and whether it puts equal ones together.
+        self._apart: dict[int, bool] = {}
+        self._together: dict[int, bool] = {}
         self._filters: dict[Scope, BlockFilters] = {}
         self._readers = Readers(scopes)
         self._paths: dict[int, list[tuple[_Restriction, ...]]] = {}
@@ -237,14 +240,19 @@ class OuterFilterFinder:
         column = column_of_output(self._scopes, select, position)
         if column is None:
             return self._computed(select, position)
-        return column if not _puts_together(select) or self._values.is_exact(column) else None
+        if id(select) not in self._together:
+            self._together[id(select)] = _puts_together(select)
+        is_alone = len(reader.selects) == 1 and not self._together[id(select)]
+        return column if is_alone or self._values.is_exact(column) else None
 
     def _computed(self, select: exp.Select, position: int) -> _Computed | None:
         """An output that is computed from one FROM item, if a key query can compute it again for each row."""
         scope, outputs = self._scopes.scope_of(select), self._scopes.outputs_of(select) or ()
         shown = outputs[position].shows if scope is not None and position < len(outputs) else None
         output = shown.parent if isinstance(shown, exp.Expr) else None
-        if scope is None or not isinstance(output, exp.Alias) or not shows_rows_apart(select):
+        if id(select) not in self._apart:
+            self._apart[id(select)] = shows_rows_apart(select)
+        if scope is None or not isinstance(output, exp.Alias) or not self._apart[id(select)]:
             return None
         filters, tree = self.filters_of(scope), output.this.unnest()
         leaf = filters.only_reader(tree, scope.block.tree.joins[-1])

@@ -204,6 +204,16 @@ _READERS = (
         answers("rewriter.scopes.lineage.ColumnTypes.of_output", answer="int"),
         _golden("outer_filters: a UNION that casts the column: '04' IN (4) is false, the cast 4 IN (4) is true"),
     ),
+    Mutation(
+        "a computed output shows its rows apart",
+        answers("rewriter.semijoins.outer_filters.shows_rows_apart", answer=True),
+        _golden("outer_filters: a computed output, past a window over all rows"),
+    ),
+    Mutation(
+        "values that a group puts together are not told apart",
+        answers("rewriter.semijoins.exact_values.ExactValues.is_exact", answer=True),
+        _golden("outer_filters: a group of 0.0 and -0.0, which a filter on its text would tell apart"),
+    ),
 )
 _SNOWFLAKES = (
     Mutation(
@@ -269,6 +279,11 @@ _KEYS = (
         _golden("types: a day on which calendars differ"),
     ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
+    Mutation(
+        "<=> spelled out tests both its sides for null",
+        answers("rewriter.sql.equality._column_name", answer=("k",)),
+        _golden("null_safe: a spelling that tests another column for null"),
+    ),
     Mutation(
         "neither side of <=> may be padding",
         answers("rewriter.semijoins.equalities._may_be_padding", answer=False),
