@@ -115,9 +115,15 @@ FEW_KEYS = 16
 def _wants_list(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
     return scan.wants_list or any(
         reducer.if_types_differ is SkipReason.PARTITIONS_NOT_LISTED
-        and answers.get(reducer.key_query) is SkipReason.KEY_TYPE_CHANGED
+        and _types_differ(reducer, answers.get(reducer.key_query))
         for reducer in scan.reducers
     )
+
+
+def _types_differ(reducer: Reducer, answer: KeyAnswer | None) -> bool:
+    """True if the keys are of another type than the column. The number of a day can be asked of days alone."""
+    has_days = any(column.type_name == "date" for column in reducer.key_query.columns)
+    return answer is SkipReason.KEY_TYPE_CHANGED or (has_days and answer is SkipReason.KEY_QUERY_FAILED)
 
 
 def _wants_files(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
@@ -153,7 +159,7 @@ def effective_reducers(scan: PlannedScan, answers: Mapping[KeyQuery, KeyAnswer])
         answer = answers.get(reducer.key_query)
         if reducer.alternatives and answer is SkipReason.TOO_MANY_KEYS:
             pending += reversed(reducer.alternatives)
-        elif isinstance(reducer.if_types_differ, Reducer) and answer is SkipReason.KEY_TYPE_CHANGED:
+        elif isinstance(reducer.if_types_differ, Reducer) and _types_differ(reducer, answer):
             pending.append(reducer.if_types_differ)
         else:
             yield reducer

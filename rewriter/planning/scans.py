@@ -70,10 +70,8 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: ListedPartition
     if all(fact_refusal(scopes.catalog.get(name)) is not None for name in scopes.tables):
         # Most statements read no table that could be narrowed: then no other check is needed.
         return found
-    for block in scopes.blocks:
-        scope = scopes.scope_of(block.select)
-        if scope is not None and Rule.MADE_INNER not in limits.rules_off:
-            make_outer_joins_inner(scope)
+    if Rule.MADE_INNER not in limits.rules_off:
+        make_outer_joins_inner(scopes)
     filter_finder = OuterFilterFinder(scopes)
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)

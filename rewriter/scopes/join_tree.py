@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from rewriter.scopes.join_rules import NEVER_PADS, JoinKind, Side
+from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
 from rewriter.sql.statement import Statement
 from rewriter.sql.time_travel import version_of, version_tokens
 from rewriter.vocabulary.identifiers import TableName, quoted
@@ -128,6 +128,12 @@ class JoinTree:
 
     leaves: tuple[Leaf, ...]
     joins: tuple[Join, ...]
+
+
+def must_be_passed(at: Join, leaf: Leaf) -> bool:
+    """True if a row of the item that fails the condition of `at` cannot change the block's result."""
+    unpadded = leaf.padded_by is None or at.index <= leaf.padded_by.index
+    return unpadded and at.side_of(leaf) in CONDITION_HOLDS[at.kind]
 
 
 def mark_padding(tree: JoinTree) -> None:

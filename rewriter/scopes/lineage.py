@@ -160,6 +160,21 @@ def column_of_output(scopes: Scopes, select: exp.Select, position: int) -> Opera
     return operand if operand is not None and _keeps_keys(scope, select, operand, position) else None
 
 
+def shows_rows_apart(select: exp.Select) -> bool:
+    """True if each row of a SELECT shows what expressions without aggregates make of rows that are alike in them.
+
+    A SELECT without groups shows its rows one by one. One with groups may show such an expression only if it is
+    the same for all rows of a group: Spark refuses any other.
+    """
+    if any(select.args.get(clause) for clause in (*_CHOOSING_CLAUSES, "qualify")):
+        return False
+    group = select.args.get("group")
+    if group is not None and any(value for name, value in group.args.items() if name != "expressions"):
+        return False  # ROLLUP, CUBE and GROUPING SETS show null in place of a value
+    is_total = group is None and any(_aggregates(expression) for expression in select.expressions)
+    return not is_total and not any(expression.find(exp.Window) for expression in select.expressions)
+
+
 def _operand(scope: Scope, expression: exp.Expr) -> Operand | None:
     return scope.resolve(expression, scope.block.tree.joins[-1])
 

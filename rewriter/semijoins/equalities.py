@@ -19,12 +19,11 @@ from rewriter.semijoins.key_query import KeyColumn
 from rewriter.semijoins.side_filters import BlockFilters
 from rewriter.semijoins.small_sides import is_plain_exists, query_key
 from rewriter.sql.conditions import conjuncts, operands_of
+from rewriter.sql.equality import Equality, equality_of
 from rewriter.sql.statement import is_plain_name
 from rewriter.vocabulary.identifiers import TableName, quoted
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
-
-_EQUALITIES = (exp.EQ, exp.NullSafeEQ)
 
 # The rule that narrows a fact by a join; any other kind is an outer join.
 _RULE_OF_KIND = {JoinKind.INNER: Rule.INNER_JOIN, JoinKind.SEMI: Rule.SEMI_JOIN}
@@ -130,10 +129,10 @@ class EqualityFinder:
             yield from self._of_term(join, term)
 
     def _of_term(self, join: Join, term: exp.Expr) -> Iterator[KeyEquality | RefusedEquality]:
-        if isinstance(term, _EQUALITIES):
-            sides = (term.this.unnest(), term.expression.unnest())
-            yield from self._of_equality(join, term, *sides)
-            yield from self._of_equality(join, term, *sides[::-1])
+        equality = equality_of(term)
+        if equality is not None:
+            yield from self._of_equality(join, equality, *equality.sides)
+            yield from self._of_equality(join, equality, *equality.sides[::-1])
         elif isinstance(term, exp.In) and isinstance(query := term.args.get("query"), exp.Subquery):
             side = term.this.unnest()
             members = side.expressions if isinstance(side, exp.Tuple) else [side]
@@ -142,15 +141,19 @@ class EqualityFinder:
             yield from self._of_exists(join, term.this.unnest())
 
     def _of_equality(
-        self, join: Join, term: exp.Expr, fact_side: exp.Expr, small_side: exp.Expr
+        self, join: Join, equality: Equality, fact_side: exp.Expr, small_side: exp.Expr
     ) -> Iterator[KeyEquality | RefusedEquality]:
-        null_safe = isinstance(term, exp.NullSafeEQ)
+        null_safe = equality.null_safe
         if isinstance(small_side, exp.Query):
             # Without a row a scalar subquery is null: `<=>` would match it, and no key query shows that.
             yield from () if null_safe else self._of_query(join, [fact_side], small_side, Rule.SCALAR_SUBQUERY)
             return
         fact, column = self._scope.resolve(fact_side, join), self._scope.resolve(small_side, join)
-        small = self._column_side(column) if column is not None else self._expression_side(join, term, small_side)
+        small = (
+            self._column_side(column)
+            if column is not None
+            else self._expression_side(join, equality.term, small_side)
+        )
         if fact is not None and small is not None:
             yield from self._of_items(join, fact, small, null_safe=null_safe)
 
@@ -184,13 +187,13 @@ class EqualityFinder:
         if inner is None or not is_plain_exists(query):
             return
         for term in conjuncts(inner.block.tree.joins[-1].condition):
-            if isinstance(term, _EQUALITIES):
-                sides = (term.this.unnest(), term.expression.unnest())
-                yield from self._correlated(join, inner, term, *sides)
-                yield from self._correlated(join, inner, term, *sides[::-1])
+            equality = equality_of(term)
+            if equality is not None:
+                yield from self._correlated(join, inner, equality, *equality.sides)
+                yield from self._correlated(join, inner, equality, *equality.sides[::-1])
 
     def _correlated(
-        self, join: Join, inner: Scope, term: exp.Expr, outer_side: exp.Expr, inner_side: exp.Expr
+        self, join: Join, inner: Scope, equality: Equality, outer_side: exp.Expr, inner_side: exp.Expr
     ) -> Iterator[KeyEquality | RefusedEquality]:
         top = inner.block.tree.joins[-1]
         small = inner.resolve(inner_side, top)
@@ -199,8 +202,8 @@ class EqualityFinder:
         fact = self._scope.resolve(outer_side, join)
         if fact is not None:
             partner = ItemPartner(inner, top, small.leaf)
-            null_safe = isinstance(term, exp.NullSafeEQ)
-            yield from self._matched(join, fact, partner, self._column_side(small), null_safe=null_safe)
+            side = self._column_side(small)
+            yield from self._matched(join, fact, partner, side, null_safe=equality.null_safe)
 
     def _matched(
         self, join: Join, fact: Operand, partner: ItemPartner, small: _KeySide, *, null_safe: bool

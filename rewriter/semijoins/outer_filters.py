@@ -3,7 +3,8 @@
 `SELECT .. FROM (SELECT .., d.month AS m FROM sales s JOIN dates d ON ..) x WHERE x.m = 12`: rows of `x` with
 another month do not reach the result, so the key query may ask for the keys of that month alone. This holds where
 the output is a plain column of the small side that keeps its rows apart (see `lineage`), where nothing between the
-join and the output pads it, and where the filter drops rows of `x` for good.
+join and the output pads it, and where the filter drops rows of `x` for good. An output that the block of the join
+computes from the small side alone, such as `year(d.day) AS y`, counts too: the key query computes it again.
 
 The filter may be several levels up: then all of this must hold at each level. A CTE may be read several times:
 then a row counts if any of its readers lets it pass, and every reader must have a filter.
@@ -11,7 +12,6 @@ then a row counts if any of its readers lets it pass, and every reader must have
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -21,9 +21,13 @@ from sqlglot import exp
 from rewriter.domains.literals import is_key_type
 from rewriter.scopes.blocks import Operand, Scope, own_parts
 from rewriter.scopes.join_tree import Join, Leaf
-from rewriter.scopes.lineage import ColumnTypes, branches, column_of_output
+from rewriter.scopes.lineage import ColumnTypes, column_of_output, shows_rows_apart
+from rewriter.scopes.readers import Readers, ReadingItem
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.exact_values import ExactValues
 from rewriter.semijoins.side_filters import BlockFilters, EqualColumns, SideFilter, condition_holds
+from rewriter.sql.conditions import located_output
+from rewriter.sql.statement import is_plain_name
 from rewriter.vocabulary.identifiers import TableName, quoted
 
 # The key's name beside the columns that the outer filters read, and the prefix of all columns that are no item's
@@ -38,18 +42,32 @@ _LEVELS_MAX = 20
 _PATHS_MAX = 12
 
 
+@dataclass(frozen=True, order=True)
+class ShownColumn:
+    """A column of the small side, by its name, or an expression over it, as the client wrote it."""
+
+    name: str
+    expression: str = ""
+
+    def text(self, small_alias: str) -> str:
+        """The column or the expression over the small side."""
+        return self.expression or f"{small_alias}.{quoted(self.name)}"
+
+
 @dataclass(frozen=True)
 class FilteredItem:
     """A FROM item that shows columns of the small side, by the item's names, and the filters on the item."""
 
     alias: str
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, ShownColumn], ...]
     texts: tuple[str, ...]
 
-    def in_from(self, source: str, key: str, shown: Mapping[str, str], passed_on: Iterable[str]) -> str:
-        """The item for a FROM. `passed_on` are columns that another item around this one will show."""
+    def in_from(
+        self, source: str, key: str, shown: Mapping[ShownColumn, str], passed_on: Mapping[ShownColumn, str]
+    ) -> str:
+        """The item for a FROM. `passed_on` are names of columns that another item around this one will show."""
         named = {name: shown[column] for name, column in self.columns}
-        named |= {_RESERVED + column: shown[column] for column in passed_on}
+        named |= {name: shown[column] for column, name in passed_on.items()}
         outputs = [f"{key} AS {REDUCED_KEY}", *(f"{text} AS {quoted(name)}" for name, text in named.items())]
         return f"(SELECT {', '.join(outputs)} FROM {source}) AS {quoted(self.alias)}"
 
@@ -93,12 +111,21 @@ class OuterFilters:
 def _last_item(path: FilterPath, source: str, key: str, small_alias: str) -> str:
     """The last item of a path, around the others and their filters."""
     columns = {column for filtered in path for _, column in filtered.columns}
-    shown = {column: f"{small_alias}.{quoted(column)}" for column in columns}
-    passed_on = sorted({column for filtered in path[1:] for _, column in filtered.columns})
+    shown = {column: column.text(small_alias) for column in columns}
+    passed_on = _passed_on(path)
     for filtered in path[:-1]:
         source = filtered.in_from(source, key, shown, passed_on) + _where(filtered.texts)
-        key, shown = REDUCED_KEY, {column: quoted(_RESERVED + column) for column in passed_on}
-    return path[-1].in_from(source, key, shown, passed_on=())
+        key, shown = REDUCED_KEY, {column: quoted(name) for column, name in passed_on.items()}
+    return path[-1].in_from(source, key, shown, passed_on={})
+
+
+def _passed_on(path: FilterPath) -> dict[ShownColumn, str]:
+    """Names for the columns that items beyond the first one show."""
+    columns = sorted({column for filtered in path[1:] for _, column in filtered.columns})
+    return {
+        column: f"{_RESERVED}_{number}" if column.expression else _RESERVED + column.name
+        for number, column in enumerate(columns)
+    }
 
 
 def _where(texts: tuple[str, ...]) -> str:
@@ -106,12 +133,13 @@ def _where(texts: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _ReadingItem:
-    """A FROM item that reads a query, and the branches of the UNION that it is, or the one SELECT."""
+class _Computed:
+    """An output that a block computes from one of its FROM items."""
 
-    scope: Scope
-    item: Leaf
-    selects: list[exp.Select]
+    leaf: Leaf
+    text: str
+    # The tables that subqueries in it read.
+    tables: frozenset[TableName]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +148,7 @@ class _Restriction:
 
     alias: str
     text: str
-    columns: Mapping[str, Operand]
+    columns: Mapping[str, Operand | _Computed]
     tables: frozenset[TableName]
 
     def reads_only(self, leaf: Leaf) -> bool:
@@ -134,20 +162,13 @@ class OuterFilterFinder:
     def __init__(self, scopes: Scopes) -> None:
         self._scopes = scopes
         self._types = ColumnTypes(scopes)
+        self._values = ExactValues(scopes, self._types)
+        # Of each SELECT: whether it shows its rows apart, and whether it puts equal ones together.
+        self._apart: dict[int, bool] = {}
+        self._together: dict[int, bool] = {}
         self._filters: dict[Scope, BlockFilters] = {}
-        self._readers: dict[int, list[_ReadingItem]] = defaultdict(list)
+        self._readers = Readers(scopes)
         self._paths: dict[int, list[tuple[_Restriction, ...]]] = {}
-        for block in scopes.blocks:
-            scope = scopes.scope_of(block.select)
-            if scope is not None:
-                self._add_readers(scope)
-
-    def _add_readers(self, scope: Scope) -> None:
-        for leaf in scope.block.tree.leaves:
-            query = self._scopes.query_of(leaf)
-            selects = branches(query) if query is not None else []
-            for select in selects:
-                self._readers[id(select)].append(_ReadingItem(scope, leaf, selects))
 
     def filters_of(self, scope: Scope) -> BlockFilters:
         """The filters of one block."""
@@ -171,17 +192,14 @@ class OuterFilterFinder:
         return self._paths[id(select)]
 
     def _look_up_paths(self, select: exp.Select, level: int) -> list[tuple[_Restriction, ...]]:
-        readers = self._readers.get(id(select), [])
-        # A reader in a FROM that is not understood counts as a reference, but is not among the readers.
-        if not readers or len(readers) != self._scopes.references_to(readers[0].item):
-            return []
+        readers = self._readers.readers_of(select)
         if level > _LEVELS_MAX or len(readers) > _PATHS_MAX:
             return []
         paths = [path for reader in readers for path in self._paths_through(select, reader, level)]
         return paths if all(paths) and len(paths) <= _PATHS_MAX else []
 
     def _paths_through(
-        self, select: exp.Select, reader: _ReadingItem, level: int
+        self, select: exp.Select, reader: ReadingItem, level: int
     ) -> list[tuple[_Restriction, ...]]:
         """The paths of the SELECT's rows through one of its readers."""
         own = tuple(self._restrictions(reader))
@@ -190,7 +208,7 @@ class OuterFilterFinder:
         return [tuple(self._in_terms_of_select((*own, *path), select, reader)) for path in outer or [()]]
 
     def _in_terms_of_select(
-        self, path: Iterable[_Restriction], select: exp.Select, reader: _ReadingItem
+        self, path: Iterable[_Restriction], select: exp.Select, reader: ReadingItem
     ) -> Iterator[_Restriction]:
         """The restrictions on a reader's item in terms of the SELECT that it reads, where it shows the columns."""
         for restriction in path:
@@ -198,19 +216,52 @@ class OuterFilterFinder:
                 columns = {n: self._column_of_select(select, reader, o) for n, o in restriction.columns.items()}
                 known = {name: operand for name, operand in columns.items() if operand is not None}
                 if len(known) == len(columns):
-                    yield replace(restriction, columns=known)
+                    computed = [operand for operand in known.values() if isinstance(operand, _Computed)]
+                    tables = restriction.tables.union(*(operand.tables for operand in computed))
+                    yield replace(restriction, columns=known, tables=tables)
 
-    def _column_of_select(self, select: exp.Select, reader: _ReadingItem, operand: Operand) -> Operand | None:
+    def _column_of_select(
+        self, select: exp.Select, reader: ReadingItem, operand: Operand | _Computed
+    ) -> Operand | _Computed | None:
         """The column of a SELECT that a reader's column shows, if a filter means the same for both."""
+        if isinstance(operand, _Computed):
+            # The block between computes it from a derived table, which no key query shows under its name.
+            return None
         names = [column.name.lower() for column in self._scopes.columns_of(reader.item) or ()]
         if names.count(operand.name.lower()) != 1:
             return None
         position = names.index(operand.name.lower())
         if len(reader.selects) > 1 and self._types.of_output(reader.selects, position) is None:
             return None
-        return column_of_output(self._scopes, select, position)
+        column = column_of_output(self._scopes, select, position)
+        if column is None:
+            return self._computed(select, position)
+        if id(select) not in self._together:
+            self._together[id(select)] = _puts_together(select)
+        is_alone = len(reader.selects) == 1 and not self._together[id(select)]
+        return column if is_alone or self._values.is_exact(column) else None
 
-    def _restrictions(self, reader: _ReadingItem) -> Iterator[_Restriction]:
+    def _computed(self, select: exp.Select, position: int) -> _Computed | None:
+        """An output that is computed from one FROM item, if a key query can compute it again for each row."""
+        scope, outputs = self._scopes.scope_of(select), self._scopes.outputs_of(select) or ()
+        shown = outputs[position].shows if scope is not None and position < len(outputs) else None
+        output = shown.parent if isinstance(shown, exp.Expr) else None
+        if id(select) not in self._apart:
+            self._apart[id(select)] = shows_rows_apart(select)
+        if scope is None or not isinstance(output, exp.Alias) or not self._apart[id(select)]:
+            return None
+        filters, tree = self.filters_of(scope), output.this.unnest()
+        leaf = filters.only_reader(tree, scope.block.tree.joins[-1])
+        # A name in a select list may be a pattern for several columns.
+        is_plain = all(is_plain_name(column.name) for column in tree.find_all(exp.Column))
+        if leaf is None or not is_plain or not self._values.is_exact_expression(scope, tree):
+            return None
+        located = located_output(self._scopes.statement, output)
+        if located is None or not filters.is_repeatable(located):
+            return None
+        return _Computed(leaf, located.text(self._scopes.statement), filters.tables_of(tree))
+
+    def _restrictions(self, reader: ReadingItem) -> Iterator[_Restriction]:
         """The filters without which a row of the reader's item cannot reach the result of the reader's block."""
         filters, item = self.filters_of(reader.scope), reader.item
         for filter_ in filters.holding_for_rows(item):
@@ -238,13 +289,22 @@ def _names_read(filter_: SideFilter) -> set[str]:
     return {column.name.lower() for column in own_parts(filter_.tree)[0]} if filter_.tree is not None else set()
 
 
+def _shown(operand: Operand | _Computed) -> ShownColumn:
+    return ShownColumn("", operand.text) if isinstance(operand, _Computed) else ShownColumn(operand.name)
+
+
+def _puts_together(select: exp.Select) -> bool:
+    """True if a SELECT may show one row, or one value, for several that are equal."""
+    return any(select.args.get(clause) for clause in ("group", "distinct")) or select.find(exp.Window) is not None
+
+
 def _filter_path(path: tuple[_Restriction, ...], small: Leaf) -> FilterPath:
     """A path in terms of a small side's columns, without the restrictions on other columns."""
     items: list[FilteredItem] = []
     for restriction in path:
         if not restriction.reads_only(small):
             continue
-        columns = {name: operand.name for name, operand in sorted(restriction.columns.items())}
+        columns = {name: _shown(operand) for name, operand in sorted(restriction.columns.items())}
         filtered = FilteredItem(restriction.alias, tuple(columns.items()), (restriction.text,))
         both = items[-1].with_filters_of(filtered) if items else None
         items[-1:] = [both] if both is not None else [*items[-1:], filtered]

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from rewriter.scopes.blocks import Operand, Scope, own_parts
 from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS
-from rewriter.scopes.join_tree import Join, Leaf
+from rewriter.scopes.join_tree import Join, Leaf, must_be_passed
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.small_sides import is_repeatable_subquery, tables_read
 from rewriter.sql.conditions import Conjunct, alternatives, conjuncts, located
@@ -79,13 +79,13 @@ class BlockFilters:
     def holding_for_rows(self, leaf: Leaf) -> Iterator[SideFilter]:
         """The filters without which a row of the item cannot reach the block's result."""
         for filter_ in self._by_leaf.get(leaf, ()):
-            if _must_be_passed(filter_.at, leaf):
+            if must_be_passed(filter_.at, leaf):
                 yield filter_
 
     def passed_by_rows(self, leaf: Leaf) -> Iterator[tuple[exp.Expr, Join]]:
         """The terms, whatever they read, that a row of the item must pass to reach the block's result."""
         for join in self._scope.block.tree.joins:
-            if _must_be_passed(join, leaf):
+            if must_be_passed(join, leaf):
                 for term in conjuncts(join.condition):
                     yield term, join
 
@@ -98,7 +98,7 @@ class BlockFilters:
         are dropped later, whether they met it or not.
         """
         for (at, other), pairs in self._compared.get(leaf, {}).items():
-            if _must_be_passed(at, leaf):
+            if must_be_passed(at, leaf):
                 for filter_ in self._by_leaf.get(other, ()):
                     if condition_holds(filter_.at, at, other):
                         yield filter_, other, tuple(pairs)
@@ -215,12 +215,6 @@ class BlockFilters:
                 return None
             branches.append(" AND ".join(f"({text})" for text in own))
         return " OR ".join(f"({branch})" for branch in branches) or None
-
-
-def _must_be_passed(at: Join, leaf: Leaf) -> bool:
-    """True if a row of the item that fails the condition of `at` cannot change the block's result."""
-    unpadded = leaf.padded_by is None or at.index <= leaf.padded_by.index
-    return unpadded and at.side_of(leaf) in CONDITION_HOLDS[at.kind]
 
 
 def condition_holds(at: Join, join: Join, leaf: Leaf) -> bool:

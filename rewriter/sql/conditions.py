@@ -18,6 +18,7 @@ from rewriter.sql.statement import Statement, parse_tree
 ALTERNATIVES_MAX = 100
 
 _EQUALS = frozenset({TokenType.EQ, TokenType.NULLSAFE_EQ})
+_BEFORE_OUTPUT = frozenset({TokenType.COMMA, TokenType.SELECT, TokenType.DISTINCT, TokenType.ALL})
 _STARTS = frozenset({TokenType.WHERE, TokenType.ON})
 # Tokens that can follow a condition at its own depth.
 _ENDS = frozenset(
@@ -100,6 +101,30 @@ def operands_of(statement: Statement, equality: Conjunct) -> tuple[Conjunct, ...
     left = Conjunct(equality.tree.this.unnest(), equality.first, places[0] - 1)
     right = Conjunct(equality.tree.expression.unnest(), places[0] + 1, equality.last)
     return (left, right) if _proven(statement, left) and _proven(statement, right) else ()
+
+
+def located_output(statement: Statement, output: exp.Alias) -> Conjunct | None:
+    """The expression of `expression AS name` in a select list with its place; None if the place is not certain."""
+    name = output.args["alias"]
+    end = statement.token_at(name.meta["start"]) if "start" in name.meta else None
+    if end is None:
+        return None
+    last = end - 1 if statement.tokens[end - 1].token_type is not TokenType.ALIAS else end - 2
+    first = _start_of_output(statement.tokens, last)
+    found = Conjunct(output.this.unnest(), first, last)
+    return found if first <= last and _proven(statement, found) else None
+
+
+def _start_of_output(tokens: tuple[Token, ...], last: int) -> int:
+    """The token behind the comma, or the word, before the expression that ends at a token."""
+    depth = 0
+    for index in range(last, -1, -1):
+        kind = tokens[index].token_type
+        depth += kind in {TokenType.R_PAREN, TokenType.END}
+        if depth == 0 and kind in _BEFORE_OUTPUT:
+            return index + 1
+        depth -= kind in {TokenType.L_PAREN, TokenType.CASE}
+    return last + 1
 
 
 def alternatives(statement: Statement, disjunction: Conjunct) -> list[tuple[Conjunct, ...]]:

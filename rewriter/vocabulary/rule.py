@@ -24,7 +24,7 @@ class Rule(Enum):
     # Joins and subqueries between the fact and its small side.
     INNER_JOIN = "inner_join", "A fact is narrowed by a table that it is joined with, also by a comma or in WHERE."
     OUTER_JOIN = "outer_join", "A fact is narrowed on the side of an outer join that is padded with nulls."
-    MADE_INNER = "made_inner", "An outer join counts as inner if a condition above rejects the rows that it pads."
+    MADE_INNER = "made_inner", "An outer join counts as inner if a condition above or outside rejects padded rows."
     SEMI_JOIN = "semi_join", "A fact is narrowed by the right side of a LEFT SEMI JOIN."
     IN_SUBQUERY = "in_subquery", "A fact is narrowed by what a subquery behind IN answers."
     SCALAR_SUBQUERY = "scalar_subquery", "A fact is narrowed by what a subquery behind = answers."

@@ -7,7 +7,7 @@ over integers. The exception is a query with a random filter, which is marked as
 from dataclasses import dataclass
 from random import Random
 
-from grammar_filters import Source, accepts_nulls, attribute_filter, implied_by_disjunction
+from grammar_filters import Source, accepts_nulls, attribute_filter, computed_filter, implied_by_disjunction
 from grammar_joins import Joined, Joins
 from grammar_levels import Levels
 from grammar_sources import Sources
@@ -95,11 +95,15 @@ class _Grammar:
             return self._cte_twice()
         if form < 0.26:
             return self._nested()
+        return self._levels(form) if form < 0.5 else self._output(self._block())
+
+    def _levels(self, form: float) -> _Select:
+        """Blocks upon blocks."""
         if form < 0.34:
             return self._output(Levels(self.sources).stacked())
         if form < 0.42:
             return self._several_readers()
-        return self._output(self._block())
+        return self._output(Levels(self.sources).outer_within())
 
     def _cte_twice(self) -> _Select:
         """A CTE over a fact in two branches, only one of which need be joined."""
@@ -160,7 +164,8 @@ class _Grammar:
         for source in small:
             if self.sources.chance(0.6):
                 self.shapes.add("filter in where")
-                joined.where.append(attribute_filter(self.rng, source))
+                make = computed_filter if self.sources.chance(0.15) else attribute_filter
+                joined.where.append(make(self.rng, source))
         if joined.padded and self.sources.chance(0.4):
             padded = [source for source in joined.padded if source in joined.visible]
             if padded:

@@ -79,6 +79,51 @@ def attribute_filter(rng: Random, source: Source) -> str:
     )
 
 
+def computed_filter(rng: Random, source: Source) -> str:
+    """A condition that is no comparison of a column, and lets no row padded with nulls pass, mostly."""
+    column = rng.choice([column for column in source.columns if column.type_name in VALUES])
+    name, written = source.qualified(column), random_literal(rng, column.type_name)[1]
+    other = random_literal(rng, column.type_name)[1]
+    return rng.choice(
+        (
+            f"coalesce({name} = {written}, FALSE)",
+            f"({name} <> {written}) IS TRUE",
+            f"NOT ({name} = {written} OR {name} = {other})",
+            f"({name} = {written} OR {name} = {other} AND {name} IS NOT NULL)",
+            f"CASE WHEN {name} = {written} THEN TRUE WHEN {name} <> {other} THEN TRUE ELSE FALSE END",
+            f"CASE WHEN {name} = {written} THEN FALSE ELSE TRUE END",
+            f"if({name} = {written}, TRUE, {name} = {other})",
+            f"{written} BETWEEN {name} AND {name}",
+            f"CAST({name} AS STRING) LIKE '%1%'",
+            f"length(CAST({name} AS STRING)) > 1",
+            f"nullif({name}, {written}) = {other}",
+            f"coalesce({name}, {written}) <> {written}",
+            f"({name} = {written}) IS NOT TRUE",
+            f"greatest({name}, {written}) = {written}",
+            f"lower(CAST({name} AS STRING)) || '-' <> '1-'",
+        )
+    )
+
+
+def computed_output(rng: Random, name: str, column: Column) -> tuple[str, str]:
+    """An expression over a column, and its type: null where the column is, mostly."""
+    written = random_literal(rng, column.type_name)[1]
+    forms = [
+        (f"CASE WHEN {name} = {written} THEN 1 WHEN {name} <> {written} THEN 2 END", "int"),
+        (f"CASE WHEN {name} <> {written} THEN 3 END", "int"),
+        (f"CASE WHEN {name} = {written} THEN 1 ELSE 2 END", "int"),
+        (f"nullif({name}, {written})", column.type_name),
+        (f"coalesce({name}, {written})", column.type_name),
+    ]
+    if column.type_name == "int":
+        forms += [(f"{name} + 1", "int"), (f"abs({name})", "int")]
+    if column.type_name == "string":
+        forms += [(f"upper({name})", "string"), (f"left({name}, 1)", "string"), (f"{name} || 'a'", "string")]
+    if column.type_name == "date":
+        forms.append((f"year({name})", "int"))
+    return rng.choice(forms)
+
+
 def accepts_nulls(rng: Random, source: Source) -> str:
     """A condition that a row padded with nulls passes: the trap of a filter above an outer join."""
     column = rng.choice([column for column in source.columns if column.type_name in VALUES])

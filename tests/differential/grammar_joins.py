@@ -172,7 +172,7 @@ class Joins:
         shapes |= {"types that differ"} if x.type_name != y.type_name else set()
         shapes |= {"type refused"} if is_refused(x) or is_refused(y) else set()
         self._link(left, left.qualified(x), right, right.qualified(y))
-        a, b = left.qualified(x), right.qualified(y)
+        a, b = named = left.qualified(x), right.qualified(y)
         if left.is_fact != right.is_fact and x.name[0] == "k" and self.sources.chance(0.12):
             shapes.add("condition on partitions")
             fact, small = ((left, x), (right, y)) if left.is_fact else ((right, y), (left, x))
@@ -184,6 +184,10 @@ class Joins:
         null_safe = self.sources.chance(0.08)
         shapes |= {"null-safe equality"} if null_safe else set()
         a, b = (b, a) if self.sources.chance(0.3) else (a, b)
+        if null_safe and a in named and b in named and self.sources.chance(0.5):
+            shapes.add("null-safe equality spelled out")
+            both = rng.choice((f"{a} IS NULL AND {b} IS NULL", f"({b} IS NULL AND {a} IS NULL)"))
+            return rng.choice((f"({a} = {b} OR {both})", f"({both} OR {b} = {a})"))
         return f"{a} <=> {b}" if null_safe else f"{a} = {b}"
 
     def _computes(self, small: Source) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from grammar_filters import Source, accepts_nulls, attribute_filter
+from grammar_filters import Source, accepts_nulls, attribute_filter, computed_filter, computed_output
 from grammar_joins import Joined, Joins
 from grammar_sources import Sources
 from star_tables import VALUES
@@ -34,6 +34,58 @@ class Levels:
         for _ in range(self.sources.rng.choice((0, 1, 1, 2))):
             block = self._above(block)
         return self._filtered(self._derived(block))
+
+    def outer_within(self) -> Joined:
+        """A fact that an outer join keeps within a derived table or a CTE, with filters outside."""
+        self.sources.shapes.add("filter above an outer join within")
+        fact = self.sources.fact()
+        small = self.sources.dimension([fact.alias])
+        terms = Joins(self.sources).equalities([fact], [small]) or ["TRUE"]
+        terms += [self._filter(small)] if self.sources.chance(0.4) else []
+        left, kind, right = self.sources.rng.choice(
+            ((fact, "LEFT JOIN", small), (small, "RIGHT JOIN", fact), (fact, "FULL JOIN", small))
+        )
+        block, padded = self._partly_computed(
+            fact, small, f"{left.sql} {kind} {right.sql} ON {' AND '.join(terms)}"
+        )
+        source = self._derived(block)
+        if self.sources.chance(0.3):
+            name = self.sources.name("c")
+            self.sources.ctes.append(f"{name} AS ({block.sql})")
+            source = Source(name, name, block.columns, is_fact=True)
+        joined = Joined(source.sql, [source])
+        if self.sources.chance(0.25):
+            joined = self._joined(source, self.sources.dimension())
+        for chance in (1, 0.6) if source in joined.visible else ():
+            if self.sources.chance(chance):
+                make = computed_filter if self.sources.chance(0.5) else attribute_filter
+                joined.where.append(make(self.sources.rng, replace(source, columns=padded)))
+        return joined
+
+    def _partly_computed(self, fact: Source, small: Source, rest: str) -> tuple[_Block, tuple[Column, ...]]:
+        """A SELECT of columns of both sides, some computed, and the columns that come from the small side."""
+        outputs = [f"{fact.qualified(fact.columns[0])} AS f0"]
+        padded: list[Column] = []
+        known = [column for column in small.columns if column.type_name in VALUES] or list(small.columns)
+        for number, column in enumerate(self.sources.rng.sample(known, min(2, len(known)))):
+            shown, type_name = small.qualified(column), column.type_name
+            if type_name in VALUES and self.sources.chance(0.4):
+                self.sources.shapes.add("computed output below")
+                shown, type_name = computed_output(self.sources.rng, shown, column)
+            padded.append(Column(f"{column.name[0]}{number}", type_name))
+            outputs.append(f"{shown} AS {padded[-1].name}")
+        form = self.sources.rng.random()
+        columns = (Column("f0", fact.columns[0].type_name), *padded)
+        if form < 0.2:
+            grouped = ", ".join(str(number + 1) for number in range(len(outputs)))
+            sql = f"SELECT {', '.join(outputs)}, count(*) AS n FROM {rest} GROUP BY {grouped}"
+            return _Block(sql, (*columns, Column("n", "bigint"))), tuple(padded)
+        if form < 0.3:
+            key = outputs[1].rsplit(" AS ", 1)[0] if self.sources.chance(0.5) else "1"
+            outputs.append(f"count(*) OVER (PARTITION BY {key}) AS n")
+            columns = (*columns, Column("n", "bigint"))
+        distinct = "DISTINCT " if form > 0.9 else ""
+        return _Block(f"SELECT {distinct}{', '.join(outputs)} FROM {rest}", columns), tuple(padded)
 
     def several_readers(self) -> list[Joined]:
         """The readers of one CTE, in one FROM, in a subquery of the WHERE or in branches of a UNION."""

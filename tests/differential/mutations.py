@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 from switches import (
+    ANY_SIDE,
     Switch,
     all_columns_are_partition_columns,
     answers,
     any_literal_is_an_integer,
     any_number_of_readers,
+    any_reader_drops_padded_rows,
     any_reader_of_a_cte,
     becomes,
     bounds_of_any_type,
@@ -25,6 +27,7 @@ from switches import (
     first_branch_alone,
     first_key_lost,
     first_keys_are_all,
+    functions_of_null_are_null,
     hidden_sides_are_seen,
     holds_on_both_sides,
     key_type,
@@ -35,8 +38,12 @@ from switches import (
     main_query_alone_is_repeatable,
     never_pads,
     null_safe_equality_is_equality,
+    null_tests_are_never_true,
+    nulls_wherever_padding_is_read,
+    only_listed_partitions_match,
     only_readers_with_filters,
     padding_by_the_join_next_to_it,
+    padding_matches_nothing,
     rows_by_order_and_chance,
     some_branches_of_a_disjunction,
     statements_of_any_kind,
@@ -46,7 +53,6 @@ from switches import (
     writers_of_what_they_read,
 )
 
-from rewriter.scopes import outer_to_inner
 from rewriter.scopes.join_rules import JoinKind
 from rewriter.scopes.join_tree import _TABLE_ARGS
 from rewriter.sql.deterministic_functions import BARE_FUNCTIONS
@@ -65,7 +71,11 @@ _ICEBERG_REFUSED = (
     "rewriter/test_iceberg_goldens.py::test_a_statement_over_iceberg_tables_that_is_refused_says_why"
 )
 _ICEBERG_TAKEN = "rewriter/test_iceberg_goldens.py::test_a_statement_over_iceberg_tables_is_rewritten"
-_GOLDENS = (_REFUSED, _TAKEN, _FILES_REFUSED, _FILES_TAKEN, _ICEBERG_REFUSED, _ICEBERG_TAKEN)
+_LISTED_REFUSED = (
+    "rewriter/test_listed_goldens.py"
+    "::test_a_statement_that_must_not_ask_about_partitions_says_why_and_stays_as_it_is"
+)
+_GOLDENS = (_LISTED_REFUSED, _REFUSED, _TAKEN, _FILES_REFUSED, _FILES_TAKEN, _ICEBERG_REFUSED, _ICEBERG_TAKEN)
 
 
 @dataclass(frozen=True)
@@ -145,16 +155,22 @@ _FILTERS = (
 _STRENGTHENED = (
     Mutation(
         "IS NULL and <=> let padded rows pass",
-        becomes(
-            "rewriter.scopes.outer_to_inner._REJECTING_LEFT",
-            (*outer_to_inner._REJECTING_LEFT, exp.Is, exp.NullSafeEQ),  # noqa: SLF001
-        ),
+        null_tests_are_never_true,
     ),
     Mutation("a term under OR need not hold", terms_taken_apart("scopes.outer_to_inner", exp.Or)),
     Mutation(
         "a condition drops rows only where it holds",
         answers("rewriter.scopes.outer_to_inner._drops_padded", answer=True),
     ),
+    Mutation("a function may give something for null", functions_of_null_are_null),
+    Mutation(
+        "a filter outside must drop the padded rows for good",
+        answers("rewriter.scopes.outer_to_inner.must_be_passed", answer=True),
+    ),
+    Mutation(
+        "an output outside is null in every row that padded rows become or change", nulls_wherever_padding_is_read
+    ),
+    Mutation("every reader of padded rows must drop them", any_reader_drops_padded_rows),
 )
 _LINEAGE = (
     Mutation("a key is not followed past LIMIT", becomes("rewriter.scopes.lineage._CHOOSING_CLAUSES", ())),
@@ -200,6 +216,16 @@ _READERS = (
         "a UNION may cast what an outer filter reads",
         answers("rewriter.scopes.lineage.ColumnTypes.of_output", answer="int"),
         _golden("outer_filters: a UNION that casts the column: '04' IN (4) is false, the cast 4 IN (4) is true"),
+    ),
+    Mutation(
+        "a computed output shows its rows apart",
+        answers("rewriter.semijoins.outer_filters.shows_rows_apart", answer=True),
+        _golden("outer_filters: a computed output, past a window over all rows"),
+    ),
+    Mutation(
+        "values that a group puts together are not told apart",
+        answers("rewriter.semijoins.exact_values.ExactValues.is_exact", answer=True),
+        _golden("outer_filters: a group of 0.0 and -0.0, which a filter on its text would tell apart"),
     ),
 )
 _SNOWFLAKES = (
@@ -281,6 +307,11 @@ _KEYS = (
         _golden("types: a day on which calendars differ"),
     ),
     Mutation("<=> matches null", null_safe_equality_is_equality),
+    Mutation(
+        "<=> spelled out tests both its sides for null",
+        answers("rewriter.sql.equality._column_name", answer=("k",)),
+        _golden("null_safe: a spelling that tests another column for null"),
+    ),
     Mutation(
         "neither side of <=> may be padding",
         answers("rewriter.semijoins.equalities._may_be_padding", answer=False),
@@ -496,7 +527,7 @@ _FILE_SIEVE = "differential/test_file_sieve.py::test_small_cases_that_skip_files
 _OWN_FILTERS = (
     Mutation(
         "a filter chooses files only where a row that fails it counts nowhere",
-        answers("rewriter.semijoins.side_filters._must_be_passed", answer=True),
+        answers("rewriter.semijoins.side_filters.must_be_passed", answer=True),
         _FILE_SIEVE,
     ),
     Mutation("a disjunction chooses the files of all its branches", first_branch_alone, _FILE_SIEVE),
@@ -643,6 +674,25 @@ _SPLITS = (
     ),
 )
 
+_LISTS = (
+    Mutation("a partition that is not in the list may match", only_listed_partitions_match),
+    Mutation("null stands for rows that an outer join pads", padding_matches_nothing, SIEVE),
+    Mutation(
+        "a condition holds for facts on some sides alone",
+        becomes("rewriter.semijoins.partition_conditions.CONDITION_HOLDS", ANY_SIDE),
+        f"{_LISTED_REFUSED}[listed/partition_list: the preserved side]",
+    ),
+    Mutation(
+        "a partner's padding may satisfy the condition",
+        answers("rewriter.scopes.join_tree.Leaf.is_padded_below", answer=False),
+        f"{_LISTED_REFUSED}[listed/partition_list: the partner's columns padded by a join below]",
+    ),
+    Mutation(
+        "what differs from time to time is not asked about partitions",
+        answers("rewriter.semijoins.side_filters.BlockFilters.is_repeatable", answer=True),
+        f"{_LISTED_REFUSED}[listed/partition_list: chance in the condition]",
+    ),
+)
 MUTATIONS = (
     *_JOINS,
     *_FILTERS,
@@ -654,6 +704,7 @@ MUTATIONS = (
     *_VIEWS,
     *_SESSION,
     *_KEYS,
+    *_LISTS,
     *_TEXT,
     *_WRITES,
     *_STRICT,

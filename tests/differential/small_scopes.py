@@ -115,6 +115,7 @@ def nested_statements() -> Iterator[Query]:
     """Subqueries, derived tables and CTEs between the fact, the dimension and what filters them."""
     yield from _subqueries()
     yield from _filters_above()
+    yield from _outer_joins_within()
     yield from _behind_queries()
     yield from _behind_ctes()
     yield from _conditions()
@@ -152,6 +153,46 @@ def _filters_above() -> Iterator[Query]:
         # The total has null in place of g, and counts the rows of every g.
         totals = f"SELECT d.g, count(*) AS n FROM {left} {join} {right} ON f.k = d.k GROUP BY ROLLUP (d.g)"
         yield _query(f"({totals}) v", above)
+
+
+def _outer_joins_within() -> Iterator[Query]:
+    """A join that keeps the fact within a derived table, which drops the padded rows, or only seems to."""
+    left_join = "f LEFT JOIN d ON f.k = d.k AND d.g = 5"
+    shown = (
+        *("f.m, d.g", "f.m, d.g + 0 AS g", "f.m, coalesce(d.g, 5) AS g", "DISTINCT f.m, d.g"),
+        *(
+            "d.g, count(*) OVER () AS n",
+            "d.g, count(*) OVER (PARTITION BY d.g) AS n",
+            "max(d.g) AS g, count(*) AS n",
+        ),
+        "CASE WHEN d.g IS NULL THEN 5 ELSE d.g END AS g, f.m",
+    )
+    above = ("g = 5", "coalesce(g, 5) = 5", "g IS NULL", "(g = 5 OR m = 1)", "NOT (g + m = 7)", "g <> 6 OR g = 5")
+    for outputs, where in product(shown, above):
+        if " m" in where and " m" not in outputs.replace("f.m", " m"):
+            continue
+        yield _query(f"(SELECT {outputs} FROM {left_join}) v", where)
+    for rest in ("GROUP BY d.g", "GROUP BY ROLLUP (d.g)", "GROUP BY d.g HAVING count(*) > 1"):
+        yield _query(f"(SELECT d.g, count(*) AS n FROM {left_join} {rest}) v", "g = 5")
+    yield _query(f"(SELECT f.m, max(d.g) AS g, count(*) AS n FROM {left_join} GROUP BY f.m) v", "g = 5")
+    yield _query(f"(SELECT f.k, f.m, d.g FROM {left_join} ORDER BY 3 DESC, 2, 1 LIMIT 3) v", "g = 5")
+    yield _query(f"(SELECT f.m, d.g FROM {left_join} UNION ALL SELECT k, h FROM e) v", "g = 5")
+    yield _query(f"(SELECT d.g, f.m FROM {left_join} EXCEPT SELECT h, k FROM e) v", "g = 5")
+    inner = f"(SELECT f.m, d.g FROM {left_join}) v"
+    for join, swapped, on in product(_JOINS, (True, False), ("v.g = e.h", "v.m = e.k AND v.g = 5", "v.m = e.k")):
+        sides = f"e {join} {inner}" if swapped else f"{inner} {join} e"
+        yield _query(f"{sides} ON {on}")
+        if join not in _SHOWS_LEFT_ONLY:
+            yield _query(f"{sides} ON {on}", "v.g = 5")
+            yield _query(f"(SELECT g, m, h FROM {sides} ON {on}) w", "w.g = 5")
+    for readers in (
+        "SELECT m FROM v WHERE g = 5 UNION ALL SELECT m FROM v WHERE g > 5",
+        "SELECT m FROM v WHERE g = 5 UNION ALL SELECT m FROM v",
+        "SELECT m FROM v WHERE g = 5 UNION ALL SELECT k FROM e WHERE k NOT IN (SELECT m FROM v)",
+        "SELECT a.m FROM v a JOIN v b ON a.g = b.g",
+        "SELECT a.m FROM v a LEFT JOIN v b ON a.g = b.g",
+    ):
+        yield Query(f"WITH v AS (SELECT f.m, d.g FROM {left_join}) {readers}", frozenset())
 
 
 def _behind_queries() -> Iterator[Query]:

@@ -13,20 +13,26 @@ from rewriter import KeySet, SkipReason, rewrite
 from rewriter.catalog.prunable import key_refusal
 from rewriter.domains.consumers import ACCEPTS_NOTHING
 from rewriter.domains.literals import _WRITERS
+from rewriter.domains.partition_matches import PartitionMatches
 from rewriter.files import bounds, file_facts
 from rewriter.files.bounds import ColumnBounds
 from rewriter.files.file_index import FileIndex, Lack
 from rewriter.predicates import scan_predicate
 from rewriter.predicates.partition_predicate import Budget
+from rewriter.predicates.predicate import Restriction, cover_sql
 from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
 from rewriter.scopes.join_tree import Join, Leaf
+from rewriter.scopes.outer_to_inner import _BlockJoins
+from rewriter.scopes.readers import Readers
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins import literal_filters, reducers, side_filters, small_sides
 from rewriter.semijoins.key_query import KeyColumn, key_set_query
 from rewriter.semijoins.outer_filters import OuterFilterFinder
+from rewriter.semijoins.partition_query import PartitionList, PartitionsQuery, partitions_query
 from rewriter.semijoins.side_filters import BlockFilters
-from rewriter.sql import deterministic_functions, repeatable, statement
+from rewriter.sql import deterministic_functions, null_logic, repeatable, statement
 from rewriter.sql.conditions import alternatives, conjuncts
+from rewriter.sql.null_logic import Possible
 
 Switch = Callable[[pytest.MonkeyPatch], None]
 
@@ -51,6 +57,29 @@ def holds_on_both_sides(kind: JoinKind) -> Switch:
 def never_pads(kind: JoinKind) -> Switch:
     """Conditions above the join count as seeing its rows as they are."""
     return lambda patch: patch.setitem(NEVER_PADS, kind, _BOTH)
+
+
+# Every side of every join, as if each kept its rows only if its condition holds.
+ANY_SIDE = dict.fromkeys(JoinKind, _BOTH)
+
+
+def only_listed_partitions_match(patch: pytest.MonkeyPatch) -> None:
+    """The partitions that match count as all that can, also those that were not in the list."""
+
+    def unsound(restriction: Restriction, matches: PartitionMatches, _: int) -> str:
+        cover = KeySet.of(matches.type_names, matches.matching, null_safe=(True,) * len(restriction.columns))
+        return f"({cover_sql(cover.cover(restriction.names)) if cover.rows else 'FALSE'})"
+
+    patch.setattr(scan_predicate, "partition_list_predicate", unsound)
+
+
+def padding_matches_nothing(patch: pytest.MonkeyPatch) -> None:
+    """A condition on padded columns counts as rejecting nulls, whatever Spark says of them."""
+
+    def unsound(listed: PartitionList, **parts: Any) -> PartitionsQuery:
+        return partitions_query(listed, **{**parts, "may_be_padding": False})
+
+    patch.setattr("rewriter.semijoins.partition_reducers.partitions_query", unsound)
 
 
 def padding_by_the_join_next_to_it(patch: pytest.MonkeyPatch) -> None:
@@ -102,6 +131,43 @@ def null_safe_equality_is_equality(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("rewriter.semijoins.equalities.conjuncts", unsound)
 
 
+def null_tests_are_never_true(patch: pytest.MonkeyPatch) -> None:
+    """IS NULL and <=> let no padded row pass."""
+    for test in (exp.Is, exp.NullSafeEQ):
+        patch.setitem(null_logic._RULES, test, lambda *_: Possible.FALSE)  # noqa: SLF001
+
+
+def functions_of_null_are_null(patch: pytest.MonkeyPatch) -> None:
+    """Functions that put something in place of null, and CASE, are null where their first operand is."""
+    for kind in (exp.Coalesce, exp.Case):
+        patch.delitem(null_logic._RULES, kind)  # noqa: SLF001
+    patch.setitem(null_logic.NULL_PROPAGATING, exp.Coalesce, ("this",))
+    patch.setitem(null_logic.NULL_PROPAGATING, exp.Case, ("this",))
+
+
+def nulls_wherever_padding_is_read(patch: pytest.MonkeyPatch) -> None:
+    """An output that shows padding counts as null in all rows that the padded rows change."""
+    sound = _BlockJoins._shows_null  # noqa: SLF001 - the rule that is switched off
+
+    def unsound(joins: Any, *arguments: Any) -> bool:
+        with pytest.MonkeyPatch.context() as within:
+            within.setattr("rewriter.scopes.lineage._keeps_keys", lambda *_: True)
+            within.setattr("rewriter.scopes.lineage._CHOOSING_CLAUSES", ())
+            return sound(joins, *arguments)
+
+    patch.setattr(_BlockJoins, "_shows_null", unsound)
+
+
+def any_reader_drops_padded_rows(patch: pytest.MonkeyPatch) -> None:
+    """One reader that drops padded rows counts for all."""
+
+    def unsound(joins: Any, scope: Any, is_null: Any) -> bool:
+        readers = joins._readers.readers_of(scope.block.select)  # noqa: SLF001
+        return any(joins._is_rejected_by(reader, scope, is_null) for reader in readers)  # noqa: SLF001
+
+    patch.setattr(_BlockJoins, "_is_rejected_outside", unsound)
+
+
 def any_reader_of_a_cte(patch: pytest.MonkeyPatch) -> None:
     """A CTE is looked into however often it is used."""
     sound = Scopes.query_of
@@ -120,15 +186,7 @@ def only_readers_with_filters(patch: pytest.MonkeyPatch) -> None:
 
 def any_number_of_readers(patch: pytest.MonkeyPatch) -> None:
     """The readers that are known count as all."""
-    sound = OuterFilterFinder._look_up_paths  # noqa: SLF001 - the rule that is switched off
-
-    def unsound(readers: Any, select: exp.Select, level: int) -> Any:
-        known = len(readers._readers.get(id(select), []))  # noqa: SLF001
-        with pytest.MonkeyPatch.context() as within:
-            within.setattr(Scopes, "references_to", lambda *_: known)
-            return sound(readers, select, level)
-
-    patch.setattr(OuterFilterFinder, "_look_up_paths", unsound)
+    patch.setattr(Readers, "readers_of", Readers.known_readers_of)
 
 
 def first_key_lost(patch: pytest.MonkeyPatch) -> None:

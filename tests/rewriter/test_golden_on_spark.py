@@ -22,10 +22,11 @@ from support.golden_executions import golden_stamps, plain_execution, refused_ex
 from support.golden_tables import make_golden_tables
 from support.goldens import recorded_rows
 from support.metrics_of_proxy import recovered_count
+from support.proxies import patient
 from support.stamps import UNCHANGED, Stamps
 
 from demo.hive import connect, run
-from demo.proxy_process import ProxyProcess
+from demo.proxy_process import ProxyProcess, proxy_process
 from demo.thrift_server import ThriftServer
 from proxy.operations.query import Column, Rows
 from proxy.session.catalog.describe import read_description, read_view_text
@@ -33,6 +34,14 @@ from rewriter import TableFacts, TableKind, TableName
 
 Explanation = dict[str, object]
 Sessions = tuple[hive.Connection, hive.Connection]
+
+
+@pytest.fixture(scope="module")
+def proxy(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
+    """A proxy that asks for keys alone: conditions on lists of partitions have cases of their own."""
+    options = patient('rewrite.rules_off=["partition_list"]')
+    with proxy_process(spark.endpoint, tmp_path_factory.mktemp("proxy"), options=options) as process:
+        yield process
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,8 @@ from typing import Final
 # By path below tests/, each with the modules that a quick run has of its kind.
 LANDING: Final = frozenset(
     {
+        # Lists of partitions on Spark: rewriter/test_listed_goldens, without Spark.
+        "rewriter/test_listed_goldens_on_spark.py",
         # Random changes of a statement's text: test_golden_on_spark, test_differential_on_spark.
         "faults/test_fuzzed_sql.py",
         # Overtaken statements on Spark: proxy/relay/test_overtaken, without Spark.

@@ -63,9 +63,12 @@ SHAPES = frozenset(
         "composite key",
         "transitive equality",
         "null-safe equality",
+        "null-safe equality spelled out",
         "types that differ",
         "type refused",
         # Above the join.
+        "filter above an outer join within",
+        "computed output below",
         "aggregate above",
         "having above",
         "distinct above",

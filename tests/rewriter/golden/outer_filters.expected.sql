@@ -104,3 +104,34 @@ SELECT x.id FROM (
   SELECT *, 1 AS one FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s SEMI JOIN stores t ON t.region = s.region
   JOIN (SELECT ds AS day, dow FROM dates) d ON s.ds = d.day) x
 WHERE x.dow = 5
+
+-- case: on a derived table without a name
+-- key query: SELECT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT d.`ds` AS reduced_key, d.`dow` AS `weekday`, d.`month` AS `month` FROM dates d) AS `reduced_item` WHERE (weekday = 5) AND (month = '2026-01') LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+SELECT id FROM (SELECT s.id, d.dow AS weekday, d.month FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds) WHERE weekday = 5 AND month = '2026-01'
+
+-- case: on outputs that are computed from the small side, beside plain ones
+-- key query: SELECT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT d.`ds` AS reduced_key, CASE WHEN d.dow > 5 THEN 'weekend' ELSE 'weekday' END AS `kind`, (left(d.month, 4)) AS `y`, d.`month` AS `m`, d.dow + 1 AS `next` FROM dates d) AS `x` WHERE (x.kind = 'weekend') AND (x.y = '2026') AND (x.m < '2026-02') AND (x.next BETWEEN 5 AND 7) LIMIT 5001
+-- answer: [["2026-01-03", "string"]]
+SELECT x.id FROM (
+  SELECT DISTINCT s.id, CASE WHEN d.dow > 5 THEN 'weekend' ELSE 'weekday' END AS kind, (left(d.month, 4)) AS y,
+    d.month m, d.dow + 1 -- the day
+    AS next
+  FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds) x
+WHERE x.kind = 'weekend' AND x.y = '2026' AND x.m < '2026-02' AND x.next BETWEEN 5 AND 7
+
+-- case: on an output that is computed from a group key, two levels up
+-- key query: SELECT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT reduced_key AS reduced_key, `reduced__0` AS `part` FROM (SELECT d.`ds` AS reduced_key, d.`year` AS `year`, substr(d.month, 6, 2) AS `reduced__0` FROM dates d) AS `y` WHERE (y.year = 2026)) AS `x` WHERE (x.part = '02') LIMIT 5001
+-- answer: [["2026-02-01", "string"]]
+SELECT * FROM (
+  SELECT y.part, sum(y.n) AS n FROM (
+    SELECT substr(d.month, 6, 2) AS part, d.year, count(*) AS n FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds
+    GROUP BY substr(d.month, 6, 2), d.year) y
+  WHERE y.year = 2026 GROUP BY y.part) x
+WHERE x.part = '02'
+
+-- case: at readers of which one reads a computed output
+-- key query: SELECT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT reduced_key FROM (SELECT d.`ds` AS reduced_key, d.`dow` AS `dow` FROM dates d) AS `x` WHERE (dow = 4) UNION ALL SELECT reduced_key FROM (SELECT d.`ds` AS reduced_key, upper(d.month) AS `m` FROM dates d) AS `x` WHERE (m = 'ODD')) AS readers LIMIT 5001
+-- answer: [["it's", "string"], ["2026-01-01", "string"]]
+WITH x AS (SELECT s.id, d.dow, upper(d.month) AS m FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds)
+SELECT id FROM x WHERE dow = 4 UNION ALL SELECT id FROM x WHERE m = 'ODD'
