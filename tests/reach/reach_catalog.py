@@ -38,10 +38,9 @@ def recorded_catalog(names: frozenset[TableName]) -> Catalog:
 def _names(session: hive.Connection) -> Iterator[str]:
     yield from (str(name).lower() for _, name, _ in run(session, f"SHOW TABLES IN {DATABASE}") if name)
     for statement in statements():
-        for made in statement.setup:
-            if any(view in made for view in statement.temporary_views):
-                run(session, made)
-        yield from (view.lower() for view in statement.temporary_views)
+        for view, made in statement.temporary_views.items():
+            run(session, made)
+            yield view.lower()
 
 
 def _described(session: hive.Connection, name: str) -> TableFacts | None:

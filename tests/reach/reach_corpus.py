@@ -89,9 +89,9 @@ class ReachStatement:
         return _INSERT.sub("", _CREATE_TABLE_AS.sub("", self.text))
 
     @property
-    def temporary_views(self) -> list[str]:
-        """The views that its setup makes in the session."""
-        return _TEMPORARY_VIEW.findall("\n".join(self.setup))
+    def temporary_views(self) -> dict[str, str]:
+        """The views that its setup makes in the session: the statement of each by its name."""
+        return {found[1]: made for made in self.setup if (found := _TEMPORARY_VIEW.match(made))}
 
     def is_of_day(self, day: str, one_of: int) -> bool:
         """Whether the statement is among those that a quick run of the day executes, one of so many."""

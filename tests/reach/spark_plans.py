@@ -35,8 +35,11 @@ class _Line:
 
 def pruned_by_spark(session: hive.Connection, statement: ReachStatement) -> int:
     """The number of the statement's fact scans that Spark prunes, of those that could be narrowed."""
-    for name, value in SETTINGS.items():
-        run(session, f"SET {name}={value}")
+    for made in (
+        *(f"SET {name}={value}" for name, value in SETTINGS.items()),
+        *statement.temporary_views.values(),
+    ):
+        run(session, made)
     text = "\n".join(str(line) for (line,) in run(session, f"EXPLAIN {statement.query}"))
     return min(statement.narrowable, pruned_scans(text))
 
