@@ -93,17 +93,18 @@ class ReachStatement:
         """The views that its setup makes in the session: the statement of each by its name."""
         return {found[1]: made for made in self.setup if (found := _TEMPORARY_VIEW.match(made))}
 
-    def is_of_day(self, day: str, one_of: int) -> bool:
-        """Whether the statement is among those that a quick run of the day executes, one of so many."""
-        chosen = hashlib.sha256(f"{day}/{self}".encode()).digest()
-        return int.from_bytes(chosen[:4]) % one_of == 0
-
 
 @cache
 def statements() -> tuple[ReachStatement, ...]:
     """The whole corpus, by tool."""
     files = sorted((FOLDER / "statements").glob("*.toml"))
     return tuple(_statement(path.stem, one) for path in files for one in _entries(path))
+
+
+def of_day(day: str, one_of: int) -> tuple[ReachStatement, ...]:
+    """The statements that a quick run of the day executes: one of so many, spread over the tools."""
+    first = int.from_bytes(hashlib.sha256(day.encode()).digest()[:4]) % one_of
+    return statements()[first::one_of]
 
 
 def table_statements() -> list[str]:

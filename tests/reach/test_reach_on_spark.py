@@ -13,7 +13,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from pyhive import hive
 from reach_catalog import described, record, recorded
-from reach_corpus import DATABASE, DIRECT, PROXIED, ReachStatement, statements, table_statements
+from reach_corpus import DATABASE, DIRECT, PROXIED, ReachStatement, of_day, statements, table_statements
 from reach_expectations import Expectation, expectations, write
 from reach_explained import Explained, explained
 from spark_plans import pruned_by_spark
@@ -70,10 +70,9 @@ def test_the_tables_are_what_the_pure_cases_take_them_for(corpus: Corpus, *, upd
 
 
 def cases() -> list[ParameterSet]:
-    day = day_of_this_run()
+    quick = of_day(day_of_this_run(), QUICK_ONE_OF)
     return [
-        pytest.param(one, id=str(one), marks=() if one.is_of_day(day, QUICK_ONE_OF) else pytest.mark.landing)
-        for one in statements()
+        pytest.param(one, id=str(one), marks=() if one in quick else pytest.mark.landing) for one in statements()
     ]
 
 
