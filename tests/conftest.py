@@ -129,6 +129,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-goldens", action="store_true", help="record what the golden cases come to on the server"
     )
+    parser.addoption(
+        "--update-reach", action="store_true", help="record what is narrowed of the statements in tests/reach"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -145,9 +145,9 @@ def table_names(kind: str = "") -> list[str]:
     return [f"{'global_temp.' if created[1] else ''}{created[2]}" for created in found if created is not None]
 
 
-def catalog(kind: str = "") -> dict[str, TableFacts]:
+def catalog(kind: str = "", folder: Path = FOLDER) -> dict[str, TableFacts]:
     """The facts of the tables by the names that they are created by, as the server last described them."""
-    described = json.loads((FOLDER / kind / _CATALOG).read_text(encoding="utf-8"))
+    described = json.loads((folder / kind / _CATALOG).read_text(encoding="utf-8"))
     return {name: _facts(value) for name, value in described.items()}
 
 
@@ -177,7 +177,7 @@ def _view(value: object) -> ViewText | None:
     return ViewText(value["text"], (catalog, database), tuple(value["outputs"]), value["is_temporary"])
 
 
-def write_catalog(facts: dict[str, TableFacts], kind: str = "") -> None:
+def write_catalog(facts: dict[str, TableFacts], kind: str = "", folder: Path = FOLDER) -> None:
     """Write the facts, for `--update-goldens`."""
     described = {
         name: {
@@ -190,7 +190,7 @@ def write_catalog(facts: dict[str, TableFacts], kind: str = "") -> None:
         }
         for name, known in facts.items()
     }
-    (FOLDER / kind / _CATALOG).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+    (folder / kind / _CATALOG).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
 
 
 def pure_catalog(names: frozenset[TableName]) -> Catalog:

@@ -2,6 +2,7 @@
 
 They are slow for what they add to the quick run: other modules have a test of each kind of what they look into.
 `make test LANDING=1`, which `.ci/run` calls, runs them too, and so does `make test-deep`.
+reach/test_reach_on_spark.py leaves most of its statements to landings by the same mark.
 """
 
 from typing import Final
