@@ -68,9 +68,7 @@ class PartitionReducerPlanner:
         named = dict(column for condition in conditions for column in condition.columns)
         if len({column.name for column in named.values()}) < len(named):
             return SkipReason.UNSUPPORTED_REFERENCE  # the block has two names for one column
-        if any(self._rules(join, condition) & self._limits.rules_off for condition in conditions):
-            return SkipReason.RULE_OFF
-        refusal = self._refusal(conditions)
+        refusal = self._refusal(join, conditions)
         if refusal is not None:
             return refusal
         listed = self._listed(first, named)
@@ -82,8 +80,16 @@ class PartitionReducerPlanner:
             return SkipReason.UNREADABLE_KEY
         return asking if isinstance(asking, SkipReason) else self._reducer(join, conditions, named, listed, asking)
 
-    def _refusal(self, conditions: Sequence[PartitionCondition]) -> SkipReason | None:
-        """The reason why the partner restricts nothing, whatever partitions there are."""
+    def _refusal(self, join: Join, conditions: Sequence[PartitionCondition]) -> SkipReason | None:
+        """The reason why nothing is asked, whatever partitions there are."""
+        if self._limits.strict:
+            return SkipReason.STRICT_PARTITIONS
+        if any(self._rules(join, condition) & self._limits.rules_off for condition in conditions):
+            return SkipReason.RULE_OFF
+        return self._small_side_refusal(conditions)
+
+    def _small_side_refusal(self, conditions: Sequence[PartitionCondition]) -> SkipReason | None:
+        """The reason why the partner, or the subqueries in its place, are not asked."""
         first = conditions[0]
         tables = frozenset[TableName]().union(*(condition.tables for condition in conditions))
         if first.partner is not None:

@@ -1,0 +1,58 @@
+"""Statements whose conditions keys do not tell: the session lists the partitions, and asks which of them match."""
+
+import pytest
+from support.played_sessions import DESCRIBE, LISTED, OWNER, failed, of, rows, sent
+from support.text_session import TextSession
+
+from proxy.config.config import Config
+from proxy.operations.query import FailureKind, QueryResult
+
+SQL = "SELECT f.id FROM f JOIN d ON lower(f.ds) = d.ds WHERE d.g = 1"
+TWO = (LISTED[0], rows(("ds=a",), ("ds=b",)))
+ASKED = (
+    "SELECT DISTINCT f.`ds` AS key, typeof(f.`ds`) AS type"
+    " FROM (VALUES (CAST(NULL AS string)), ('a'), ('b')) AS f(`ds`), d"
+    " WHERE (d.g = 1) AND (lower(f.ds) = d.ds) LIMIT 4"
+)
+WITHOUT_A = SQL.replace(
+    "FROM f",
+    "FROM (SELECT * FROM f WHERE (array_contains(array(TRUE), (`ds` < 'a' OR `ds` > 'a'))"
+    " OR typeof(`ds`) <> 'string')) AS f",
+)
+MATCH = rows(("b", "string"))
+
+
+def session() -> TextSession:
+    return of(Config())
+
+
+def test_the_partitions_are_listed_once_and_asked_about_for_each_statement() -> None:
+    one = session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, OWNER, TWO, (ASKED, MATCH)]) == WITHOUT_A
+    # Without a store each session lists them anew.
+    assert sent(one.rewrite(SQL), [TWO, (ASKED, MATCH)]) == WITHOUT_A
+
+
+@pytest.mark.parametrize("answer", [failed(FailureKind.REJECTED), failed(FailureKind.DEADLINE)])
+def test_partitions_that_cannot_be_listed_leave_the_statement_as_it_is(answer: QueryResult) -> None:
+    assert sent(session().rewrite(SQL), [*DESCRIBE, OWNER, (LISTED[0], answer)]) == SQL
+
+
+@pytest.mark.parametrize("kind", list(FailureKind))
+def test_a_question_about_partitions_that_fails_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
+    assert sent(session().rewrite(SQL), [*DESCRIBE, OWNER, TWO, (ASKED, failed(kind))]) == SQL
+
+
+def test_where_every_partition_matches_the_statement_stays_as_it_is() -> None:
+    every = rows(("a", "string"), ("b", "string"))
+    assert sent(session().rewrite(SQL), [*DESCRIBE, OWNER, TWO, (ASKED, every)]) == SQL
+
+
+def test_an_error_that_a_scalar_subquery_may_have_raised_is_left_for_spark_to_report() -> None:
+    """Keys of another join without a row would hide it."""
+    sql = f"{SQL} AND f.ds > (SELECT max(x.ds) FROM d x WHERE x.g = 2)"
+    subquery = ASKED.replace(
+        ", d WHERE (d.g = 1) AND (lower(f.ds) = d.ds)", " WHERE (f.ds > (SELECT max(x.ds) FROM d x WHERE x.g = 2))"
+    )
+    script = [*DESCRIBE, OWNER, TWO, (ASKED, rows()), (subquery, failed(FailureKind.REJECTED))]
+    assert sent(session().rewrite(sql), script) == sql

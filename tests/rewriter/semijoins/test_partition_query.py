@@ -1,0 +1,76 @@
+"""Queries for the partitions of a list that match: the values they ask for, and the reading of their answers."""
+
+import pytest
+from support.listed_golden_cases import planned
+
+from rewriter import PartitionMatches, PartitionsQuery, RewriteLimits, SkipReason
+from rewriter.domains.literals import UnreadableKeyError
+from rewriter.semijoins.partition_query import PartitionList, partitions_query
+
+LISTED = PartitionList("f", (("ds", "string"),), frozenset({("a",), ("b",)}))
+NULL, A, B = (None, "string"), ("a", "string"), ("b", "string")
+
+
+def query(*, may_be_padding: bool = False) -> PartitionsQuery:
+    return partitions_query(
+        LISTED,
+        source=LISTED.source(),
+        outline=LISTED.outline(),
+        keys=LISTED.keys,
+        filters=["f.ds > 'a'"],
+        tables=frozenset(),
+        may_be_padding=may_be_padding,
+        may_fail=False,
+    )
+
+
+def test_null_is_asked_about_beside_the_partitions() -> None:
+    assert query().sql == (
+        "SELECT DISTINCT f.`ds` AS key, typeof(f.`ds`) AS type"
+        " FROM (VALUES (CAST(NULL AS string)), ('a'), ('b')) AS f(`ds`) WHERE (f.ds > 'a') LIMIT 4"
+    )
+    assert query().outline == query().sql.replace("VALUES (CAST(NULL AS string)), ('a'), ('b')", "partitions")
+
+
+def test_all_that_was_asked_about_and_is_not_in_the_answer_misses() -> None:
+    found = query().read([B])
+    assert isinstance(found, PartitionMatches)
+    assert found.misses == {(None,), ("a",)}
+
+
+@pytest.mark.parametrize("rows", [[A, B], [A, B, NULL]])
+def test_where_every_partition_matches_nothing_can_be_left_out(rows: list[tuple[object, ...]]) -> None:
+    assert query().read(rows) is SkipReason.NOTHING_TO_SKIP
+
+
+def test_where_null_matches_padded_rows_would_match_too() -> None:
+    assert isinstance(query().read([NULL]), PartitionMatches)
+    assert query(may_be_padding=True).read([NULL]) is SkipReason.NULL_SAFE_OVER_NULLS
+    assert isinstance(query(may_be_padding=True).read([A]), PartitionMatches)
+
+
+def test_an_answer_of_another_type_or_with_values_that_nobody_asked_about_is_not_used() -> None:
+    assert query().read([("a", "int")]) is SkipReason.KEY_TYPE_CHANGED
+    assert query().read([("c", "string")]) is SkipReason.UNREADABLE_KEY
+
+
+def test_a_value_without_a_certain_literal_is_not_sent() -> None:
+    with pytest.raises(UnreadableKeyError):
+        _ = PartitionList("f", (("d", "date"),), frozenset({("1582-10-10",)})).source()
+
+
+SQL = "SELECT s.id FROM sales s JOIN calendar c ON to_date(s.ds) = c.d WHERE c.holiday"
+
+
+def test_more_partitions_than_are_allowed_are_not_asked_about() -> None:
+    assert reasons(SQL, RewriteLimits(partition_list_max=3)) == {SkipReason.TOO_MANY_PARTITIONS}
+    few = f"{SQL} AND s.ds <= '2026-01-02' AND s.ds >= '2026-01-02'"
+    assert reasons(few, RewriteLimits(partition_list_max=3)) == {None}
+
+
+def test_with_strict_consistency_nothing_is_asked_about() -> None:
+    assert reasons(SQL, RewriteLimits(strict=True)) == {SkipReason.STRICT_PARTITIONS}
+
+
+def reasons(sql: str, limits: RewriteLimits) -> set[SkipReason | None]:
+    return {scan.skip for scan in planned(sql, limits).scans if scan.alias == "s"}
