@@ -54,5 +54,11 @@ def test_an_error_that_a_scalar_subquery_may_have_raised_is_left_for_spark_to_re
     subquery = ASKED.replace(
         ", d WHERE (d.g = 1) AND (lower(f.ds) = d.ds)", " WHERE (f.ds > (SELECT max(x.ds) FROM d x WHERE x.g = 2))"
     )
-    script = [*DESCRIBE, OWNER, TWO, (ASKED, rows()), (subquery, failed(FailureKind.REJECTED))]
+    script: list[tuple[str, QueryResult]] = [
+        *DESCRIBE,
+        OWNER,
+        TWO,
+        (ASKED, rows()),
+        (subquery, failed(FailureKind.REJECTED)),
+    ]
     assert sent(session().rewrite(sql), script) == sql

@@ -106,7 +106,7 @@ SELECT x.id FROM (
 WHERE x.dow = 5
 
 -- case: on a derived table without a name
--- key query: SELECT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT d.`ds` AS reduced_key, d.`dow` AS `weekday`, d.`month` AS `month` FROM dates d) AS `reduced_item` WHERE (weekday = 5) AND (month = '2026-01') LIMIT 5001
+-- key query: SELECT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT d.`ds` AS reduced_key, d.`dow` AS `weekday`, d.`month` AS `month` FROM dates d) AS `reduced_item0` WHERE (weekday = 5) AND (month = '2026-01') LIMIT 5001
 -- answer: [["2026-01-02", "string"]]
 SELECT id FROM (SELECT s.id, d.dow AS weekday, d.month FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s JOIN dates d ON s.ds = d.ds) WHERE weekday = 5 AND month = '2026-01'
 

@@ -118,7 +118,7 @@ JOIN (SELECT 2026 AS year) y USING (year)
 SELECT x.amount FROM (SELECT s.amount, d.month, d.year FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-02-01') OR typeof(`ds`) <> 'string')) s LEFT JOIN dates d ON s.ds = d.ds) x WHERE x.month = '2026-02'
 
 -- case: by a filter outside a derived table without a name, of which the key query has none
--- key query: SELECT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT d.`ds` AS reduced_key, d.`month` AS `month` FROM dates d WHERE (d.dow > 4)) AS `reduced_item` WHERE (month = '2026-02') LIMIT 5001
+-- key query: SELECT reduced_key AS key, typeof(reduced_key) AS type FROM (SELECT d.`ds` AS reduced_key, d.`month` AS `month` FROM dates d WHERE (d.dow > 4)) AS `reduced_item0` WHERE (month = '2026-02') LIMIT 5001
 -- answer: [["2026-02-01", "string"]]
 SELECT amount FROM (SELECT s.amount, d.month FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-02-01') OR typeof(`ds`) <> 'string')) s LEFT JOIN dates d ON s.ds = d.ds AND d.dow > 4) WHERE month = '2026-02'
 
