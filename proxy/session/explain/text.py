@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from proxy.session.explain.view import ExplainView, IcebergView, NarrowingView, ScanView, SnapshotView
+from proxy.session.explain.view import ExplainView, IcebergView, NarrowingView, ReducerView, ScanView, SnapshotView
 
 
 def text(explained: ExplainView) -> str:
@@ -38,7 +38,7 @@ def _scan_lines(scan: ScanView) -> list[str]:
         lines += [
             f"  reduced by   {reducer.join}",
             f"  key query    {reducer.key_query}",
-            f"  keys         {_known(reducer.keys)}{_aged(reducer.keys_age_s)}",
+            f"  {_answered(reducer):<12} {_known(reducer.keys)}{_aged(reducer.keys_age_s)}",
         ]
     if scan.would is None:
         lines += _narrowing_lines(scan, "predicate", "kept")
@@ -48,6 +48,10 @@ def _scan_lines(scan: ScanView) -> list[str]:
     if scan.would is not None:
         lines += _narrowing_lines(scan.would, "would insert", "would be kept")
     return lines
+
+
+def _answered(reducer: ReducerView) -> str:
+    return "matching" if reducer.asks_for == "partitions" else "keys"
 
 
 def _narrowing_lines(found: ScanView | NarrowingView, inserted: str, kept: str) -> Iterator[str]:
