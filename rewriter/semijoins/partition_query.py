@@ -116,12 +116,11 @@ def partitions_query(  # noqa: PLR0913 - the parts of a query
         assumes=query.assumes,
         tables=tables,
         all_keys_sql=query.all_keys_sql,
-        # A condition that is no equality may match one partition with many rows: the query has no form with
-        # repeats.
+        sql_with_repeats=query.sql_with_repeats,
         may_fail=may_fail,
         asked=listed.asked,
         may_be_padding=may_be_padding,
-        outline=shown.sql,
+        outline=shown.sql_with_repeats,
     )
 
 

@@ -10,7 +10,7 @@ from proxy.operations.query import FailureKind, QueryResult
 SQL = "SELECT f.id FROM f JOIN d ON lower(f.ds) = d.ds WHERE d.g = 1"
 TWO = (LISTED[0], rows(("ds=a",), ("ds=b",)))
 ASKED = (
-    "SELECT DISTINCT f.`ds` AS key, typeof(f.`ds`) AS type"
+    "SELECT f.`ds` AS key, typeof(f.`ds`) AS type"
     " FROM (VALUES (CAST(NULL AS string)), ('a'), ('b')) AS f(`ds`), d"
     " WHERE (d.g = 1) AND (lower(f.ds) = d.ds) LIMIT 4"
 )
@@ -38,9 +38,17 @@ def test_partitions_that_cannot_be_listed_leave_the_statement_as_it_is(answer: Q
     assert sent(session().rewrite(SQL), [*DESCRIBE, OWNER, (LISTED[0], answer)]) == SQL
 
 
-@pytest.mark.parametrize("kind", list(FailureKind))
+@pytest.mark.parametrize(
+    "kind", [FailureKind.REJECTED, FailureKind.DEADLINE, FailureKind.BUSY, FailureKind.UNREADABLE]
+)
 def test_a_question_about_partitions_that_fails_leaves_the_statement_as_it_is(kind: FailureKind) -> None:
     assert sent(session().rewrite(SQL), [*DESCRIBE, OWNER, TWO, (ASKED, failed(kind))]) == SQL
+
+
+def test_partitions_that_match_many_rows_are_asked_about_once_each() -> None:
+    distinct = (ASKED.replace("SELECT f.", "SELECT DISTINCT f.", 1), MATCH)
+    too_long = (ASKED, failed(FailureKind.TOO_MANY_ROWS))
+    assert sent(session().rewrite(SQL), [*DESCRIBE, OWNER, TWO, too_long, distinct]) == WITHOUT_A
 
 
 def test_where_every_partition_matches_the_statement_stays_as_it_is() -> None:

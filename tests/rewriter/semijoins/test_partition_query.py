@@ -29,7 +29,9 @@ def test_null_is_asked_about_beside_the_partitions() -> None:
         "SELECT DISTINCT f.`ds` AS key, typeof(f.`ds`) AS type"
         " FROM (VALUES (CAST(NULL AS string)), ('a'), ('b')) AS f(`ds`) WHERE (f.ds > 'a') LIMIT 4"
     )
-    assert query().outline == query().sql.replace("VALUES (CAST(NULL AS string)), ('a'), ('b')", "partitions")
+    assert query().sql_with_repeats == query().sql.replace("SELECT DISTINCT", "SELECT")
+    values = "VALUES (CAST(NULL AS string)), ('a'), ('b')"
+    assert query().outline == query().sql_with_repeats.replace(values, "partitions")
 
 
 def test_all_that_was_asked_about_and_is_not_in_the_answer_misses() -> None:
