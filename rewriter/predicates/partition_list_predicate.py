@@ -75,7 +75,7 @@ def _as_days(restriction: Restriction, matches: PartitionMatches) -> Iterator[st
     kept = domain_sql(day, Domain("date", Domain.of("date", days).complement().cuts))
     text = f"coalesce(CAST({day} AS STRING) <> {name}, TRUE) OR {kept}"
     known = {*days}
-    if others := [value for value in misses if value is not None and value not in known]:
+    if others := sorted(value for value in misses if isinstance(value, str) and value not in known):
         text = f"({text}) AND {name} NOT IN ({', '.join(literals('string', others))})"
     yield _null_aside(name, f"({text})", matches)
 
