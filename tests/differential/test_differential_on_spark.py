@@ -70,7 +70,7 @@ def chosen_statements(star: Star, seed: int) -> Iterator[tuple[int, Query]]:
     for index in range(STATEMENTS_PER_SEED * 10):
         query = random_query(star, seeded(seed, index))
         planned = planned_on(query.sql, star.schema)
-        narrows = not isinstance(planned, SkipReason) and bool(planned.key_queries)
+        narrows = not isinstance(planned, SkipReason) and bool(planned.key_queries or planned.wants_lists({}))
         if query.comparable and (narrows or index % LEFT_ALONE_EVERY == 0):
             yield index, query
             found += 1
