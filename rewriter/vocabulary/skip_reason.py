@@ -54,7 +54,10 @@ class SkipReason(Enum):
     FEW_FILES = "Too few files would be skipped to make up for what it takes to narrow the statement."
 
     # The block (one SELECT with its FROM) that the scan stands in.
-    NO_EQUALITY = "No join compares a column of this table with another table by equality."
+    NO_EQUALITY = (
+        "No condition that every row must satisfy compares columns of this table, and only those that it is"
+        " partitioned by, with one other table or a subquery."
+    )
     UNSUPPORTED_FROM = "The FROM or the SELECT uses a clause that is not understood yet."
 
     # The reference to the table.
