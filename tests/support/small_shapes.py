@@ -64,6 +64,7 @@ SHAPES = frozenset(
         "transitive equality",
         "null-safe equality",
         "null-safe equality spelled out",
+        "condition on partitions",
         "types that differ",
         "type refused",
         # Above the join.
