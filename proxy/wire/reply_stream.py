@@ -90,7 +90,7 @@ class ReplyStream(ABC):
         return len(self._pending)
 
     def awaits_own_reply(self) -> bool:
-        """Whether the whole reply to a call of the proxy's own is still to come."""
+        """True if the whole reply to a call of the proxy's own is still to come."""
         return any(call.handling is Handling.OURS for call in self._pending)
 
     def expect(self, call: PendingCall) -> None:

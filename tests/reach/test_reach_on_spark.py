@@ -43,7 +43,7 @@ class Corpus:
 
 @pytest.fixture(scope="module")
 def updating_reach(request: pytest.FixtureRequest) -> bool:
-    """Whether the expectations are recorded anew."""
+    """True if the expectations are recorded anew."""
     return bool(request.config.getoption("--update-reach"))
 
 

@@ -49,5 +49,5 @@ LANDING: Final = frozenset(
 
 
 def is_landing(path: str) -> bool:
-    """Whether the module at a path such as `tests/faults/test_fuzzed_sql.py` runs once a landing."""
+    """True if the module at a path such as `tests/faults/test_fuzzed_sql.py` runs in landings alone."""
     return path.removeprefix("tests/") in LANDING
