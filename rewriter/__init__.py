@@ -45,7 +45,7 @@ from rewriter.rewrite import Rewrite, ScanOutcome, apply
 from rewriter.semijoins.key_query import KeySetQuery
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.partition_query import PartitionsQuery
-from rewriter.semijoins.partition_reducers import ListedPartitions
+from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.range_query import KeyRangesQuery
 from rewriter.semijoins.reducer import KeyQuery, Reducer
@@ -67,7 +67,7 @@ __all__ = [
     "KeySet",
     "KeySetQuery",
     "Keys",
-    "ListedPartitions",
+    "PartitionIndexes",
     "PartitionMatches",
     "PartitionsQuery",
     "Plan",

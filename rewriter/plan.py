@@ -17,7 +17,7 @@ from rewriter.planning.switched_off import without_switched_off
 from rewriter.planning.views import FollowedViews, follow_views
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.limits import RewriteLimits
-from rewriter.semijoins.partition_reducers import ListedPartitions
+from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import KeyQuery, Reducer
 from rewriter.sql.statement import Statement
@@ -50,7 +50,7 @@ class Plan:
     # The tables that count as unknown because they were not described in time.
     late: frozenset[TableName] = frozenset()
     # The lists of partitions that the plan was made with.
-    partitions: ListedPartitions = field(default_factory=dict)
+    partitions: PartitionIndexes = field(default_factory=dict)
 
     @property
     def pinnable(self) -> frozenset[TableName]:
@@ -169,7 +169,7 @@ def plan(
     statement: Statement,
     catalog: Catalog,
     limits: RewriteLimits,
-    partitions: ListedPartitions = MappingProxyType({}),
+    partitions: PartitionIndexes = MappingProxyType({}),
 ) -> Plan:
     """Find the fact scans that may be narrowed, given what is known of the tables.
 

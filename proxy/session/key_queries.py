@@ -111,8 +111,7 @@ class KeyQueries:
 
 def _keys(question: KeyQuery, answer: QueryResult) -> Keys | SkipReason:
     """The keys in an answer, or why there are none that can be used."""
-    if isinstance(answer, QueryFailed) and question.may_fail and answer.kind not in _FAILURES:
-        return SkipReason.SCALAR_SUBQUERY_ROWS
     if isinstance(answer, QueryFailed):
-        return _FAILURES.get(answer.kind, SkipReason.KEY_QUERY_FAILED)
+        error = SkipReason.SCALAR_SUBQUERY_ROWS if question.may_fail else SkipReason.KEY_QUERY_FAILED
+        return _FAILURES.get(answer.kind, error)
     return question.read(answer.rows)

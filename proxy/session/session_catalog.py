@@ -30,6 +30,7 @@ from proxy.session.table_lookup import describe, with_indexed
 from proxy.statements.written_tables import WriteTargets
 from rewriter import (
     VIEW_NESTING_MAX,
+    PartitionIndexes,
     Plan,
     RewriteLimits,
     SkipReason,
@@ -41,9 +42,6 @@ from rewriter import (
     catalog_at_snapshots,
     pin_snapshots,
     plan,
-)
-from rewriter import (
-    ListedPartitions as ListedIndexes,
 )
 from rewriter.domains.gap_costs import PartitionCosts
 from rewriter.files.file_index import FileIndex
@@ -189,7 +187,7 @@ class SessionCatalog:
         return Expiring(said, self._shared.clock() + (counts_s if is_answered else min(counts_s, UNANSWERED_S)))
 
     def plan(
-        self, statement: Statement, limits: RewriteLimits, partitions: ListedIndexes | None = None
+        self, statement: Statement, limits: RewriteLimits, partitions: PartitionIndexes | None = None
     ) -> Queries[Plan | SkipReason]:
         """Plan a statement by the descriptions of its tables, and by lists of their partitions."""
         uncertain = yield from self._uncertainty()

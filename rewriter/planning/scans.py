@@ -16,7 +16,7 @@ from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import own_cover
 from rewriter.semijoins.outer_filters import OuterFilterFinder
-from rewriter.semijoins.partition_reducers import ListedPartitions
+from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import Reducer
 from rewriter.semijoins.reducers import BlockPlanner
@@ -25,7 +25,7 @@ from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
 
 
-def scans(scopes: Scopes, limits: RewriteLimits, partitions: ListedPartitions) -> tuple[PlannedScan, ...]:
+def scans(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexes) -> tuple[PlannedScan, ...]:
     """One for each table reference in a FROM, outer blocks before inner ones."""
     found = _findings(scopes, limits, partitions)
     found = replace(found, results=_capped(found.results, limits.key_queries_max))
@@ -65,7 +65,7 @@ class _Findings:
     own: dict[TableReference, Cover] = field(default_factory=dict)
 
 
-def _findings(scopes: Scopes, limits: RewriteLimits, partitions: ListedPartitions) -> _Findings:
+def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexes) -> _Findings:
     found = _Findings()
     if all(fact_refusal(scopes.catalog.get(name)) is not None for name in scopes.tables):
         # Most statements read no table that could be narrowed: then no other check is needed.

@@ -84,7 +84,7 @@ class PartitionConditionFinder:
         leaves = dict.fromkeys(operand.leaf for operand in operands)
         for fact in leaves:
             others = [leaf for leaf in leaves if leaf is not fact]
-            if len(others) + bool(queries) > 0 and len(others) <= 1:
+            if (others or queries) and len(others) <= 1:
                 partner = ItemPartner(self._scope, join, others[0]) if others else None
                 if partner is not None and partner.leaf.is_padded_below(join):
                     continue  # a row of the partner that is no row of its table could satisfy the condition

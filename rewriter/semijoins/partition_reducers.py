@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from rewriter.catalog.table_facts import is_fixed
 from rewriter.domains.cover import Cover
 from rewriter.domains.literals import UnreadableKeyError
 from rewriter.partitions.index import PartitionIndex
@@ -17,7 +16,7 @@ from rewriter.partitions.value_encoding import NotIndexableError
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join
 from rewriter.scopes.scopes import Scopes
-from rewriter.semijoins.equalities import ItemPartner, rules_of
+from rewriter.semijoins.equalities import rules_of
 from rewriter.semijoins.filtered_sides import FilteredSide, filtered_side
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import partition_cover
@@ -25,13 +24,13 @@ from rewriter.semijoins.outer_filters import REDUCED_KEY, OuterFilterFinder
 from rewriter.semijoins.partition_conditions import PartitionCondition
 from rewriter.semijoins.partition_query import PartitionList, partitions_query
 from rewriter.semijoins.reducer import Reducer
-from rewriter.semijoins.small_sides import SmallSide, is_filtered, known_bytes, rules_of_tables
+from rewriter.semijoins.small_sides import SmallSide, changing_tables, is_filtered, known_bytes, rules_of_tables
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
 
 # The partitions of tables. None: they could not be listed.
-ListedPartitions: TypeAlias = Mapping[TableName, PartitionIndex | None]
+PartitionIndexes: TypeAlias = Mapping[TableName, PartitionIndex | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,22 +44,15 @@ class _Asking:
     small_side: SmallSide
 
 
+@dataclass(frozen=True, eq=False)
 class PartitionReducerPlanner:
     """Makes reducers by partition lists for the conditions of one block."""
 
-    def __init__(
-        self,
-        scopes: Scopes,
-        filter_finder: OuterFilterFinder,
-        scope: Scope,
-        limits: RewriteLimits,
-        partitions: ListedPartitions,
-    ) -> None:
-        self._scopes = scopes
-        self._filter_finder = filter_finder
-        self._scope = scope
-        self._limits = limits
-        self._partitions = partitions
+    _scopes: Scopes
+    _filter_finder: OuterFilterFinder
+    _scope: Scope
+    _limits: RewriteLimits
+    _partitions: PartitionIndexes
 
     def reducer(self, join: Join, conditions: Sequence[PartitionCondition]) -> Reducer | SkipReason:
         """The reducer by all of some conditions on one table and with one partner, or the reason for none."""
@@ -68,45 +60,37 @@ class PartitionReducerPlanner:
         named = dict(column for condition in conditions for column in condition.columns)
         if len({column.name for column in named.values()}) < len(named):
             return SkipReason.UNSUPPORTED_REFERENCE  # the block has two names for one column
-        refusal = self._refusal(join, conditions)
-        if refusal is not None:
-            return refusal
+        side = self._side(join, conditions)
+        if isinstance(side, SkipReason):
+            return side
         listed = self._listed(first, named)
         if isinstance(listed, SkipReason):
             return listed
         try:
-            asking = self._asking(listed, conditions)
+            asking = self._asking(listed, conditions, side)
         except UnreadableKeyError:
             return SkipReason.UNREADABLE_KEY
         return asking if isinstance(asking, SkipReason) else self._reducer(join, conditions, named, listed, asking)
 
-    def _refusal(self, join: Join, conditions: Sequence[PartitionCondition]) -> SkipReason | None:
-        """The reason why nothing is asked, whatever partitions there are."""
+    def _side(self, join: Join, conditions: Sequence[PartitionCondition]) -> FilteredSide | SkipReason | None:
+        """The partner, or None for subqueries in its place; or the reason why they are not asked."""
         if self._limits.strict:
             return SkipReason.STRICT_PARTITIONS
         if any(self._rules(join, condition) & self._limits.rules_off for condition in conditions):
             return SkipReason.RULE_OFF
-        return self._small_side_refusal(conditions)
-
-    def _small_side_refusal(self, conditions: Sequence[PartitionCondition]) -> SkipReason | None:
-        """The reason why the partner, or the subqueries in its place, are not asked."""
-        first = conditions[0]
-        tables = frozenset[TableName]().union(*(condition.tables for condition in conditions))
+        tables, first = _tables_of_subqueries(conditions), conditions[0]
+        side = None
         if first.partner is not None:
-            side = self._side(first.partner, first)
+            rules_off = self._limits.rules_off
+            side = filtered_side(self._scopes, self._filter_finder, first.partner, first.facts, rules_off)
             if isinstance(side, SkipReason):
                 return side
             tables |= side.small_side.tables
         if known_bytes(self._scopes.catalog, tables) > self._limits.small_side_bytes_max:
             return SkipReason.SMALL_SIDE_TOO_LARGE
-        if first.partner is not None:
-            return None
         queries = (query for condition in conditions for query in condition.queries)
-        is_any_filtered = any(is_filtered(self._scopes, query) for query in queries)
-        return None if is_any_filtered else SkipReason.REDUCER_UNFILTERED
-
-    def _side(self, partner: ItemPartner, condition: PartitionCondition) -> FilteredSide | SkipReason:
-        return filtered_side(self._scopes, self._filter_finder, partner, condition.facts, self._limits.rules_off)
+        is_worth_it = side is not None or any(is_filtered(self._scopes, query) for query in queries)
+        return side if is_worth_it else SkipReason.REDUCER_UNFILTERED
 
     def _listed(self, condition: PartitionCondition, named: Mapping[str, Column]) -> PartitionList | SkipReason:
         index = self._partitions.get(condition.reference.name)
@@ -125,17 +109,15 @@ class PartitionReducerPlanner:
         alias = condition.fact.alias_text(self._scopes.statement)
         return PartitionList(alias, columns, frozenset(values))
 
-    def _asking(self, listed: PartitionList, conditions: Sequence[PartitionCondition]) -> _Asking | SkipReason:
+    def _asking(
+        self, listed: PartitionList, conditions: Sequence[PartitionCondition], side: FilteredSide | None
+    ) -> _Asking | SkipReason:
         """The query's parts. Raises UnreadableKeyError for a partition without a certain literal."""
         source, outline, keys = listed.source(), listed.outline(), listed.keys
         texts = tuple(condition.text for condition in conditions)
-        first = conditions[0]
-        if first.partner is None:
+        if side is None:
             nothing = SmallSide("", is_filtered=True, tables=frozenset())
             return _Asking(source, outline, keys, texts, nothing)
-        side = self._side(first.partner, first)
-        if isinstance(side, SkipReason):
-            return side
         small, beside = side.small_side, side.with_filters(texts)
         source, outline = f"{source}, {small.sql}", f"{outline}, {small.sql}"
         if side.outer is None or len(keys) > 1:
@@ -156,14 +138,14 @@ class PartitionReducerPlanner:
         listed: PartitionList,
         asking: _Asking,
     ) -> Reducer:
-        tables = asking.small_side.tables.union(*(condition.tables for condition in conditions))
+        tables = asking.small_side.tables | _tables_of_subqueries(conditions)
         query = partitions_query(
             listed,
             source=asking.source,
             outline=asking.outline,
             keys=asking.keys,
             filters=asking.filters,
-            tables=frozenset(name for name in tables if not is_fixed(self._scopes.catalog, name)),
+            tables=changing_tables(self._scopes.catalog, tables),
             may_be_padding=any(condition.may_be_padding for condition in conditions),
             may_fail=any(map(_has_scalar_subquery, (query for one in conditions for query in one.queries))),
         )
@@ -184,6 +166,10 @@ class PartitionReducerPlanner:
             return Cover.all()
         filters = self._filter_finder.filters_of(self._scope)
         return partition_cover(self._scopes.statement, self._scope, filters, condition.fact, condition.facts)
+
+
+def _tables_of_subqueries(conditions: Sequence[PartitionCondition]) -> frozenset[TableName]:
+    return frozenset[TableName]().union(*(condition.tables for condition in conditions))
 
 
 def _has_scalar_subquery(query: exp.Expr) -> bool:

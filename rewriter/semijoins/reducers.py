@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from rewriter.catalog.table_facts import is_fixed
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join, TableReference
 from rewriter.scopes.scopes import Scopes
@@ -25,11 +24,16 @@ from rewriter.semijoins.key_query import key_set_query
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.outer_filters import REDUCED_KEY, OuterFilterFinder
 from rewriter.semijoins.partition_conditions import PartitionCondition, PartitionConditionFinder
-from rewriter.semijoins.partition_reducers import ListedPartitions, PartitionReducerPlanner
+from rewriter.semijoins.partition_reducers import PartitionIndexes, PartitionReducerPlanner
 from rewriter.semijoins.range_query import key_ranges_query
 from rewriter.semijoins.reducer import Finding, KeyQuery, Reducer
-from rewriter.semijoins.small_sides import SmallSide, known_bytes, may_be_as_large, small_side_of_query
-from rewriter.vocabulary.identifiers import TableName
+from rewriter.semijoins.small_sides import (
+    SmallSide,
+    changing_tables,
+    known_bytes,
+    may_be_as_large,
+    small_side_of_query,
+)
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
 
@@ -43,7 +47,7 @@ class BlockPlanner:
         filter_finder: OuterFilterFinder,
         scope: Scope,
         limits: RewriteLimits,
-        partitions: ListedPartitions,
+        partitions: PartitionIndexes,
     ) -> None:
         self._scopes = scopes
         self._filter_finder = filter_finder
@@ -148,7 +152,7 @@ class BlockPlanner:
             columns=[match.asked for match in matches],
             filters=filters,
             rows_max=self._limits.key_rows_max,
-            tables=self._changing(small_side),
+            tables=changing_tables(self._scopes.catalog, small_side.tables),
             is_scalar=matches[0].is_scalar,
         )
         if len(matches) > 1:
@@ -171,14 +175,10 @@ class BlockPlanner:
             column=match.asked,
             filters=filters,
             ranges_max=self._limits.key_ranges_max,
-            tables=self._changing(small_side),
+            tables=changing_tables(self._scopes.catalog, small_side.tables),
         )
         rules = _rules(small_side, [match], asked) | {Rule.RANGES}
         return Reducer((match.column,), match.shown, asked, rules=rules)
-
-    def _changing(self, small_side: SmallSide) -> frozenset[TableName]:
-        """The tables of a small side that may hold other rows the next time."""
-        return frozenset(name for name in small_side.tables if not is_fixed(self._scopes.catalog, name))
 
 
 def _rules(small_side: SmallSide, matches: Sequence[KeyEquality], asked: KeyQuery) -> frozenset[Rule]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind
+from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, is_fixed
 from rewriter.scopes.blocks import Operand, Scope, outer_selects, own_parts
 from rewriter.scopes.join_tree import Leaf, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
@@ -114,6 +114,11 @@ def known_bytes(catalog: Catalog, tables: Iterable[TableName]) -> int:
     return sum(facts.size_bytes or 0 for facts in known if not facts.partition_columns)
 
 
+def changing_tables(catalog: Catalog, tables: Iterable[TableName]) -> frozenset[TableName]:
+    """The tables that may hold other rows the next time."""
+    return frozenset(name for name in tables if not is_fixed(catalog, name))
+
+
 def described(catalog: Catalog, tables: Iterable[TableName]) -> Iterator[TableFacts]:
     """The facts of the tables, without unknown ones."""
     return (facts for name in tables if (facts := catalog.get(name)) is not None)
@@ -150,7 +155,7 @@ def is_repeatable_subquery(scopes: Scopes, query: exp.Expr) -> bool:
 
     The caller checks its words, since it has the text around it.
     """
-    return _is_closed(scopes, query) and has_certain_rows(query) and _tables_refusal(scopes, query) is None
+    return _is_closed(scopes, query) and is_repeatable_correlated_subquery(scopes, query)
 
 
 def is_repeatable_correlated_subquery(scopes: Scopes, query: exp.Expr) -> bool:
@@ -244,21 +249,17 @@ def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
     if ctes is None:
         return SkipReason.REDUCER_NOT_UNDERSTOOD
     parts = (query, *ctes.values())
-    outside = {name: body for name, body in ctes.items() if not any(_stands_within(body, part) for part in parts)}
+    outside = {
+        name: body
+        for name, body in ctes.items()
+        if not any(body is not part and _is_within(body, part) for part in parts)
+    }
     texts = [_repeatable_part(scopes, part, ctes) for part in (*outside.values(), query)]
     refusals = [text for text in texts if isinstance(text, SkipReason)]
     if refusals or not outside:
         return refusals[0] if refusals else texts[0]
     named = ", ".join(f"{quoted(name)} AS ({text})" for name, text in zip(outside, texts, strict=False))
     return f"WITH {named} {f'({texts[-1]})' if query.args.get('with_') else texts[-1]}"
-
-
-def _stands_within(query: exp.Expr, other: exp.Expr) -> bool:
-    """True if a query is part of another one."""
-    node = query.parent
-    while node is not None and node is not other:
-        node = node.parent
-    return node is other
 
 
 def _repeatable_part(scopes: Scopes, query: exp.Expr, ctes: Collection[str]) -> str | SkipReason:

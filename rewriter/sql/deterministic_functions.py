@@ -76,8 +76,7 @@ FILTER_WORDS = frozenset(_GRAMMAR.split())
 # Words behind which a parenthesis may open although they are no function.
 WORDS_BEFORE_PARENTHESIS = frozenset(
     "and or not in is between like rlike case when then else decimal dec numeric on where having from join by as"
-    " exists"
-    " using union all select distinct".split()
+    " using union all select distinct exists".split()
 )
 
 # Words of a whole query that may stand in a small side's text. ORDER, LIMIT and TABLESAMPLE are left out: they can

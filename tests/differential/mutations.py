@@ -498,7 +498,7 @@ _VERSIONS = (
     ),
     Mutation(
         "only an Iceberg table at a snapshot cannot change",
-        answers("rewriter.semijoins.reducers.is_fixed", answer=True),
+        answers("rewriter.semijoins.small_sides.is_fixed", answer=True),
         f"{_VERSION_TESTS}what_is_read_at_a_snapshot_cannot_change_and_nothing_else",
     ),
     Mutation(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from rewriter import Catalog, ListedPartitions, Plan, RewriteLimits, SkipReason, TableName, parse, plan
+from rewriter import Catalog, PartitionIndexes, Plan, RewriteLimits, SkipReason, TableName, parse, plan
 
 # A row of a key query's answer, dates and decimals as strings.
 RecordedRow: TypeAlias = tuple[str | int | bool | None, ...]
@@ -27,7 +27,7 @@ def planned_with(
     limits: RewriteLimits,
     *,
     has_file_index: bool = False,
-    partitions: ListedPartitions | None = None,
+    partitions: PartitionIndexes | None = None,
 ) -> Plan:
     """The plan of a statement that is not refused as a whole, with its tables looked up as the proxy does."""
     statement = parse(sql, chars_max=CHARS_MAX, has_file_index=has_file_index)

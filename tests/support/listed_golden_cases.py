@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from rewriter import Catalog, KeyQuery, Keys, ListedPartitions, Plan, Rewrite, RewriteLimits, SkipReason, TableName
+from rewriter import Catalog, KeyQuery, Keys, PartitionIndexes, Plan, Rewrite, RewriteLimits, SkipReason, TableName
 from rewriter import apply as applied
 from rewriter.partitions.index import PartitionIndex
-from support.golden_cases import FOLDER, Expected, Row, catalog
+from support.golden_cases import FOLDER, Expected, catalog
 from support.goldens import planned_with
 
 KIND = "listed"
@@ -27,7 +27,7 @@ def write_partitions(found: Mapping[str, Sequence[str]]) -> None:
     _ = _PARTITIONS.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def lists(names: Sequence[TableName], specs: Mapping[str, Sequence[str]] | None = None) -> ListedPartitions:
+def lists(names: Sequence[TableName], specs: Mapping[str, Sequence[str]] | None = None) -> PartitionIndexes:
     """The lists of some tables' partitions."""
     found, known = recorded_partitions() if specs is None else specs, catalog(KIND)
     indexes = {}
@@ -68,6 +68,3 @@ def rewritten(sql: str, expected: Expected, limits: RewriteLimits = LIMITS) -> R
 def shown(question: KeyQuery) -> str:
     """A key query as users see it."""
     return getattr(question, "outline", "") or question.sql_with_repeats or question.sql
-
-
-__all__ = ["DATABASE", "KIND", "LIMITS", "Row", "lists", "planned", "recorded_partitions", "rewritten", "shown"]

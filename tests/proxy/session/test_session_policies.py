@@ -34,7 +34,7 @@ from proxy.session.consistency.write_fence import CLOSING_S
 from proxy.session.explain.text import text
 from proxy.session.explain.view import view
 from proxy.session.feedback.metastore_limits import FILTER_REFUSED
-from rewriter import Catalog, ListedPartitions, Plan, RewriteLimits, Rule, SkipReason, Statement, TableName, plan
+from rewriter import Catalog, PartitionIndexes, Plan, RewriteLimits, Rule, SkipReason, Statement, TableName, plan
 
 ONE_SESSION, PATH = "spark.sql.hive.thriftServer.singleSession", "spark.sql.defaultPath"
 # How a session with default quoting answers.
@@ -205,7 +205,7 @@ def test_a_table_that_gets_other_columns_while_the_statement_is_planned_leaves_i
     assert sent(one.rewrite(SQL), [*DESCRIBE, KEYS]) == NARROWED
 
     def overtaken(
-        statement: Statement, catalog: Catalog, limits: RewriteLimits, partitions: ListedPartitions
+        statement: Statement, catalog: Catalog, limits: RewriteLimits, partitions: PartitionIndexes
     ) -> Plan:
         planned = plan(statement, catalog, limits, partitions)
         # In the meantime: statements are planned in threads.
