@@ -25,7 +25,7 @@ from rewriter.semijoins.outer_filters import REDUCED_KEY, OuterFilterFinder
 from rewriter.semijoins.partition_conditions import PartitionCondition
 from rewriter.semijoins.partition_query import PartitionList, partitions_query
 from rewriter.semijoins.reducer import Reducer
-from rewriter.semijoins.small_sides import SmallSide, is_filtered, known_bytes, rules_of_tables
+from rewriter.semijoins.small_sides import SmallSide, are_tiny, is_filtered, known_bytes, rules_of_tables
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -93,14 +93,14 @@ class PartitionReducerPlanner:
             tables |= side.small_side.tables
         if known_bytes(self._scopes.catalog, tables) > self._limits.small_side_bytes_max:
             return SkipReason.SMALL_SIDE_TOO_LARGE
-        if first.partner is not None:
+        if first.partner is not None or are_tiny(self._scopes.catalog, tables, self._limits.tiny_side_bytes_max):
             return None
         queries = (query for condition in conditions for query in condition.queries)
-        is_any_filtered = any(is_filtered(self._scopes, query) for query in queries)
+        is_any_filtered = any(_has_scalar_subquery(query) or is_filtered(self._scopes, query) for query in queries)
         return None if is_any_filtered else SkipReason.REDUCER_UNFILTERED
 
     def _side(self, partner: ItemPartner, condition: PartitionCondition) -> FilteredSide | SkipReason:
-        return filtered_side(self._scopes, self._filter_finder, partner, condition.facts, self._limits.rules_off)
+        return filtered_side(self._scopes, self._filter_finder, partner, condition.facts, self._limits)
 
     def _listed(self, condition: PartitionCondition, named: Mapping[str, Column]) -> PartitionList | SkipReason:
         index = self._partitions.get(condition.reference.name)
