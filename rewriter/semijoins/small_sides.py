@@ -11,7 +11,13 @@ from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind
 from rewriter.scopes.blocks import Operand, Scope, outer_selects, own_parts
 from rewriter.scopes.join_tree import Leaf, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
-from rewriter.sql.repeatable import has_certain_rows, is_repeatable_query, is_repeatable_view, located_query
+from rewriter.sql.repeatable import (
+    has_certain_rows,
+    is_repeatable_query,
+    is_repeatable_view,
+    located_query,
+    repeatable_values,
+)
 from rewriter.vocabulary.identifiers import TableName, quoted
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -47,6 +53,14 @@ def small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | SkipReason:
         text, tables = leaf.reference.source(scopes.statement), tables_read(scopes, leaf.node)
         rules = rules_of_tables(scopes, leaf.node)
         return _table_refusal(facts) or SmallSide(text, _is_filtered_view(facts), tables, rules)
+    if isinstance(leaf.node, exp.Values):
+        values = repeatable_values(scopes.statement, leaf.node)
+        nothing = frozenset[TableName]()
+        return (
+            SkipReason.REDUCER_NOT_UNDERSTOOD
+            if values is None
+            else SmallSide(values, is_filtered=True, tables=nothing)
+        )
     query = scopes.query_of(leaf)
     if query is None:
         return SkipReason.REDUCER_NOT_UNDERSTOOD

@@ -280,6 +280,11 @@ _REPEATABLE = (
         _golden("derived: the partitions of the fact itself by a column that is in its files"),
     ),
     Mutation(
+        "a row of VALUES that may be a struct has columns that are not known",
+        answers("rewriter.sql.inline_tables._is_cell", answer=True),
+        _golden("derived: VALUES of structs, which Spark takes for rows of several columns"),
+    ),
+    Mutation(
         "a correlated subquery stays out of key queries",
         answers("rewriter.semijoins.small_sides._is_closed", answer=True),
         _golden("subqueries: a correlated IN"),

@@ -182,3 +182,15 @@ ON s.ds = t.last AND s.region = t.region
 -- key query: SELECT `t`.`ds` AS key, typeof(`t`.`ds`) AS type FROM (SELECT DISTINCT ds FROM sales WHERE region = 'north') AS `t` LIMIT 5001
 -- answer: [["it's", "string"], ["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], [null, "string"]]
 SELECT s.id FROM (SELECT * FROM sales_2025 WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s JOIN (SELECT DISTINCT ds FROM sales WHERE region = 'north') t ON s.ds = t.ds
+
+-- case: VALUES as small sides
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (WITH `late` AS (SELECT * FROM VALUES ('2026-02-01', DATE '2026-02-01', -1.5), ('2030-01-01', NULL, 2) AS t(ds, d, x)) SELECT late.ds FROM late) AS reducer(key1) LIMIT 5001
+-- answer: [["2026-02-01", "string"], ["2030-01-01", "string"]]
+-- key query: SELECT `v`.`ds` AS key, typeof(`v`.`ds`) AS type FROM (VALUES ('2026-01-01'), ('2026-02-01'), (NULL)) AS v(ds) LIMIT 5001
+-- answer: [["2026-01-01", "string"], ["2026-02-01", "string"], [null, "string"]]
+-- key query: SELECT `v`.`col1` AS key, typeof(`v`.`col1`) AS type FROM VALUES ('2026-01-01', 1), ('2026-01-02', 2) v WHERE (col2 > 1) LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+WITH late AS (SELECT * FROM VALUES ('2026-02-01', DATE '2026-02-01', -1.5), ('2030-01-01', NULL, 2) AS t(ds, d, x))
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN (VALUES ('2026-01-01'), ('2026-02-01'), (NULL)) AS v(ds) ON s.ds = v.ds
+UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s, VALUES ('2026-01-01', 1), ('2026-01-02', 2) v WHERE s.ds = v.col1 AND col2 > 1
+UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-02-01', '2030-01-01') OR typeof(`ds`) <> 'string')) s WHERE s.ds IN (SELECT late.ds FROM late)
