@@ -78,6 +78,10 @@ class RewriteSection(Section, frozen=True):
     # A small side of this size is read in some ten seconds by a small cluster, longer than key_query_deadline_s.
     # Counts where the size is known; else the deadline alone bounds a key query.
     small_side_bytes_max: Bytes = 10 * 1024 * 1024 * 1024
+    # Expert. A small side of this known size is asked for its keys although it has no filter: parameter tables,
+    # seeds, the temporary tables of BI tools. 16 KiB are some hundreds of rows; a calendar of ten years is larger,
+    # and without a filter it would have all keys. 0: none is.
+    tiny_side_bytes_max: Annotated[int, Meta(ge=0)] = 16 * 1024
     # Expert. The answer of one key query: 5,000 keys of 200 bytes each.
     key_query_bytes_max: Bytes = 1024 * 1024
     # Expert. Ranges around keys that are too many to be fetched: the widest gaps between them are left out.

@@ -299,6 +299,7 @@ def limits_of(shared: SharedState, terms: DecisionTerms) -> RewriteLimits:
         key_queries_max=settings.key_queries_max,
         partition_list_max=settings.partition_list_max,
         small_side_bytes_max=settings.small_side_bytes_max,
+        tiny_side_bytes_max=settings.tiny_side_bytes_max,
         metastore=shared.metastore.consumer,
         metastore_for=shared.metastore.lowered,
         predicate_chars_max=settings.predicate_chars_max,

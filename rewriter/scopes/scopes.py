@@ -13,6 +13,7 @@ from rewriter.catalog.table_facts import Catalog
 from rewriter.scopes.blocks import OUTPUTS_MAX, Block, Operand, Scope, block_of
 from rewriter.scopes.join_tree import Leaf, holds_only, table_name
 from rewriter.sql.deterministic_functions import BARE_FUNCTIONS
+from rewriter.sql.inline_tables import inline_columns
 from rewriter.sql.statement import Statement, is_plain_name
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -209,6 +210,9 @@ class Scopes:
         if leaf.reference is not None and not self.is_cte_name(leaf):
             facts = self.catalog.get(leaf.reference.name)
             return None if facts is None or leaf.reference.refusal is SkipReason.COLUMN_ALIASES else facts.columns
+        if isinstance(leaf.node, exp.Values):
+            names = inline_columns(leaf.node)
+            return None if names is None else tuple(Column(name, _UNKNOWN_TYPE) for name in names)
         query = self.query_of(leaf)
         alias = leaf.node.args.get("alias")
         if query is None or nesting > _NESTING_MAX or (alias is not None and alias.args.get("columns")):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.scopes.join_tree import Leaf
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.equalities import ItemPartner
+from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.outer_filters import OuterFilterFinder, OuterFilters
-from rewriter.semijoins.small_sides import SmallSide, small_side_of_item
+from rewriter.semijoins.small_sides import SmallSide, are_tiny, small_side_of_item
 from rewriter.semijoins.snowflake import snowflake_tables
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -48,13 +48,15 @@ def filtered_side(
     filter_finder: OuterFilterFinder,
     partner: ItemPartner,
     fact: TableFacts,
-    rules_off: AbstractSet[Rule],
+    limits: RewriteLimits,
 ) -> FilteredSide | SkipReason:
     """The small side that an item is, or the reason why it is none. `fact` is the table that is to be narrowed."""
-    scope, join, leaf = partner.scope, partner.join, partner.leaf
+    scope, join, leaf, rules_off = partner.scope, partner.join, partner.leaf, limits.rules_off
     small_side = small_side_of_item(scopes, leaf)
     if isinstance(small_side, SkipReason):
         return small_side
+    if are_tiny(scopes.catalog, small_side.tables, limits.tiny_side_bytes_max):
+        small_side = replace(small_side, is_filtered=True)
     own = filter_finder.filters_of(scope)
     filters = own.holding_for(join, leaf)
     snowflake = snowflake_tables(scopes, own, join, leaf, fact) if Rule.SNOWFLAKE not in rules_off else ()

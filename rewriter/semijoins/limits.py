@@ -23,6 +23,8 @@ class RewriteLimits:
     # Partitions that are asked about in one query, where keys do not tell which of them match.
     partition_list_max: int = 20_000
     small_side_bytes_max: int = 10 * _GIB
+    # A small side of this known size is asked for its keys without any filter.
+    tiny_side_bytes_max: int = 16 * 1024
     metastore: Consumer = METASTORES["derby"]
     # The same for tables for which it refused a filter, by their full names.
     metastore_for: Mapping[TableName, Consumer] = field(default_factory=dict)

@@ -24,7 +24,14 @@ from rewriter.semijoins.outer_filters import REDUCED_KEY, OuterFilterFinder
 from rewriter.semijoins.partition_conditions import PartitionCondition
 from rewriter.semijoins.partition_query import PartitionList, partitions_query
 from rewriter.semijoins.reducer import Reducer
-from rewriter.semijoins.small_sides import SmallSide, changing_tables, is_filtered, known_bytes, rules_of_tables
+from rewriter.semijoins.small_sides import (
+    SmallSide,
+    are_tiny,
+    changing_tables,
+    is_filtered,
+    known_bytes,
+    rules_of_tables,
+)
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -81,16 +88,17 @@ class PartitionReducerPlanner:
         tables, first = _tables_of_subqueries(conditions), conditions[0]
         side = None
         if first.partner is not None:
-            rules_off = self._limits.rules_off
-            side = filtered_side(self._scopes, self._filter_finder, first.partner, first.facts, rules_off)
+            side = filtered_side(self._scopes, self._filter_finder, first.partner, first.facts, self._limits)
             if isinstance(side, SkipReason):
                 return side
             tables |= side.small_side.tables
         if known_bytes(self._scopes.catalog, tables) > self._limits.small_side_bytes_max:
             return SkipReason.SMALL_SIDE_TOO_LARGE
+        if side is not None or are_tiny(self._scopes.catalog, tables, self._limits.tiny_side_bytes_max):
+            return side
         queries = (query for condition in conditions for query in condition.queries)
-        is_worth_it = side is not None or any(is_filtered(self._scopes, query) for query in queries)
-        return side if is_worth_it else SkipReason.REDUCER_UNFILTERED
+        is_worth_it = any(_has_scalar_subquery(query) or is_filtered(self._scopes, query) for query in queries)
+        return None if is_worth_it else SkipReason.REDUCER_UNFILTERED
 
     def _listed(self, condition: PartitionCondition, named: Mapping[str, Column]) -> PartitionList | SkipReason:
         index = self._partitions.get(condition.reference.name)

@@ -29,6 +29,7 @@ from rewriter.semijoins.range_query import key_ranges_query
 from rewriter.semijoins.reducer import Finding, KeyQuery, Reducer
 from rewriter.semijoins.small_sides import (
     SmallSide,
+    are_tiny,
     changing_tables,
     known_bytes,
     may_be_as_large,
@@ -115,14 +116,17 @@ class BlockPlanner:
         small_side = small_side_of_query(self._scopes, partner.query, partner.width)
         if isinstance(small_side, SkipReason):
             return small_side
-        return self._found(small_side, (), matches) if small_side.is_filtered else SkipReason.REDUCER_UNFILTERED
+        # A scalar subquery has one row at most: its key query ends at the second.
+        is_worth_it = small_side.is_filtered or partner.is_scalar or self._are_tiny(small_side)
+        return self._found(small_side, (), matches) if is_worth_it else SkipReason.REDUCER_UNFILTERED
+
+    def _are_tiny(self, small_side: SmallSide) -> bool:
+        return are_tiny(self._scopes.catalog, small_side.tables, self._limits.tiny_side_bytes_max)
 
     def _by_item(
         self, reference: TableReference, partner: ItemPartner, matches: Sequence[KeyEquality]
     ) -> Iterator[Finding]:
-        side = filtered_side(
-            self._scopes, self._filter_finder, partner, matches[0].origin.facts, self._limits.rules_off
-        )
+        side = filtered_side(self._scopes, self._filter_finder, partner, matches[0].origin.facts, self._limits)
         if isinstance(side, SkipReason):
             yield Finding(reference, side)
             return

@@ -11,7 +11,13 @@ from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, is_fixe
 from rewriter.scopes.blocks import Operand, Scope, outer_selects, own_parts
 from rewriter.scopes.join_tree import Leaf, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
-from rewriter.sql.repeatable import has_certain_rows, is_repeatable_query, is_repeatable_view, located_query
+from rewriter.sql.repeatable import (
+    has_certain_rows,
+    is_repeatable_query,
+    is_repeatable_view,
+    located_query,
+    repeatable_values,
+)
 from rewriter.vocabulary.identifiers import TableName, quoted
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -47,6 +53,14 @@ def small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | SkipReason:
         text, tables = leaf.reference.source(scopes.statement), tables_read(scopes, leaf.node)
         rules = rules_of_tables(scopes, leaf.node)
         return _table_refusal(facts) or SmallSide(text, _is_filtered_view(facts), tables, rules)
+    if isinstance(leaf.node, exp.Values):
+        values = repeatable_values(scopes.statement, leaf.node)
+        nothing = frozenset[TableName]()
+        return (
+            SkipReason.REDUCER_NOT_UNDERSTOOD
+            if values is None
+            else SmallSide(values, is_filtered=True, tables=nothing)
+        )
     query = scopes.query_of(leaf)
     if query is None:
         return SkipReason.REDUCER_NOT_UNDERSTOOD
@@ -119,6 +133,20 @@ def changing_tables(catalog: Catalog, tables: Iterable[TableName]) -> frozenset[
     return frozenset(name for name in tables if not is_fixed(catalog, name))
 
 
+def are_tiny(catalog: Catalog, tables: Iterable[TableName], bytes_max: int) -> bool:
+    """True if all tables together are known to have so few bytes that they need no filter to be worth asking.
+
+    Tables that views read are among the tables, so the views themselves need no size.
+    """
+    sizes = [
+        None if facts is None or facts.partition_columns else facts.size_bytes
+        for facts in map(catalog.get, tables)
+        if facts is None or facts.behind is None
+    ]
+    known = [size for size in sizes if size is not None]
+    return len(known) == len(sizes) and sum(known) <= bytes_max
+
+
 def described(catalog: Catalog, tables: Iterable[TableName]) -> Iterator[TableFacts]:
     """The facts of the tables, without unknown ones."""
     return (facts for name in tables if (facts := catalog.get(name)) is not None)
@@ -143,11 +171,15 @@ def is_laid_out(catalog: Catalog, tables: Iterable[TableName]) -> bool:
 
 
 def is_filtered(scopes: Scopes, query: exp.Expr) -> bool:
-    """True if the query is likely to give fewer keys than its tables hold."""
+    """True if the query is likely to give fewer keys than its tables hold.
+
+    A query without a table holds no more than the statement says: `SELECT 'a' AS k UNION ALL SELECT 'b'`.
+    """
     parts = (query, *(scopes.ctes_read(query) or {}).values())
     if any(part.find(exp.Where, exp.Having, exp.AggFunc) is not None for part in parts):
         return True
-    return any(_is_filtered_view(scopes.catalog.get(table_name(table))) for table in _tables_of(scopes, query))
+    tables = [scopes.catalog.get(table_name(table)) for table in _tables_of(scopes, query)]
+    return not tables or any(map(_is_filtered_view, tables))
 
 
 def is_repeatable_subquery(scopes: Scopes, query: exp.Expr) -> bool:
@@ -280,24 +312,29 @@ def _tables_refusal(scopes: Scopes, query: exp.Expr, ctes: Collection[str] = ())
     tables = (table for table in query.find_all(exp.Table) if table.db or table.name not in ctes)
     found = (_inner_table_refusal(scopes, table) for table in tables)
     refusals = [refusal for refusal in found if refusal is not None]
-    if {*refusals} == {SkipReason.REDUCER_PARTITIONED} and _asks_for_extremes(scopes, query):
+    if {*refusals} == {SkipReason.REDUCER_PARTITIONED} and _reads_partition_columns_alone(scopes, query):
         return None
     return refusals[0] if refusals else None
 
 
-def _asks_for_extremes(scopes: Scopes, query: exp.Expr) -> bool:
-    """True if the query is `SELECT max(k) FROM t WHERE ..` over partition columns alone.
+def _reads_partition_columns_alone(scopes: Scopes, query: exp.Expr) -> bool:
+    """True if the query asks for extremes, groups or distinct values, and reads partition columns alone.
 
-    It answers one row, and the statement runs it too: Spark lists the table's partitions once for both.
+    Such as `SELECT region, max(ds) FROM t WHERE .. GROUP BY region` and `SELECT DISTINCT ds FROM t WHERE ..`. It
+    answers no more rows than there are partitions, and the statement runs it too: Spark lists the table's
+    partitions once for both.
     """
     scope = scopes.scope_of(query) if isinstance(query, exp.Select) else None
-    if scope is None or any(query.args.get(clause) for clause in ("group", "having", "distinct")):
+    if scope is None or query.args.get("having"):
         return False
     columns, selects = own_parts(query)
     operands = [scope.resolve(column, scope.block.tree.joins[-1]) for column in columns]
+    is_grouped = bool(query.args.get("group") or query.args.get("distinct"))
+    shows = (exp.Max, exp.Min, exp.Column) if is_grouped else (exp.Max, exp.Min)
     return (
         not selects
-        and all(isinstance(shown.unalias(), exp.Max | exp.Min) for shown in query.expressions)
+        and (not is_grouped or len(scope.block.tree.leaves) == 1)
+        and all(isinstance(shown.unalias(), shows) for shown in query.expressions)
         and all(operand is not None and _is_partition_column(scopes, operand) for operand in operands)
     )
 

@@ -29,6 +29,7 @@ from rewriter.sql.deterministic_functions import (
     WITH_UNIT,
     WORDS_BEFORE_PARENTHESIS,
 )
+from rewriter.sql.inline_tables import located_inline_table
 from rewriter.sql.statement import Statement, parse_any
 from rewriter.sql.time_travel import version_starts
 
@@ -294,7 +295,23 @@ def is_repeatable_view(view: Statement) -> bool:
 def _all_known(query: Statement, words: AbstractSet[str], functions: AbstractSet[str]) -> bool:
     names = {i.meta["start"] for i in query.tree.find_all(exp.Identifier) if "start" in i.meta}
     names |= version_starts(query, query.tree)
-    return all_known(query.text, query.tokens, names, words, functions)
+    tokens = list(query.tokens)
+    inline = [located_inline_table(query, values) for values in query.tree.find_all(exp.Values)]
+    for place in sorted((place for place in inline if place is not None), key=lambda place: -place.start):
+        if not all_known(query.text, query.tokens[place.rows], names, words, functions):
+            return False
+        del tokens[place.start : place.stop]
+    return all_known(query.text, tokens, names, words, functions)
+
+
+def repeatable_values(statement: Statement, values: exp.Expr) -> str | None:
+    """An inline table with its alias as the client wrote it; None if its place or its rows are not certain."""
+    place = located_inline_table(statement, values)
+    if place is None:
+        return None
+    rows = statement.tokens[place.rows]
+    is_known = all_known(statement.text, rows, frozenset(), FILTER_WORDS, FILTER_FUNCTIONS)
+    return place.text(statement) if is_known else None
 
 
 def has_certain_rows(query: exp.Expr) -> bool:

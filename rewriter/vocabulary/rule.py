@@ -47,7 +47,7 @@ class Rule(Enum):
     OUTER_FILTERS = "outer_filters", "Filters outside a derived table restrict a small side within."
     LATEST_PARTITION = (
         "latest_partition",
-        "The key is an extreme of a partition column, as in (SELECT max(ds) ..).",
+        "The keys come from partition columns of a partitioned table alone, as in (SELECT max(ds) ..).",
     )
     SESSION_FUNCTIONS = "session_functions", "What current_date() and the like answered is assumed to hold."
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from grammar_filters import Source, attribute_filter
-from star_tables import REFUSED_TYPES, Star, Table
+from star_tables import REFUSED_TYPES, Star, Table, literal, random_value
 
 from rewriter import Column
 
@@ -64,6 +64,7 @@ class Sources:
                 self._snowflake,
                 self._chained_dimension,
                 self._dimension_within_with,
+                self._inline_dimension,
             )
         )
         return make(table)
@@ -181,6 +182,21 @@ class Sources:
         return self._derive(
             f"WITH {name} AS ({self._select('*', table)}) SELECT * FROM {name}", table.columns, is_fact=False
         )
+
+    def _inline_dimension(self, table: Table) -> Source:
+        """A few rows of the table's columns, written out."""
+        self.shapes.add("inline rows")
+        rows = [
+            [literal(column.type_name, random_value(self.rng, column.type_name)) for column in table.columns]
+            for _ in range(self.rng.randint(1, 4))
+        ]
+        alias, names = self.name("v"), [column.name for column in table.columns]
+        if self.chance(0.5):
+            values = ", ".join(f"({', '.join(row)})" for row in rows)
+            return Source(f"(VALUES {values}) AS {alias}({', '.join(names)})", alias, table.columns)
+        first = ", ".join(f"{value} AS {name}" for value, name in zip(rows[0], names, strict=True))
+        union = " UNION ALL ".join(f"SELECT {shown}" for shown in (first, *map(", ".join, rows[1:])))
+        return self._derive(union, table.columns, is_fact=False)
 
     def _snowflake(self, _: Table) -> Source:
         self.shapes.add("snowflake dimension")

@@ -275,6 +275,16 @@ _REPEATABLE = (
         _golden("derived: a small side that reads a fact"),
     ),
     Mutation(
+        "of a partitioned table a key query reads partition columns alone",
+        answers("rewriter.semijoins.small_sides._is_partition_column", answer=True),
+        _golden("derived: the partitions of the fact itself by a column that is in its files"),
+    ),
+    Mutation(
+        "a row of VALUES that may be a struct has columns that are not known",
+        answers("rewriter.sql.inline_tables._is_cell", answer=True),
+        _golden("derived: VALUES of structs, which Spark takes for rows of several columns"),
+    ),
+    Mutation(
         "a correlated subquery stays out of key queries",
         answers("rewriter.semijoins.small_sides._is_closed", answer=True),
         _golden("subqueries: a correlated IN"),
@@ -283,6 +293,16 @@ _REPEATABLE = (
         "a small side that is known to be large is not asked",
         answers("rewriter.semijoins.reducers.known_bytes", answer=0),
         _golden("small_sides: a large table behind a view"),
+    ),
+    Mutation(
+        "a small side without a filter is asked only if it is known to be tiny",
+        answers("rewriter.semijoins.filtered_sides.are_tiny", answer=True),
+        _golden("small_sides: a tiny table beside one of unknown size"),
+    ),
+    Mutation(
+        "a subquery without a filter is asked only if it has one row at most, or no table",
+        answers("rewriter.semijoins.small_sides.is_filtered", answer=True),
+        _golden("subqueries: IN without a filter"),
     ),
 )
 _KEYS = (

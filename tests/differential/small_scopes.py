@@ -143,6 +143,19 @@ def _subqueries() -> Iterator[Query]:
     for function in ("max", "min"):
         yield _query("f", f"f.k = (SELECT {function}(d.k) FROM d WHERE d.g = 5)")
         yield _query("f", f"f.k = (SELECT {function}(d.k) FROM d WHERE d.g = 5) OR f.m = 1")
+    yield from _without_filters()
+
+
+def _without_filters() -> Iterator[Query]:
+    """Small sides of a few texts, and of partition columns alone."""
+    texts = "SELECT 2 AS k UNION ALL SELECT 5"
+    for join in _JOINS[:4]:
+        yield _query(f"f {join} ({texts}) d ON f.k = d.k")
+        yield _query(f"f {join} (VALUES (2, 5), (NULL, 7), (1, 6)) AS d(k, g) ON f.k = d.k", "d.g < 7")
+        yield _query(f"f {join} (SELECT x.k, max(x.k) AS g FROM f x GROUP BY x.k) d ON f.k = d.g")
+        yield _query(f"f {join} (SELECT DISTINCT x.k FROM f x WHERE x.k > 1) d ON f.k = d.k")
+    yield _query("f", "f.k IN (SELECT max(x.k) FROM f x GROUP BY x.k)")
+    yield _query("f JOIN d ON f.k = d.k", f"d.g IN (SELECT k FROM ({texts}) v)")
 
 
 def _filters_above() -> Iterator[Query]:

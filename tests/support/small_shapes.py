@@ -49,6 +49,7 @@ SHAPES = frozenset(
         "cte",
         "chain of ctes",
         "nested with",
+        "inline rows",
         "derived table without an alias",
         "cte used twice",
         "cte with several readers",

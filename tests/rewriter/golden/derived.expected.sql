@@ -156,3 +156,41 @@ WHERE s.ds IN (WITH any_day AS (SELECT ds FROM dates WHERE dow > 0) SELECT ds FR
 -- answer: [["east", "string"], ["north", "string"], [null, "string"]]
 SELECT s.id FROM (SELECT * FROM sales WHERE ((`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', '2026-02-01') AND `region` IN ('east', 'north')) OR typeof(`ds`) <> 'string' OR typeof(`region`) <> 'string')) s JOIN (SELECT ds AS day FROM dates WHERE dow >= 4) ON s.ds = day
 JOIN (SELECT region AS zone, country FROM stores) ON s.region = zone WHERE country = 'NO'
+
+-- case: texts without a table as small sides
+-- key query: SELECT days.`ds` AS key, typeof(days.`ds`) AS type FROM (SELECT '2026-01-01' AS ds UNION ALL SELECT '2026-02-01') AS `days` LIMIT 5001
+-- answer: [["2026-01-01", "string"], ["2026-02-01", "string"]]
+-- key query: SELECT `r`.`region` AS key, typeof(`r`.`region`) AS type FROM (SELECT 'north' AS region) AS `r` LIMIT 5001
+-- answer: [["north", "string"]]
+WITH days AS (SELECT '2026-01-01' AS ds UNION ALL SELECT '2026-02-01')
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN days ON s.ds = days.ds
+UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (`region` IN ('north') OR typeof(`region`) <> 'string')) s JOIN (SELECT 'north' AS region) r ON s.region = r.region
+
+-- case: texts without a table that filter a snowflake
+-- key query: SELECT t.`region` AS key, typeof(t.`region`) AS type FROM stores t, (SELECT 'IT' AS country UNION ALL SELECT 'FR') AS `c` WHERE (t.country = c.country) LIMIT 5001
+-- answer: [["south", "string"]]
+SELECT s.id FROM (SELECT * FROM sales WHERE (`region` IN ('south') OR typeof(`region`) <> 'string')) s JOIN stores t ON s.region = t.region
+JOIN (SELECT 'IT' AS country UNION ALL SELECT 'FR') c ON t.country = c.country
+
+-- case: the latest partition of each group
+-- key query: SELECT `t`.`last` AS key1, typeof(`t`.`last`) AS type1, `t`.`region` AS key2, typeof(`t`.`region`) AS type2 FROM (SELECT region, max(ds) AS last FROM sales GROUP BY region) AS `t` LIMIT 5001
+-- answer: [["it's", "string", "north", "string"], ["2026-01-01", "string", null, "string"], ["2026-02-01", "string", "south", "string"]]
+SELECT s.id FROM (SELECT * FROM sales WHERE (((`ds` IN ('2026-02-01') AND `region` IN ('south')) OR (`ds` IN (CAST(X'69742773' AS STRING)) AND `region` IN ('north'))) OR typeof(`ds`) <> 'string' OR typeof(`region`) <> 'string')) s JOIN (SELECT region, max(ds) AS last FROM sales GROUP BY region) t
+ON s.ds = t.last AND s.region = t.region
+
+-- case: the partitions of the fact itself with a filter
+-- key query: SELECT `t`.`ds` AS key, typeof(`t`.`ds`) AS type FROM (SELECT DISTINCT ds FROM sales WHERE region = 'north') AS `t` LIMIT 5001
+-- answer: [["it's", "string"], ["2026-01-01", "string"], ["2026-01-02", "string"], ["2026-01-03", "string"], [null, "string"]]
+SELECT s.id FROM (SELECT * FROM sales_2025 WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03', CAST(X'69742773' AS STRING)) OR typeof(`ds`) <> 'string')) s JOIN (SELECT DISTINCT ds FROM sales WHERE region = 'north') t ON s.ds = t.ds
+
+-- case: VALUES as small sides
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (WITH `late` AS (SELECT * FROM VALUES ('2026-02-01', DATE '2026-02-01', -1.5), ('2030-01-01', NULL, 2) AS t(ds, d, x)) SELECT late.ds FROM late) AS reducer(key1) LIMIT 5001
+-- answer: [["2026-02-01", "string"], ["2030-01-01", "string"]]
+-- key query: SELECT `v`.`ds` AS key, typeof(`v`.`ds`) AS type FROM (VALUES ('2026-01-01'), ('2026-02-01'), (NULL)) AS v(ds) LIMIT 5001
+-- answer: [["2026-01-01", "string"], ["2026-02-01", "string"], [null, "string"]]
+-- key query: SELECT `v`.`col1` AS key, typeof(`v`.`col1`) AS type FROM VALUES ('2026-01-01', 1), ('2026-01-02', 2) v WHERE (col2 > 1) LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+WITH late AS (SELECT * FROM VALUES ('2026-02-01', DATE '2026-02-01', -1.5), ('2030-01-01', NULL, 2) AS t(ds, d, x))
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-02-01') OR typeof(`ds`) <> 'string')) s JOIN (VALUES ('2026-01-01'), ('2026-02-01'), (NULL)) AS v(ds) ON s.ds = v.ds
+UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s, VALUES ('2026-01-01', 1), ('2026-01-02', 2) v WHERE s.ds = v.col1 AND col2 > 1
+UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-02-01', '2030-01-01') OR typeof(`ds`) <> 'string')) s WHERE s.ds IN (SELECT late.ds FROM late)

@@ -55,3 +55,13 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN (CAST(X'69742773' AS STRING
 -- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT ds FROM dates WHERE dow = 6) AS reducer(key1) LIMIT 2
 -- answer: [["2026-01-03", "string"]]
 SELECT id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03') OR typeof(`ds`) <> 'string')) AS sales WHERE ds = (SELECT ds FROM dates WHERE dow = 6)
+
+-- case: a scalar subquery without a filter, of no row
+-- key query: SELECT reducer.key1 AS key, typeof(reducer.key1) AS type FROM (SELECT ds FROM nothing) AS reducer(key1) LIMIT 2
+-- answer: []
+SELECT id FROM (SELECT * FROM sales WHERE FALSE) AS sales WHERE ds = (SELECT ds FROM nothing)
+
+-- case: the latest partition of each group, as pairs
+-- key query: SELECT reducer.key1 AS key1, typeof(reducer.key1) AS type1, reducer.key2 AS key2, typeof(reducer.key2) AS type2 FROM (SELECT region, max(ds) FROM sales GROUP BY region) AS reducer(key1, key2) LIMIT 5001
+-- answer: [["north", "string", "it's", "string"], ["south", "string", "2026-02-01", "string"], [null, "string", "2026-01-01", "string"]]
+SELECT s.id FROM (SELECT * FROM sales WHERE (((`ds` IN ('2026-02-01') AND `region` IN ('south')) OR (`ds` IN (CAST(X'69742773' AS STRING)) AND `region` IN ('north'))) OR typeof(`region`) <> 'string' OR typeof(`ds`) <> 'string')) s WHERE (s.region, s.ds) IN (SELECT region, max(ds) FROM sales GROUP BY region)
