@@ -9,6 +9,9 @@ from star_tables import REFUSED_TYPES, Star, Table, literal, random_value
 
 from rewriter import Column
 
+# The database of the tables, by DuckDB's name for its own.
+HERE = "main"
+
 _FACTS = ("f1", "f1", "f2")
 _DIMENSIONS = ("d1", "d1", "d2", "d3")
 
@@ -71,7 +74,11 @@ class Sources:
 
     def plain(self, table: Table, used: Iterable[str] = ()) -> Source:
         """A table, under its own name where that is free and chance will."""
-        if table.name not in used and self.chance(0.35):
+        by_database = f"{HERE}.{table.name}"
+        if not {table.name, by_database} & {*used} and self.chance(0.35):
+            if self.chance(0.25):
+                self.shapes.add("named by database")
+                return Source(by_database, by_database, table.columns, table.is_fact, table.name)
             self.shapes.add("no alias")
             return Source(table.name, table.name, table.columns, table.is_fact, table.name)
         alias = self.name("t")

@@ -44,6 +44,7 @@ from switches import (
     only_readers_with_filters,
     padding_by_the_join_next_to_it,
     padding_matches_nothing,
+    parts_of_any_and,
     rows_by_order_and_chance,
     some_branches_of_a_disjunction,
     statements_of_any_kind,
@@ -414,7 +415,16 @@ _TEXT = (
     Mutation(
         "columns named by database keep their table in view",
         becomes("rewriter.sql.statement.Statement.database_qualifiers", frozenset()),
-        _golden("insertion: columns named by database"),
+        _taken("insertion: columns named by database"),
+    ),
+    Mutation(
+        "a filter that stands beside a condition stands where the fact's rows must pass it",
+        answers("rewriter.scopes.conjunct_place.must_be_passed", answer=True),
+    ),
+    Mutation(
+        "a filter beside a condition is proven to be a conjunct",
+        parts_of_any_and,
+        "rewriter/predicates/test_splice.py::test_a_further_conjunct_that_is_none_is_not_taken",
     ),
     Mutation(
         "_metadata keeps its table in view",

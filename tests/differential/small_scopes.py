@@ -119,6 +119,28 @@ def nested_statements() -> Iterator[Query]:
     yield from _behind_queries()
     yield from _behind_ctes()
     yield from _conditions()
+    yield from _named_by_database()
+
+
+def _named_by_database() -> Iterator[Query]:
+    """Columns named by database, and the conditions that a filter on the fact can stand beside."""
+    f, d, e = ("main.f", "main.d", "main.e")
+    filters = ("", f"{d}.g = 5", f"({d}.g = 5 OR {d}.g = 6)", f"coalesce({d}.g, 5) = 5", f"coalesce({f}.m, 1) = 1")
+    for join, left, where in product((*_JOINS, ","), (f, d), filters):
+        right = d if left == f else f
+        if join in _SHOWS_LEFT_ONLY and right in where:
+            continue
+        if join == ",":
+            yield _query(f"{left}, {right}", f"{f}.k = {d}.k", where)
+            continue
+        yield _query(f"{left} {join} {right} ON {f}.k = {d}.k AND {d}.g < 7", where)
+        yield _query(f"{left} {join} {right} ON (({f}.k = {d}.k) AND ({f}.m = 1 OR {d}.g = 5))", where)
+        for inner in _JOINS[:4]:
+            yield _query(f"{left} {join} {right} ON {f}.k = {d}.k {inner} {e} ON {e}.k = {left}.k", where)
+            yield _query(f"{e} {inner} ({left} {join} {right} ON {f}.k = {d}.k) ON {e}.k = {left}.k", where)
+    yield _query(
+        f"{f} JOIN {d} ON {f}.k = {d}.k AND {f}.k IN (SELECT {e}.k FROM {e} WHERE {e}.h = 5)", f"{d}.g = 5"
+    )
 
 
 def _conditions() -> Iterator[Query]:

@@ -98,6 +98,19 @@ def hidden_sides_are_seen(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Leaf, "is_visible_at", lambda leaf, join: join.side_of(leaf) is not None)
 
 
+def parts_of_any_and(patch: pytest.MonkeyPatch) -> None:
+    """A part of any AND counts as a conjunct of an ON or WHERE, under OR and NOT too."""
+
+    def unsound(placeholder: exp.Identifier) -> bool:
+        both = placeholder.parent.parent if placeholder.parent is not None else None
+        if not isinstance(both, exp.And):
+            return False
+        both.replace(both.expression if both.this is placeholder.parent else both.this)
+        return True
+
+    patch.setattr("rewriter.predicates.splice._is_dropped", unsound)
+
+
 def every_name_is_defined_once(patch: pytest.MonkeyPatch) -> None:
     """Of several CTEs of one name the outermost counts as meant."""
 

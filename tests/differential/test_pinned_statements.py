@@ -24,6 +24,7 @@ from rewriter import (
     pin_snapshots,
     plan,
 )
+from rewriter.predicates.splice import of_table
 from rewriter.scopes.join_tree import table_name
 from rewriter.sql.statement import parse_tree
 
@@ -47,6 +48,11 @@ def cut_out(found: Plan, result: Rewrite) -> str:
     for outcome in result.scans:
         if outcome.predicate is not None:
             reference = outcome.scan.reference
+            if outcome.scan.conjunct_start is not None:
+                conjunct = f"{of_table(outcome.predicate, reference.alias_text(found.statement))} AND "
+                assert conjunct in text
+                text = text.replace(conjunct, "", 1)
+                continue
             source = found.statement.text[reference.start : reference.stop]
             alias = "" if reference.has_alias else f" AS {reference.alias_text(found.statement)}"
             scan = f"(SELECT * FROM {source} WHERE {outcome.predicate}){alias}"

@@ -83,6 +83,7 @@ SHAPES = frozenset(
         "insert select",
         # The text.
         "no alias",
+        "named by database",
         "case varies",
         "quoted names",
         "comments",
