@@ -45,7 +45,8 @@ def planned(statement: Statement, known: Catalog, star: Star) -> tuple[Plan, Cat
 def cut_out(found: Plan, result: Rewrite) -> str:
     """The text without the narrowed scans, and without the versions."""
     text = result.text
-    for outcome in result.scans:
+    # A scan with an alias of the client's may be the first part of one without.
+    for outcome in sorted(result.scans, key=lambda outcome: outcome.scan.reference.has_alias):
         if outcome.predicate is not None:
             reference = outcome.scan.reference
             if outcome.scan.conjunct_start is not None:
