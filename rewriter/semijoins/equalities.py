@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -10,7 +11,7 @@ from sqlglot import exp
 
 from rewriter.catalog.prunable import key_refusal
 from rewriter.catalog.table_facts import TableFacts, TableKind
-from rewriter.scopes.blocks import Operand, Scope
+from rewriter.scopes.blocks import Operand, Scope, own_parts
 from rewriter.scopes.join_rules import CONDITION_HOLDS, JoinKind
 from rewriter.scopes.join_tree import Join, Leaf, TableReference
 from rewriter.scopes.lineage import ColumnOrigin, origins
@@ -63,6 +64,14 @@ class KeyEquality:
     rules: frozenset[Rule] = frozenset()
     # The tables that subqueries in the key read.
     tables: frozenset[TableName] = frozenset()
+    # The type of the key, if it is not for the key query to tell; and the partner's columns in it, in lower case.
+    key_type: str | None = None
+    reads: frozenset[str] = frozenset()
+
+    @property
+    def is_expression(self) -> bool:
+        """True if the key is more than a column."""
+        return Rule.KEY_EXPRESSIONS in self.rules
 
     @property
     def column(self) -> str:
@@ -107,6 +116,8 @@ class _KeySide:
     key: str
     shown: str
     type_name: str | None
+    # The item's columns that it reads, in lower case.
+    reads: frozenset[str]
     is_expression: bool = False
     # The tables that subqueries in the key read.
     tables: frozenset[TableName] = frozenset()
@@ -220,7 +231,15 @@ class EqualityFinder:
                 rules |= {Rule.NULL_SAFE} if null_safe else set()
                 rules |= {Rule.KEY_EXPRESSIONS} if small.is_expression else set()
                 yield KeyEquality(
-                    origin, partner, small.key, shown, null_safe=null_safe, rules=rules, tables=small.tables
+                    origin,
+                    partner,
+                    small.key,
+                    shown,
+                    null_safe=null_safe,
+                    rules=rules,
+                    tables=small.tables,
+                    key_type=small.type_name,
+                    reads=small.reads,
                 )
 
     def _rules(self, join: Join, fact: Operand, origin: ColumnOrigin, subquery: Rule | None) -> frozenset[Rule]:
@@ -228,7 +247,7 @@ class EqualityFinder:
 
     def _column_side(self, operand: Operand) -> _KeySide:
         key = f"{operand.leaf.alias_text(self._scopes.statement)}.{quoted(operand.name)}"
-        return _KeySide(operand.leaf, key, str(operand), operand.type_name)
+        return _KeySide(operand.leaf, key, str(operand), operand.type_name, frozenset({operand.name.lower()}))
 
     def _expression_side(self, join: Join, term: exp.Expr, side: exp.Expr) -> _KeySide | None:
         """An expression over one FROM item, such as `cast(d.day AS STRING)`."""
@@ -246,7 +265,8 @@ class EqualityFinder:
                 if operand.tree is side and self._filters.is_repeatable(operand):
                     text = operand.text(self._scopes.statement)
                     tables = self._filters.tables_of(side)
-                    return _KeySide(leaf, text, text, None, is_expression=True, tables=tables)
+                    reads = frozenset(column.name.lower() for column in own_parts(side)[0])
+                    return _KeySide(leaf, text, text, None, reads, is_expression=True, tables=tables)
         return None
 
 
@@ -279,3 +299,18 @@ def _may_be_padding(join: Join, fact: Operand, partner: ItemPartner, origin: Col
     is_padded = fact.leaf.is_padded_below(join) or partner.leaf.is_padded_below(partner.join)
     # We do not look for padding inside a derived table.
     return is_padded or origin.leaf is not fact.leaf
+
+
+def by_partner(matches: Iterable[KeyEquality]) -> dict[tuple[TableReference, Partner, int], list[KeyEquality]]:
+    """The equalities of one fact with one partner, whose keys are pairs: one row of the partner has both.
+
+    A column with two equalities has the second one in a group of its own.
+    """
+    found: dict[tuple[TableReference, Partner, int], list[KeyEquality]] = defaultdict(list)
+    times: Counter[tuple[TableReference, Partner, str]] = Counter()
+    for match in matches:
+        reference = match.origin.reference
+        column = (reference, match.partner, match.column)
+        found[reference, match.partner, times[column]].append(match)
+        times[column] += 1
+    return found

@@ -208,7 +208,7 @@ def columns_from_outside(scopes: Scopes, query: exp.Expr) -> list[exp.Column] | 
             continue
         if scope is None:
             return None
-        around = [scope, *(scopes.scope_of(outer) for outer in outer_selects(select) if _is_within(outer, query))]
+        around = [scope, *(scopes.scope_of(outer) for outer in outer_selects(select) if is_within(outer, query))]
         for column in _not_own(scope, columns):
             is_outer = _is_outside(column, around)
             if is_outer is None:
@@ -229,7 +229,7 @@ def _is_outside(column: exp.Column, scopes: Iterable[Scope | None]) -> bool | No
     return True
 
 
-def _is_within(node: exp.Expr, query: exp.Expr) -> bool:
+def is_within(node: exp.Expr, query: exp.Expr) -> bool:
     """True if a node is the query, or a part of it."""
     found: exp.Expr | None = node
     while found is not None and found is not query:
@@ -284,7 +284,7 @@ def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
     outside = {
         name: body
         for name, body in ctes.items()
-        if not any(body is not part and _is_within(body, part) for part in parts)
+        if not any(body is not part and is_within(body, part) for part in parts)
     }
     texts = [_repeatable_part(scopes, part, ctes) for part in (*outside.values(), query)]
     refusals = [text for text in texts if isinstance(text, SkipReason)]

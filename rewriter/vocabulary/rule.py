@@ -49,6 +49,10 @@ class Rule(Enum):
         "latest_partition",
         "The keys come from partition columns of a partitioned table alone, as in (SELECT max(ds) ..).",
     )
+    FOLLOWED_FACTS = (
+        "followed_facts",
+        "The small side is a fact that is narrowed itself, whose own small side has the keys.",
+    )
     SESSION_FUNCTIONS = "session_functions", "What current_date() and the like answered is assumed to hold."
 
     # Files, row groups and buckets that are skipped, beside partitions.

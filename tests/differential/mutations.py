@@ -12,6 +12,7 @@ from switches import (
     Switch,
     all_columns_are_partition_columns,
     answers,
+    any_fact_is_followed,
     any_literal_is_an_integer,
     any_number_of_readers,
     any_reader_drops_padded_rows,
@@ -236,6 +237,14 @@ _SNOWFLAKES = (
     ),
     Mutation(
         "a filter of a snowflake must hold for every partner", every_condition_holds_in_a_snowflake("joined_with")
+    ),
+)
+_FOLLOWED = (
+    Mutation("a fact is followed by its own equalities alone", any_fact_is_followed),
+    Mutation(
+        "a fact is followed for columns that its small side tells, in their own types",
+        answers("rewriter.semijoins.followed_facts.FollowedSide._tells", answer=True),
+        _golden("followed_facts: an expression over a value that has another type in the small side"),
     ),
 )
 _REPEATABLE = (
@@ -730,6 +739,7 @@ MUTATIONS = (
     *_LINEAGE,
     *_READERS,
     *_SNOWFLAKES,
+    *_FOLLOWED,
     *_REPEATABLE,
     *_VIEWS,
     *_SESSION,

@@ -75,6 +75,7 @@ def _star(fact: Sequence[Row], dimension: Sequence[Row], third: Sequence[Row]) -
             Table("f", (Column("m", _INT), Column("k", _INT)), tuple(fact), ("k",)),
             Table("d", (Column("k", _INT), Column("g", _INT)), tuple(dimension)),
             Table("e", (Column("k", _INT), Column("h", _INT)), tuple(third)),
+            Table("p", (Column("n", _INT), Column("k", _INT)), _FACT_ROWS[-1], ("k",)),
         )
     )
 
@@ -294,6 +295,38 @@ def outer_statements() -> Iterator[Query]:
     """Filters further out: on a derived table that is joined, and on the neighbour of a dimension."""
     yield from _filters_outside()
     yield from _snowflakes()
+    yield from _followed_facts()
+
+
+def _followed_facts() -> Iterator[Query]:
+    """A fact whose partner is a fact, which has a filtered partner in its turn."""
+    pairs = [(inner, outer) for inner, outer in product(_JOINS, _JOINS) if "JOIN" in {inner, outer}]
+    for (inner, outer), where in product(pairs, ("", "d.g = 5", "coalesce(d.g, 5) = 5")):
+        for equality in ("f.k = p.k", "f.k <=> p.k", "f.k = coalesce(p.k, 2) - 1"):
+            chains = (
+                (f"f {inner} p ON {equality} {outer} d ON p.k = d.k AND d.g < 7", inner, outer, "d"),
+                (f"d {inner} p ON p.k = d.k AND d.g < 7 {outer} f ON {equality}", inner, outer, "f"),
+                (f"f {outer} (p {inner} d ON p.k = d.k) ON {equality}", inner, outer, "pd"),
+            )
+            for joined, first, second, last in chains:
+                hides_first = first in _SHOWS_LEFT_ONLY
+                hides_second = second in _SHOWS_LEFT_ONLY
+                if hides_first and (last != "pd" or "d." in where):
+                    continue
+                if hides_second and any(f"{table}." in where for table in last):
+                    continue
+                yield _query(joined, where)
+    for query in ("SELECT d.k FROM d WHERE d.g = 5", "SELECT max(d.k) FROM d"):
+        yield _query("f JOIN p ON f.k = p.k", f"p.k IN ({query})")
+        yield _query("f JOIN p ON f.k = p.k", f"p.k = ({query})" if "max" in query else f"NOT p.k IN ({query})")
+    yield _query("f JOIN p ON f.k = p.k JOIN p AS q ON p.k = q.k + 1 JOIN d ON q.k = d.k", "d.g = 5")
+    yield _query("f JOIN p ON f.k = p.k JOIN p AS q ON p.n = q.n JOIN d ON q.k = d.k", "d.g = 5")
+    yield _query("f JOIN p ON f.k = p.k + p.n JOIN d ON p.k = d.k", "d.g = 5")
+    yield _query("f", "EXISTS (SELECT 1 FROM p JOIN d ON p.k = d.k WHERE f.k = p.k AND d.g = 5)")
+    yield _query("f JOIN p ON f.k = p.k AND f.m = p.n JOIN (SELECT k AS j, g FROM d) ON p.k = j", "g = 5")
+    inner = "SELECT f.m, d.g FROM f JOIN p ON f.k = p.k JOIN d ON p.k = d.k"
+    yield _query(f"({inner}) v", "g = 5")
+    yield _query(f"({inner}) v", "coalesce(g, 5) = 5")
 
 
 def _snowflakes() -> Iterator[Query]:

@@ -26,6 +26,8 @@ from rewriter.scopes.outer_to_inner import _BlockJoins
 from rewriter.scopes.readers import Readers
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins import literal_filters, reducers, side_filters, small_sides
+from rewriter.semijoins.equalities import ItemPartner, KeyEquality
+from rewriter.semijoins.followed_facts import FactFollower
 from rewriter.semijoins.key_query import KeyColumn, key_set_query
 from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.semijoins.partition_query import PartitionList, PartitionsQuery, partitions_query
@@ -109,6 +111,15 @@ def parts_of_any_and(patch: pytest.MonkeyPatch) -> None:
         return True
 
     patch.setattr("rewriter.predicates.splice._is_dropped", unsound)
+
+
+def any_fact_is_followed(patch: pytest.MonkeyPatch) -> None:
+    """The equalities of all facts of a block count as those of the one that is followed."""
+
+    def unsound(follower: FactFollower, fact: ItemPartner) -> list[KeyEquality]:
+        return follower.equalities_in(fact.scope)
+
+    patch.setattr(FactFollower, "_equalities_of", unsound)
 
 
 def every_name_is_defined_once(patch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ SHAPES = frozenset(
         "parenthesised join",
         "several dimensions",
         "several facts",
+        "fact beside a fact",
         "same dimension twice",
         "self join",
         "left join, fact preserved",
