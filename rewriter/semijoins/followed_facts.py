@@ -116,7 +116,7 @@ class FactFollower:
             # A scalar subquery of two rows is an error, which the fact's own key query finds.
             if not isinstance(query, SkipReason) and query.is_filtered and not partner.is_scalar:
                 yield _followed(fact, query, (), group)
-        elif isinstance(partner, ItemPartner) and not self._reads_any(partner.leaf, followed):
+        elif not self._reads_any(partner.leaf, followed):
             yield from self._sides_by_item(fact, partner, group, followed)
 
     def _reads_any(self, leaf: Leaf, followed: frozenset[Leaf]) -> bool:
