@@ -42,6 +42,16 @@ class Block:
         """True if anything is compared, so that the block is worth a look."""
         return any(join.condition is not None or join.using or join.natural for join in self.tree.joins)
 
+    @property
+    def is_in_select_list(self) -> bool:
+        """True if it is, or is in, a subquery of a select list, which may be correlated."""
+        node: exp.Expr = self.select
+        while node.parent is not None:
+            if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
+                return True
+            node = node.parent
+        return False
+
 
 def block_of(select: exp.Select, statement: Statement) -> Block:
     """A SELECT that has a FROM; with a refusal where that is not understood."""

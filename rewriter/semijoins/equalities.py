@@ -12,9 +12,10 @@ from sqlglot import exp
 from rewriter.catalog.prunable import key_refusal
 from rewriter.catalog.table_facts import TableFacts, TableKind
 from rewriter.scopes.blocks import Operand, Scope, own_parts
-from rewriter.scopes.join_rules import CONDITION_HOLDS, JoinKind
+from rewriter.scopes.join_rules import CONDITION_HOLDS, PROBED, JoinKind
 from rewriter.scopes.join_tree import Join, Leaf, TableReference
 from rewriter.scopes.lineage import ColumnOrigin, origins
+from rewriter.scopes.outer_row import outer_join
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.key_query import KeyColumn
 from rewriter.semijoins.side_filters import BlockFilters
@@ -167,6 +168,8 @@ class EqualityFinder:
         )
         if fact is not None and small is not None:
             yield from self._of_items(join, fact, small, null_safe=null_safe)
+        elif fact is not None and not null_safe:
+            yield from self._of_outer_row(join, fact, small_side)
 
     def _of_items(
         self, join: Join, fact: Operand, small: _KeySide, *, null_safe: bool = False
@@ -174,6 +177,22 @@ class EqualityFinder:
         if fact.leaf is not small.leaf:
             partner = ItemPartner(self._scope, join, small.leaf)
             yield from self._matched(join, fact, partner, small, null_safe=null_safe)
+
+    def _of_outer_row(
+        self, join: Join, fact: Operand, outer_side: exp.Expr
+    ) -> Iterator[KeyEquality | RefusedEquality]:
+        """`.. WHERE s.ds = c.ds` in a subquery of a block that has c: for a row of c only rows of its day count.
+
+        Other rows of s change nothing for that row, whatever the subquery makes of them and wherever it stands.
+        """
+        place = outer_join(self._scopes, self._scope)
+        if place is None or not self._scope.certainly_lacks(outer_side):
+            return
+        outer, outer_at = place
+        small = outer.resolve(outer_side, outer_at)
+        if small is not None:
+            partner = ItemPartner(outer, outer_at, small.leaf)
+            yield from self._matched(join, fact, partner, self._column_side(small), null_safe=False)
 
     def _of_query(
         self, join: Join, fact_sides: list[exp.Expr], query: exp.Expr, rule: Rule
@@ -227,7 +246,7 @@ class EqualityFinder:
                 yield RefusedEquality(origin.reference, refusal)
             else:
                 shown = f"{fact} {'<=>' if null_safe else '='} {small.shown}"
-                rules = self._rules(join, fact, origin, None if partner.join is join else Rule.EXISTS)
+                rules = self._rules(join, fact, origin, self._subquery_rule(join, partner))
                 rules |= {Rule.NULL_SAFE} if null_safe else set()
                 rules |= {Rule.KEY_EXPRESSIONS} if small.is_expression else set()
                 yield KeyEquality(
@@ -244,6 +263,13 @@ class EqualityFinder:
 
     def _rules(self, join: Join, fact: Operand, origin: ColumnOrigin, subquery: Rule | None) -> frozenset[Rule]:
         return rules_of(self._scopes, self._scope, join, fact.leaf, facts=origin.facts, subquery=subquery)
+
+    def _subquery_rule(self, join: Join, partner: ItemPartner) -> Rule | None:
+        """The rule for a fact and its partner in two blocks, one in a subquery of the other."""
+        if partner.join is join:
+            return None
+        is_outside = self._scope.block.select.find_ancestor(exp.Select) is partner.scope.block.select
+        return Rule.PROBED if is_outside else Rule.EXISTS
 
     def _column_side(self, operand: Operand) -> _KeySide:
         key = f"{operand.leaf.alias_text(self._scopes.statement)}.{quoted(operand.name)}"
@@ -275,6 +301,8 @@ def rules_of(  # noqa: PLR0913 - the place of the fact, and what it is narrowed 
 ) -> frozenset[Rule]:
     """The rules that narrow a fact by a join, or by a subquery in the join's condition."""
     rules = {_RULE_OF_KIND.get(join.kind, Rule.OUTER_JOIN)}
+    if join.side_of(fact) in PROBED[join.kind]:
+        rules = {Rule.PROBED}
     if subquery is not None:
         rules = rules - {Rule.INNER_JOIN} | {subquery}
     if any(other.is_made_inner for other in scope.block.tree.joins):
@@ -288,7 +316,8 @@ def rules_of(  # noqa: PLR0913 - the place of the fact, and what it is narrowed 
 
 def _stays(join: Join, fact: Operand) -> SkipReason | None:
     """The refusal if rows of the fact reach the result of the join without a partner."""
-    return None if join.side_of(fact.leaf) in CONDITION_HOLDS[join.kind] else SkipReason.OUTER_JOIN
+    sides = CONDITION_HOLDS[join.kind] | PROBED[join.kind]
+    return None if join.side_of(fact.leaf) in sides else SkipReason.OUTER_JOIN
 
 
 def _may_be_padding(join: Join, fact: Operand, partner: ItemPartner, origin: ColumnOrigin) -> bool:

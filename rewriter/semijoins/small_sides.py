@@ -11,9 +11,9 @@ from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, is_fixe
 from rewriter.scopes.blocks import Operand, Scope, outer_selects, own_parts
 from rewriter.scopes.join_tree import Leaf, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.certain_rows import gives_certain_rows
 from rewriter.sql.repeatable import (
-    has_certain_rows,
-    is_repeatable_query,
+    has_repeatable_words,
     is_repeatable_view,
     located_query,
     repeatable_values,
@@ -176,7 +176,7 @@ def is_filtered(scopes: Scopes, query: exp.Expr) -> bool:
     A query without a table holds no more than the statement says: `SELECT 'a' AS k UNION ALL SELECT 'b'`.
     """
     parts = (query, *(scopes.ctes_read(query) or {}).values())
-    if any(part.find(exp.Where, exp.Having, exp.AggFunc) is not None for part in parts):
+    if any(part.find(exp.Where, exp.Having, exp.AggFunc, exp.Limit) is not None for part in parts):
         return True
     tables = [scopes.catalog.get(table_name(table)) for table in _tables_of(scopes, query)]
     return not tables or any(map(_is_filtered_view, tables))
@@ -195,7 +195,7 @@ def is_repeatable_correlated_subquery(scopes: Scopes, query: exp.Expr) -> bool:
 
     The caller checks its words, and its columns from outside (`columns_from_outside`).
     """
-    return has_certain_rows(query) and _tables_refusal(scopes, query) is None
+    return gives_certain_rows(scopes, query) and _tables_refusal(scopes, query) is None
 
 
 def columns_from_outside(scopes: Scopes, query: exp.Expr) -> list[exp.Column] | None:
@@ -302,9 +302,9 @@ def _repeatable_part(scopes: Scopes, query: exp.Expr, ctes: Collection[str]) -> 
     if refusal is not None:
         return refusal
     located = located_query(scopes.statement, query)
-    if located is None or not is_repeatable_query(located, scopes.bare_functions):
+    if located is None or not has_repeatable_words(located, scopes.bare_functions):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
-    return located.text
+    return located.text if gives_certain_rows(scopes, query) else SkipReason.REDUCER_NOT_UNDERSTOOD
 
 
 def _tables_refusal(scopes: Scopes, query: exp.Expr, ctes: Collection[str] = ()) -> SkipReason | None:

@@ -6,7 +6,7 @@ A part is a condition, or a whole subquery, which must give the same rows when i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from sqlglot import Token, TokenType, exp
@@ -23,6 +23,7 @@ from rewriter.sql.deterministic_functions import (
     LITERAL_FUNCTIONS,
     QUERY_FUNCTIONS,
     QUERY_WORDS,
+    RANKS,
     TEXT_MAKERS,
     UNITS,
     WITH_ARGUMENTS,
@@ -275,12 +276,13 @@ def located_query(statement: Statement, query: exp.Expr) -> Statement | None:
     return None
 
 
-def is_repeatable_query(query: Statement, bare_functions: AbstractSet[str]) -> bool:
+def has_repeatable_words(query: Statement, bare_functions: AbstractSet[str]) -> bool:
     """True if all words and functions of a query are known to be deterministic.
 
-    Session functions count as deterministic: the key query returns their values.
+    Session functions count as deterministic: the key query returns their values. The caller checks the rows that
+    the query's clauses choose.
     """
-    return has_certain_rows(query.tree) and _all_known(query, QUERY_WORDS | bare_functions, QUERY_FUNCTIONS)
+    return _all_known(query, QUERY_WORDS | bare_functions, QUERY_FUNCTIONS)
 
 
 def is_repeatable_view(view: Statement) -> bool:
@@ -288,7 +290,7 @@ def is_repeatable_view(view: Statement) -> bool:
 
     Session functions are excluded: the key query has the view's name alone, and cannot return their values.
     """
-    functions = DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES
+    functions = DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES | RANKS
     return has_certain_rows(view.tree) and _all_known(view, QUERY_WORDS, functions)
 
 
@@ -314,10 +316,26 @@ def repeatable_values(statement: Statement, values: exp.Expr) -> str | None:
     return place.text(statement) if is_known else None
 
 
-def has_certain_rows(query: exp.Expr) -> bool:
-    """True if no clause of the query chooses rows by their order or by chance, or reads the clock by name."""
+def has_certain_rows(query: exp.Expr, is_certain: Callable[[exp.Expr], bool] = lambda _: False) -> bool:
+    """True if no clause of the query chooses rows by their order or by chance, or reads the clock by name.
+
+    `is_certain` tells of a clause that chooses rows if those that it may choose show the same.
+    """
     names = (c.name.lower() for c in query.find_all(exp.Column) if not c.table)
-    return query.find(*_UNREPEATABLE) is None and not any(name in LITERAL_FUNCTIONS for name in names)
+    clauses = (clause for clause in query.find_all(*_UNREPEATABLE) if not _is_certain_window(clause))
+    return all(map(is_certain, clauses)) and not any(name in LITERAL_FUNCTIONS for name in names)
+
+
+def _is_certain_window(clause: exp.Expr) -> bool:
+    """True for `rank() OVER (.. ORDER BY ..)` and `max(..) OVER (..)`: the same for rows that are equal in order.
+
+    Rows of a frame that is said (`ROWS BETWEEN ..`) may be others each time.
+    """
+    return (
+        isinstance(clause, exp.Window)
+        and isinstance(clause.this, exp.Rank | exp.DenseRank | exp.Max | exp.Min | exp.Count)
+        and clause.args.get("spec") is None
+    )
 
 
 def _parentheses_around(statement: Statement, index: int) -> list[int]:

@@ -41,14 +41,17 @@ from switches import (
     null_safe_equality_is_equality,
     null_tests_are_never_true,
     nulls_wherever_padding_is_read,
+    numbers_of_rows_are_known,
     only_listed_partitions_match,
     only_readers_with_filters,
     padding_by_the_join_next_to_it,
     padding_matches_nothing,
     parts_of_any_and,
+    probed_on_both_sides,
     rows_by_order_and_chance,
     some_branches_of_a_disjunction,
     statements_of_any_kind,
+    subqueries_see_rows_of_the_whole_from,
     terms_taken_apart,
     unknown_bounds_are_those_of_another_file,
     unsent_counts_as_sent,
@@ -136,6 +139,13 @@ _JOINS = (
         "a semi-join hides the columns of its right side",
         hidden_sides_are_seen,
         _golden("subqueries: a name that a semi-join hides in EXISTS, which is the outer table's by then"),
+    ),
+)
+_PROBED = (
+    Mutation("rows left of ANTI are not probed", probed_on_both_sides),
+    Mutation(
+        "a subquery is evaluated for rows of the join that it stands in",
+        subqueries_see_rows_of_the_whole_from,
     ),
 )
 _FILTERS = (
@@ -273,6 +283,16 @@ _REPEATABLE = (
         "rows chosen by their order stay out of key queries",
         rows_by_order_and_chance,
         _golden("derived: a small side with LIMIT"),
+    ),
+    Mutation(
+        "rows are chosen by their order only where all that is shown is ordered by",
+        answers("rewriter.semijoins.certain_rows._chooses_certain_rows", answer=True),
+        _golden("derived: LIMIT by one of two columns that are shown"),
+    ),
+    Mutation(
+        "a window gives the same for rows that are equal in their order",
+        numbers_of_rows_are_known,
+        _golden("derived: numbers of rows, of which equal ones get any"),
     ),
     Mutation(
         "a CTE that a small side reads is held to the same",
@@ -734,6 +754,7 @@ _LISTS = (
 )
 MUTATIONS = (
     *_JOINS,
+    *_PROBED,
     *_FILTERS,
     *_STRENGTHENED,
     *_LINEAGE,

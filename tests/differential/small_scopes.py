@@ -121,6 +121,51 @@ def nested_statements() -> Iterator[Query]:
     yield from _behind_ctes()
     yield from _conditions()
     yield from _named_by_database()
+    yield from _probed_facts()
+
+
+def _probed_facts() -> Iterator[Query]:
+    """A fact that is looked into for the rows of a dimension: in subqueries, and on the right of SEMI and ANTI."""
+    wheres = ("", "d.g = 5", "coalesce(d.g, 5) = 5", "(d.g = 5 OR d.k = 2)")
+    subqueries = (
+        "EXISTS (SELECT 1 FROM f WHERE f.k = d.k{})",
+        "NOT EXISTS (SELECT 1 FROM f WHERE f.k = d.k{})",
+        "(SELECT count(*) FROM f WHERE f.k = d.k{}) > 1",
+        "(SELECT max(f.m) FROM f WHERE f.k = d.k{}) IS NULL",
+        "d.g NOT IN (SELECT f.m + 4 FROM f WHERE f.k = d.k{})",
+        "d.k IN (SELECT f.k FROM f WHERE f.k = d.k{})",
+        "d.k NOT IN (SELECT f.k FROM f)",
+    )
+    for subquery, more, where in product(subqueries, ("", " AND f.m = 1"), wheres):
+        found = subquery.format(more)
+        yield _query("d", where, found)
+        yield _query("d", where, f"({found} OR d.g = 6)")
+        yield _query("d", f"({where or 'TRUE'} OR {found})")
+    for join, where in product(_JOINS[:4], wheres):
+        for found in ("EXISTS (SELECT 1 FROM f WHERE f.k = d.k)", "NOT EXISTS (SELECT 1 FROM f WHERE f.k = d.k)"):
+            yield _query(f"e {join} d ON e.k = d.k AND d.g < 7", where, found)
+            yield _query(f"d {join} e ON e.k = d.k AND d.g < 7", where, found)
+    for found, where in product(subqueries[:2], wheres):
+        pair = f"d JOIN p ON d.g = p.n + 4 AND {found.format('')}"
+        yield _query(f"{pair} RIGHT JOIN e ON e.k = d.k", where)
+        yield _query(f"e LEFT JOIN ({pair}) ON e.k = d.k", where)
+        yield _query(f"e JOIN d ON e.k = d.k AND {found.format('')}", where)
+        yield _query(
+            f"f LEFT JOIN (SELECT d.k AS j, d.g AS h FROM d WHERE {found.format('')}) v ON f.m = v.j", "h = 5"
+        )
+    for where in wheres:
+        amounts = "SELECT d.k, d.g, (SELECT sum(f.m) FROM f WHERE f.k = d.k) AS n FROM d"
+        yield Query(f"{amounts}{f' WHERE {where}' if where else ''}", frozenset())
+        yield _query(f"({amounts}) d", where)
+        yield _query(f"(SELECT g, count(n) AS k FROM ({amounts}) x GROUP BY g) d", where)
+        padded = "SELECT d.g, (SELECT count(*) FROM f WHERE f.k = d.k) AS n FROM e LEFT JOIN d ON d.k = e.k"
+        yield Query(f"{padded}{f' WHERE {where}' if where else ''}", frozenset())
+    for join, where, on in product(_JOINS[-2:], wheres, ("", " AND d.g = 5", " AND f.m = 1")):
+        yield _query(f"d {join} f ON f.k = d.k{on}", where)
+        yield _query(f"d {join} f ON f.k <=> d.k{on}", where)
+        yield _query(f"d {join} (e LEFT JOIN f ON e.k = f.m) ON f.k <=> d.k{on}", where)
+        yield _query(f"d {join} (f JOIN e ON f.m = e.k) ON f.k = d.k{on}", where)
+        yield _query(f"(e LEFT JOIN d ON e.k = d.k) {join} f ON f.k = coalesce(d.k, 2){on}", where)
 
 
 def _named_by_database() -> Iterator[Query]:

@@ -20,7 +20,8 @@ from rewriter.files.file_index import FileIndex, Lack
 from rewriter.predicates import scan_predicate
 from rewriter.predicates.partition_predicate import Budget
 from rewriter.predicates.predicate import Restriction, cover_sql
-from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, JoinKind, Side
+from rewriter.scopes.blocks import Scope
+from rewriter.scopes.join_rules import CONDITION_HOLDS, NEVER_PADS, PROBED, JoinKind, Side
 from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.scopes.outer_to_inner import _BlockJoins
 from rewriter.scopes.readers import Readers
@@ -54,6 +55,20 @@ def becomes(target: str, value: object) -> Switch:
 def holds_on_both_sides(kind: JoinKind) -> Switch:
     """Rows of either side count as having satisfied the join's condition."""
     return lambda patch: patch.setitem(CONDITION_HOLDS, kind, _BOTH)
+
+
+def probed_on_both_sides(patch: pytest.MonkeyPatch) -> None:
+    """A fact may be on either side of ANTI."""
+    patch.setitem(PROBED, JoinKind.ANTI, _BOTH)
+
+
+def subqueries_see_rows_of_the_whole_from(patch: pytest.MonkeyPatch) -> None:
+    """A subquery in an ON counts as one in the WHERE."""
+
+    def unsound(outer: Scope, _: exp.Expr) -> tuple[Scope, Join]:
+        return outer, outer.block.tree.joins[-1]
+
+    patch.setattr("rewriter.scopes.outer_row._join_of", unsound)
 
 
 def never_pads(kind: JoinKind) -> Switch:
@@ -230,11 +245,14 @@ def known_functions(*names: str) -> Switch:
 
 
 def rows_by_order_and_chance(patch: pytest.MonkeyPatch) -> None:
-    """ORDER BY and LIMIT may stand in a key query: as clauses, and as the words that say them."""
+    """ORDER BY and LIMIT may stand in a key query, whatever they choose."""
     patch.setattr(repeatable, "_UNREPEATABLE", ())
-    patch.setattr(
-        repeatable, "QUERY_WORDS", deterministic_functions.QUERY_WORDS | {"order", "limit", "asc", "desc"}
-    )
+
+
+def numbers_of_rows_are_known(patch: pytest.MonkeyPatch) -> None:
+    """Windows count as giving the same each time, whatever their function."""
+    known_functions("row_number")(patch)
+    patch.setattr(repeatable, "_is_certain_window", lambda _: True)
 
 
 def main_query_alone_is_repeatable(patch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ SHAPES = frozenset(
         "in subquery",
         "not in subquery",
         "exists",
+        "fact probed",
         "not exists",
         "scalar subquery",
         "equality under or",
@@ -58,6 +59,8 @@ SHAPES = frozenset(
         # The small side.
         "derived dimension",
         "aggregated dimension",
+        "top rows",
+        "ranks",
         "snowflake dimension",
         "key expression",
         "key expression over padded rows",
