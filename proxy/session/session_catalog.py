@@ -238,13 +238,13 @@ class SessionCatalog:
         facts, unsized = self._metadata.facts, self._metadata.unsized
         has_found = False
         for name in sorted(names, key=str) if self._settings.asks_sizes else ():
-            query, asked_at, described = size_query(name, self._settings), facts.moment(), facts.described(name)
-            if described.facts is None or unsized.holds(query.sql):
+            query = size_query(name, self._settings)
+            if unsized.holds(query.sql):
                 continue
             answer = yield query
             size_bytes = read_size(answer)
             if size_bytes is not None:
-                facts.add(replace(described, facts=replace(described.facts, size_bytes=size_bytes)), asked_at)
+                facts.add_size(name, size_bytes)
                 has_found = True
                 continue
             unsized.add(query.sql)

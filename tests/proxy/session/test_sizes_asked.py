@@ -8,6 +8,7 @@ from proxy.config.config import Config
 from proxy.config.rewriting import CatalogSection
 from proxy.operations.query import FailureKind, QueryResult
 from proxy.session.catalog.table_sizes import read_size
+from proxy.session.shared_state import SharedState
 
 SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds"
 SIZE = "EXPLAIN COST SELECT * FROM `d`"
@@ -61,3 +62,14 @@ def test_the_size_is_that_of_the_optimized_plan() -> None:
     )
     assert read_size(rows((text,))) == 2
     assert read_size(failed(FailureKind.DEADLINE)) is None
+
+
+def test_a_size_expires_with_the_description_of_its_table() -> None:
+    now = [0.0]
+    one = TextSession(SharedState.of(Config(), lambda: now[0]))
+    filtered = (KEYS[0].replace("FROM d", "FROM d WHERE (d.g = 1)"), KEYS[1])
+    sent(one.rewrite(f"{SQL} WHERE d.g = 1"), [*DESCRIBE, filtered])
+    now[0] = 50.0
+    assert sent(one.rewrite(SQL), [(SIZE, plan("812.0 B")), KEYS]) == NARROWED
+    now[0] = 61.0
+    assert sent(one.rewrite(SQL), [*DESCRIBE, (SIZE, plan("17.8 KiB"))]) == SQL
