@@ -20,9 +20,8 @@ from rewriter.semijoins.equalities import (
     QueryPartner,
     by_partner,
 )
-from rewriter.semijoins.filtered_sides import filtered_side
-from rewriter.semijoins.limits import RewriteLimits
-from rewriter.semijoins.outer_filters import REDUCED_KEY, OuterFilterFinder
+from rewriter.semijoins.filtered_sides import FilteredSides
+from rewriter.semijoins.outer_filters import REDUCED_KEY
 from rewriter.semijoins.small_sides import SmallSide, is_within, small_side_of_query
 from rewriter.vocabulary.identifiers import quoted
 from rewriter.vocabulary.rule import Rule
@@ -78,10 +77,9 @@ class FollowedSide:
 class FactFollower:
     """Finds the small sides of facts that are small sides of other facts. All tables are in the catalog."""
 
-    def __init__(self, scopes: Scopes, filter_finder: OuterFilterFinder, limits: RewriteLimits) -> None:
+    def __init__(self, scopes: Scopes, sides: FilteredSides) -> None:
         self._scopes = scopes
-        self._filter_finder = filter_finder
-        self._limits = limits
+        self._filtered = sides
         self._found: dict[Scope, list[KeyEquality]] = {}
 
     def sides(self, partner: ItemPartner, followed: frozenset[Leaf] = frozenset()) -> Iterator[FollowedSide]:
@@ -102,7 +100,7 @@ class FactFollower:
     def equalities_in(self, scope: Scope) -> list[KeyEquality]:
         """The equalities of one block that reduce a scan."""
         if scope not in self._found:
-            finder = EqualityFinder(self._scopes, scope, self._filter_finder.filters_of(scope))
+            finder = EqualityFinder(self._scopes, scope, self._filtered.filter_finder.filters_of(scope))
             found = (one for join in scope.block.tree.joins for one in finder.matches(join))
             self._found[scope] = [one for one in found if isinstance(one, KeyEquality)]
         return self._found[scope]
@@ -127,7 +125,7 @@ class FactFollower:
     def _sides_by_item(
         self, fact: Leaf, partner: ItemPartner, group: Sequence[KeyEquality], followed: frozenset[Leaf]
     ) -> Iterator[FollowedSide]:
-        side = filtered_side(self._scopes, self._filter_finder, partner, group[0].origin.facts, self._limits)
+        side = self._filtered.side_of(partner, group[0].origin.facts)
         if side is SkipReason.REDUCER_PARTITIONED:
             for inner in self.sides(partner, followed):
                 found = inner.through(group, self._scopes)
