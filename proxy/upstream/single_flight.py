@@ -1,4 +1,4 @@
-"""Flights: queries of the proxy's own under way, each asked once for all sessions that would get the same answer.
+"""Single flight of the proxy's own queries: one under way serves all sessions that would get the same answer.
 
 On a proxy that has just started, the sessions of a dashboard ask the same questions at the same moment. The first
 one asks, and the others wait for its answer. A question that fails, or whose client leaves, takes nobody along:
@@ -28,11 +28,11 @@ class _Flight:
     answer: asyncio.Future[QueryResult | None]
 
 
-class Flights:
-    """The flights of a process. Used by its event loop alone."""
+class SingleFlight:
+    """The queries of a process that others may wait for. Used by its event loop alone."""
 
     def __init__(self) -> None:
-        self._flights: dict[Hashable, _Flight] = {}
+        self._under_way: dict[Hashable, _Flight] = {}
 
     async def answer(self, query: Query, ask: Answer) -> QueryResult:
         """The answer to a query: that of another session's, or what `ask` gives, within the query's deadline."""
@@ -42,11 +42,13 @@ class Flights:
         clock = asyncio.get_running_loop().time
         started, key = clock(), (sharing.key, query.sql, query.rows_max, query.bytes_max)
         left_s = query.deadline_s
-        while (flight := self._flights.get(key)) is not None and flight.sharing.is_fresh():
+        while (flight := self._under_way.get(key)) is not None and flight.sharing.is_fresh():
             try:
                 async with asyncio.timeout(left_s):
                     result = await asyncio.shield(flight.answer)
             except TimeoutError:
+                # The leader's connection may be dead: the next session asks on its own.
+                self._end(key, flight)
                 return _late(query, clock() - started)
             waited_s = clock() - started
             if isinstance(result, Rows):
@@ -58,16 +60,19 @@ class Flights:
 
     async def _ask(self, key: Hashable, sharing: Sharing, query: Query, ask: Answer) -> QueryResult:
         flight = _Flight(sharing, asyncio.get_running_loop().create_future())
-        self._flights[key] = flight
+        self._under_way[key] = flight
         result: QueryResult | None = None
         try:
             result = await ask(query)
         finally:
-            # A later one has its place if this one's answer had become too old to be waited for.
-            if self._flights.get(key) is flight:
-                del self._flights[key]
+            self._end(key, flight)
             flight.answer.set_result(result)
         return result
+
+    def _end(self, key: Hashable, flight: _Flight) -> None:
+        """Let nobody wait for it any more. A later one has its place if its answer had become too old."""
+        if self._under_way.get(key) is flight:
+            del self._under_way[key]
 
 
 def _late(query: Query, seconds: float) -> QueryFailed:

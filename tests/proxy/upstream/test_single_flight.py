@@ -12,8 +12,8 @@ from proxy.config.config import Config
 from proxy.operations.query import FailureKind, Query, QueryFailed, QueryResult, Rows, Sharing
 from proxy.operations.session_port import SessionOpening
 from proxy.session.shared_state import SharedState
-from proxy.upstream.flights import Flights
 from proxy.upstream.query_driver import drive
+from proxy.upstream.single_flight import SingleFlight
 
 ONE = rows(("a",))
 
@@ -33,8 +33,8 @@ class Backend:
         return await self.asked[-1]
 
 
-async def begun(flights: Flights, backend: Backend, *queries: Query) -> list[asyncio.Task[QueryResult]]:
-    tasks = [asyncio.create_task(flights.answer(each, backend.answer)) for each in queries]
+async def begun(single_flight: SingleFlight, backend: Backend, *queries: Query) -> list[asyncio.Task[QueryResult]]:
+    tasks = [asyncio.create_task(single_flight.answer(each, backend.answer)) for each in queries]
     await settled()
     return tasks
 
@@ -45,32 +45,32 @@ async def settled() -> None:
 
 
 async def test_sessions_of_one_state_ask_once() -> None:
-    flights, backend = Flights(), Backend()
-    tasks = await begun(flights, backend, query(), query(), query())
+    single_flight, backend = SingleFlight(), Backend()
+    tasks = await begun(single_flight, backend, query(), query(), query())
     assert len(backend.asked) == 1
     backend.asked[0].set_result(ONE)
     answers = await asyncio.gather(*tasks)
     assert [answer.rows for answer in answers if isinstance(answer, Rows)] == [ONE.rows] * 3
-    _ = await begun(flights, backend, query())
+    _ = await begun(single_flight, backend, query())
     assert len(backend.asked) == 2, "an answer that has come is nobody else's any more"
 
 
 async def test_sessions_of_other_states_and_other_questions_ask_themselves() -> None:
-    flights, backend = Flights(), Backend()
+    single_flight, backend = SingleFlight(), Backend()
     other = Query("SELECT 2", 1, 1_000, 60.0, sharing=query().sharing)
     alone = Query("SELECT 1", 1, 1_000, 60.0)
-    _ = await begun(flights, backend, query(), query("other state"), other, alone, alone)
+    _ = await begun(single_flight, backend, query(), query("other state"), other, alone, alone)
     assert len(backend.asked) == 5
 
 
 async def test_an_answer_that_is_too_old_is_not_waited_for() -> None:
-    flights, backend = Flights(), Backend()
+    single_flight, backend = SingleFlight(), Backend()
     is_fresh = True
     first, second = await begun(
-        flights, backend, query(is_fresh=lambda: is_fresh), query(is_fresh=lambda: is_fresh)
+        single_flight, backend, query(is_fresh=lambda: is_fresh), query(is_fresh=lambda: is_fresh)
     )
     is_fresh = False
-    third, fourth = await begun(flights, backend, query(), query())
+    third, fourth = await begun(single_flight, backend, query(), query())
     assert len(backend.asked) == 2
     backend.asked[1].set_result(rows(("new",)))
     backend.asked[0].set_result(rows(("old",)))
@@ -82,8 +82,8 @@ async def test_an_answer_that_is_too_old_is_not_waited_for() -> None:
 async def test_a_question_that_fails_or_whose_client_leaves_is_asked_again_by_one_of_those_that_wait(
     end: QueryResult | Exception | None,
 ) -> None:
-    flights, backend = Flights(), Backend()
-    first, second, third = await begun(flights, backend, query(), query(), query())
+    single_flight, backend = SingleFlight(), Backend()
+    first, second, third = await begun(single_flight, backend, query(), query(), query())
     if end is None:
         first.cancel()
     elif isinstance(end, Exception):
@@ -98,8 +98,8 @@ async def test_a_question_that_fails_or_whose_client_leaves_is_asked_again_by_on
 
 
 async def test_one_that_waits_and_leaves_leaves_the_others_alone() -> None:
-    flights, backend = Flights(), Backend()
-    first, second, third = await begun(flights, backend, query(), query(), query())
+    single_flight, backend = SingleFlight(), Backend()
+    first, second, third = await begun(single_flight, backend, query(), query(), query())
     second.cancel()
     await settled()
     backend.asked[0].set_result(ONE)
@@ -107,17 +107,19 @@ async def test_one_that_waits_and_leaves_leaves_the_others_alone() -> None:
 
 
 async def test_nobody_waits_longer_than_its_own_deadline() -> None:
-    flights, backend = Flights(), Backend()
-    first, second = await begun(flights, backend, query(), query(deadline_s=0.01))
+    single_flight, backend = SingleFlight(), Backend()
+    first, second = await begun(single_flight, backend, query(), query(deadline_s=0.01))
     late = await second
     assert isinstance(late, QueryFailed)
     assert late.kind is FailureKind.DEADLINE
+    _ = await begun(single_flight, backend, query())
+    assert len(backend.asked) == 2, "the first one may hang: the next session asks itself"
     backend.asked[0].set_result(ONE)
     assert await first is ONE
 
 
 async def test_sessions_that_begin_together_cause_the_questions_of_one() -> None:
-    shared, flights, asked = SharedState.of(Config(), lambda: 0.0), Flights(), list[str]()
+    shared, single_flight, asked = SharedState.of(Config(), lambda: 0.0), SingleFlight(), list[str]()
     answers: Mapping[str, QueryResult] = dict([SETTINGS, *DESCRIBE, KEYS])
 
     async def backend(each: Query) -> QueryResult:
@@ -127,7 +129,7 @@ async def test_sessions_that_begin_together_cause_the_questions_of_one() -> None
 
     async def narrowed() -> str:
         session = TextSession(shared, SessionOpening(owner="ann"))
-        return (await drive(session.rewrite(SQL), lambda each: flights.answer(each, backend), pool)).text
+        return (await drive(session.rewrite(SQL), lambda each: single_flight.answer(each, backend), pool)).text
 
     with ThreadPoolExecutor(8) as pool:
         assert await asyncio.gather(*(narrowed() for _ in range(8))) == [NARROWED] * 8
