@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.scopes.join_tree import Leaf
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.causes import BlockCauses
 from rewriter.semijoins.equalities import ItemPartner
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.outer_filters import OuterFilterFinder, OuterFilters
 from rewriter.semijoins.small_sides import SmallSide, are_tiny, small_side_of_item
 from rewriter.semijoins.snowflake import snowflake_tables
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +50,11 @@ def filtered_side(
     partner: ItemPartner,
     fact: TableFacts,
     limits: RewriteLimits,
-) -> FilteredSide | SkipReason:
+) -> FilteredSide | Refusal:
     """The small side that an item is, or the reason why it is none. `fact` is the table that is to be narrowed."""
     scope, join, leaf, rules_off = partner.scope, partner.join, partner.leaf, limits.rules_off
     small_side = small_side_of_item(scopes, leaf)
-    if isinstance(small_side, SkipReason):
+    if isinstance(small_side, Refusal):
         return small_side
     if are_tiny(scopes.catalog, small_side.tables, limits.tiny_side_bytes_max):
         small_side = replace(small_side, is_filtered=True)
@@ -62,7 +63,8 @@ def filtered_side(
     snowflake = snowflake_tables(scopes, own, join, leaf, fact) if Rule.SNOWFLAKE not in rules_off else ()
     outer = filter_finder.outer_filters(scope, join, leaf) if Rule.OUTER_FILTERS not in rules_off else None
     if not (filters or small_side.is_filtered or snowflake or outer):
-        return SkipReason.REDUCER_UNFILTERED
+        causes = BlockCauses(scopes, filter_finder, scope)
+        return SkipReason.REDUCER_UNFILTERED.because(causes.unfiltered(join, leaf, small_side.tables))
     small_side = small_side.also_reading(filter_.tables for filter_ in filters)
     texts = tuple(filter_.text for filter_ in filters)
     for table in snowflake:
