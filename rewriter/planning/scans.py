@@ -152,12 +152,17 @@ def _refusal(scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference
         return reference.refusal
     if reference.name not in scopes.catalog:
         # Tables are not looked up in a statement that could narrow none.
-        return SkipReason.NO_EQUALITY.because("the statement compares no table with another one or a subquery")
+        return SkipReason.NO_EQUALITY.because(_NOTHING_COMPARED)
     facts = scopes.catalog[reference.name]
     refusal = fact_refusal(facts) or _most_telling(noted.results[reference])
     if refusal is None and noted.unused is not None and facts is not None:
         return noted.unused.refusal(block, leaf, facts)
     return refusal or SkipReason.NO_EQUALITY
+
+
+_NOTHING_COMPARED = (
+    "the statement compares no table with another one or a subquery, and Spark uses filters on one table by itself"
+)
 
 
 def _most_telling(found: list[Reducer | Refusal]) -> Refusal | None:
