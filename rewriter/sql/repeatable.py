@@ -15,8 +15,6 @@ from rewriter.sql.conditions import Conjunct, closing
 from rewriter.sql.deterministic_functions import (
     CLOCK_WORDS,
     DATE_FORMATTERS,
-    DETERMINISTIC_AGGREGATES,
-    DETERMINISTIC_FUNCTIONS,
     FILTER_FUNCTIONS,
     FILTER_WORDS,
     KEEPS_LETTERS,
@@ -25,6 +23,7 @@ from rewriter.sql.deterministic_functions import (
     QUERY_WORDS,
     TEXT_MAKERS,
     UNITS,
+    VIEW_FUNCTIONS,
     WITH_ARGUMENTS,
     WITH_UNIT,
     WORDS_BEFORE_PARENTHESIS,
@@ -326,8 +325,7 @@ def uncertain_part_of_view(view: Statement) -> str | None:
 
     Session functions are excluded: the key query has the view's name alone, and cannot return their values.
     """
-    functions = DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES
-    return uncertain_rows(view.tree) or _uncertain_word_of_query(view, QUERY_WORDS, functions)
+    return uncertain_rows(view.tree) or _uncertain_word_of_query(view, QUERY_WORDS, VIEW_FUNCTIONS)
 
 
 def _uncertain_word_of_query(query: Statement, words: AbstractSet[str], functions: AbstractSet[str]) -> str | None:
