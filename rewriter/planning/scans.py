@@ -166,7 +166,7 @@ def _refusal(scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference
 
 
 _NOTHING_COMPARED = (
-    "no condition of the statement is on two tables of one SELECT, or has a subquery, and Spark uses filters on one"
+    "no condition of the statement is on two tables of one SELECT or has a subquery, and Spark uses filters on one"
     " table by itself"
 )
 

@@ -114,7 +114,8 @@ def test_a_small_side_that_is_being_written_is_not_asked_for_its_keys_by_explain
 
 def test_the_cause_of_a_refusal_is_told_below_its_reason(stage: Stage) -> None:
     sql = SQL.replace("d.g = 1", "d.g > rand()")
-    found = view(played(stage.session().explain(sql, run_key_queries=True), DESCRIBE))
+    unsized = ("EXPLAIN COST SELECT * FROM `d`", rows())
+    found = view(played(stage.session().explain(sql, run_key_queries=True), [*DESCRIBE, unsized]))
     fact, reason = found.scans[0], SkipReason.REDUCER_UNFILTERED
     assert (fact.skip_reason, fact.skip_sentence, fact.is_fact) == (reason.name, reason.sentence, True)
     assert fact.cause is not None
