@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from rewriter.catalog.prunable import known_columns
 from rewriter.catalog.table_facts import TableFacts, TableKind
 from rewriter.scopes.blocks import Block, Operand, Scope, own_parts
 from rewriter.scopes.join_rules import CONDITION_HOLDS
@@ -72,7 +73,7 @@ class UnusedConditions:
         if found is not None:
             return found
         if facts.behind is not None and facts.behind.joins_inside:
-            return SkipReason.JOINED_IN_VIEW
+            return SkipReason.JOINED_IN_VIEW.because(self._cited(terms[0])) if terms else SkipReason.JOINED_IN_VIEW
         if terms and facts.file_columns and facts.iceberg is None:
             return SkipReason.NO_EQUALITY.because(
                 f"the file index knows no files to skip by {self._cited(terms[0])}"
@@ -86,12 +87,11 @@ class UnusedConditions:
     def _of_shared(self, scope: Scope, terms: Sequence[_Term], leaf: Leaf, facts: TableFacts) -> Refusal | None:
         """The refusal of conditions that read the fact and something else; those on partition columns first."""
         for term in terms:
-            if not _others_than_partitions(term, leaf, facts):
+            if not _useless_columns(term, leaf, facts):
                 return self._lack(scope, term, leaf, facts)
         for term in terms:
-            names = _others_than_partitions(term, leaf, facts)
-            by = listed(facts.partition_columns)
-            cause = f"{self._cited(term)} reads {listed(names)}; it can be narrowed by {by}"
+            names = listed(_useless_columns(term, leaf, facts))
+            cause = f"{self._cited(term)} reads {names}; {known_columns(facts)}"
             return SkipReason.OTHER_COLUMNS_READ.because(cause)
         return None
 
@@ -100,7 +100,7 @@ class UnusedConditions:
         causes = BlockCauses(self._scopes, self._filter_finder, scope)
         if term.at.side_of(leaf) not in CONDITION_HOLDS[term.at.kind]:
             return SkipReason.OUTER_JOIN.because(causes.kept(term.at, leaf))
-        lack = self._lack_of_text(scope, term, leaf) or self._lack_of_lists(facts) or _TESTED_EARLIER
+        lack = self._lack_of_text(scope, term, leaf) or self._lack_of_lists(term, leaf, facts) or _TESTED_EARLIER
         return SkipReason.NO_EQUALITY.because(f"{self._cited(term)} cannot be used: {lack}")
 
     def _lack_of_text(self, scope: Scope, term: _Term, leaf: Leaf) -> str | None:
@@ -127,14 +127,15 @@ class UnusedConditions:
             return f"{shown} is a column of a query around this one"
         return f"{shown} is not certain to be a column of one table in the same SELECT"
 
-    def _lack_of_lists(self, facts: TableFacts) -> str | None:
+    def _lack_of_lists(self, term: _Term, leaf: Leaf, facts: TableFacts) -> str | None:
         """The reason why nothing but equalities narrows a fact."""
         if not self._asks_lists:
             return "it is no equality that every row must satisfy, and the rule partition_list is off"
         if facts.kind is TableKind.VIEW:
             return "it is no equality, and nothing else narrows a view"
-        if facts.iceberg is not None:
-            return "it is no equality, and nothing else narrows an Iceberg table"
+        columns = [facts.column(name) for name in term.columns_of(leaf)]
+        if any(column is not None and facts.is_data_column(column) for column in columns):
+            return "it is no equality, and nothing else narrows a table by columns of its files"
         return None
 
     def _of_readers(self, block: Block, leaf: Leaf) -> Refusal | None:
@@ -181,7 +182,11 @@ class UnusedConditions:
         return cited(term.conjunct.text(self._scopes.statement))
 
 
-def _others_than_partitions(term: _Term, leaf: Leaf, facts: TableFacts) -> list[str]:
-    """The columns of the fact that a condition reads and that are no partition columns."""
+def _useless_columns(term: _Term, leaf: Leaf, facts: TableFacts) -> list[str]:
+    """The columns of the fact that a condition reads and by which the fact cannot be narrowed."""
     columns = ((name, facts.column(name)) for name in term.columns_of(leaf))
-    return [name for name, column in columns if column is None or not facts.is_partition_column(column)]
+    return [
+        name
+        for name, column in columns
+        if column is None or not (facts.is_partition_column(column) or facts.is_data_column(column))
+    ]

@@ -113,12 +113,13 @@ class BlockCauses:
     def _unused(self, conjunct: Conjunct, at: Join, join: Join, leaf: Leaf) -> str | None:
         """The reason why a condition that reads the item does not restrict it; None if it does."""
         columns, queries = own_parts(conjunct.tree)
+        name = leaf.alias or _NAMELESS
         if len(_items_read(self._scope, conjunct.tree, at)) > 1:
             is_or = isinstance(conjunct.tree, exp.Or)
-            return f"a branch of its OR says nothing of {leaf.alias} alone" if is_or else None
+            return f"a branch of its OR says nothing of {name} alone" if is_or else None
         foreign = [column for column in columns if self._scope.resolve(column, at) is None]
         if foreign:
-            return f"it is not certain that {cited(foreign[0].sql())} is a column of {leaf.alias}"
+            return f"it is not certain that {cited(foreign[0].sql())} is a column of {name}"
         for query in queries:
             refusal = subquery_refusal(self._scopes, query)
             if refusal is not None:
@@ -126,7 +127,7 @@ class BlockCauses:
         uncertain = self._filters.uncertain_word(conjunct)
         if uncertain is not None or condition_holds(at, join, leaf):
             return uncertain
-        return f"an outer join may put nulls in place of {leaf.alias} before it is tested"
+        return f"an outer join may put nulls in place of {name} before it is tested"
 
     def _lost_outside(self) -> str | None:
         """The reason why filters outside the block are not used within, if it is one of the common ones."""
@@ -189,8 +190,8 @@ def size_beside(catalog: Catalog, tables: Iterable[TableName], fact: TableFacts)
     """The size of a small side beside that of the fact, as far as they are known."""
     small, large = known_bytes(catalog, tables), fact.size_bytes
     names = listed(sorted(map(str, tables)))
-    found = f"{names}: {small:,} bytes are known" if small else f"the size of {names} is not known"
-    return f"{found}, and of this table {f'{large:,} bytes' if large is not None else 'none'}"
+    shown = (f"{size:,} bytes" if size else "a size that is not known" for size in (small, large))
+    return f"{names} has {next(shown)}, and this table {next(shown)}"
 
 
 def rule_off(rules: Iterable[Rule]) -> Refusal:

@@ -63,8 +63,8 @@ class SkipReason(Enum):
     OWN_FILTERS_ALONE = (
         "Only filters on the table itself apply to it: Spark uses them by itself when it plans the statement."
     )
-    OTHER_COLUMNS_READ = "The condition on the table reads columns that it is not partitioned by."
-    JOINED_IN_VIEW = "The name is of a view that joins tables, and no filter can be inserted within a view."
+    OTHER_COLUMNS_READ = "The condition on the table reads columns of it that it cannot be narrowed by."
+    JOINED_IN_VIEW = "The name is of a view that joins tables within, and no condition outside it narrows them."
     UNSUPPORTED_FROM = "The FROM or the SELECT uses a clause that is not understood yet."
 
     # The reference to the table.

@@ -8,13 +8,18 @@ from support.goldens import planned_with
 
 from rewriter import (
     Catalog,
+    Column,
+    IcebergFacts,
     KeySet,
     Plan,
     PlannedScan,
     RewriteLimits,
     Rule,
     SkipReason,
+    TableFacts,
+    TableKind,
     TableName,
+    ViewText,
     apply,
 )
 
@@ -233,6 +238,57 @@ def test_a_condition_that_the_list_of_partitions_would_take_names_the_rule_that_
         "`s.ds > d.ds` cannot be used: it is no equality that every row must satisfy, and the rule partition_list"
         " is off"
     )
+
+
+ID, DS = Column("id", "int"), Column("ds", "string")
+JOINED = ViewText("SELECT f.id, f.ds FROM f JOIN d ON f.ds = d.ds", ("spark_catalog", "default"), ("id", "ds"))
+OTHERS = {
+    "f": TableFacts((ID, DS), ("ds",)),
+    "d": TableFacts((DS, ID)),
+    "v": TableFacts((ID, DS), provider="", kind=TableKind.VIEW, view=JOINED),
+    "i": TableFacts((ID, DS), provider="iceberg", iceberg=IcebergFacts(7), indexed_columns=("id", "ds")),
+    "x": TableFacts((ID, DS), indexed_columns=("id",)),
+}
+
+
+def other_tables(names: frozenset[TableName]) -> Catalog:
+    return {name: OTHERS.get(name.parts[-1]) for name in names}
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason", "cause"),
+    [
+        (
+            "SELECT s.id FROM v s CROSS JOIN d WHERE s.ds = '2026-01-01'",
+            SkipReason.JOINED_IN_VIEW,
+            "`s.ds = '2026-01-01'`",
+        ),
+        ("SELECT s.id FROM v s CROSS JOIN d WHERE d.id = 5", SkipReason.JOINED_IN_VIEW, None),
+        (
+            "SELECT s.id FROM i s JOIN d ON s.ds > d.ds",
+            SkipReason.NO_EQUALITY,
+            (
+                "`s.ds > d.ds` cannot be used: it is no equality, and nothing else narrows a table by columns of"
+                " its files"
+            ),
+        ),
+        (
+            "SELECT s.id FROM x s JOIN d ON s.ds = d.ds",
+            SkipReason.NOT_A_PARTITION_COLUMN,
+            "the equality is on ds; it can be narrowed by id",
+        ),
+        (
+            "SELECT s.id FROM x s CROSS JOIN d WHERE s.ds = '2026-01-01'",
+            SkipReason.NO_EQUALITY,
+            "the file index knows no files to skip by `s.ds = '2026-01-01'`",
+        ),
+    ],
+)
+def test_views_that_join_and_tables_with_other_layouts_have_causes_of_their_own(
+    sql: str, reason: SkipReason, cause: str | None
+) -> None:
+    (scan,) = (scan for scan in planned_with(sql, other_tables, LIMITS).scans if scan.alias == "s")
+    assert (scan.skip, scan.cause) == (reason, cause)
 
 
 def test_a_rule_that_is_off_is_named() -> None:
