@@ -128,7 +128,7 @@ def _uncertain_name(tokens: Sequence[Token], index: int) -> str:
 
 
 def _is_behind_dot(tokens: Sequence[Token], index: int) -> bool:
-    """True for a user's own function, by its database's name."""
+    """True if a word stands behind a dot, as the name of a user's own function does behind its database."""
     return index > 0 and tokens[index - 1].token_type is TokenType.DOT
 
 
