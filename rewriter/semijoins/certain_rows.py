@@ -12,12 +12,12 @@ from sqlglot import exp
 from rewriter.domains.literals import is_key_type
 from rewriter.scopes.blocks import Operand, Scope
 from rewriter.scopes.scopes import Scopes
-from rewriter.sql.repeatable import has_certain_rows
+from rewriter.sql.repeatable import uncertain_rows
 
 
-def gives_certain_rows(scopes: Scopes, query: exp.Expr) -> bool:
-    """True if a query, if its words are deterministic, gives the same rows as long as its tables hold the same."""
-    return has_certain_rows(query, lambda clause: _chooses_certain_rows(scopes, clause))
+def uncertain_choice(scopes: Scopes, query: exp.Expr) -> str | None:
+    """The clause by which a query may choose other rows each time, for a user; None if it has none."""
+    return uncertain_rows(query, lambda clause: _chooses_certain_rows(scopes, clause))
 
 
 def _chooses_certain_rows(scopes: Scopes, clause: exp.Expr) -> bool:

@@ -25,7 +25,7 @@ from rewriter.semijoins.outer_filters import REDUCED_KEY
 from rewriter.semijoins.small_sides import SmallSide, is_within, small_side_of_query
 from rewriter.vocabulary.identifiers import quoted
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # Facts between a fact and the small side that its keys come from.
 _FACTS_MAX = 4
@@ -100,7 +100,7 @@ class FactFollower:
     def equalities_in(self, scope: Scope) -> list[KeyEquality]:
         """The equalities of one block that reduce a scan."""
         if scope not in self._found:
-            finder = EqualityFinder(self._scopes, scope, self._filtered.filter_finder.filters_of(scope))
+            finder = EqualityFinder(self._scopes, scope, self._filtered.filter_finder)
             found = (one for join in scope.block.tree.joins for one in finder.matches(join))
             self._found[scope] = [one for one in found if isinstance(one, KeyEquality)]
         return self._found[scope]
@@ -112,7 +112,7 @@ class FactFollower:
         if isinstance(partner, QueryPartner):
             query = small_side_of_query(self._scopes, partner.query, partner.width)
             # A scalar subquery of two rows is an error, which the fact's own key query finds.
-            if not isinstance(query, SkipReason) and query.is_filtered and not partner.is_scalar:
+            if not isinstance(query, Refusal) and query.is_filtered and not partner.is_scalar:
                 yield _followed(fact, query, (), group)
         elif not self._reads_any(partner.leaf, followed):
             yield from self._sides_by_item(fact, partner, group, followed)
@@ -126,18 +126,19 @@ class FactFollower:
         self, fact: Leaf, partner: ItemPartner, group: Sequence[KeyEquality], followed: frozenset[Leaf]
     ) -> Iterator[FollowedSide]:
         side = self._filtered.side_of(partner, group[0].origin.facts)
-        if side is SkipReason.REDUCER_PARTITIONED:
+        if isinstance(side, Refusal):
+            if side.reason is not SkipReason.REDUCER_PARTITIONED:
+                return
             for inner in self.sides(partner, followed):
                 found = inner.through(group, self._scopes)
                 if found is not None:
                     small_side, filters, matches = found
                     yield _followed(fact, small_side, filters, matches)
-        elif not isinstance(side, SkipReason):
-            if side.outer is not None and len(group) == 1:
-                small_side, filters = side.behind(side.outer, self._scopes, side.small_side.sql, group[0].key)
-                yield _followed(fact, small_side, filters, [replace(group[0], key=REDUCED_KEY)])
-            elif side.filters or side.small_side.is_filtered:
-                yield _followed(fact, side.small_side, side.filters, group)
+        elif side.outer is not None and len(group) == 1:
+            small_side, filters = side.behind(side.outer, self._scopes, side.small_side.sql, group[0].key)
+            yield _followed(fact, small_side, filters, [replace(group[0], key=REDUCED_KEY)])
+        elif side.filters or side.small_side.is_filtered:
+            yield _followed(fact, side.small_side, side.filters, group)
 
 
 def _followed(

@@ -9,7 +9,7 @@ from rewriter.scopes.join_tree import TableReference
 from rewriter.semijoins.key_query import KeySetQuery
 from rewriter.semijoins.range_query import KeyRangesQuery
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal
 
 # A query for the keys of a small side, or for the partitions that match (`PartitionsQuery`, a KeySetQuery).
 KeyQuery: TypeAlias = KeySetQuery | KeyRangesQuery
@@ -26,7 +26,7 @@ class Reducer:
     alternatives: tuple[Reducer, ...] = ()
     # The reducer for keys that turn out to be of another type than the fact's column: by the list of partitions,
     # or the reason why there is none.
-    if_types_differ: Reducer | SkipReason | None = None
+    if_types_differ: Reducer | Refusal | None = None
     # The rules that it takes. Reducers with the same query are equal, by whichever rules they were found.
     rules: frozenset[Rule] = field(default=frozenset(), compare=False)
 
@@ -46,4 +46,4 @@ class Finding:
     """A fact's scan with a reducer, or with the reason why an equality is none."""
 
     reference: TableReference
-    result: Reducer | SkipReason
+    result: Reducer | Refusal

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import Query, QueryResult, Rows
+from proxy.operations.query import NO_TABLES, Query, QueryResult, Rows
 from rewriter import SkipReason
 
 # Source: Spark's StaticSQLConf. With it, SET and USE of one client count for all.
@@ -26,7 +26,9 @@ _BYTES_MAX: Final = 4 * 1024 * 1024
 
 def settings_query(settings: CatalogSection) -> Query:
     """The statement whose answer `uncertainty` reads: all settings that were set. The rest has its default."""
-    return Query("SET", rows_max=_ROWS_MAX, bytes_max=_BYTES_MAX, deadline_s=settings.query_deadline_s)
+    return Query(
+        "SET", rows_max=_ROWS_MAX, bytes_max=_BYTES_MAX, deadline_s=settings.query_deadline_s, reads=NO_TABLES
+    )
 
 
 def uncertainty(answer: QueryResult) -> SkipReason | None:
