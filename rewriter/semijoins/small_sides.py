@@ -46,6 +46,10 @@ class SmallSide:
 
 def small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | SkipReason:
     """The small side that a FROM item is, or the reason why it is none."""
+    is_table = leaf.reference is not None and not scopes.is_cte_name(leaf)
+    if not is_table and scopes.is_in_view(leaf.node):
+        # Its conditions have the settings of the view's maker.
+        return SkipReason.REDUCER_NOT_UNDERSTOOD
     if leaf.reference is not None and not scopes.is_cte_name(leaf):
         if leaf.reference.refusal is not None:
             return SkipReason.REDUCER_NOT_UNDERSTOOD
@@ -69,7 +73,7 @@ def small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | SkipReason:
 
 def small_side_of_query(scopes: Scopes, query: exp.Expr, width: int) -> SmallSide | SkipReason:
     """The small side that a subquery is, its columns named by `query_key`, or the reason why it is none."""
-    if not _is_closed(scopes, query):
+    if scopes.is_in_view(query) or not _is_closed(scopes, query):
         return SkipReason.REDUCER_NOT_UNDERSTOOD
     text = _repeatable_text(scopes, query)
     if isinstance(text, SkipReason):
