@@ -20,6 +20,7 @@ from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import KeyQuery, Reducer
+from rewriter.semijoins.small_sides import TinySides
 from rewriter.sql.statement import Statement
 from rewriter.sql.task_dependence import depends_on_row_order, depends_on_tasks
 from rewriter.vocabulary.identifiers import TableName
@@ -49,6 +50,8 @@ class Plan:
     partition_columns: frozenset[str] = frozenset()
     # The tables that count as unknown because they were not described in time.
     late: frozenset[TableName] = frozenset()
+    # The tables whose sizes are not known and would tell whether they are worth asking without a filter.
+    unsized: frozenset[TableName] = frozenset()
     # The lists of partitions that the plan was made with.
     partitions: PartitionIndexes = field(default_factory=dict)
 
@@ -180,7 +183,8 @@ def plan(
     """Find the fact scans that may be narrowed, given what is known of the tables.
 
     If tables are missing from the catalog, the plan names them and has no scans: look them up and plan again. If
-    it `wants_lists` of the partitions of tables, it may ask for more when it is made again with them.
+    it `wants_lists` of the partitions of tables, or names tables as `unsized`, it may ask for more when it is made
+    again with them.
     """
     catalog = without_switched_off(statement, catalog, limits)
     scopes = Scopes(statement, catalog, has_variables=limits.has_variables)
@@ -197,7 +201,8 @@ def plan(
         return Plan(statement, refused(scopes, SkipReason.WRITES_WHAT_IT_READS))
     if limits.strict and statement.target is not None:
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
-    found = scans(scopes, limits, partitions)
+    tiny = TinySides(scopes.catalog, limits.tiny_side_bytes_max)
+    found = scans(scopes, limits, partitions, tiny)
     must_keep_splits, narrowable = (
         _must_keep_splits(statement, followed),
         checked(found) if limits.strict else found,
@@ -209,6 +214,7 @@ def plan(
         names=followed.names,
         keeps_splits=must_keep_splits,
         partition_columns=followed.partition_columns,
+        unsized=frozenset(tiny.unsized),
         partitions=partitions,
     )
 

@@ -78,7 +78,7 @@ class RewriteSection(Section, frozen=True):
     # A small side of this size is read in some ten seconds by a small cluster, longer than key_query_deadline_s.
     # Counts where the size is known; else the deadline alone bounds a key query.
     small_side_bytes_max: Bytes = 10 * 1024 * 1024 * 1024
-    # Expert. A small side of this known size is asked for its keys although it has no filter: parameter tables,
+    # Expert. A small side of this size at most is asked for its keys without a filter: parameter tables,
     # seeds, the temporary tables of BI tools. 16 KiB are some hundreds of rows; a calendar of ten years is larger,
     # and without a filter it would have all keys. 0: none is.
     tiny_side_bytes_max: Annotated[int, Meta(ge=0)] = 16 * 1024
@@ -125,6 +125,9 @@ class CatalogSection(Section, frozen=True):
     # Expert. Time for a DESCRIBE or SHOW PARTITIONS: a busy metastore answers in seconds, and then a rewrite no
     # longer pays.
     query_deadline_s: Seconds = 5.0
+    # Expert. Tables without statistics are asked for by EXPLAIN COST where their size alone tells whether they are
+    # worth asking without a filter: some 20 ms a table, once in facts_ttl_s.
+    asks_sizes: bool = True
     # Expert. Rows of one description. A table has a few thousand columns at most; the detail rows come on top.
     describe_rows_max: Count = 20_000
     # Expert. Partitions of one table, for the counts in `explain`; a longer list is reported as unknown.

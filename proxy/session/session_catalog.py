@@ -15,10 +15,11 @@ from proxy.operations.query import Query, QueryResult, Rows
 from proxy.session.catalog.facts_cache import DescribedTable, FactsMoment
 from proxy.session.catalog.file_index import IndexOverview
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
-from proxy.session.catalog.late_answers import UNANSWERED_S
+from proxy.session.catalog.late_answers import UNANSWERED_S, is_late
 from proxy.session.catalog.metadata_cache import Expiring, SessionMetadata
 from proxy.session.catalog.spark_settings import ServerSettings, read_settings, settings_query
 from proxy.session.catalog.split_packing import SplitPacking
+from proxy.session.catalog.table_sizes import read_size, size_query
 from proxy.session.consistency.write_fence import Fence
 from proxy.session.key_queries import KeyAnswers, KeyQueries, RememberedKeys
 from proxy.session.layout.iceberg_file_counts import FileCounts, file_counts
@@ -51,8 +52,9 @@ from rewriter.partitions.index import PartitionIndex
 T = TypeVar("T")
 Queries: TypeAlias = Generator[Query, QueryResult, T]
 
-# A statement's plan names its tables, then those behind its views, then those behind these.
-_PLANNING_ROUNDS_MAX = VIEW_NESTING_MAX + 2
+# A statement's plan names its tables, then those behind its views, then those behind these, then those that lack a
+# size.
+_PLANNING_ROUNDS_MAX = VIEW_NESTING_MAX + 3
 
 _QUOTING_SETTINGS = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.parser.escapedStringLiterals")
 
@@ -204,12 +206,16 @@ class SessionCatalog:
         )
         asked: set[TableName] = set()
         late: set[TableName] = set()
+        is_sized = False
         facts = self._metadata.facts
         for _ in range(_PLANNING_ROUNDS_MAX):
             known = facts.current()
             late -= known.keys()
             planned = plan(statement, {**known, **dict.fromkeys(late)}, limits, partitions or {})
             if not planned.missing:
+                if not is_sized and (yield from self._find_sizes(planned.unsized)):
+                    is_sized = True
+                    continue
                 return _with_late(planned, frozenset(late)) if late else planned
             if planned.missing <= asked:
                 break  # they change meanwhile, or are more than the session may keep
@@ -249,7 +255,32 @@ class SessionCatalog:
         late = yield from self._look_up(
             {name for name in before if name not in known or not facts.described_since(name, since)}
         )
-        return not late and all(_is_as(facts.described(name).facts, then) for name, then in before.items())
+        for name, then in before.items():
+            now = facts.described(name).facts
+            if late or not _is_as(now, then):
+                return False
+            if then is not None and then.size_bytes is not None and now is not None and now.size_bytes is None:
+                facts.add_size(name, then.size_bytes)
+        return True
+
+    def _find_sizes(self, names: AbstractSet[TableName]) -> Queries[bool]:
+        """Ask for the sizes of described tables that have none, up to one that is late. True if any got one."""
+        facts, unsized = self._metadata.facts, self._metadata.unsized
+        has_found = False
+        for name in sorted(names, key=str) if self._settings.asks_sizes else ():
+            query = size_query(name, self._settings)
+            if unsized.holds(query.sql):
+                continue
+            answer = yield query
+            size_bytes = read_size(answer)
+            if size_bytes is not None:
+                facts.add_size(name, size_bytes)
+                has_found = True
+                continue
+            unsized.add(query.sql)
+            if is_late(answer):
+                break
+        return has_found
 
     def look_up(self, names: Iterable[TableName]) -> Queries[None]:
         """Describe the tables among these that are not known now."""

@@ -14,6 +14,7 @@ from rewriter.scopes.blocks import Block, Scope
 from rewriter.scopes.join_tree import Leaf, TableReference
 from rewriter.scopes.outer_to_inner import make_outer_joins_inner
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.filtered_sides import FilteredSides
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import own_cover
 from rewriter.semijoins.outer_filters import OuterFilterFinder
@@ -21,14 +22,17 @@ from rewriter.semijoins.partition_reducers import PartitionIndexes
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import Reducer
 from rewriter.semijoins.reducers import BlockPlanner
+from rewriter.semijoins.small_sides import TinySides
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
 
 
-def scans(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexes) -> tuple[PlannedScan, ...]:
+def scans(
+    scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexes, tiny: TinySides
+) -> tuple[PlannedScan, ...]:
     """One for each table reference in a FROM, outer blocks before inner ones."""
-    found = _findings(scopes, limits, partitions)
+    found = _findings(scopes, limits, partitions, tiny)
     found = replace(found, results=_capped(found.results, limits.key_queries_max))
     return tuple(
         _scan(scopes, block, leaf, leaf.reference, found)
@@ -66,7 +70,7 @@ class _Findings:
     own: dict[TableReference, Cover] = field(default_factory=dict)
 
 
-def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexes) -> _Findings:
+def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexes, tiny: TinySides) -> _Findings:
     found = _Findings()
     if all(fact_refusal(scopes.catalog.get(name)) is not None for name in scopes.tables):
         # Most statements read no table that could be narrowed: then no other check is needed.
@@ -74,14 +78,15 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexe
     if Rule.MADE_INNER not in limits.rules_off:
         make_outer_joins_inner(scopes)
     filter_finder = OuterFilterFinder(scopes)
+    sides = FilteredSides(scopes, filter_finder, tiny, limits.rules_off)
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
         if scope is not None and block.has_conditions:
-            for finding in BlockPlanner(scopes, filter_finder, scope, limits, partitions).findings():
+            for finding in BlockPlanner(scopes, sides, scope, limits, partitions).findings():
                 found.results[finding.reference].append(finding.result)
             if Rule.FILE_HINTS not in limits.rules_off:
                 found.own.update(_own_covers(scopes, filter_finder, scope))
-    for finding in view_findings(scopes, limits):
+    for finding in view_findings(scopes, limits, tiny):
         found.results[finding.reference].append(finding.result)
     return found
 

@@ -33,10 +33,12 @@ from rewriter.scopes.join_tree import Join, Leaf, TableReference
 from rewriter.scopes.lineage import column_of_output
 from rewriter.scopes.outer_to_inner import make_outer_joins_inner
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.filtered_sides import FilteredSides
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.semijoins.reducer import Finding, Reducer
 from rewriter.semijoins.reducers import BlockPlanner
+from rewriter.semijoins.small_sides import TinySides
 from rewriter.sql.conditions import conjuncts
 from rewriter.sql.equality import equality_of
 from rewriter.sql.statement import Statement, parse_any
@@ -75,7 +77,7 @@ class _ViewReference:
         return f"({self.query}){alias}"
 
 
-def view_findings(scopes: Scopes, limits: RewriteLimits) -> Iterator[Finding]:
+def view_findings(scopes: Scopes, limits: RewriteLimits, tiny: TinySides) -> Iterator[Finding]:
     """The reducers of the statement's views by joins in their texts, and the reasons why there are none."""
     if {Rule.VIEWS, Rule.VIEW_JOINS} & limits.rules_off or limits.strict:
         # With strict consistency nothing may have changed, and no check in the statement could hold a text.
@@ -89,11 +91,11 @@ def view_findings(scopes: Scopes, limits: RewriteLimits) -> Iterator[Finding]:
         make_outer_joins_inner(expanded)
     # A list of partitions is a table's, and the reference is the view's.
     by_keys = replace(limits, rules_off=limits.rules_off | {Rule.PARTITION_LIST})
-    finder = OuterFilterFinder(expanded)
+    sides = FilteredSides(expanded, OuterFilterFinder(expanded), tiny, by_keys.rules_off)
     for view in views:
         text = _derived_table(planned.tree, view.alias)
         if text is not None:
-            yield from _findings_of_view(expanded, finder, view, text, by_keys)
+            yield from _findings_of_view(expanded, sides, view, text, by_keys)
 
 
 def _view_references(scopes: Scopes) -> Iterator[_ViewReference]:
@@ -165,7 +167,7 @@ def _derived_table(tree: exp.Expr, alias: str) -> exp.Subquery | None:
 
 
 def _findings_of_view(
-    expanded: Scopes, finder: OuterFilterFinder, view: _ViewReference, text: exp.Subquery, limits: RewriteLimits
+    expanded: Scopes, sides: FilteredSides, view: _ViewReference, text: exp.Subquery, limits: RewriteLimits
 ) -> Iterator[Finding]:
     """The findings of the joins in one view's text, as those of the view's reference."""
     shown = _Shown(expanded, view, text)
@@ -173,7 +175,7 @@ def _findings_of_view(
         scope = expanded.scope_of(select)
         if scope is None or not scope.block.has_conditions:
             continue
-        for finding in BlockPlanner(expanded, finder, scope, limits, {}).findings():
+        for finding in BlockPlanner(expanded, sides, scope, limits, {}).findings():
             if fact_refusal(expanded.catalog.get(finding.reference.name)) is not None:
                 continue
             for result in shown.results(finding):

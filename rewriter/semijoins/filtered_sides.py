@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.scopes.join_tree import Leaf
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.equalities import ItemPartner
-from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.outer_filters import OuterFilterFinder, OuterFilters
-from rewriter.semijoins.small_sides import SmallSide, are_tiny, small_side_of_item
+from rewriter.semijoins.small_sides import SmallSide, TinySides, small_side_of_item
 from rewriter.semijoins.snowflake import snowflake_tables
 from rewriter.vocabulary.rule import Rule
 from rewriter.vocabulary.skip_reason import SkipReason
@@ -43,30 +43,36 @@ class FilteredSide:
         return SmallSide(wrapped, is_filtered=True, tables=tables, rules=rules), outer.texts
 
 
-def filtered_side(
-    scopes: Scopes,
-    filter_finder: OuterFilterFinder,
-    partner: ItemPartner,
-    fact: TableFacts,
-    limits: RewriteLimits,
-) -> FilteredSide | SkipReason:
-    """The small side that an item is, or the reason why it is none. `fact` is the table that is to be narrowed."""
-    scope, join, leaf, rules_off = partner.scope, partner.join, partner.leaf, limits.rules_off
-    small_side = small_side_of_item(scopes, leaf)
-    if isinstance(small_side, SkipReason):
-        return small_side
-    if are_tiny(scopes.catalog, small_side.tables, limits.tiny_side_bytes_max):
-        small_side = replace(small_side, is_filtered=True)
-    own = filter_finder.filters_of(scope)
-    filters = own.holding_for(join, leaf)
-    snowflake = snowflake_tables(scopes, own, join, leaf, fact) if Rule.SNOWFLAKE not in rules_off else ()
-    outer = filter_finder.outer_filters(scope, join, leaf) if Rule.OUTER_FILTERS not in rules_off else None
-    if not (filters or small_side.is_filtered or snowflake or outer):
-        return SkipReason.REDUCER_UNFILTERED
-    small_side = small_side.also_reading(filter_.tables for filter_ in filters)
-    texts = tuple(filter_.text for filter_ in filters)
-    for table in snowflake:
-        small_side = small_side.joined_with(table.small_side, Rule.SNOWFLAKE)
-        small_side = small_side.also_reading(filter_.tables for filter_ in table.filters)
-        texts += (table.equality, *(filter_.text for filter_ in table.filters))
-    return FilteredSide(leaf, small_side, texts, outer)
+@dataclass(frozen=True, eq=False)
+class FilteredSides:
+    """Finds the filters of the small sides in one statement."""
+
+    scopes: Scopes
+    filter_finder: OuterFilterFinder
+    tiny: TinySides
+    _rules_off: AbstractSet[Rule]
+
+    def side_of(self, partner: ItemPartner, fact: TableFacts) -> FilteredSide | SkipReason:
+        """The small side that an item is, or the reason why it is none. `fact` is the table to be narrowed."""
+        scopes, scope, join, leaf = self.scopes, partner.scope, partner.join, partner.leaf
+        small_side = small_side_of_item(scopes, leaf)
+        if isinstance(small_side, SkipReason):
+            return small_side
+        own = self.filter_finder.filters_of(scope)
+        filters = own.holding_for(join, leaf)
+        snowflake = snowflake_tables(scopes, own, join, leaf, fact) if self._is_on(Rule.SNOWFLAKE) else ()
+        outer = self.filter_finder.outer_filters(scope, join, leaf) if self._is_on(Rule.OUTER_FILTERS) else None
+        if not (filters or small_side.is_filtered or snowflake or outer):
+            if not self.tiny.are_tiny(small_side.tables):
+                return SkipReason.REDUCER_UNFILTERED
+            small_side = replace(small_side, is_filtered=True)
+        small_side = small_side.also_reading(filter_.tables for filter_ in filters)
+        texts = tuple(filter_.text for filter_ in filters)
+        for table in snowflake:
+            small_side = small_side.joined_with(table.small_side, Rule.SNOWFLAKE)
+            small_side = small_side.also_reading(filter_.tables for filter_ in table.filters)
+            texts += (table.equality, *(filter_.text for filter_ in table.filters))
+        return FilteredSide(leaf, small_side, texts, outer)
+
+    def _is_on(self, rule: Rule) -> bool:
+        return rule not in self._rules_off

@@ -17,16 +17,15 @@ from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.equalities import rules_of
-from rewriter.semijoins.filtered_sides import FilteredSide, filtered_side
+from rewriter.semijoins.filtered_sides import FilteredSide, FilteredSides
 from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.literal_filters import partition_cover
-from rewriter.semijoins.outer_filters import REDUCED_KEY, OuterFilterFinder
+from rewriter.semijoins.outer_filters import REDUCED_KEY
 from rewriter.semijoins.partition_conditions import PartitionCondition
 from rewriter.semijoins.partition_query import PartitionList, partitions_query
 from rewriter.semijoins.reducer import Reducer
 from rewriter.semijoins.small_sides import (
     SmallSide,
-    are_tiny,
     changing_tables,
     is_filtered,
     known_bytes,
@@ -56,7 +55,7 @@ class PartitionReducerPlanner:
     """Makes reducers by partition lists for the conditions of one block."""
 
     _scopes: Scopes
-    _filter_finder: OuterFilterFinder
+    _sides: FilteredSides
     _scope: Scope
     _limits: RewriteLimits
     _partitions: PartitionIndexes
@@ -88,17 +87,17 @@ class PartitionReducerPlanner:
         tables, first = _tables_of_subqueries(conditions), conditions[0]
         side = None
         if first.partner is not None:
-            side = filtered_side(self._scopes, self._filter_finder, first.partner, first.facts, self._limits)
+            side = self._sides.side_of(first.partner, first.facts)
             if isinstance(side, SkipReason):
                 return side
             tables |= side.small_side.tables
         if known_bytes(self._scopes.catalog, tables) > self._limits.small_side_bytes_max:
             return SkipReason.SMALL_SIDE_TOO_LARGE
-        if side is not None or are_tiny(self._scopes.catalog, tables, self._limits.tiny_side_bytes_max):
-            return side
         queries = (query for condition in conditions for query in condition.queries)
         is_worth_it = any(_has_scalar_subquery(query) or is_filtered(self._scopes, query) for query in queries)
-        return None if is_worth_it else SkipReason.REDUCER_UNFILTERED
+        if side is None and not is_worth_it and not self._sides.tiny.are_tiny(tables):
+            return SkipReason.REDUCER_UNFILTERED
+        return side
 
     def _listed(self, condition: PartitionCondition, named: Mapping[str, Column]) -> PartitionList | SkipReason:
         index = self._partitions.get(condition.reference.name)
@@ -172,7 +171,7 @@ class PartitionReducerPlanner:
         """The partitions that the block's own filters leave, where the table itself stands in the block."""
         if condition.fact.reference is not condition.reference:
             return Cover.all()
-        filters = self._filter_finder.filters_of(self._scope)
+        filters = self._sides.filter_finder.filters_of(self._scope)
         return partition_cover(self._scopes.statement, self._scope, filters, condition.fact, condition.facts)
 
 

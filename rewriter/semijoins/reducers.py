@@ -19,17 +19,16 @@ from rewriter.semijoins.equalities import (
     QueryPartner,
     RefusedEquality,
 )
-from rewriter.semijoins.filtered_sides import filtered_side
+from rewriter.semijoins.filtered_sides import FilteredSides
 from rewriter.semijoins.key_query import key_set_query
 from rewriter.semijoins.limits import RewriteLimits
-from rewriter.semijoins.outer_filters import REDUCED_KEY, OuterFilterFinder
+from rewriter.semijoins.outer_filters import REDUCED_KEY
 from rewriter.semijoins.partition_conditions import PartitionCondition, PartitionConditionFinder
 from rewriter.semijoins.partition_reducers import PartitionIndexes, PartitionReducerPlanner
 from rewriter.semijoins.range_query import key_ranges_query
 from rewriter.semijoins.reducer import Finding, KeyQuery, Reducer
 from rewriter.semijoins.small_sides import (
     SmallSide,
-    are_tiny,
     changing_tables,
     known_bytes,
     may_be_as_large,
@@ -45,20 +44,20 @@ class BlockPlanner:
     def __init__(
         self,
         scopes: Scopes,
-        filter_finder: OuterFilterFinder,
+        sides: FilteredSides,
         scope: Scope,
         limits: RewriteLimits,
         partitions: PartitionIndexes,
     ) -> None:
         self._scopes = scopes
-        self._filter_finder = filter_finder
+        self._sides = sides
         self._scope = scope
         self._limits = limits
-        self._lists = PartitionReducerPlanner(scopes, filter_finder, scope, limits, partitions)
+        self._lists = PartitionReducerPlanner(scopes, sides, scope, limits, partitions)
 
     def findings(self) -> Iterator[Finding]:
         """One for each fact and partner of each join, and one for each condition that does not reduce a scan."""
-        filters = self._filter_finder.filters_of(self._scope)
+        filters = self._sides.filter_finder.filters_of(self._scope)
         matcher = EqualityFinder(self._scopes, self._scope, filters)
         conditions = PartitionConditionFinder(self._scopes, self._scope, filters)
         for join in self._scope.block.tree.joins:
@@ -117,16 +116,13 @@ class BlockPlanner:
         if isinstance(small_side, SkipReason):
             return small_side
         # A scalar subquery has one row at most: its key query ends at the second.
-        is_worth_it = small_side.is_filtered or partner.is_scalar or self._are_tiny(small_side)
+        is_worth_it = small_side.is_filtered or partner.is_scalar or self._sides.tiny.are_tiny(small_side.tables)
         return self._found(small_side, (), matches) if is_worth_it else SkipReason.REDUCER_UNFILTERED
-
-    def _are_tiny(self, small_side: SmallSide) -> bool:
-        return are_tiny(self._scopes.catalog, small_side.tables, self._limits.tiny_side_bytes_max)
 
     def _by_item(
         self, reference: TableReference, partner: ItemPartner, matches: Sequence[KeyEquality]
     ) -> Iterator[Finding]:
-        side = filtered_side(self._scopes, self._filter_finder, partner, matches[0].origin.facts, self._limits)
+        side = self._sides.side_of(partner, matches[0].origin.facts)
         if isinstance(side, SkipReason):
             yield Finding(reference, side)
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -42,6 +42,35 @@ class SmallSide:
     def also_reading(self, tables: Iterable[frozenset[TableName]]) -> SmallSide:
         """The small side with filters or keys over it whose subqueries read these tables."""
         return replace(self, tables=self.tables.union(*tables))
+
+
+@dataclass(frozen=True, eq=False)
+class TinySides:
+    """Small sides that are worth asking without a filter, and the tables that lack a size to tell so.
+
+    Tables of few bytes are parameter tables, seeds and the temporary tables of BI tools.
+    """
+
+    _catalog: Catalog
+    _bytes_max: int
+    # The unpartitioned tables that were asked about and whose size is not known.
+    unsized: set[TableName] = field(default_factory=set)
+
+    def are_tiny(self, tables: Iterable[TableName]) -> bool:
+        """True if all tables together are known to have few bytes.
+
+        Tables that views read are among the tables, so the views themselves need no size.
+        """
+        facts_of = {
+            name: facts for name in tables if (facts := self._catalog.get(name)) is None or not facts.behind
+        }
+        if not all(facts is not None and not facts.partition_columns for facts in facts_of.values()):
+            return False
+        unsized = {name for name, facts in facts_of.items() if facts is not None and facts.size_bytes is None}
+        is_tiny = known_bytes(self._catalog, facts_of) <= self._bytes_max
+        if is_tiny and self._bytes_max:
+            self.unsized.update(unsized)
+        return is_tiny and not unsized
 
 
 def small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | SkipReason:
@@ -135,20 +164,6 @@ def known_bytes(catalog: Catalog, tables: Iterable[TableName]) -> int:
 def changing_tables(catalog: Catalog, tables: Iterable[TableName]) -> frozenset[TableName]:
     """The tables that may hold other rows the next time."""
     return frozenset(name for name in tables if not is_fixed(catalog, name))
-
-
-def are_tiny(catalog: Catalog, tables: Iterable[TableName], bytes_max: int) -> bool:
-    """True if all tables together are known to have so few bytes that they need no filter to be worth asking.
-
-    Tables that views read are among the tables, so the views themselves need no size.
-    """
-    sizes = [
-        None if facts is None or facts.partition_columns else facts.size_bytes
-        for facts in map(catalog.get, tables)
-        if facts is None or facts.behind is None
-    ]
-    known = [size for size in sizes if size is not None]
-    return len(known) == len(sizes) and sum(known) <= bytes_max
 
 
 def described(catalog: Catalog, tables: Iterable[TableName]) -> Iterator[TableFacts]:

@@ -44,8 +44,8 @@ _CONDITIONAL = """
 _NESTED = """
     array array_contains array_distinct array_except array_intersect array_join array_max array_min array_position
     array_remove array_size array_union arrays_overlap cardinality element_at get get_json_object
-    json_array_length map map_contains_key map_keys map_values named_struct size slice sort_array str_to_map struct
-    try_element_at
+    json_array_length map map_contains_key map_keys map_values named_struct sequence size slice sort_array
+    str_to_map struct try_element_at
 """
 
 DETERMINISTIC_FUNCTIONS = frozenset((_STRING + _NUMBER + _DATE + _TIMESTAMP + _CONDITIONAL + _NESTED).split())
@@ -88,6 +88,9 @@ QUERY_WORDS = FILTER_WORDS | frozenset(
 )
 DETERMINISTIC_AGGREGATES = frozenset({"max", "min", "count", "count_if", "bool_and", "bool_or", "every"})
 
+# Functions that make several rows of one.
+GENERATORS = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer"})
+
 # Functions whose answer is fixed within one statement, but not across two, with their types: a key query returns
 # their values, and the narrowed scan assumes them. current_timestamp and now differ each time, so they stay
 # unknown.
@@ -106,9 +109,10 @@ SESSION_FUNCTIONS = {
 # Session functions that may stand without parentheses in a key query, where no column has the name.
 BARE_FUNCTIONS = frozenset({"current_date", "current_user"})
 
-# Functions that a filter, and that a whole query, may call.
+# Functions that a filter, that a whole query, and that a view may call.
 FILTER_FUNCTIONS = DETERMINISTIC_FUNCTIONS | SESSION_FUNCTIONS.keys()
-QUERY_FUNCTIONS = FILTER_FUNCTIONS | DETERMINISTIC_AGGREGATES
+QUERY_FUNCTIONS = FILTER_FUNCTIONS | DETERMINISTIC_AGGREGATES | GENERATORS
+VIEW_FUNCTIONS = DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES | GENERATORS
 
 # Functions that Spark reads without parentheses where a name is no column (LiteralFunctionResolution.scala).
 LITERAL_FUNCTIONS = frozenset(

@@ -16,10 +16,16 @@ A column is given as null or as unknown by the caller:
 [True, True]
 >>> [passes(condition) for condition in ("NOT d.is_open", "d.is_open IS NOT TRUE", "NOT d.month <=> '1'")]
 [False, True, True]
+
+A choice between literals is told by the literals that it can give, as Looker writes it for a truth value:
+
+>>> passes("CASE WHEN d.is_open THEN 'Yes' ELSE 'No' END = 'Yes'")
+False
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import Flag, auto
 from typing import TypeAlias
@@ -226,7 +232,11 @@ def _in(node: exp.Expr, evaluate: _Evaluate) -> Possible:
         # Of no rows, a subquery holds nothing: then IN is false.
         return _NULL | _FALSE if is_null else _ANY
     are_null = bool(members) and all(evaluate(member) is _NULL for member in members)
-    return _NULL if members and (is_null or are_null) else _ANY
+    if members and (is_null or are_null):
+        return _NULL
+    value = node.this.unnest()
+    is_in_none = bool(members) and all(_holds_for_all(value, m.unnest(), _differ, evaluate) for m in members)
+    return _NULL | _FALSE if is_in_none else _ANY
 
 
 def _between(node: exp.Expr, evaluate: _Evaluate) -> Possible:
@@ -240,34 +250,109 @@ def _between(node: exp.Expr, evaluate: _Evaluate) -> Possible:
     return _NULL | _FALSE if any(bounds) else _ANY
 
 
-def _case(node: exp.Expr, evaluate: _Evaluate) -> Possible:
-    """The result of the first branch whose condition is true; null if there is none and no ELSE."""
-    branches = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
-    if node.this is not None:
-        compared = evaluate(node.this)
-        whens = [_ANY if compared is not _NULL and evaluate(when) is not _NULL else _NULL for when, _ in branches]
-    else:
-        whens = [evaluate(when) for when, _ in branches]
-    return _first_true(
-        zip(whens, (result for _, result in branches), strict=True), node.args.get("default"), evaluate
-    )
+def _choice(node: exp.Expr, evaluate: _Evaluate) -> Possible:
+    """CASE and IF: the result of the first branch whose condition is true; null if there is none and no ELSE."""
+    return _any_of(_results(_branches(node, evaluate), _default(node)), evaluate)
 
 
-def _if(node: exp.Expr, evaluate: _Evaluate) -> Possible:
-    branch = (evaluate(node.this), node.args["true"])
-    return _first_true([branch], node.args.get("false"), evaluate)
+def _branches(node: exp.Expr, evaluate: _Evaluate) -> Iterator[tuple[Possible, exp.Expr]]:
+    """The conditions and results of a CASE or an IF."""
+    if isinstance(node, exp.If):
+        yield evaluate(node.this), node.args["true"]
+        return
+    is_null = node.this is not None and evaluate(node.this) is _NULL
+    for branch in node.args["ifs"]:
+        values = evaluate(branch.this)
+        if node.this is not None:
+            values = _NULL if is_null or values is _NULL else _ANY
+        yield values, branch.args["true"]
 
 
-def _first_true(
-    branches: Iterable[tuple[Possible, exp.Expr]], default: exp.Expr | None, evaluate: _Evaluate
-) -> Possible:
-    found = _NOTHING
+def _default(node: exp.Expr) -> exp.Expr | None:
+    default = node.args.get("false" if isinstance(node, exp.If) else "default")
+    return default if isinstance(default, exp.Expr) else None
+
+
+def _results(branches: Iterable[tuple[Possible, exp.Expr]], default: exp.Expr | None) -> Iterator[exp.Expr | None]:
+    """The results that can be the first one whose condition is true. None stands for no ELSE."""
     for condition, result in branches:
         if _TRUE in condition:
-            found |= evaluate(result)
+            yield result
         if condition is _TRUE:
-            return found
-    return found | (evaluate(default) if default is not None else _NULL)
+            return
+    yield default
+
+
+def _any_of(results: Iterable[exp.Expr | None], evaluate: _Evaluate) -> Possible:
+    found = _NOTHING
+    for result in results:
+        found |= evaluate(result) if result is not None else _NULL
+    return found
+
+
+def _equal(node: exp.Expr, evaluate: _Evaluate) -> Possible:
+    """`a = b`, and `a <> b`: of literals, and of choices between literals, it is known which ones are equal."""
+    sides = (node.this.unnest(), node.args["expression"].unnest())
+    if any(isinstance(side, _TRUTHS) for side in sides):
+        return _ANY
+    one, other = map(evaluate, sides)
+    if _NULL in {one, other}:
+        return _NULL
+    is_never = _are_equal if isinstance(node, exp.NEQ) else _differ
+    return _NULL | _FALSE if _holds_for_all(*sides, is_never, evaluate) else _ANY
+
+
+def _holds_for_all(
+    one: exp.Expr, other: exp.Expr, test: Callable[[exp.Expr, exp.Expr], bool], evaluate: _Evaluate
+) -> bool:
+    """True if a test holds for all literals that two expressions can be. False where these are not certain."""
+    ones, others = _literals(one, evaluate), _literals(other, evaluate)
+    return ones is not None and others is not None and all(test(a, b) for a in ones for b in others)
+
+
+def _literals(node: exp.Expr, evaluate: _Evaluate) -> list[exp.Expr] | None:
+    """The literals that a literal, or a CASE or IF between literals of one type, can be; None for any other."""
+    if isinstance(node, exp.Literal):
+        return [node]
+    if not isinstance(node, exp.Case | exp.If):
+        return None
+    branches = list(_branches(node, evaluate))
+    every = [result.unnest() for result in (*(result for _, result in branches), _default(node)) if result]
+    # Of several types Spark makes one, in which other literals may be equal.
+    written = [result for result in every if not isinstance(result, exp.Null)]
+    if not all(isinstance(result, exp.Literal) for result in written):
+        return None
+    if len({_is_whole_number(result) for result in written}) != 1:
+        return None
+    results = (result.unnest() for result in _results(branches, _default(node)) if result is not None)
+    return [result for result in results if not isinstance(result, exp.Null)]
+
+
+def _is_whole_number(literal: exp.Expr) -> bool:
+    return not literal.args["is_string"] and literal.name.isdecimal()
+
+
+def _differ(one: exp.Expr, other: exp.Expr) -> bool:
+    """True if two literals are unequal for certain, in every collation."""
+    texts = (one.name, other.name)
+    if all(map(_is_whole_number, (one, other))):
+        return int(texts[0]) != int(texts[1])
+    return _are_plain_strings(one, other) and texts[0].strip().lower() != texts[1].strip().lower()
+
+
+def _are_equal(one: exp.Expr, other: exp.Expr) -> bool:
+    """True if two literals are equal for certain."""
+    if all(map(_is_whole_number, (one, other))):
+        return int(one.name) == int(other.name)
+    return _are_plain_strings(one, other) and one.name == other.name
+
+
+def _are_plain_strings(one: exp.Expr, other: exp.Expr) -> bool:
+    """True for strings of which collations ignore no more than the case, and spaces around."""
+    return all(literal.args["is_string"] and _PLAIN_STRING.fullmatch(literal.name) for literal in (one, other))
+
+
+_PLAIN_STRING = re.compile(r"[\w .,:/+-]*", re.ASCII)
 
 
 def _coalesce(node: exp.Expr, evaluate: _Evaluate) -> Possible:
@@ -282,7 +367,7 @@ def _coalesce(node: exp.Expr, evaluate: _Evaluate) -> Possible:
 
 def _nvl2(node: exp.Expr, evaluate: _Evaluate) -> Possible:
     condition = _test(evaluate(node.this), _NOT_NULL)
-    return _first_true([(condition, node.args["true"])], node.args.get("false"), evaluate)
+    return _any_of(_results([(condition, node.args["true"])], node.args.get("false")), evaluate)
 
 
 def _nullif(node: exp.Expr, evaluate: _Evaluate) -> Possible:
@@ -312,8 +397,10 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr, _Evaluate], Possible]] = {
     exp.NullSafeNEQ: _null_unsafe,
     exp.In: _in,
     exp.Between: _between,
-    exp.Case: _case,
-    exp.If: _if,
+    exp.EQ: _equal,
+    exp.NEQ: _equal,
+    exp.Case: _choice,
+    exp.If: _choice,
     exp.Coalesce: _coalesce,
     exp.Nvl2: _nvl2,
     exp.Nullif: _nullif,

@@ -15,8 +15,6 @@ from rewriter.sql.conditions import Conjunct, closing
 from rewriter.sql.deterministic_functions import (
     CLOCK_WORDS,
     DATE_FORMATTERS,
-    DETERMINISTIC_AGGREGATES,
-    DETERMINISTIC_FUNCTIONS,
     FILTER_FUNCTIONS,
     FILTER_WORDS,
     KEEPS_LETTERS,
@@ -25,6 +23,7 @@ from rewriter.sql.deterministic_functions import (
     QUERY_WORDS,
     TEXT_MAKERS,
     UNITS,
+    VIEW_FUNCTIONS,
     WITH_ARGUMENTS,
     WITH_UNIT,
     WORDS_BEFORE_PARENTHESIS,
@@ -288,8 +287,7 @@ def is_repeatable_view(view: Statement) -> bool:
 
     Session functions are excluded: the key query has the view's name alone, and cannot return their values.
     """
-    functions = DETERMINISTIC_FUNCTIONS | DETERMINISTIC_AGGREGATES
-    return has_certain_rows(view.tree) and _all_known(view, QUERY_WORDS, functions)
+    return has_certain_rows(view.tree) and _all_known(view, QUERY_WORDS, VIEW_FUNCTIONS)
 
 
 def _all_known(query: Statement, words: AbstractSet[str], functions: AbstractSet[str]) -> bool:

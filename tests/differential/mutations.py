@@ -165,6 +165,11 @@ _STRENGTHENED = (
     ),
     Mutation("a function may give something for null", functions_of_null_are_null),
     Mutation(
+        "two literals may be equal",
+        answers("rewriter.sql.null_logic._differ", answer=True),
+        _golden("strengthened: a choice between literals that lets a padded row pass"),
+    ),
+    Mutation(
         "a filter outside must drop the padded rows for good",
         answers("rewriter.scopes.outer_to_inner.must_be_passed", answer=True),
     ),
@@ -297,7 +302,7 @@ _REPEATABLE = (
     ),
     Mutation(
         "a small side without a filter is asked only if it is known to be tiny",
-        answers("rewriter.semijoins.filtered_sides.are_tiny", answer=True),
+        answers("rewriter.semijoins.small_sides.TinySides.are_tiny", answer=True),
         _golden("small_sides: a tiny table beside one of unknown size"),
     ),
     Mutation(

@@ -38,8 +38,11 @@ Sessions = tuple[hive.Connection, hive.Connection]
 
 @pytest.fixture(scope="module")
 def proxy(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
-    """A proxy that asks for keys alone: conditions on lists of partitions have cases of their own."""
-    options = patient('rewrite.rules_off=["partition_list"]')
+    """A proxy that asks for keys alone: conditions on lists of partitions have cases of their own.
+
+    Sizes are those of the pure cases.
+    """
+    options = patient('rewrite.rules_off=["partition_list"]', "catalog.asks_sizes=false")
     with proxy_process(spark.endpoint, tmp_path_factory.mktemp("proxy"), options=options) as process:
         yield process
 

@@ -16,9 +16,10 @@ from support.golden_cases import Expected, Refusal, Take, refusals, takes
 from support.goldens import recorded_rows, recorded_value
 from support.listed_golden_cases import DATABASE, KIND, planned, recorded_partitions, shown, write_partitions
 from support.metrics_of_proxy import recovered_count
+from support.proxies import patient
 
 from demo.hive import connect, run
-from demo.proxy_process import ProxyProcess
+from demo.proxy_process import ProxyProcess, proxy_process
 from demo.thrift_server import ThriftServer
 from proxy.operations.query import Column, Rows
 from proxy.session.catalog.describe import read_description, read_view_text
@@ -26,6 +27,14 @@ from rewriter import KeyQuery, Keys, SkipReason, TableFacts, TableKind, apply
 from rewriter.semijoins.limits import RewriteLimits
 
 Sessions = tuple[hive.Connection, hive.Connection]
+
+
+@pytest.fixture(scope="module")
+def proxy(spark: ThriftServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxyProcess]:
+    """A proxy that knows the sizes of the pure cases."""
+    options = patient("catalog.asks_sizes=false")
+    with proxy_process(spark.endpoint, tmp_path_factory.mktemp("proxy"), options=options) as process:
+        yield process
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,7 @@
 """The golden cases as executions that may have a stamp, with texts by the rewriter as it is now."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 
 from demo.java import spark_home
 from rewriter import KeyQuery, Keys, Plan, Rewrite, RewriteLimits, Rule, SkipReason, apply
@@ -81,7 +79,6 @@ def execution(  # noqa: PLR0913 - all that an answer depends on
     asked: Sequence[Answered],
     *,
     kind: str = "",
-    limits: RewriteLimits = LIMITS,
     settings: Mapping[str, str] | None = None,
     spark: str | None = None,
 ) -> Execution:
@@ -92,16 +89,10 @@ def execution(  # noqa: PLR0913 - all that an answer depends on
         rewritten=text,
         key_queries=asked,
         tables=(*table_statements(kind), (FOLDER / kind / "catalog.json").read_text(encoding="utf-8")),
-        limits=by_value(limits),
         # Of either profile, so that a stamp of the deep run holds in the quick one.
         settings={**cheap_spark.CONF, **(settings or {})},
         spark=spark or spark_version(spark_home()),
     )
-
-
-def by_value(limits: RewriteLimits) -> str:
-    """The limits without the names of classes, which may change while nothing else does."""
-    return json.dumps(asdict(limits), sort_keys=True, default=lambda value: sorted(map(str, value)))
 
 
 def plain_execution(case: Take) -> Execution | None:
@@ -116,7 +107,7 @@ def strict_execution(case: Take, limits: RewriteLimits, ask: Ask, settings: Mapp
     known = rewritten(planned(case.sql, limits), limits, ask)
     if known is None:
         return None
-    return execution("strict", case, known[0].text, known[1], limits=limits, settings=settings)
+    return execution("strict", case, known[0].text, known[1], settings=settings)
 
 
 def file_execution(case: Take) -> Execution | None:
@@ -131,7 +122,7 @@ def file_execution(case: Take) -> Execution | None:
         *zip(expected.key_queries, expected.answers, strict=True),
         ("the file index", [(repr(index),)]),
     ]
-    return execution("files", case, text, asked, kind=file_golden_cases.KIND, limits=file_golden_cases.LIMITS)
+    return execution("files", case, text, asked, kind=file_golden_cases.KIND)
 
 
 def iceberg_execution(case: Take, spark: str) -> Execution | None:
@@ -141,9 +132,7 @@ def iceberg_execution(case: Take, spark: str) -> Execution | None:
     known = rewritten(found, limits, recorded(found, case))
     if known is None:
         return None
-    return execution(
-        "iceberg", case, known[0].text, known[1], kind=iceberg_golden_cases.KIND, limits=limits, spark=spark
-    )
+    return execution("iceberg", case, known[0].text, known[1], kind=iceberg_golden_cases.KIND, spark=spark)
 
 
 def refused_execution(case: Refusal, kind: str = "", spark: str | None = None) -> Execution:

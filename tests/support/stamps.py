@@ -1,9 +1,10 @@
 """Stamps of executions: a statement that answered alike before and after its rewrite need not run again unchanged.
 
 A stamp is a hash of all that may change either answer: the statement, the text that the rewriter makes of it now,
-its key queries with their answers, the tables, the limits and settings, and the version of Spark. A file in git
-has the stamps of executions that came out equal. A quick run executes those without a stamp, and a tenth of the
-others that differs from day to day. The deep run executes all, and writes the file.
+its key queries with their answers, the tables, the settings, and the version of Spark. A file in git has the
+stamps of executions that came out equal. A quick run executes those without a stamp, and a tenth of the others
+that differs from day to day. `--update-goldens` executes the same ones and writes the file; the deep run executes
+all, and writes it too.
 """
 
 import hashlib
@@ -45,7 +46,6 @@ class Execution:
     key_queries: Sequence[Answered]
     # Statements that make the tables, and the facts that were read of them.
     tables: Sequence[str]
-    limits: str
     settings: Mapping[str, str]
     spark: str
 
@@ -71,15 +71,16 @@ class Stamps:
     path: Path
     day: str
     # Whether every case is executed, whatever its stamp.
-    all_due: bool
+    all_due: bool = False
+    is_written: bool = False
     known: Mapping[str, Verified] = field(default_factory=dict)
     found: dict[str, Verified] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: Path, *, day: str, all_due: bool) -> "Stamps":
+    def read(cls, path: Path, *, day: str, all_due: bool = False, is_written: bool = False) -> "Stamps":
         """The stamps in a file, none where there is no file."""
         stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        return cls(path, day, all_due, {name: _verified(one) for name, one in stored.items()})
+        return cls(path, day, all_due, is_written, {name: _verified(one) for name, one in stored.items()})
 
     def is_due(self, case: str, execution: Execution | None) -> bool:
         """Whether a case is executed in this run. None: nobody knows yet what it is rewritten to."""
@@ -131,10 +132,10 @@ def day_of_this_run() -> str:
 
 @contextmanager
 def stamps_in(path: Path, cases: Sequence[str], *, updating: bool) -> Iterator[Stamps]:
-    """The stamps of a file; the deep run and `--update-goldens` execute every case, and write it."""
-    stamps = Stamps.read(path, day=day_of_this_run(), all_due=DEEP or updating)
+    """The stamps of a file. The deep run executes every case; it and `--update-goldens` write the file."""
+    stamps = Stamps.read(path, day=day_of_this_run(), all_due=DEEP, is_written=DEEP or updating)
     yield stamps
-    if stamps.all_due and stamps.found:
+    if stamps.is_written and stamps.found:
         stamps.write(cases)
 
 

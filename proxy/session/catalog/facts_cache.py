@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
 from proxy.config.rewriting import CatalogSection
@@ -86,6 +86,14 @@ class FactsCache:
             if len(self._entries) >= self.settings.tables_max:
                 del self._entries[next(iter(self._entries))]
             self._entries[described.name] = (self.clock() + self.settings.facts_ttl_s, described)
+
+    def add_size(self, name: TableName, size_bytes: int) -> None:
+        """Remember the size of a table whose facts are known. They expire when they would have."""
+        with self._lock:
+            expires, described = self._entries.get(name, (0.0, None))
+            if described is not None and described.facts is not None:
+                facts = replace(described.facts, size_bytes=size_bytes)
+                self._entries[name] = (expires, replace(described, facts=facts))
 
     def forget_written(self, tables: WrittenTables) -> None:
         """Forget the tables that a statement writes: sizes and snapshots change, the meaning of names stays."""

@@ -32,7 +32,7 @@ _TABLE_NAMES_MAX: Final = 2_000
 
 _OWNER_SQL: Final = "SELECT current_user()"
 
-# Time until a key query with too long an answer is tried again: tables change.
+# Time until a key query with too long an answer, or a table without a size, is tried again: tables change.
 _LONG_S: Final = 600.0
 
 
@@ -51,6 +51,8 @@ class SessionMetadata:
     facts: FactsCache
     # Key queries whose answers were longer than they may be.
     too_long: NegativeCache
+    # Questions about sizes that Spark does not know.
+    unsized: NegativeCache
     # Questions about snapshots, and about the session, that got no answer.
     unanswered: NegativeCache
     # Tables that were not described in time.
@@ -124,7 +126,12 @@ class MetadataCache:
         facts, clock, settings = FactsCache(self.settings, self._clock, self._writes), self._clock, self.settings
         late = LateNames(clock, settings.query_deadline_s, settings.facts_ttl_s)
         return SessionMetadata(
-            facts, NegativeCache(clock, _LONG_S), NegativeCache(clock, UNANSWERED_S), late, KnownPackings(clock)
+            facts,
+            too_long=NegativeCache(clock, _LONG_S),
+            unsized=NegativeCache(clock, _LONG_S),
+            unanswered=NegativeCache(clock, UNANSWERED_S),
+            late=late,
+            packings=KnownPackings(clock),
         )
 
     def of(self, state: bytes) -> SessionMetadata:

@@ -153,7 +153,7 @@ def test_after_a_statement_that_may_change_what_names_mean_the_tables_are_descri
 @pytest.mark.parametrize(
     ("statement", "again"),
     [
-        ("CREATE TABLE x AS SELECT * FROM f JOIN d ON f.ds = d.ds", []),
+        ("CREATE TABLE x AS SELECT * FROM f JOIN d ON f.id = d.ds", []),
         ("INSERT OVERWRITE x SELECT * FROM d", []),
         ("CREATE OR REPLACE VIEW v AS SELECT * FROM d", []),
         ("MERGE INTO db.x USING d ON x.ds = d.ds WHEN MATCHED THEN DELETE", []),

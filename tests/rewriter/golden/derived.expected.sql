@@ -172,6 +172,12 @@ UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (`region` IN ('north') OR 
 SELECT s.id FROM (SELECT * FROM sales WHERE (`region` IN ('south') OR typeof(`region`) <> 'string')) s JOIN stores t ON s.region = t.region
 JOIN (SELECT 'IT' AS country UNION ALL SELECT 'FR') c ON t.country = c.country
 
+-- case: a spine of days, as dbt writes it
+-- key query: SELECT unix_date(spine.`day`) AS key, typeof(spine.`day`) AS type FROM (SELECT explode(sequence(DATE'2026-01-01', DATE'2026-01-31', INTERVAL 1 DAY)) AS day) AS `spine` LIMIT 5001
+-- answer: [[20454, "date"], [20455, "date"], [20456, "date"], [20457, "date"], [20458, "date"], [20459, "date"], [20460, "date"], [20461, "date"], [20462, "date"], [20463, "date"], [20464, "date"], [20465, "date"], [20466, "date"], [20467, "date"], [20468, "date"], [20469, "date"], [20470, "date"], [20471, "date"], [20472, "date"], [20473, "date"], [20474, "date"], [20475, "date"], [20476, "date"], [20477, "date"], [20478, "date"], [20479, "date"], [20480, "date"], [20481, "date"], [20482, "date"], [20483, "date"], [20484, "date"]]
+WITH spine AS (SELECT explode(sequence(DATE'2026-01-01', DATE'2026-01-31', INTERVAL 1 DAY)) AS day)
+SELECT spine.day, count(f.id) FROM spine LEFT JOIN (SELECT * FROM by_date WHERE (`k` BETWEEN DATE'2026-01-01' AND DATE'2026-01-31' OR typeof(`k`) <> 'date')) f ON f.k = spine.day GROUP BY spine.day
+
 -- case: the latest partition of each group
 -- key query: SELECT `t`.`last` AS key1, typeof(`t`.`last`) AS type1, `t`.`region` AS key2, typeof(`t`.`region`) AS type2 FROM (SELECT region, max(ds) AS last FROM sales GROUP BY region) AS `t` LIMIT 5001
 -- answer: [["it's", "string", "north", "string"], ["2026-01-01", "string", null, "string"], ["2026-02-01", "string", "south", "string"]]

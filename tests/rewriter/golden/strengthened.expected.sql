@@ -100,6 +100,27 @@ SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02', '2026-01-03'
 UNION ALL
 SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-01', '2026-01-02', '2026-01-03') OR typeof(`ds`) <> 'string')) s LEFT JOIN dates d ON s.ds = d.ds WHERE d.dow IS NOT NULL AND coalesce(d.month, '2026-01') = '2026-01'
 
+-- case: by a choice between literals, as Looker and Tableau write a truth value
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (CASE WHEN d.dow = 5 THEN 'a' WHEN d.dow = 6 THEN 'b' ELSE NULL END IN ('b', 'c')) LIMIT 5001
+-- answer: [["2026-01-03", "string"]]
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (CASE d.dow WHEN 5 THEN 'Friday' WHEN 6 THEN 'Saturday' END IN ('Friday', 'Sunday')) LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (if(d.dow = 5, 'Yes', 'No') <> 'No') LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (CASE WHEN d.dow > 5 THEN 'Yes' ELSE 'No' END = 'Yes') LIMIT 5001
+-- answer: [["2026-01-03", "string"], ["2026-02-01", "string"]]
+-- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (1 = (CASE WHEN d.dow = 5 THEN 1 ELSE 0 END)) LIMIT 5001
+-- answer: [["2026-01-02", "string"]]
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03', '2026-02-01') OR typeof(`ds`) <> 'string')) s LEFT JOIN dates d ON s.ds = d.ds WHERE CASE WHEN d.dow > 5 THEN 'Yes' ELSE 'No' END = 'Yes'
+UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s LEFT JOIN dates d ON s.ds = d.ds WHERE 1 = (CASE WHEN d.dow = 5 THEN 1 ELSE 0 END)
+UNION ALL SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s LEFT JOIN dates d ON s.ds = d.ds WHERE if(d.dow = 5, 'Yes', 'No') <> 'No'
+UNION ALL
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-02') OR typeof(`ds`) <> 'string')) s LEFT JOIN dates d ON s.ds = d.ds
+WHERE CASE d.dow WHEN 5 THEN 'Friday' WHEN 6 THEN 'Saturday' END IN ('Friday', 'Sunday')
+UNION ALL
+SELECT s.id FROM (SELECT * FROM sales WHERE (`ds` IN ('2026-01-03') OR typeof(`ds`) <> 'string')) s LEFT JOIN dates d ON s.ds = d.ds
+WHERE CASE WHEN d.dow = 5 THEN 'a' WHEN d.dow = 6 THEN 'b' ELSE NULL END IN ('b', 'c')
+
 -- case: by a condition over both sides, null where one is
 -- key query: SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM dates d WHERE (d.dow > 4) LIMIT 5001
 -- answer: [["2026-01-02", "string"], ["2026-01-03", "string"], ["2026-02-01", "string"]]

@@ -62,10 +62,39 @@ def test_a_condition_that_lets_null_pass_may_be_true(condition: str) -> None:
         "isnotnull(n)",
         "coalesce(n = 1, n = 2, FALSE)",
         "if(n IS NULL, FALSE, x)",
+        "CASE WHEN n THEN 'Yes' ELSE 'No' END = 'Yes'",
+        "'Yes' = (CASE WHEN n > 1 THEN 'Yes' ELSE 'No' END)",
+        "CASE WHEN n > 1 THEN 1 ELSE 0 END = 1",
+        "CASE n WHEN 1 THEN 'a' WHEN 2 THEN 'b' END = 'a'",
+        "if(n > 1, 'a', 'b') IN ('a', 'c')",
+        "if(n > 1, 'a', 'b') <> 'b'",
+        "if(n > 1, 1, 0) = if(n > 2, 1, 3)",
     ],
 )
 def test_a_condition_that_is_false_or_null_for_null_is_never_true(condition: str) -> None:
     assert is_never_true(read(condition), is_n)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "CASE WHEN n THEN 'Yes' ELSE 'No' END = 'No'",
+        "CASE WHEN n THEN 'Yes' ELSE 'no ' END = 'No'",
+        "CASE WHEN n THEN 'Yes' ELSE 'No' END <> 'Yes'",
+        "CASE WHEN n THEN 'a' ELSE x END = 'a'",
+        "CASE WHEN x THEN 'a' ELSE 'b' END = 'a'",
+        "CASE WHEN n THEN 2 ELSE '01' END = 1",
+        "CASE WHEN n THEN 2 ELSE 1.0 END = 1",
+        "CASE WHEN n THEN 'b' ELSE '01' END = 1",
+        "CASE WHEN n THEN 'a' ELSE 'été' END = 'ete'",
+        r"CASE WHEN n THEN 'a' ELSE '\101' END = 'A'",
+        "if(n > 1, 'a', 'b') IN ('a', 'b')",
+        "if(n > 1, 'a', 'b') IN ('a', x)",
+        "if(n > 1, 'a', 'b') NOT IN ('a')",
+    ],
+)
+def test_a_choice_that_may_give_the_literal_may_be_true(condition: str) -> None:
+    assert not is_never_true(read(condition), is_n)
 
 
 @pytest.mark.parametrize("term", ["n <=> x LIKE 'a'", "(n = 1) = x", "(n IN (1)) <=> NULL", "x = (n IS NULL)"])

@@ -1,0 +1,45 @@
+"""Sizes of tables that have no statistics: Spark's own estimate, from EXPLAIN COST.
+
+A table that was filled by INSERT and never analyzed has no size in DESCRIBE. Spark's plan has one all the same:
+the bytes of the table's files, which it lists for the statement too.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from proxy.config.rewriting import CatalogSection
+from proxy.operations.query import Query, QueryResult, Rows
+from rewriter import TableName
+
+_BYTES_MAX: Final = 1024 * 1024
+
+# Spark's size for a relation of unknown size, `spark.sql.defaultSizeInBytes`, is that of Long.MaxValue: 8.0 EiB.
+_UNKNOWN_BYTES_MIN: Final = 2**60
+
+_UNITS: Final = {unit: 1024**power for power, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"))}
+
+# `Relation d.t[k#1,v#2] parquet, Statistics(sizeInBytes=17.8 KiB)`; of sizes below a kibibyte `812.0 B`. Source:
+# Statistics.simpleString in Spark's sql/catalyst/.../plans/logical/Statistics.scala.
+_SIZE = re.compile(r"Optimized Logical Plan ==\s.*?\bsizeInBytes=(\d+(?:\.\d+)?) ([KMGTPE]i)?B\b", re.DOTALL)
+
+
+def size_query(name: TableName, settings: CatalogSection) -> Query:
+    """The statement whose answer `read_size` reads."""
+    sql = f"EXPLAIN COST SELECT * FROM {name.sql}"  # noqa: S608 - a quoted name
+    return Query(sql, rows_max=1, bytes_max=_BYTES_MAX, deadline_s=settings.query_deadline_s)
+
+
+def read_size(result: QueryResult) -> int | None:
+    """The bytes of the table, in three digits or so; None where Spark does not know them.
+
+    >>> plan = "== Optimized Logical Plan == Relation d.t[k#1] parquet, Statistics(sizeInBytes=1.5 KiB)"
+    >>> read_size(Rows((), ((plan,),), 0.0))
+    1536
+    """
+    found = _SIZE.search(str(result.rows[0][0])) if isinstance(result, Rows) and result.rows else None
+    if found is None:
+        return None
+    size_bytes = int(float(found[1]) * _UNITS[f"{found[2] or ''}B"])
+    return size_bytes if size_bytes < _UNKNOWN_BYTES_MIN else None

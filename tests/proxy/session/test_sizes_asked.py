@@ -1,0 +1,75 @@
+"""Tables without statistics: the session asks for their sizes where these tell whether they need a filter."""
+
+import pytest
+from support.played_sessions import DESCRIBE, failed, of, rows, sent
+from support.text_session import TextSession
+
+from proxy.config.config import Config
+from proxy.config.rewriting import CatalogSection
+from proxy.operations.query import FailureKind, QueryResult
+from proxy.session.catalog.table_sizes import read_size
+from proxy.session.shared_state import SharedState
+
+SQL = "SELECT f.id FROM f JOIN d ON f.ds = d.ds"
+SIZE = "EXPLAIN COST SELECT * FROM `d`"
+KEYS = ("SELECT d.`ds` AS key, typeof(d.`ds`) AS type FROM d LIMIT 5001", rows(("b", "string")))
+NARROWED = SQL.replace("FROM f", "FROM (SELECT * FROM f WHERE (`ds` IN ('b') OR typeof(`ds`) <> 'string')) AS f")
+
+
+def session(*, asks_sizes: bool = True) -> TextSession:
+    return of(Config(catalog=CatalogSection(asks_sizes=asks_sizes)))
+
+
+def plan(size: str) -> QueryResult:
+    tree = f"Relation spark_catalog.default.d[ds#1,g#2] parquet, Statistics(sizeInBytes={size})"
+    return rows((f"== Optimized Logical Plan ==\n{tree}\n\n== Physical Plan ==\nFileScan parquet",))
+
+
+def test_a_table_without_statistics_is_asked_for_its_size_once() -> None:
+    one = session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, (SIZE, plan("812.0 B")), KEYS]) == NARROWED
+    assert sent(one.rewrite(SQL), [KEYS]) == NARROWED
+
+
+@pytest.mark.parametrize("answer", [plan("8.0 EiB"), plan("17.8 KiB"), failed(FailureKind.REJECTED), rows()])
+def test_a_table_that_is_not_tiny_for_certain_is_not_asked_for_keys(answer: QueryResult) -> None:
+    one = session()
+    assert sent(one.rewrite(SQL), [*DESCRIBE, (SIZE, answer)]) == SQL
+    assert sent(one.rewrite(SQL), []) == SQL
+
+
+def test_no_size_is_asked_for_where_a_filter_stands() -> None:
+    filtered = f"{SQL} WHERE d.g = 1"
+    keys = (KEYS[0].replace("FROM d", "FROM d WHERE (d.g = 1)"), KEYS[1])
+    assert sent(session().rewrite(filtered), [*DESCRIBE, keys]) == f"{NARROWED} WHERE d.g = 1"
+
+
+def test_no_size_is_asked_for_where_that_is_switched_off() -> None:
+    assert sent(session(asks_sizes=False).rewrite(SQL), DESCRIBE) == SQL
+
+
+@pytest.mark.parametrize(
+    ("size", "size_bytes"),
+    [("812.0 B", 812), ("1.5 KiB", 1536), ("2.0 MiB, rowCount=3", 2 * 1024**2), ("1.0 EiB", None), ("1.5", None)],
+)
+def test_sizes_are_read_with_their_units(size: str, size_bytes: int | None) -> None:
+    assert read_size(plan(size)) == size_bytes
+
+
+def test_the_size_is_that_of_the_optimized_plan() -> None:
+    text = (
+        "== Parsed Logical Plan ==\nsizeInBytes=1.0 B\n\n== Optimized Logical Plan ==\nRelation, sizeInBytes=2.0 B"
+    )
+    assert read_size(rows((text,))) == 2
+    assert read_size(failed(FailureKind.DEADLINE)) is None
+
+
+def test_a_size_expires_with_the_description_of_its_table() -> None:
+    now = [0.0]
+    one = TextSession(SharedState.of(Config(), lambda: now[0]))
+    filtered = (KEYS[0].replace("FROM d", "FROM d WHERE (d.g = 1)"), KEYS[1])
+    sent(one.rewrite(f"{SQL} WHERE d.g = 1"), [*DESCRIBE, filtered])
+    now[0] = 50.0
+    assert sent(one.rewrite(SQL), [(SIZE, plan("812.0 B")), KEYS]) == NARROWED
+    now[0] = 61.0
+    assert sent(one.rewrite(SQL), [*DESCRIBE, (SIZE, plan("17.8 KiB"))]) == SQL
