@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -54,6 +55,12 @@ _ALIAS = "reduced_view"
 
 # The length of the planned text, which is parsed once more for each statement: two views of the longest texts.
 _CHARS_MAX = 40_000
+
+# Texts that are kept parsed, each some 230 bytes a character.
+_PARSED_KEPT_MAX = 32
+
+# Columns of a view that are followed to the fact. Each is looked for in all expressions of the text's SELECT.
+_CANDIDATES_MAX = 40
 
 # Derived tables between a view and the fact in its text. The limit bounds the recursion.
 _NESTING_MAX = 30
@@ -130,10 +137,16 @@ def _with_texts(statement: Statement, views: list[_ViewReference]) -> Statement 
         pieces += [statement.text[copied : view.reference.start], view.text(statement)]
         copied = view.reference.stop
     text = "".join([*pieces, statement.text[copied:]])
-    found = parse_any(text) if len(text) <= _CHARS_MAX + len(statement.text) else None
+    found = _parsed(text) if len(text) <= _CHARS_MAX + len(statement.text) else None
     if found is None or not _is_original_with(statement, found.tree.copy(), views):
         return None
     return replace(found, view_texts=frozenset(view.alias for view in views))
+
+
+@lru_cache(maxsize=_PARSED_KEPT_MAX)
+def _parsed(text: str) -> Statement | None:
+    """The statement of a text. A statement is planned several times, as more is known of its tables."""
+    return parse_any(text)
 
 
 def _is_original_with(statement: Statement, tree: exp.Expr, views: list[_ViewReference]) -> bool:
@@ -144,7 +157,7 @@ def _is_original_with(statement: Statement, tree: exp.Expr, views: list[_ViewRef
         select = text.parent_select if text is not None else None
         item = select.parent if select is not None else None
         original = originals.get(view.reference.start)
-        alone = parse_any(view.query)
+        alone = _parsed(view.query)
         if not isinstance(item, exp.Subquery) or original is None or alone is None or alone.tree != item.this:
             return False
         plain = original.copy()
@@ -191,12 +204,10 @@ class _Shown:
     def __init__(self, expanded: Scopes, view: _ViewReference, text: exp.Subquery) -> None:
         self._expanded = expanded
         self._view = view
-        select = text.parent_select
-        self._names: dict[tuple[TableReference, str], str] = {}
-        for position, column in enumerate(view.facts.columns):
-            for origin in self._origins(select, position) if isinstance(select, exp.Select) else ():
-                if self._is_pruned(column, *origin):
-                    _ = self._names.setdefault(origin, column.name)
+        self._select = text.parent_select
+        self._names: dict[_Origin, str | None] = {}
+        # The origins of the view's columns, by their positions.
+        self._found: dict[int, frozenset[_Origin]] = {}
 
     def results(self, finding: Finding) -> Iterator[Reducer | SkipReason]:
         """The finding of a fact in the text as one of the view."""
@@ -211,7 +222,7 @@ class _Shown:
     def _reducers(self, reference: TableReference, reducer: Reducer) -> Iterator[Reducer]:
         """The reducer by the view's columns; or its alternatives, if the view does not show them all."""
         alternatives = tuple(found for other in reducer.alternatives for found in self._reducers(reference, other))
-        columns = [self._names.get((reference, column.lower())) for column in reducer.columns]
+        columns = [self._name_of(reference, column.lower()) for column in reducer.columns]
         known = tuple(column for column in columns if column is not None)
         if len(known) < len(columns):
             yield from alternatives
@@ -224,6 +235,27 @@ class _Shown:
             follows=self._view.views | reducer.key_query.tables | {reference.name},
             rules=reducer.rules | {Rule.VIEWS, Rule.VIEW_JOINS},
         )
+
+    def _name_of(self, reference: TableReference, name: str) -> str | None:
+        """The view's name for a table's column; None if the view does not show it in each row."""
+        origin = reference, name
+        if origin not in self._names:
+            shown = (column for position, column in self._candidates(name) if origin in self._origins_at(position))
+            pruned = (column.name for column in shown if self._is_pruned(column, *origin))
+            self._names[origin] = next(pruned, None)
+        return self._names[origin]
+
+    def _candidates(self, name: str) -> list[tuple[int, Column]]:
+        """The view's columns with their positions, those of the same name first."""
+        columns = enumerate(self._view.facts.columns)
+        return sorted(columns, key=lambda pair: pair[1].name.lower() != name)[:_CANDIDATES_MAX]
+
+    def _origins_at(self, position: int) -> frozenset[_Origin]:
+        if position not in self._found:
+            select = self._select
+            found = self._origins(select, position) if isinstance(select, exp.Select) else ()
+            self._found[position] = frozenset(found)
+        return self._found[position]
 
     def _is_pruned(self, column: Column, reference: TableReference, name: str) -> bool:
         """True if a filter on the view's column prunes the table in the text by its column."""

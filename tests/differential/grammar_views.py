@@ -11,7 +11,7 @@ from star_tables import VALUES, StarView
 
 from rewriter import Column
 
-_KINDS = (*("JOIN",) * 14, "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
+_KINDS = (*("JOIN",) * 16, "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
 
 
 @dataclass
@@ -26,6 +26,10 @@ class Views:
     def readers(self) -> list[Joined]:
         """A view under filters, or two branches that read it with a filter each."""
         view = self._view()
+        while "\\" in view.text and self.sources.chance(0.9):
+            # Such a text is not followed.
+            self.made.clear()
+            view = self._view()
         if self.sources.chance(0.1):
             view = self._view_over(view)
         if self.sources.chance(0.2):
@@ -55,7 +59,7 @@ class Views:
         """A fact and a small side, both mostly tables."""
         star = self.sources.star
         fact = self.sources.plain(star.table("f1")) if self.sources.chance(0.8) else self.sources.fact()
-        small = self.sources.dimension([fact.alias]) if self.sources.chance(0.3) else None
+        small = self.sources.dimension([fact.alias]) if self.sources.chance(0.2) else None
         return fact, small or self.sources.plain(
             star.table(self.sources.rng.choice(("d1", "d1", "d3"))), [fact.alias]
         )
@@ -157,7 +161,7 @@ class Views:
         joined = Joined(source.sql, [source])
         if self.sources.chance(0.25):
             joined = Levels(self.sources).joined(source, self.sources.dimension([source.alias]))
-        for chance in (0.95, 0.5) if source in joined.visible else ():
+        for chance in (0.97, 0.5) if source in joined.visible else ():
             if self.sources.chance(chance):
                 joined.where.append(self._filter(source))
         return joined
