@@ -22,10 +22,11 @@ from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import KeyQuery, Reducer
 from rewriter.semijoins.small_sides import TinySides
 from rewriter.sql.statement import Statement
-from rewriter.sql.task_dependence import depends_on_row_order, depends_on_tasks
+from rewriter.sql.task_dependence import depends_on_row_order, word_of_tasks
+from rewriter.vocabulary.cited import listed
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason, UnpinnedReason
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason, UnpinnedReason
 
 # The result of a key query: the keys, or the reason why there are none.
 KeyAnswer: TypeAlias = Keys | SkipReason
@@ -195,10 +196,9 @@ def plan(
         return Plan(statement, (), followed.missing)
     if followed.catalog is not catalog and Rule.VIEWS not in limits.rules_off:
         scopes = Scopes(statement, followed.catalog, has_variables=limits.has_variables)
-    if any(map(depends_on_tasks, (statement, *followed.queries))):
-        return Plan(statement, refused(scopes, SkipReason.NUMBERED_BY_TASK))
-    if any(statement.may_write(name.parts) for name in followed.names):
-        return Plan(statement, refused(scopes, SkipReason.WRITES_WHAT_IT_READS))
+    refusal = _refusal(statement, followed)
+    if refusal is not None:
+        return Plan(statement, refused(scopes, refusal))
     if limits.strict and statement.target is not None:
         return Plan(statement, refused(scopes, SkipReason.STRICT_WRITES))
     tiny = TinySides(scopes.catalog, limits.tiny_side_bytes_max)
@@ -223,6 +223,18 @@ def _may_read_a_join(scopes: Scopes, limits: RewriteLimits) -> bool:
     """True if a name may be that of a view, in whose text there may be a join."""
     is_off = {Rule.VIEWS, Rule.VIEW_JOINS} & limits.rules_off
     return not is_off and any(str(name).lower() not in limits.table_names for name in scopes.tables)
+
+
+def _refusal(statement: Statement, followed: FollowedViews) -> Refusal | None:
+    """The reason to leave all of a statement as it is, by its text and those of its views."""
+    for text in (statement, *followed.queries):
+        word = word_of_tasks(text)
+        if word is not None:
+            return SkipReason.NUMBERED_BY_TASK.because(word if text is statement else f"{word} in a view")
+    written = [name for name in followed.names if statement.may_write(name.parts)]
+    if written:
+        return SkipReason.WRITES_WHAT_IT_READS.because(listed(sorted(map(str, written))))
+    return None
 
 
 def _must_keep_splits(statement: Statement, followed: FollowedViews) -> bool:

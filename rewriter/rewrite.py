@@ -25,9 +25,10 @@ from rewriter.semijoins.limits import RewriteLimits
 from rewriter.semijoins.planned_scan import PlannedScan
 from rewriter.semijoins.reducer import KeyQuery, Reducer
 from rewriter.sql.statement import Statement
+from rewriter.vocabulary.cited import cited, listed
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # The distribution of a table's partitions, by its columns' names.
 PartitionLayouts: TypeAlias = Mapping[TableName, Mapping[str, Costs]]
@@ -46,6 +47,8 @@ class ScanOutcome:
     # The rows that the predicate lets through, or more if it is exact.
     cover: Cover | None = None
     skip: SkipReason | None = None
+    # The cause of the reason in the statement, for the user; None if it is not known.
+    cause: str | None = None
     # With strict consistency: the checks beside the predicate, which fail the statement if the keys changed.
     checks: tuple[str, ...] = ()
     # The reducers whose queries were used, and the keys of each; None if they are not known.
@@ -140,7 +143,10 @@ def _has_scalar_subquery_error(answers: Mapping[KeyQuery, KeyAnswer]) -> bool:
 
 def _original(plan: Plan, outcomes: Sequence[ScanOutcome], reason: SkipReason) -> Rewrite:
     """The original, whatever its scans could be narrowed by."""
-    left = (ScanOutcome(found.scan, skip=found.skip or reason, reducers=found.reducers) for found in outcomes)
+    left = (
+        ScanOutcome(found.scan, skip=found.skip or reason, cause=found.cause, reducers=found.reducers)
+        for found in outcomes
+    )
     return Rewrite(plan.statement.original, tuple(left), reason)
 
 
@@ -152,15 +158,16 @@ def _outcome(
     layout: TableLayout,
 ) -> ScanOutcome:
     """Narrow a scan by the reducers that have an answer."""
-    skip = scan.skip
+    skip, cause = scan.skip, scan.cause
     reducers: list[tuple[Reducer, Keys | None]] = []
     for reducer in effective_reducers(scan, answers):
         answer = _usable(reducer, answers.get(reducer.key_query, SkipReason.KEYS_NOT_ASKED))
-        skip = answer if isinstance(answer, SkipReason) else skip
+        if isinstance(answer, SkipReason):
+            skip, cause = answer, _cause_of_answer(reducer, answer)
         reducers.append((reducer, None if isinstance(answer, SkipReason) else answer))
     restrictions = [_restriction(reducer, keys) for reducer, keys in reducers if keys is not None]
     if not restrictions and (scan.own_cover.is_all or (reducers and layout.index is None)):
-        return ScanOutcome(scan, skip=skip, reducers=tuple(reducers))
+        return ScanOutcome(scan, skip=skip, cause=cause, reducers=tuple(reducers))
     try:
         checks = _checks(reducers) if limits.strict else ()
         budget = _budget(plan, scan, restrictions, limits, sum(map(len, checks)))
@@ -198,6 +205,18 @@ def _checks(reducers: Sequence[tuple[Reducer, Keys | None]]) -> tuple[str, ...]:
     """One check for each key query whose answer could have changed, each once. Raises UnreadableKeyError."""
     asked = [(reducer.key_query, keys) for reducer, keys in reducers if keys is not None]
     return tuple(dict.fromkeys(check(key_query, keys) for key_query, keys in asked if not key_query.is_fixed))
+
+
+def _cause_of_answer(reducer: Reducer, answer: SkipReason) -> str:
+    """The condition that a key query was made of, and what keeps keys of another type from being used."""
+    cause = cited(reducer.join)
+    if answer is SkipReason.KEY_TYPE_CHANGED:
+        types = listed(column.type_name for column in reducer.key_query.columns)
+        cause = f"{cause}: {listed(reducer.columns)} is of type {types}, and Spark would cast it or the key"
+        if isinstance(reducer.if_types_differ, Refusal):
+            refusal = reducer.if_types_differ
+            cause = f"{cause}. Its partitions were not asked about: {refusal.cause or refusal.reason.sentence}"
+    return cause
 
 
 def _usable(reducer: Reducer, answer: KeyAnswer) -> KeyAnswer:

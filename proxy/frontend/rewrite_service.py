@@ -21,6 +21,7 @@ from proxy.operations.query import Query, QueryResult
 from proxy.operations.session_port import SessionPort
 from proxy.statements.statement_class import StatementClass
 from proxy.upstream.query_driver import Ask, answer_in_slot, answer_query, drive
+from proxy.upstream.single_flight import SingleFlight
 from proxy.wire.hs2.calls import SessionHandle
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ class RewriteService:
         self._sessions = sessions
         self._pool = pool
         self._slots = slots
+        self._single_flight = SingleFlight()
 
     def decide_now(self, handle: SessionHandle, statement: StatementClass, connection: str) -> Dispatch | None:
         """The dispatch of a statement that need not wait for it; None where `decide` has to be asked."""
@@ -69,8 +71,11 @@ class RewriteService:
         async def answer(query: Query) -> QueryResult:
             return await answer_query(query, handle, ask, self._pool)
 
-        async def answer_in_turn(query: Query) -> QueryResult:
+        async def answer_with_slot(query: Query) -> QueryResult:
             return await answer_in_slot(query, self._slots, answer)
+
+        async def answer_in_turn(query: Query) -> QueryResult:
+            return await self._single_flight.answer(query, answer_with_slot)
 
         while True:
             refused = await until_writes_end(session.port, statement, ask)

@@ -5,9 +5,25 @@ A session's code yields a `Query` and is sent a `QueryResult`. It never sees a s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+from rewriter import TableName
+
+# Of a query about the session itself.
+NO_TABLES: Final = frozenset[TableName]()
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """The sessions that may use the answer of one another's queries."""
+
+    # Equal in sessions that the backend gives the same answer.
+    key: Hashable
+    # True as long as the answer to a query that was made with this is the answer to one that would be sent now.
+    is_fresh: Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -23,6 +39,9 @@ class Query:
     # Whether it costs the backend something: of these only so many run at once. Waiting for a slot counts
     # against the deadline.
     needs_slot: bool = False
+    # The tables that its answer depends on; None if that is not known.
+    reads: frozenset[TableName] | None = None
+    sharing: Sharing | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

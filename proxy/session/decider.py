@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from proxy.operations.query import QueryResult, Sharing
 from proxy.session.decision import Decision, DecisionTerms
 from proxy.session.decision_run import DecisionRun, may_narrow
 from proxy.session.feedback.spark_listings import SessionListings
-from proxy.session.session_catalog import Queries, SessionCatalogs
+from proxy.session.session_catalog import Queries, SessionCatalog, SessionCatalogs
 from proxy.session.shared_state import SharedState
 from proxy.statements.statement_class import StatementClass
 from proxy.statements.written_tables import WriteTargets, words_in
 from rewriter import TableName
+
+T = TypeVar("T")
 
 
 class Decider:
@@ -26,7 +33,28 @@ class Decider:
     def decide(self, statement: StatementClass, terms: DecisionTerms) -> Queries[Decision]:
         """Decide about a statement; `terms.is_explained` tells whether it is going to be sent."""
         catalog = self._catalogs.of_state(terms.state)
-        return DecisionRun(self._shared, catalog, self.listings, statement, terms).decision()
+        run = DecisionRun(self._shared, catalog, self.listings, statement, terms)
+        return run.decision() if terms.state is None else self._shared_queries(run.decision(), catalog)
+
+    def _shared_queries(self, queries: Queries[T], catalog: SessionCatalog) -> Queries[T]:
+        """The queries, each of which may have the answer that another session of the same state is waiting for.
+
+        Until a write to its tables goes through the proxy, an answer that is on its way is as good as one that is
+        asked for now.
+        """
+        answer: QueryResult | None = None
+        try:
+            while True:
+                # None starts a generator, which its type cannot express.
+                query = queries.send(answer)  # type: ignore[arg-type]
+                fence, reads = self._shared.writes.open(), query.reads
+                is_fresh = fence.is_quiet if reads is None else partial(fence.holds, reads)
+                answer = yield replace(query, sharing=Sharing(catalog.sharing_key, is_fresh))
+        except StopIteration as end:
+            value: T = end.value
+            return value
+        finally:
+            queries.close()
 
     def may_narrow(self, statement: StatementClass, state: bytes | None) -> bool:
         """Whether a statement may be rewritten, by a cheap look at its text."""

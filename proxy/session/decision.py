@@ -17,6 +17,7 @@ from proxy.session.session_settings import SessionSettings
 from proxy.session.timings import Timings
 from rewriter import KeyQuery, Plan, Rewrite, SkipReason, TableName, UnpinnedReason
 from rewriter.partitions.index import PartitionIndex
+from rewriter.vocabulary.cited import listed
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,15 @@ class Decision:
     def text(self) -> str:
         """The statement to send."""
         return self.rewrite.text if self.rewrite is not None and self.skip is None else self.original
+
+    @property
+    def cause(self) -> str | None:
+        """The tables whose writing is the reason to leave it alone, for the user; None for other reasons."""
+        if self.skip is not SkipReason.SMALL_SIDE_WRITTEN or self.plan is None or self.read_set is None:
+            return None
+        read = frozenset[TableName]().union(*(question.tables for question in self.plan.key_queries))
+        written = self.read_set.fence.written(read | self.read_set.pinned)
+        return f"written: {listed(sorted(map(str, written)))}" if written else None
 
     @property
     def is_narrowed(self) -> bool:

@@ -100,6 +100,7 @@ class KeyQueries:
                 bytes_max=settings.key_query_bytes_max,
                 deadline_s=max(_DEADLINE_MIN_S, deadline - clock()),
                 needs_slot=True,
+                reads=question.tables,
             )
             self.shared.metrics.key_query_answered(answer)
             keys = _keys(question, answer)

@@ -5,13 +5,13 @@ Each question is a generator: it yields queries for the client's own session, an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Hashable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import Query, QueryResult, Rows
+from proxy.operations.query import NO_TABLES, Query, QueryResult, Rows
 from proxy.session.catalog.facts_cache import DescribedTable, FactsMoment
 from proxy.session.catalog.file_index import IndexOverview
 from proxy.session.catalog.iceberg_snapshots import SnapshotRead
@@ -115,6 +115,11 @@ class SessionCatalog:
     _own: SessionMetadata
     _metadata: SessionMetadata
 
+    @property
+    def sharing_key(self) -> Hashable:
+        """Equal for all sessions of the state until names may have got another meaning."""
+        return self._metadata.facts.token
+
     def forget(self, words: Collection[str]) -> None:
         """Forget the meanings of names and settings, for all sessions of this state.
 
@@ -167,7 +172,7 @@ class SessionCatalog:
             values = []
             for setting in _QUOTING_SETTINGS:
                 deadline_s = self._settings.query_deadline_s
-                answer = yield Query(f"SET {setting}", rows_max=1, bytes_max=65_536, deadline_s=deadline_s)
+                answer = yield Query(f"SET {setting}", 1, 65_536, deadline_s, reads=NO_TABLES)
                 values.append(answer.rows[0][1] if isinstance(answer, Rows) and answer.rows else None)
             is_default = all(value == "false" for value in values)
             remembered = metadata.default_quoting = self._expiring(is_default, is_answered=None not in values)

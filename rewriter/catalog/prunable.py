@@ -4,35 +4,50 @@ from __future__ import annotations
 
 from rewriter.catalog.table_facts import TableFacts, TableKind
 from rewriter.domains.literals import compares_exactly, is_key_type
+from rewriter.vocabulary.cited import listed
 from rewriter.vocabulary.identifiers import Column
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # Formats whose partitions Spark prunes by the catalog's partition columns. Delta does otherwise; so does Iceberg,
 # which skips files by columns of any kind.
 _PROVIDERS = frozenset({"parquet", "orc", "hive", "csv", "json", "avro", "text"})
 
 
-def fact_refusal(facts: TableFacts | None) -> SkipReason | None:
+def fact_refusal(facts: TableFacts | None) -> Refusal | None:
     """The reason why a table cannot be narrowed, whatever it is joined with; None if it can."""
     if facts is None:
         return SkipReason.UNKNOWN_TABLE
     if facts.is_off:
         return SkipReason.TABLE_OFF
-    if facts.kind is TableKind.VIEW:
-        # `key_refusal` looks at each column of the view by itself.
-        refusal = SkipReason.VIEW_NOT_FOLLOWED if facts.behind is None else None
-    else:
-        refusal = _table_refusal(facts)
+    # `key_refusal` looks at each column of a view by itself.
+    refusal = _view_refusal(facts) if facts.kind is TableKind.VIEW else _table_refusal(facts)
     if refusal is not None:
         return refusal
     return SkipReason.COLUMNS_DIFFER_BY_CASE if facts.columns_differ_by_case else None
 
 
-def _table_refusal(facts: TableFacts) -> SkipReason | None:
+def _view_refusal(facts: TableFacts) -> Refusal | None:
+    if facts.behind is None:
+        return SkipReason.VIEW_NOT_FOLLOWED.because(unfollowed_because(facts))
+    if facts.behind.reads_unpartitioned_alone:
+        return SkipReason.NOT_PARTITIONED.because("it is a view, and no table behind it is partitioned")
+    return None
+
+
+def unfollowed_because(facts: TableFacts) -> str:
+    """The reason why a view was not followed to its tables, for a user."""
+    if facts.view is None:
+        return "its text is not known"
+    if facts.view.query is None:
+        return "its text is not understood, or has quotes or backslashes that a setting may change"
+    return "it stands on too many other views"
+
+
+def _table_refusal(facts: TableFacts) -> Refusal | None:
     if facts.iceberg is not None:
         return _iceberg_refusal(facts)
     if facts.provider not in _PROVIDERS:
-        return SkipReason.PROVIDER
+        return SkipReason.PROVIDER.because(f"its format is {facts.provider}")
     if facts.partition_columns or facts.has_layout:
         return None
     return SkipReason.HIVE_FORMAT if facts.is_hive else SkipReason.NOT_PARTITIONED
@@ -44,7 +59,7 @@ def _iceberg_refusal(facts: TableFacts) -> SkipReason | None:
     return None if facts.has_layout else SkipReason.NOT_A_PARTITION_COLUMN
 
 
-def key_refusal(facts: TableFacts, column: Column, other_type: str | None) -> SkipReason | None:
+def key_refusal(facts: TableFacts, column: Column, other_type: str | None) -> Refusal | None:
     """The reason why keys of the column cannot narrow the table, if it is compared with the other type.
 
     The other type is None where only Spark knows it: the answer of the key query then has it.
@@ -55,13 +70,28 @@ def key_refusal(facts: TableFacts, column: Column, other_type: str | None) -> Sk
     if not (facts.is_partition_column(column) or facts.is_data_column(column)):
         return _column_refusal(facts, column)
     if other_type is not None and not compares_exactly(column.type_name, other_type):
-        return SkipReason.TYPES_DIFFER
-    return None if is_key_type(column.type_name) else SkipReason.TYPE_REFUSED
+        cause = f"{column.name} is of type {column.type_name}, and the other side of type {other_type}"
+        return SkipReason.TYPES_DIFFER.because(cause)
+    if is_key_type(column.type_name):
+        return None
+    return SkipReason.TYPE_REFUSED.because(f"{column.name} is of type {column.type_name}")
 
 
-def _column_refusal(facts: TableFacts, column: Column) -> SkipReason:
+def _column_refusal(facts: TableFacts, column: Column) -> Refusal:
     is_indexed = column.name.lower() in {name.lower() for name in facts.indexed_columns}
-    return SkipReason.HIVE_FORMAT if is_indexed and facts.is_hive else SkipReason.NOT_A_PARTITION_COLUMN
+    if is_indexed and facts.is_hive:
+        return SkipReason.HIVE_FORMAT
+    return SkipReason.NOT_A_PARTITION_COLUMN.because(f"the equality is on {column.name}; {known_columns(facts)}")
+
+
+def known_columns(facts: TableFacts) -> str:
+    """The columns by which a table can be narrowed, for a user."""
+    if facts.behind is not None:
+        found = [column.name for column in facts.columns if facts.is_partition_column(column)]
+        return f"by its text the view can be narrowed by {listed(found) or 'no column'}"
+    found = list(facts.partition_columns)
+    found += [column.name for column in facts.columns if facts.is_data_column(column)]
+    return f"it can be narrowed by {listed(found)}"
 
 
 # Spark has the hidden column `_metadata` for files that it lists itself, not for tables that it reads as Hive

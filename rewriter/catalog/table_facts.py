@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias
 
 from rewriter.sql.statement import Statement, parse_view
 from rewriter.vocabulary.identifiers import Column, TableName
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal
 
 
 class TableKind(Enum):
@@ -58,8 +58,16 @@ class FollowedView(Protocol):
     """A view whose text was followed down to its tables. See `rewriter.planning.views`."""
 
     @property
-    def small_side_refusal(self) -> SkipReason | None:
+    def small_side_refusal(self) -> Refusal | None:
         """The reason why a key query must not read the view; None if it may."""
+
+    @property
+    def reads_unpartitioned_alone(self) -> bool:
+        """True if the view reads tables that have neither partitions nor another layout, and nothing else."""
+
+    @property
+    def joins_inside(self) -> bool:
+        """True if its text, by syntax alone, joins tables or compares with subqueries."""
 
     @property
     def is_filtered(self) -> bool:

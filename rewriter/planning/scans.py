@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from rewriter.catalog.prunable import can_be_checked, fact_refusal
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.domains.cover import Cover
+from rewriter.planning.unused_conditions import UnusedConditions
 from rewriter.planning.view_joins import view_findings
 from rewriter.scopes.blocks import Block, Scope
 from rewriter.scopes.join_tree import Leaf, TableReference
@@ -25,7 +26,7 @@ from rewriter.semijoins.reducers import BlockPlanner
 from rewriter.semijoins.small_sides import TinySides
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 
 def scans(
@@ -54,11 +55,13 @@ def _checked(scan: PlannedScan) -> PlannedScan:
     return replace(scan, reducers=lasting, skip=None if lasting else SkipReason.STRICT_TABLE)
 
 
-def refused(scopes: Scopes, reason: SkipReason) -> tuple[PlannedScan, ...]:
+def refused(scopes: Scopes, refusal: Refusal) -> tuple[PlannedScan, ...]:
     """All table references, each skipped for the one reason."""
     leaves = (leaf for block in scopes.blocks for leaf in block.tree.leaves)
     return tuple(
-        PlannedScan(leaf.reference, leaf.alias, skip=reason) for leaf in leaves if leaf.reference is not None
+        PlannedScan(leaf.reference, leaf.alias, skip=refusal.reason, cause=refusal.cause)
+        for leaf in leaves
+        if leaf.reference is not None
     )
 
 
@@ -66,8 +69,10 @@ def refused(scopes: Scopes, reason: SkipReason) -> tuple[PlannedScan, ...]:
 class _Findings:
     """The reducers and refusals of equalities, and the statement's own filters that can leave out files."""
 
-    results: dict[TableReference, list[Reducer | SkipReason]] = field(default_factory=lambda: defaultdict(list))
+    results: dict[TableReference, list[Reducer | Refusal]] = field(default_factory=lambda: defaultdict(list))
     own: dict[TableReference, Cover] = field(default_factory=dict)
+    # The conditions that led to no finding; None if they were not looked at.
+    unused: UnusedConditions | None = None
 
 
 def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexes, tiny: TinySides) -> _Findings:
@@ -78,6 +83,8 @@ def _findings(scopes: Scopes, limits: RewriteLimits, partitions: PartitionIndexe
     if Rule.MADE_INNER not in limits.rules_off:
         make_outer_joins_inner(scopes)
     filter_finder = OuterFilterFinder(scopes)
+    asks_lists = Rule.PARTITION_LIST not in limits.rules_off
+    found = replace(found, unused=UnusedConditions(scopes, filter_finder, asks_lists=asks_lists))
     sides = FilteredSides(scopes, filter_finder, tiny, limits.rules_off)
     for block in scopes.blocks:
         scope = scopes.scope_of(block.select)
@@ -106,8 +113,8 @@ def _own_covers(
 
 
 def _capped(
-    found: dict[TableReference, list[Reducer | SkipReason]], key_queries_max: int
-) -> dict[TableReference, list[Reducer | SkipReason]]:
+    found: dict[TableReference, list[Reducer | Refusal]], key_queries_max: int
+) -> dict[TableReference, list[Reducer | Refusal]]:
     """The findings with at most that many different key queries: the first ones, in the order of the text."""
     queries = dict.fromkeys(r.key_query for results in found.values() for r in results if isinstance(r, Reducer))
     kept_queries = set(list(queries)[:key_queries_max])
@@ -133,8 +140,9 @@ def _scan(scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference, n
         return PlannedScan(
             reference, leaf.alias, reducers, facts=facts, own_cover=own or Cover.all(), wants_list=wants_list
         )
-    reason = _reason(scopes, block, leaf, reference, found)
-    return PlannedScan(reference, leaf.alias, skip=reason, wants_list=wants_list and reference.refusal is None)
+    refusal = _refusal(scopes, block, leaf, reference, noted)
+    wants_list = wants_list and reference.refusal is None
+    return PlannedScan(reference, leaf.alias, skip=refusal.reason, cause=refusal.cause, wants_list=wants_list)
 
 
 def _hides_metadata(statement: Statement, facts: TableFacts) -> bool:
@@ -143,9 +151,7 @@ def _hides_metadata(statement: Statement, facts: TableFacts) -> bool:
     return any(facts.column(name) is None for name in named)
 
 
-def _reason(
-    scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference, found: list[Reducer | SkipReason]
-) -> SkipReason:
+def _refusal(scopes: Scopes, block: Block, leaf: Leaf, reference: TableReference, noted: _Findings) -> Refusal:
     if block.refusal is not None:
         return block.refusal
     if scopes.is_cte_name(leaf):
@@ -153,12 +159,25 @@ def _reason(
     if reference.refusal is not None:
         return reference.refusal
     if reference.name not in scopes.catalog:
-        return SkipReason.NO_EQUALITY
-    return fact_refusal(scopes.catalog[reference.name]) or _most_telling(found)
+        # Tables are not looked up in a statement that could narrow none.
+        return SkipReason.NO_EQUALITY.because(_NOTHING_COMPARED)
+    facts = scopes.catalog[reference.name]
+    refusal = fact_refusal(facts) or _most_telling(noted.results[reference])
+    if refusal is None and noted.unused is not None and facts is not None:
+        return noted.unused.refusal(block, leaf, facts)
+    return refusal or SkipReason.NO_EQUALITY
 
 
-def _most_telling(found: list[Reducer | SkipReason]) -> SkipReason:
+_NOTHING_COMPARED = (
+    "no condition of the statement is on two tables of one SELECT or has a subquery, and Spark uses filters on one"
+    " table by itself"
+)
+
+
+def _most_telling(found: list[Reducer | Refusal]) -> Refusal | None:
     """The refusal of several that passed most checks: the enum lists them in the order of the checks."""
     ranked = list(SkipReason)
-    reasons: Iterator[SkipReason] = (reason for reason in found if isinstance(reason, SkipReason))
-    return max(reasons, key=ranked.index, default=SkipReason.NO_EQUALITY)
+    refusals: Iterator[Refusal] = (refusal for refusal in found if isinstance(refusal, Refusal))
+    return max(
+        refusals, key=lambda refusal: (ranked.index(refusal.reason), refusal.cause is not None), default=None
+    )

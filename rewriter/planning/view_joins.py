@@ -45,7 +45,7 @@ from rewriter.sql.equality import equality_of
 from rewriter.sql.statement import Statement, parse_any
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # A column of a table that a reference names, in lower case.
 _Origin: TypeAlias = tuple[TableReference, str]
@@ -209,9 +209,9 @@ class _Shown:
         # The origins of the view's columns, by their positions.
         self._found: dict[int, frozenset[_Origin]] = {}
 
-    def results(self, finding: Finding) -> Iterator[Reducer | SkipReason]:
+    def results(self, finding: Finding) -> Iterator[Reducer | Refusal]:
         """The finding of a fact in the text as one of the view."""
-        if isinstance(finding.result, SkipReason):
+        if not isinstance(finding.result, Reducer):
             yield finding.result
             return
         found = list(self._reducers(finding.reference, finding.result))

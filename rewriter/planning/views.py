@@ -24,7 +24,7 @@ from rewriter.semijoins.settled_expressions import SettledExpressions
 from rewriter.semijoins.small_sides import is_filtered, view_refusal, with_underlying_tables
 from rewriter.sql.statement import Statement
 from rewriter.vocabulary.identifiers import Column, TableName, quoted
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # Views over views. Each level is a round of DESCRIBE, and 150 frames of recursion where its text is nested to the
 # limits of `lineage`.
@@ -155,9 +155,21 @@ class _ViewQuery:
         self._found: dict[tuple[Callable[[ColumnOrigin], bool], Column], bool] = {}
 
     @cached_property
-    def small_side_refusal(self) -> SkipReason | None:
+    def small_side_refusal(self) -> Refusal | None:
         """The reason why a key query must not read the view; None if it may."""
         return view_refusal(self._scopes)
+
+    @cached_property
+    def reads_unpartitioned_alone(self) -> bool:
+        """True if the view reads tables that have neither partitions nor another layout, and nothing else."""
+        is_known = all(block.refusal is None for block in self._scopes.blocks)
+        refusals = (fact_refusal(self._scopes.catalog.get(name)) for name in self._scopes.tables)
+        return is_known and all(r is not None and r.reason is SkipReason.NOT_PARTITIONED for r in refusals)
+
+    @cached_property
+    def joins_inside(self) -> bool:
+        """True if its text, by syntax alone, joins tables or compares with subqueries."""
+        return self._scopes.may_narrow
 
     @cached_property
     def is_filtered(self) -> bool:

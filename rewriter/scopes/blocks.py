@@ -14,8 +14,9 @@ from rewriter.scopes.from_clause import JoinTreeBuilder, UnsupportedFromError, n
 from rewriter.scopes.join_rules import Side
 from rewriter.scopes.join_tree import Join, JoinTree, Leaf, holds_only
 from rewriter.sql.statement import Statement
+from rewriter.vocabulary.cited import listed
 from rewriter.vocabulary.identifiers import Column
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # Arguments that a SELECT may have beside its FROM: all of them work on the joined rows, after ON and WHERE.
 _SELECT_ARGS = frozenset(
@@ -35,7 +36,7 @@ class Block:
 
     select: exp.Select
     tree: JoinTree
-    refusal: SkipReason | None
+    refusal: Refusal | None
 
     @property
     def has_conditions(self) -> bool:
@@ -47,9 +48,13 @@ def block_of(select: exp.Select, statement: Statement) -> Block:
     """A SELECT that has a FROM; with a refusal where that is not understood."""
     try:
         tree = JoinTreeBuilder(statement).build(select)
-    except UnsupportedFromError:
-        return Block(select, JoinTree(named_leaves(select, statement), ()), SkipReason.UNSUPPORTED_FROM)
-    return Block(select, tree, None if holds_only(select, _SELECT_ARGS) else SkipReason.UNSUPPORTED_FROM)
+    except UnsupportedFromError as error:
+        refusal = SkipReason.UNSUPPORTED_FROM.because(str(error))
+        return Block(select, JoinTree(named_leaves(select, statement), ()), refusal)
+    if holds_only(select, _SELECT_ARGS):
+        return Block(select, tree, None)
+    further = (name for name, value in select.args.items() if value and name not in _SELECT_ARGS)
+    return Block(select, tree, SkipReason.UNSUPPORTED_FROM.because(f"the clause {listed(further)} of the SELECT"))
 
 
 @dataclass(frozen=True, eq=False)

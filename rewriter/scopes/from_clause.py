@@ -36,7 +36,7 @@ _KINDS = {
 
 
 class UnsupportedFromError(Exception):
-    """The FROM holds something that is not understood."""
+    """The FROM holds something that is not understood; the message names it for the user."""
 
 
 class JoinTreeBuilder:
@@ -74,7 +74,7 @@ class JoinTreeBuilder:
         if is_tied and any(join.kind == "CROSS" for join in joins):
             # A comma binds less than JOIN under spark.sql.ansi.relationPrecedence, and in the tree it is a CROSS
             # JOIN: `a, b RIGHT JOIN c` preserves c against b alone, NATURAL compares it with b.
-            raise UnsupportedFromError
+            raise UnsupportedFromError("a comma or CROSS JOIN beside RIGHT, FULL or NATURAL JOIN")
         start = len(self._leaves)
         result = self._source(first, nesting)
         for join, kind in zip(joins, kinds, strict=True):
@@ -93,16 +93,16 @@ class JoinTreeBuilder:
             or source.args.get("pivots")
             or (source.args.get("sample") and not is_named(source))
         ):
-            raise UnsupportedFromError
+            raise UnsupportedFromError("PIVOT, a sample of a query, or joins nested too deeply")
         if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
             # `(a JOIN b ON ..)`: the same FROM in parentheses, unless it gets a name.
             if not holds_only(source, frozenset({"this"})):
-                raise UnsupportedFromError
+                raise UnsupportedFromError("a name or more for joins in parentheses")
             return self._source(source.this, nesting + 1)
         if isinstance(source, exp.Table) and source.args.get("joins"):
             return self._joined_table(source, nesting)
         if _holds_items(source):
-            raise UnsupportedFromError
+            raise UnsupportedFromError("joins or clauses in the parentheses of a derived table")
         self._add_leaf(source)
         return None
 
@@ -151,5 +151,7 @@ def _holds_items(source: exp.Expr) -> bool:
 def _kind(join: exp.Join) -> JoinKind:
     kind = _KINDS.get((join.side, join.kind))
     if kind is None or not holds_only(join, _JOIN_ARGS) or join.method not in {"", "NATURAL"}:
-        raise UnsupportedFromError
+        raise UnsupportedFromError(
+            " ".join(filter(None, ("a join of the kind", join.method, join.side, join.kind)))
+        )
     return kind

@@ -15,15 +15,17 @@ from rewriter.scopes.join_rules import CONDITION_HOLDS, JoinKind
 from rewriter.scopes.join_tree import Join, Leaf, TableReference
 from rewriter.scopes.lineage import ColumnOrigin, origins
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.causes import BlockCauses
 from rewriter.semijoins.key_query import KeyColumn
-from rewriter.semijoins.side_filters import BlockFilters
+from rewriter.semijoins.outer_filters import OuterFilterFinder
 from rewriter.semijoins.small_sides import is_plain_exists, query_key
 from rewriter.sql.conditions import conjuncts, operands_of
 from rewriter.sql.equality import Equality, equality_of
 from rewriter.sql.statement import is_plain_name
+from rewriter.vocabulary.cited import cited
 from rewriter.vocabulary.identifiers import TableName, quoted
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # The rule that narrows a fact by a join; any other kind is an outer join.
 _RULE_OF_KIND = {JoinKind.INNER: Rule.INNER_JOIN, JoinKind.SEMI: Rule.SEMI_JOIN}
@@ -96,7 +98,7 @@ class RefusedEquality:
     """A fact's scan in an equality, and the reason why the equality does not reduce it."""
 
     reference: TableReference
-    reason: SkipReason
+    refusal: Refusal
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +117,11 @@ class _KeySide:
 class EqualityFinder:
     """Finds the equalities of one block's joins. All tables of the statement are in the catalog."""
 
-    def __init__(self, scopes: Scopes, scope: Scope, filters: BlockFilters) -> None:
+    def __init__(self, scopes: Scopes, scope: Scope, filter_finder: OuterFilterFinder) -> None:
         self._scopes = scopes
         self._scope = scope
-        self._filters = filters
+        self._filters = filter_finder.filters_of(scope)
+        self._causes = BlockCauses(scopes, filter_finder, scope)
 
     def matches(self, join: Join) -> Iterator[KeyEquality | RefusedEquality]:
         """The equalities of the join's condition with facts below it, on either side of `=`."""
@@ -174,7 +177,7 @@ class EqualityFinder:
             if fact is None:
                 continue
             for origin in origins(self._scopes, fact.leaf, fact.name):
-                refusal = _stays(join, fact) or key_refusal(origin.facts, origin.column, None)
+                refusal = self._stays(join, fact) or key_refusal(origin.facts, origin.column, None)
                 if refusal is not None:
                     yield RefusedEquality(origin.reference, refusal)
                 else:
@@ -209,9 +212,9 @@ class EqualityFinder:
         self, join: Join, fact: Operand, partner: ItemPartner, small: _KeySide, *, null_safe: bool
     ) -> Iterator[KeyEquality | RefusedEquality]:
         for origin in origins(self._scopes, fact.leaf, fact.name):
-            refusal = _stays(join, fact) or key_refusal(origin.facts, origin.column, small.type_name)
+            refusal = self._stays(join, fact) or key_refusal(origin.facts, origin.column, small.type_name)
             if refusal is None and null_safe and _may_be_padding(join, fact, partner, origin):
-                refusal = SkipReason.NULL_SAFE_OVER_NULLS
+                refusal = SkipReason.NULL_SAFE_OVER_NULLS.because(cited(f"{fact} <=> {small.shown}"))
             if refusal is not None:
                 yield RefusedEquality(origin.reference, refusal)
             else:
@@ -222,6 +225,12 @@ class EqualityFinder:
                 yield KeyEquality(
                     origin, partner, small.key, shown, null_safe=null_safe, rules=rules, tables=small.tables
                 )
+
+    def _stays(self, join: Join, fact: Operand) -> Refusal | None:
+        """The refusal if rows of the fact reach the result of the join without a partner."""
+        if join.side_of(fact.leaf) in CONDITION_HOLDS[join.kind]:
+            return None
+        return SkipReason.OUTER_JOIN.because(self._causes.kept(join, fact.leaf))
 
     def _rules(self, join: Join, fact: Operand, origin: ColumnOrigin, subquery: Rule | None) -> frozenset[Rule]:
         return rules_of(self._scopes, self._scope, join, fact.leaf, facts=origin.facts, subquery=subquery)
@@ -264,11 +273,6 @@ def rules_of(  # noqa: PLR0913 - the place of the fact, and what it is narrowed 
     if facts.kind is TableKind.VIEW:
         rules.add(Rule.VIEWS)
     return frozenset(rules)
-
-
-def _stays(join: Join, fact: Operand) -> SkipReason | None:
-    """The refusal if rows of the fact reach the result of the join without a partner."""
-    return None if join.side_of(fact.leaf) in CONDITION_HOLDS[join.kind] else SkipReason.OUTER_JOIN
 
 
 def _may_be_padding(join: Join, fact: Operand, partner: ItemPartner, origin: ColumnOrigin) -> bool:

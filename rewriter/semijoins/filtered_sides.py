@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from rewriter.catalog.table_facts import TableFacts
 from rewriter.scopes.join_tree import Leaf
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.causes import BlockCauses
 from rewriter.semijoins.equalities import ItemPartner
 from rewriter.semijoins.outer_filters import OuterFilterFinder, OuterFilters
 from rewriter.semijoins.small_sides import SmallSide, TinySides, small_side_of_item
 from rewriter.semijoins.snowflake import snowflake_tables
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +53,11 @@ class FilteredSides:
     tiny: TinySides
     _rules_off: AbstractSet[Rule]
 
-    def side_of(self, partner: ItemPartner, fact: TableFacts) -> FilteredSide | SkipReason:
+    def side_of(self, partner: ItemPartner, fact: TableFacts) -> FilteredSide | Refusal:
         """The small side that an item is, or the reason why it is none. `fact` is the table to be narrowed."""
         scopes, scope, join, leaf = self.scopes, partner.scope, partner.join, partner.leaf
         small_side = small_side_of_item(scopes, leaf)
-        if isinstance(small_side, SkipReason):
+        if isinstance(small_side, Refusal):
             return small_side
         own = self.filter_finder.filters_of(scope)
         filters = own.holding_for(join, leaf)
@@ -64,7 +65,8 @@ class FilteredSides:
         outer = self.filter_finder.outer_filters(scope, join, leaf) if self._is_on(Rule.OUTER_FILTERS) else None
         if not (filters or small_side.is_filtered or snowflake or outer):
             if not self.tiny.are_tiny(small_side.tables):
-                return SkipReason.REDUCER_UNFILTERED
+                causes = BlockCauses(scopes, self.filter_finder, scope)
+                return SkipReason.REDUCER_UNFILTERED.because(causes.unfiltered(join, leaf, small_side.tables))
             small_side = replace(small_side, is_filtered=True)
         small_side = small_side.also_reading(filter_.tables for filter_ in filters)
         texts = tuple(filter_.text for filter_ in filters)

@@ -167,7 +167,7 @@ class OuterFilterFinder:
         self._apart: dict[int, bool] = {}
         self._together: dict[int, bool] = {}
         self._filters: dict[Scope, BlockFilters] = {}
-        self._readers = Readers(scopes)
+        self.readers = Readers(scopes)
         self._paths: dict[int, list[tuple[_Restriction, ...]]] = {}
 
     def filters_of(self, scope: Scope) -> BlockFilters:
@@ -192,7 +192,7 @@ class OuterFilterFinder:
         return self._paths[id(select)]
 
     def _look_up_paths(self, select: exp.Select, level: int) -> list[tuple[_Restriction, ...]]:
-        readers = self._readers.readers_of(select)
+        readers = self.readers.readers_of(select)
         if level > _LEVELS_MAX or len(readers) > _PATHS_MAX:
             return []
         paths = [path for reader in readers for path in self._paths_through(select, reader, level)]

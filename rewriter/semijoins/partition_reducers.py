@@ -16,6 +16,7 @@ from rewriter.partitions.value_encoding import NotIndexableError
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.causes import rule_off, too_large, unfiltered_subquery
 from rewriter.semijoins.equalities import rules_of
 from rewriter.semijoins.filtered_sides import FilteredSide, FilteredSides
 from rewriter.semijoins.limits import RewriteLimits
@@ -33,7 +34,7 @@ from rewriter.semijoins.small_sides import (
 )
 from rewriter.vocabulary.identifiers import Column, TableName
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal, SkipReason
 
 # The partitions of tables. None: they could not be listed.
 PartitionIndexes: TypeAlias = Mapping[TableName, PartitionIndex | None]
@@ -60,46 +61,52 @@ class PartitionReducerPlanner:
     _limits: RewriteLimits
     _partitions: PartitionIndexes
 
-    def reducer(self, join: Join, conditions: Sequence[PartitionCondition]) -> Reducer | SkipReason:
+    def reducer(self, join: Join, conditions: Sequence[PartitionCondition]) -> Reducer | Refusal:
         """The reducer by all of some conditions on one table and with one partner, or the reason for none."""
         first = conditions[0]
         named = dict(column for condition in conditions for column in condition.columns)
         if len({column.name for column in named.values()}) < len(named):
             return SkipReason.UNSUPPORTED_REFERENCE  # the block has two names for one column
         side = self._side(join, conditions)
-        if isinstance(side, SkipReason):
+        if isinstance(side, Refusal):
             return side
         listed = self._listed(first, named)
-        if isinstance(listed, SkipReason):
+        if isinstance(listed, Refusal):
             return listed
         try:
             asking = self._asking(listed, conditions, side)
         except UnreadableKeyError:
             return SkipReason.UNREADABLE_KEY
-        return asking if isinstance(asking, SkipReason) else self._reducer(join, conditions, named, listed, asking)
+        return asking if isinstance(asking, Refusal) else self._reducer(join, conditions, named, listed, asking)
 
-    def _side(self, join: Join, conditions: Sequence[PartitionCondition]) -> FilteredSide | SkipReason | None:
+    def _side(self, join: Join, conditions: Sequence[PartitionCondition]) -> FilteredSide | Refusal | None:
         """The partner, or None for subqueries in its place; or the reason why they are not asked."""
-        if self._limits.strict:
-            return SkipReason.STRICT_PARTITIONS
-        if any(self._rules(join, condition) & self._limits.rules_off for condition in conditions):
-            return SkipReason.RULE_OFF
+        refusal = self._refusal_of_lists(join, conditions)
+        if refusal is not None:
+            return refusal
         tables, first = _tables_of_subqueries(conditions), conditions[0]
         side = None
         if first.partner is not None:
             side = self._sides.side_of(first.partner, first.facts)
-            if isinstance(side, SkipReason):
+            if isinstance(side, Refusal):
                 return side
             tables |= side.small_side.tables
         if known_bytes(self._scopes.catalog, tables) > self._limits.small_side_bytes_max:
-            return SkipReason.SMALL_SIDE_TOO_LARGE
+            return too_large(self._scopes.catalog, tables)
         queries = (query for condition in conditions for query in condition.queries)
         is_worth_it = any(_has_scalar_subquery(query) or is_filtered(self._scopes, query) for query in queries)
         if side is None and not is_worth_it and not self._sides.tiny.are_tiny(tables):
-            return SkipReason.REDUCER_UNFILTERED
+            return unfiltered_subquery(self._scopes.catalog, tables, first.text)
         return side
 
-    def _listed(self, condition: PartitionCondition, named: Mapping[str, Column]) -> PartitionList | SkipReason:
+    def _refusal_of_lists(self, join: Join, conditions: Sequence[PartitionCondition]) -> Refusal | None:
+        """The reason why Spark must not be asked about the conditions; None if it may."""
+        if self._limits.strict:
+            return SkipReason.STRICT_PARTITIONS
+        rules = frozenset[Rule]().union(*(self._rules(join, condition) for condition in conditions))
+        return rule_off(rules & self._limits.rules_off) if rules & self._limits.rules_off else None
+
+    def _listed(self, condition: PartitionCondition, named: Mapping[str, Column]) -> PartitionList | Refusal:
         index = self._partitions.get(condition.reference.name)
         if index is None:
             return SkipReason.PARTITIONS_NOT_LISTED
@@ -111,14 +118,14 @@ class PartitionReducerPlanner:
         if not values:
             return SkipReason.NOTHING_TO_SKIP
         if len(values) > self._limits.partition_list_max:
-            return SkipReason.TOO_MANY_PARTITIONS
+            return SkipReason.TOO_MANY_PARTITIONS.because(f"{len(values):,} partitions of {condition.fact.alias}")
         columns = tuple((name, column.type_name) for name, column in named.items())
         alias = condition.fact.alias_text(self._scopes.statement)
         return PartitionList(alias, columns, frozenset(values))
 
     def _asking(
         self, listed: PartitionList, conditions: Sequence[PartitionCondition], side: FilteredSide | None
-    ) -> _Asking | SkipReason:
+    ) -> _Asking | Refusal:
         """The query's parts. Raises UnreadableKeyError for a partition without a certain literal."""
         source, outline, keys = listed.source(), listed.outline(), listed.keys
         texts = tuple(condition.text for condition in conditions)
@@ -129,10 +136,12 @@ class PartitionReducerPlanner:
         source, outline = f"{source}, {small.sql}", f"{outline}, {small.sql}"
         if side.outer is None or len(keys) > 1:
             # Filters around the block are not used where several columns would have to be shown to them.
-            is_any = bool(side.filters) or small.is_filtered
-            return (
-                _Asking(source, outline, keys, beside.filters, small) if is_any else SkipReason.REDUCER_UNFILTERED
+            if side.filters or small.is_filtered:
+                return _Asking(source, outline, keys, beside.filters, small)
+            cause = (
+                f"the filters outside its SELECT are not used beside several columns of {conditions[0].fact.alias}"
             )
+            return SkipReason.REDUCER_UNFILTERED.because(cause)
         whole, filters = beside.behind(side.outer, self._scopes, source, keys[0])
         shown, _ = beside.behind(side.outer, self._scopes, outline, keys[0])
         return _Asking(whole.sql, shown.sql, [REDUCED_KEY], filters, whole)

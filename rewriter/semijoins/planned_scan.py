@@ -20,6 +20,8 @@ class PlannedScan:
     alias: str
     reducers: tuple[Reducer, ...] = ()
     skip: SkipReason | None = None
+    # The cause of the refusal in the statement, for the user; None if it is not known.
+    cause: str | None = None
     # The facts of the table; None for a CTE, which may have the name of one.
     facts: TableFacts | None = None
     # The rows that the statement's own filters let through, by lower-case columns: all, unless they leave out

@@ -10,7 +10,7 @@ from rewriter.semijoins.key_query import KeySetQuery
 from rewriter.semijoins.range_query import KeyRangesQuery
 from rewriter.vocabulary.identifiers import TableName
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal
 
 # A query for the keys of a small side, or for the partitions that match (`PartitionsQuery`, a KeySetQuery).
 KeyQuery: TypeAlias = KeySetQuery | KeyRangesQuery
@@ -27,7 +27,7 @@ class Reducer:
     alternatives: tuple[Reducer, ...] = ()
     # The reducer for keys that turn out to be of another type than the fact's column: by the list of partitions,
     # or the reason why there is none.
-    if_types_differ: Reducer | SkipReason | None = None
+    if_types_differ: Reducer | Refusal | None = None
     # Views whose texts it follows, and the tables behind them that it takes to be as they were described: nothing
     # in the statement would notice another text, or other types behind it.
     follows: frozenset[TableName] = field(default=frozenset(), compare=False)
@@ -50,4 +50,4 @@ class Finding:
     """A fact's scan with a reducer, or with the reason why an equality is none."""
 
     reference: TableReference
-    result: Reducer | SkipReason
+    result: Reducer | Refusal

@@ -11,6 +11,7 @@ from sqlglot import exp
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.join_tree import Join, TableReference
 from rewriter.scopes.scopes import Scopes
+from rewriter.semijoins.causes import rule_off, size_beside, too_large, unfiltered_subquery
 from rewriter.semijoins.equalities import (
     EqualityFinder,
     ItemPartner,
@@ -35,7 +36,7 @@ from rewriter.semijoins.small_sides import (
     small_side_of_query,
 )
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import CausedRefusal, Refusal, SkipReason
 
 
 class BlockPlanner:
@@ -58,13 +59,13 @@ class BlockPlanner:
     def findings(self) -> Iterator[Finding]:
         """One for each fact and partner of each join, and one for each condition that does not reduce a scan."""
         filters = self._sides.filter_finder.filters_of(self._scope)
-        matcher = EqualityFinder(self._scopes, self._scope, filters)
+        matcher = EqualityFinder(self._scopes, self._scope, self._sides.filter_finder)
         conditions = PartitionConditionFinder(self._scopes, self._scope, filters)
         for join in self._scope.block.tree.joins:
             matches: list[KeyEquality] = []
             for found in matcher.matches(join):
                 if isinstance(found, RefusedEquality):
-                    yield Finding(found.reference, found.reason)
+                    yield Finding(found.reference, found.refusal)
                 else:
                     matches.append(found)
             by_list = _by_partner_and_table(conditions.conditions(join), matches) if self._asks_lists else {}
@@ -93,10 +94,11 @@ class BlockPlanner:
             yield Finding(findings[0].reference, by_list)
 
     def _without_rules_off(self, found: Finding) -> Iterator[Finding]:
-        if isinstance(found.result, SkipReason):
+        if isinstance(found.result, Refusal):
             yield found
             return
-        left = found.result.without(self._limits.rules_off) or (SkipReason.RULE_OFF,)
+        off = found.result.rules & self._limits.rules_off
+        left = found.result.without(self._limits.rules_off) or (rule_off(off),)
         for result in left:
             yield Finding(found.reference, result)
 
@@ -111,19 +113,21 @@ class BlockPlanner:
         else:
             yield Finding(reference, self._by_query(partner, matches))
 
-    def _by_query(self, partner: QueryPartner, matches: Sequence[KeyEquality]) -> Reducer | SkipReason:
+    def _by_query(self, partner: QueryPartner, matches: Sequence[KeyEquality]) -> Reducer | Refusal:
         small_side = small_side_of_query(self._scopes, partner.query, partner.width)
-        if isinstance(small_side, SkipReason):
-            return small_side
+        if isinstance(small_side, Refusal):
+            return small_side.about("the subquery") if isinstance(small_side, CausedRefusal) else small_side
         # A scalar subquery has one row at most: its key query ends at the second.
         is_worth_it = small_side.is_filtered or partner.is_scalar or self._sides.tiny.are_tiny(small_side.tables)
-        return self._found(small_side, (), matches) if is_worth_it else SkipReason.REDUCER_UNFILTERED
+        if is_worth_it:
+            return self._found(small_side, (), matches)
+        return unfiltered_subquery(self._scopes.catalog, small_side.tables, matches[0].shown)
 
     def _by_item(
         self, reference: TableReference, partner: ItemPartner, matches: Sequence[KeyEquality]
     ) -> Iterator[Finding]:
         side = self._sides.side_of(partner, matches[0].origin.facts)
-        if isinstance(side, SkipReason):
+        if isinstance(side, Refusal):
             yield Finding(reference, side)
             return
         small_side = side.small_side.also_reading(match.tables for match in matches)
@@ -137,12 +141,12 @@ class BlockPlanner:
 
     def _found(
         self, small_side: SmallSide, filters: tuple[str, ...], matches: Sequence[KeyEquality]
-    ) -> Reducer | SkipReason:
+    ) -> Reducer | Refusal:
         catalog, fact = self._scopes.catalog, matches[0].origin.facts
         if known_bytes(catalog, small_side.tables) > self._limits.small_side_bytes_max:
-            return SkipReason.SMALL_SIDE_TOO_LARGE
+            return too_large(catalog, small_side.tables)
         if all(match.is_on_data for match in matches) and may_be_as_large(catalog, small_side.tables, fact):
-            return SkipReason.SMALL_SIDE_LARGER
+            return SkipReason.SMALL_SIDE_LARGER.because(size_beside(catalog, small_side.tables, fact))
         return self._reducer(small_side, filters, matches)
 
     def _reducer(self, small_side: SmallSide, filters: tuple[str, ...], matches: Sequence[KeyEquality]) -> Reducer:

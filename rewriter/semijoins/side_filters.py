@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,8 +17,11 @@ from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.settled_expressions import SettledExpressions
 from rewriter.semijoins.small_sides import is_repeatable_subquery, tables_read
 from rewriter.sql.conditions import Conjunct, alternatives, conjuncts, located
-from rewriter.sql.repeatable import is_repeatable
+from rewriter.sql.repeatable import uncertain_word
 from rewriter.vocabulary.identifiers import TableName
+
+# The cause of a refusal, for users.
+_SETTINGS = "its meaning may depend on settings that Spark keeps with the view"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +64,13 @@ class BlockFilters:
 
     def is_repeatable(self, conjunct: Conjunct) -> bool:
         """True if a conjunct means the same in a key query, by its words and under the session's settings."""
+        return self.uncertain_word(conjunct) is None
+
+    def uncertain_word(self, conjunct: Conjunct) -> str | None:
+        """The word of a conjunct that may mean something else in a key query, for users; None if none does."""
         if self._settled is not None and self._settled.type_of(self._scope, conjunct.tree) is None:
-            return False
-        return is_repeatable(self._statement, conjunct, self._scopes.bare_functions)
+            return _SETTINGS
+        return uncertain_word(self._statement, conjunct, self._scopes.bare_functions)
 
     def only_reader(self, term: exp.Expr, join: Join) -> Leaf | None:
         """The one FROM item whose columns the term reads, if it reads only that item and closed subqueries."""
@@ -77,6 +84,26 @@ class BlockFilters:
         """The tables that closed subqueries in a term read."""
         _, queries = own_parts(term)
         return frozenset[TableName]().union(*(tables_read(self._scopes, query) for query in queries))
+
+    def reading(self, leaf: Leaf) -> Sequence[tuple[Join, Conjunct]]:
+        """The conditions that read an item, each with its join: for users, to find the ones that are not used."""
+        return self._reading.get(leaf, ())
+
+    @cached_property
+    def _reading(self) -> dict[Leaf, list[tuple[Join, Conjunct]]]:
+        found = defaultdict(list)
+        for join in self._scope.block.tree.joins:
+            for conjunct in self.located(join):
+                for leaf in dict.fromkeys(self._readers(conjunct.tree, join)):
+                    if leaf is not None:
+                        found[leaf].append((join, conjunct))
+        return found
+
+    @cached_property
+    def unplaced(self) -> Sequence[tuple[Join, exp.Expr]]:
+        """The conditions of joins that are not used since their places in the text are not certain."""
+        joins = self._scope.block.tree.joins
+        return [(j, j.condition) for j in joins if j.condition is not None and not self.located(j)]
 
     def holding_for(self, join: Join, leaf: Leaf) -> tuple[SideFilter, ...]:
         """The filters that every partner of the item at `join` has satisfied."""

@@ -7,20 +7,25 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from rewriter.catalog.prunable import unfollowed_because
 from rewriter.catalog.table_facts import Catalog, TableFacts, TableKind, is_fixed
 from rewriter.scopes.blocks import Operand, Scope, outer_selects, own_parts
 from rewriter.scopes.join_tree import Leaf, name_parts, table_name
 from rewriter.scopes.scopes import Scopes
 from rewriter.sql.repeatable import (
-    has_certain_rows,
-    is_repeatable_query,
-    is_repeatable_view,
     located_query,
     repeatable_values,
+    uncertain_part,
+    uncertain_part_of_view,
+    uncertain_rows,
 )
+from rewriter.vocabulary.cited import cited, listed
 from rewriter.vocabulary.identifiers import TableName, quoted
 from rewriter.vocabulary.rule import Rule
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import CausedRefusal, Refusal, SkipReason
+
+# The cause of a refusal, for users.
+_OF_MAKER = "it is a query within a view, whose meaning may depend on settings that Spark keeps with the view"
 
 
 @dataclass(frozen=True)
@@ -73,39 +78,47 @@ class TinySides:
         return is_tiny and not unsized
 
 
-def small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | SkipReason:
+def small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | Refusal:
     """The small side that a FROM item is, or the reason why it is none."""
+    found = _small_side_of_item(scopes, leaf)
+    return found.about(leaf.alias) if isinstance(found, CausedRefusal) and leaf.alias else found
+
+
+def _small_side_of_item(scopes: Scopes, leaf: Leaf) -> SmallSide | Refusal:
     is_table = leaf.reference is not None and not scopes.is_cte_name(leaf)
     if not is_table and scopes.is_in_view(leaf.node):
-        # Its conditions have the settings of the view's maker.
-        return SkipReason.REDUCER_NOT_UNDERSTOOD
+        return _uncertain(_OF_MAKER)
     if leaf.reference is not None and not scopes.is_cte_name(leaf):
         if leaf.reference.refusal is not None:
-            return SkipReason.REDUCER_NOT_UNDERSTOOD
+            return _uncertain(leaf.reference.refusal.sentence)
         facts = scopes.catalog.get(leaf.reference.name)
         text, tables = leaf.reference.source(scopes.statement), tables_read(scopes, leaf.node)
         rules = rules_of_tables(scopes, leaf.node)
-        return _table_refusal(facts) or SmallSide(text, _is_filtered_view(facts), tables, rules)
+        refusal = _table_refusal(leaf.reference.name, facts)
+        return refusal or SmallSide(text, _is_filtered_view(facts), tables, rules)
     if isinstance(leaf.node, exp.Values):
         values = repeatable_values(scopes.statement, leaf.node)
         nothing = frozenset[TableName]()
         return (
-            SkipReason.REDUCER_NOT_UNDERSTOOD
+            _uncertain("not all of its VALUES are known to be the same each time")
             if values is None
             else SmallSide(values, is_filtered=True, tables=nothing)
         )
     query = scopes.query_of(leaf)
     if query is None:
-        return SkipReason.REDUCER_NOT_UNDERSTOOD
+        return _uncertain(_UNCERTAIN_QUERY)
     return _small_side_of_query(scopes, leaf, query)
 
 
-def small_side_of_query(scopes: Scopes, query: exp.Expr, width: int) -> SmallSide | SkipReason:
+def small_side_of_query(scopes: Scopes, query: exp.Expr, width: int) -> SmallSide | Refusal:
     """The small side that a subquery is, its columns named by `query_key`, or the reason why it is none."""
-    if scopes.is_in_view(query) or not _is_closed(scopes, query):
-        return SkipReason.REDUCER_NOT_UNDERSTOOD
+    if scopes.is_in_view(query):
+        return _uncertain(_OF_MAKER)
+    outside = _refusal_of_columns_from_outside(scopes, query)
+    if outside is not None:
+        return outside
     text = _repeatable_text(scopes, query)
-    if isinstance(text, SkipReason):
+    if isinstance(text, Refusal):
         return text
     names = ", ".join(f"key{number}" for number in range(1, width + 1))
     tables, rules = tables_read(scopes, query), rules_of_tables(scopes, query)
@@ -132,12 +145,13 @@ _PERHAPS_AGGREGATES = (exp.Func, exp.SubqueryPredicate)
 _NO_AGGREGATES = (exp.Case, exp.Cast, exp.Coalesce, exp.If, exp.Connector)
 
 
-def view_refusal(view: Scopes) -> SkipReason | None:
+def view_refusal(view: Scopes) -> Refusal | None:
     """The reason why a key query must not read a view of that text; None if it may."""
     refusal = _tables_refusal(view, view.statement.tree)
-    if refusal is None and not is_repeatable_view(view.statement):
-        return SkipReason.REDUCER_NOT_UNDERSTOOD
-    return refusal
+    if refusal is not None:
+        return refusal
+    uncertain = uncertain_part_of_view(view.statement)
+    return _uncertain(uncertain) if uncertain is not None else None
 
 
 def tables_read(scopes: Scopes, query: exp.Expr) -> frozenset[TableName]:
@@ -209,12 +223,23 @@ def is_repeatable_subquery(scopes: Scopes, query: exp.Expr) -> bool:
     return _is_closed(scopes, query) and is_repeatable_correlated_subquery(scopes, query)
 
 
+def subquery_refusal(scopes: Scopes, query: exp.Expr) -> Refusal | None:
+    """The reason why a subquery is not repeatable, whatever its words; None if it is."""
+    return _refusal_of_columns_from_outside(scopes, query) or correlated_subquery_refusal(scopes, query)
+
+
 def is_repeatable_correlated_subquery(scopes: Scopes, query: exp.Expr) -> bool:
     """True if a subquery reads small tables alone, and gives the same rows for the same values of outer columns.
 
     The caller checks its words, and its columns from outside (`columns_from_outside`).
     """
-    return has_certain_rows(query) and _tables_refusal(scopes, query) is None
+    return correlated_subquery_refusal(scopes, query) is None
+
+
+def correlated_subquery_refusal(scopes: Scopes, query: exp.Expr) -> Refusal | None:
+    """The reason why a subquery may give other rows for the same values of outer columns; None if it may not."""
+    uncertain = uncertain_rows(query)
+    return _uncertain(uncertain) if uncertain is not None else _tables_refusal(scopes, query)
 
 
 def columns_from_outside(scopes: Scopes, query: exp.Expr) -> list[exp.Column] | None:
@@ -261,6 +286,15 @@ def _is_closed(scopes: Scopes, query: exp.Expr) -> bool:
     return columns_from_outside(scopes, query) == []
 
 
+def _refusal_of_columns_from_outside(scopes: Scopes, query: exp.Expr) -> Refusal | None:
+    """The refusal of a query that is not closed, with a column that it reads of another; None for a closed one."""
+    if _is_closed(scopes, query):
+        return None
+    columns = columns_from_outside(scopes, query)
+    cause = f"it reads {cited(columns[0].sql())} from outside" if columns else _UNCERTAIN_COLUMN
+    return _uncertain(cause)
+
+
 def _not_own(scope: Scope, columns: Iterable[exp.Column]) -> list[exp.Column]:
     """The columns that are not the block's own. A name in ON that only a later item has is an outer one."""
     joins = scope.block.tree.joins
@@ -270,9 +304,9 @@ def _not_own(scope: Scope, columns: Iterable[exp.Column]) -> list[exp.Column]:
     return [column for column, join in named if scope.resolve(column, join) is None]
 
 
-def _small_side_of_query(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> SmallSide | SkipReason:
+def _small_side_of_query(scopes: Scopes, leaf: Leaf, query: exp.Expr) -> SmallSide | Refusal:
     text = _repeatable_text(scopes, query)
-    if isinstance(text, SkipReason):
+    if isinstance(text, Refusal):
         return text
     tables, rules = tables_read(scopes, query), rules_of_tables(scopes, query) | {Rule.DERIVED_TABLES}
     return SmallSide(f"({text}) AS {quoted(leaf.key_query_alias)}", is_filtered(scopes, query), tables, rules)
@@ -294,11 +328,11 @@ def _tables_of(scopes: Scopes, query: exp.Expr) -> Iterator[exp.Table]:
         yield from (table for table in part.find_all(exp.Table) if table.db or table.name not in ctes)
 
 
-def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
+def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | Refusal:
     """The query as the client wrote it, behind the CTEs that it reads."""
     ctes = scopes.ctes_read(query)
     if ctes is None:
-        return SkipReason.REDUCER_NOT_UNDERSTOOD
+        return _uncertain(_UNCERTAIN_QUERY)
     parts = (query, *ctes.values())
     outside = {
         name: body
@@ -306,32 +340,45 @@ def _repeatable_text(scopes: Scopes, query: exp.Expr) -> str | SkipReason:
         if not any(body is not part and _is_within(body, part) for part in parts)
     }
     texts = [_repeatable_part(scopes, part, ctes) for part in (*outside.values(), query)]
-    refusals = [text for text in texts if isinstance(text, SkipReason)]
+    refusals = [text for text in texts if isinstance(text, Refusal)]
     if refusals or not outside:
         return refusals[0] if refusals else texts[0]
     named = ", ".join(f"{quoted(name)} AS ({text})" for name, text in zip(outside, texts, strict=False))
     return f"WITH {named} {f'({texts[-1]})' if query.args.get('with_') else texts[-1]}"
 
 
-def _repeatable_part(scopes: Scopes, query: exp.Expr, ctes: Collection[str]) -> str | SkipReason:
+def _repeatable_part(scopes: Scopes, query: exp.Expr, ctes: Collection[str]) -> str | Refusal:
     # In a key query, a column of an outer query may be a session variable of that name.
-    if next(outer_selects(query), None) is not None and not _is_closed(scopes, query):
-        return SkipReason.REDUCER_NOT_UNDERSTOOD
+    if next(outer_selects(query), None) is not None:
+        outside = _refusal_of_columns_from_outside(scopes, query)
+        if outside is not None:
+            return outside
     refusal = _tables_refusal(scopes, query, ctes)
     if refusal is not None:
         return refusal
     located = located_query(scopes.statement, query)
-    if located is None or not is_repeatable_query(located, scopes.bare_functions):
-        return SkipReason.REDUCER_NOT_UNDERSTOOD
-    return located.text
+    if located is None:
+        return _uncertain("its place in the text is not certain")
+    uncertain = uncertain_part(located, scopes.bare_functions)
+    return _uncertain(uncertain) if uncertain is not None else located.text
 
 
-def _tables_refusal(scopes: Scopes, query: exp.Expr, ctes: Collection[str] = ()) -> SkipReason | None:
+def _uncertain(cause: str) -> CausedRefusal:
+    """The refusal of a small side that may give other rows when it is asked again."""
+    return SkipReason.REDUCER_NOT_UNDERSTOOD.because(cause)
+
+
+_UNCERTAIN_QUERY = "it is not certain which query it is: a table function, or the name of several CTEs"
+_UNCERTAIN_COLUMN = "it is not certain which table each of its columns is of"
+
+
+def _tables_refusal(scopes: Scopes, query: exp.Expr, ctes: Collection[str] = ()) -> Refusal | None:
     """The reason why a table of the query must not be in a key query, which has the CTEs; None if all may be."""
     tables = (table for table in query.find_all(exp.Table) if table.db or table.name not in ctes)
     found = (_inner_table_refusal(scopes, table) for table in tables)
     refusals = [refusal for refusal in found if refusal is not None]
-    if {*refusals} == {SkipReason.REDUCER_PARTITIONED} and _reads_partition_columns_alone(scopes, query):
+    reasons = {refusal.reason for refusal in refusals}
+    if reasons == {SkipReason.REDUCER_PARTITIONED} and _reads_partition_columns_alone(scopes, query):
         return None
     return refusals[0] if refusals else None
 
@@ -365,24 +412,30 @@ def _is_partition_column(scopes: Scopes, operand: Operand) -> bool:
     return facts is not None and column is not None and facts.is_partition_column(column)
 
 
-def _inner_table_refusal(scopes: Scopes, table: exp.Table) -> SkipReason | None:
+def _inner_table_refusal(scopes: Scopes, table: exp.Table) -> Refusal | None:
     if not all(isinstance(part, exp.Identifier) for part in name_parts(table)):
-        return SkipReason.REDUCER_NOT_UNDERSTOOD
+        return _uncertain("it reads a table function")
+    name = table_name(table)
     if not table.db and scopes.is_cte(table.name):
-        return SkipReason.REDUCER_NOT_UNDERSTOOD
-    return _table_refusal(scopes.catalog.get(table_name(table)))
+        return _uncertain(f"{name} may be a CTE or a table")
+    return _table_refusal(name, scopes.catalog.get(name))
 
 
-def _table_refusal(facts: TableFacts | None) -> SkipReason | None:
-    if facts is None or (facts.kind is TableKind.VIEW and facts.behind is None):
-        return SkipReason.REDUCER_NOT_A_TABLE
+def _table_refusal(name: TableName, facts: TableFacts | None) -> Refusal | None:
+    if facts is None:
+        return SkipReason.REDUCER_NOT_A_TABLE.because(f"it is not known which table {name} is")
+    if facts.kind is TableKind.VIEW and facts.behind is None:
+        return SkipReason.REDUCER_NOT_A_TABLE.because(f"{name} is a view, and {unfollowed_because(facts)}")
     if facts.behind is not None and facts.behind.small_side_refusal is not None:
-        return facts.behind.small_side_refusal
+        refusal = facts.behind.small_side_refusal
+        return refusal.about(f"the view {name}") if isinstance(refusal, CausedRefusal) else refusal
     if facts.partition_columns:
-        return SkipReason.REDUCER_PARTITIONED
-    if any(" collate " in column.type_name for column in facts.columns):
+        columns = listed(facts.partition_columns)
+        return SkipReason.REDUCER_PARTITIONED.because(f"{name} is partitioned by {columns}")
+    collated = [column.name for column in facts.columns if " collate " in column.type_name]
+    if collated:
         # 'a' and 'A' are one group, of which Spark may show either.
-        return SkipReason.REDUCER_NOT_UNDERSTOOD
+        return _uncertain(f"{name} has a column with a collation, {collated[0]}")
     return SkipReason.COLUMNS_DIFFER_BY_CASE if facts.columns_differ_by_case else None
 
 

@@ -9,7 +9,7 @@ from rewriter.scopes.join_tree import Join, Leaf
 from rewriter.scopes.scopes import Scopes
 from rewriter.semijoins.side_filters import BlockFilters, SideFilter
 from rewriter.semijoins.small_sides import SmallSide, is_laid_out, may_be_as_large, small_side_of_item
-from rewriter.vocabulary.skip_reason import SkipReason
+from rewriter.vocabulary.skip_reason import Refusal
 
 # Tables of a snowflake in one key query. Each is one more join to run before the statement.
 _TABLES_MAX = 6
@@ -40,7 +40,7 @@ def snowflake_tables(
         known = pending.pop(0)
         for other, equality in filters.neighbours(join, leaf, known):
             small_side = small_side_of_item(scopes, other)
-            if other is leaf or other in found or isinstance(small_side, SkipReason):
+            if other is leaf or other in found or isinstance(small_side, Refusal):
                 continue
             if is_laid_out(scopes.catalog, small_side.tables) and may_be_as_large(
                 scopes.catalog, small_side.tables, fact

@@ -6,7 +6,7 @@ A part is a condition, or a whole subquery, which must give the same rows when i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from sqlglot import Token, TokenType, exp
@@ -31,6 +31,7 @@ from rewriter.sql.deterministic_functions import (
 from rewriter.sql.inline_tables import located_inline_table
 from rewriter.sql.statement import Statement, parse_any
 from rewriter.sql.time_travel import version_starts
+from rewriter.vocabulary.cited import cited
 
 _OPERATORS = frozenset(
     {
@@ -61,12 +62,13 @@ _OPERATORS = frozenset(
 )
 
 
-def is_repeatable(statement: Statement, conjunct: Conjunct, bare_functions: AbstractSet[str]) -> bool:
-    """True if every token of the conjunct is known to mean the same in a key query as in the statement.
+def uncertain_word(statement: Statement, conjunct: Conjunct, bare_functions: AbstractSet[str]) -> str | None:
+    """The first word of a conjunct that may mean something else in a key query, or None.
 
     A positive list: names, and the words, operators and functions that are known, session functions among them,
     whose values the key query returns. `bare_functions` are those that need no parentheses. The caller makes sure
-    that the columns are those of the small table, and that the subqueries are closed.
+    that the columns are those of the small table, and that the subqueries are closed. The word is told in a
+    sentence for the user.
     """
     tokens = statement.tokens[conjunct.first : conjunct.last + 1]
     tree = conjunct.tree
@@ -78,31 +80,56 @@ def is_repeatable(statement: Statement, conjunct: Conjunct, bare_functions: Abst
     identifiers = tree.find_all(exp.Identifier)
     names = {i.meta["start"] for i in identifiers if "start" in i.meta and isinstance(i.parent, named)}
     names |= version_starts(statement, tree)
-    return all_known(statement.text, tokens, names, words, functions)
+    return _first_uncertain(statement.text, tokens, names, words, functions)
 
 
-def all_known(
+def _first_uncertain(
     text: str,
     tokens: Sequence[Token],
     names: AbstractSet[int],
     words: AbstractSet[str],
     functions: AbstractSet[str],
-) -> bool:
-    """True if every token is a name at one of the offsets `names`, a literal, or a known word or function."""
+) -> str | None:
+    """The first token that is no name at one of the offsets `names`, no literal, and no known word or function."""
     if _spells_the_clock(tokens) or _may_make_the_clock(tokens, names):
-        return False
+        return "Spark may read a string in it as the clock, as it reads 'today' and 'now'"
     followed = [*tokens[1:], None]
-    for index, (before, token, after) in enumerate(zip([None, *tokens], tokens, followed, strict=False)):
+    for index, (token, after) in enumerate(zip(tokens, followed, strict=True)):
         called = after is not None and after.token_type is TokenType.L_PAREN
         if token.start in names and not called:
             continue
-        if called and before is not None and before.token_type is TokenType.DOT:
-            return False  # a user's own function, by its database's name
-        if called and not _has_its_arguments(tokens, index):
-            return False
+        if called and (_is_behind_dot(tokens, index) or not _has_its_arguments(tokens, index)):
+            return _uncertain_call(tokens, index)
         if not _is_known(text, token, words, functions, called=called):
-            return False
-    return True
+            return _uncertain_call(tokens, index) if called else _uncertain_name(tokens, index)
+    return None
+
+
+def _uncertain_call(tokens: Sequence[Token], called: int) -> str:
+    """The reason for users why a call is not known to give the same value each time."""
+    name = tokens[called].text
+    if _is_behind_dot(tokens, called):
+        return f"{name}(..) is called by its database's name, so that it may be a user's own function"
+    if not _has_its_arguments(tokens, called):
+        return f"{name}(..) without arguments, or by another unit, may be another function or the clock"
+    return f"{name}(..) is not known to give the same value each time"
+
+
+def _uncertain_name(tokens: Sequence[Token], index: int) -> str:
+    """The same for a word that is not called; it may be the database of a function."""
+    called, opening = index + 2, index + 3
+    if (
+        opening < len(tokens)
+        and tokens[opening].token_type is TokenType.L_PAREN
+        and _is_behind_dot(tokens, called)
+    ):
+        return _uncertain_call(tokens, called)
+    return f"{cited(tokens[index].text)} is not known to mean the same each time"
+
+
+def _is_behind_dot(tokens: Sequence[Token], index: int) -> bool:
+    """True if a word stands behind a dot, as the name of a user's own function does behind its database."""
+    return index > 0 and tokens[index - 1].token_type is TokenType.DOT
 
 
 def _has_its_arguments(tokens: Sequence[Token], called: int) -> bool:
@@ -253,7 +280,15 @@ def _is_number_suffix(text: str, token: Token) -> bool:
 _CANDIDATES_MAX = 20
 
 # Rows chosen by their order or by chance, and rows made of rows.
-_UNREPEATABLE = (exp.Limit, exp.Offset, exp.Window, exp.TableSample, exp.Pivot, exp.Lateral)
+_UNREPEATABLE_WORDS: Mapping[type[exp.Expr], str] = {
+    exp.Limit: "LIMIT",
+    exp.Offset: "OFFSET",
+    exp.Window: "a window function",
+    exp.TableSample: "TABLESAMPLE",
+    exp.Pivot: "PIVOT or UNPIVOT",
+    exp.Lateral: "LATERAL VIEW",
+}
+_UNREPEATABLE = tuple(_UNREPEATABLE_WORDS)
 
 
 def located_query(statement: Statement, query: exp.Expr) -> Statement | None:
@@ -274,32 +309,36 @@ def located_query(statement: Statement, query: exp.Expr) -> Statement | None:
     return None
 
 
-def is_repeatable_query(query: Statement, bare_functions: AbstractSet[str]) -> bool:
-    """True if all words and functions of a query are known to be deterministic.
+def uncertain_part(query: Statement, bare_functions: AbstractSet[str]) -> str | None:
+    """The part of a query for which it may give other rows each time, for a user; None for a repeatable query.
 
-    Session functions count as deterministic: the key query returns their values.
+    That is one whose words and functions are all known to be deterministic. Session functions count as
+    deterministic: the key query returns their values.
     """
-    return has_certain_rows(query.tree) and _all_known(query, QUERY_WORDS | bare_functions, QUERY_FUNCTIONS)
+    return uncertain_rows(query.tree) or _uncertain_word_of_query(
+        query, QUERY_WORDS | bare_functions, QUERY_FUNCTIONS
+    )
 
 
-def is_repeatable_view(view: Statement) -> bool:
-    """True if all words and functions of a view's text are known to be deterministic.
+def uncertain_part_of_view(view: Statement) -> str | None:
+    """The part of a view's text for which it may give other rows each time; None for a repeatable text.
 
     Session functions are excluded: the key query has the view's name alone, and cannot return their values.
     """
-    return has_certain_rows(view.tree) and _all_known(view, QUERY_WORDS, VIEW_FUNCTIONS)
+    return uncertain_rows(view.tree) or _uncertain_word_of_query(view, QUERY_WORDS, VIEW_FUNCTIONS)
 
 
-def _all_known(query: Statement, words: AbstractSet[str], functions: AbstractSet[str]) -> bool:
+def _uncertain_word_of_query(query: Statement, words: AbstractSet[str], functions: AbstractSet[str]) -> str | None:
     names = {i.meta["start"] for i in query.tree.find_all(exp.Identifier) if "start" in i.meta}
     names |= version_starts(query, query.tree)
     tokens = list(query.tokens)
     inline = [located_inline_table(query, values) for values in query.tree.find_all(exp.Values)]
     for place in sorted((place for place in inline if place is not None), key=lambda place: -place.start):
-        if not all_known(query.text, query.tokens[place.rows], names, words, functions):
-            return False
+        found = _first_uncertain(query.text, query.tokens[place.rows], names, words, functions)
+        if found is not None:
+            return found
         del tokens[place.start : place.stop]
-    return all_known(query.text, tokens, names, words, functions)
+    return _first_uncertain(query.text, tokens, names, words, functions)
 
 
 def repeatable_values(statement: Statement, values: exp.Expr) -> str | None:
@@ -308,14 +347,19 @@ def repeatable_values(statement: Statement, values: exp.Expr) -> str | None:
     if place is None:
         return None
     rows = statement.tokens[place.rows]
-    is_known = all_known(statement.text, rows, frozenset(), FILTER_WORDS, FILTER_FUNCTIONS)
-    return place.text(statement) if is_known else None
+    found = _first_uncertain(statement.text, rows, frozenset(), FILTER_WORDS, FILTER_FUNCTIONS)
+    return place.text(statement) if found is None else None
 
 
-def has_certain_rows(query: exp.Expr) -> bool:
-    """True if no clause of the query chooses rows by their order or by chance, or reads the clock by name."""
+def uncertain_rows(query: exp.Expr) -> str | None:
+    """The clause of a query that chooses rows by their order or by chance, or a name that may read the clock."""
+    clause = query.find(*_UNREPEATABLE)
+    if clause is not None:
+        word = next(word for kind, word in _UNREPEATABLE_WORDS.items() if isinstance(clause, kind))
+        return f"{word} may choose other rows each time"
     names = (c.name.lower() for c in query.find_all(exp.Column) if not c.table)
-    return query.find(*_UNREPEATABLE) is None and not any(name in LITERAL_FUNCTIONS for name in names)
+    found = next((name for name in names if name in LITERAL_FUNCTIONS), None)
+    return f"{found} without parentheses may be a column, or the clock or the user" if found is not None else None
 
 
 def _parentheses_around(statement: Statement, index: int) -> list[int]:

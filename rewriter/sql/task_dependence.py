@@ -64,17 +64,20 @@ _BY_ORDER = frozenset(
 )
 
 
-def depends_on_tasks(statement: Statement) -> bool:
-    """True if values of the statement depend on which rows each task reads."""
-    calls = set(_calls(statement))
-    if any(name in _BY_TASK or (name in _BY_SEED and has_arguments) for name, has_arguments in calls):
-        return True
-    if any(not has_arguments and _may_be_user_function(name) for name, has_arguments in calls):
-        return True
+def word_of_tasks(statement: Statement) -> str | None:
+    """A word by which values of the statement depend on which rows each task reads; None if none does."""
+    for name, has_arguments in dict.fromkeys(_calls(statement)):
+        if name in _BY_TASK or (name in _BY_SEED and has_arguments):
+            return f"{name}(..)"
+        if not has_arguments and _may_be_user_function(name):
+            return f"{name}()"
     # A sample is drawn from a seed that it may name, and a script is run by each task for all of its rows.
     words = {token.text.lower() for token in statement.tokens if token.token_type is not TokenType.STRING}
+    found = sorted(words & (_BLOCKS | {"repeatable"}))
+    if found:
+        return found[0]
     kinds = (token.token_type for token in statement.tokens)
-    return not words.isdisjoint(_BLOCKS | {"repeatable"}) or not _SCRIPTS.isdisjoint(pairwise(kinds))
+    return None if _SCRIPTS.isdisjoint(pairwise(kinds)) else "TRANSFORM .. USING"
 
 
 def depends_on_row_order(statement: Statement) -> bool:

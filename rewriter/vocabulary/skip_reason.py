@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
 
 class SkipReason(Enum):
@@ -58,6 +60,11 @@ class SkipReason(Enum):
         "No condition that every row must satisfy compares columns of this table, and only those that it is"
         " partitioned by, with one other table or a subquery."
     )
+    OWN_FILTERS_ALONE = (
+        "Only filters on the table itself apply to it: Spark uses them by itself when it plans the statement."
+    )
+    OTHER_COLUMNS_READ = "The condition on the table reads columns of it that it cannot be narrowed by."
+    JOINED_IN_VIEW = "The name is of a view that joins tables within, and no condition outside it narrows them."
     UNSUPPORTED_FROM = "The FROM or the SELECT uses a clause that is not understood yet."
 
     # The reference to the table.
@@ -132,6 +139,41 @@ class SkipReason(Enum):
     def sentence(self) -> str:
         """The reason in words that a user understands."""
         return self.value
+
+    @property
+    def reason(self) -> SkipReason:
+        """The reason itself, as of a refusal with a cause."""
+        return self
+
+    @property
+    def cause(self) -> None:
+        """None: a reason alone does not tell its cause."""
+        return None
+
+    def because(self, cause: str) -> CausedRefusal:
+        """The refusal with its cause."""
+        return CausedRefusal(self, cause)
+
+
+@dataclass(frozen=True)
+class CausedRefusal:
+    """A refusal with its cause: the condition, the word, the name or the types in the statement, for the user.
+
+    >>> SkipReason.TYPE_REFUSED.because("ds is of type double").about("s").cause
+    's: ds is of type double'
+    """
+
+    reason: SkipReason
+    # No part of what is refused: the same refusal may be found in two ways.
+    cause: str = field(compare=False)
+
+    def about(self, name: str) -> CausedRefusal:
+        """The refusal of what has the name, and the cause within."""
+        return CausedRefusal(self.reason, f"{name}: {self.cause}")
+
+
+# A refusal, with its cause where one is known.
+Refusal: TypeAlias = SkipReason | CausedRefusal
 
 
 class UnpinnedReason(Enum):

@@ -33,6 +33,7 @@ from rewriter.semijoins.side_filters import BlockFilters
 from rewriter.sql import deterministic_functions, null_logic, repeatable, statement
 from rewriter.sql.conditions import alternatives, conjuncts
 from rewriter.sql.null_logic import Possible
+from rewriter.vocabulary.skip_reason import Refusal
 
 Switch = Callable[[pytest.MonkeyPatch], None]
 
@@ -232,7 +233,7 @@ def main_query_alone_is_repeatable(patch: pytest.MonkeyPatch) -> None:
     """The CTEs that a small side reads count as giving the same rows each time."""
     sound = small_sides._repeatable_part  # noqa: SLF001 - the rule that is switched off
 
-    def unsound(scopes: Scopes, query: exp.Expr, ctes: Collection[str]) -> str | SkipReason:
+    def unsound(scopes: Scopes, query: exp.Expr, ctes: Collection[str]) -> str | Refusal:
         located = repeatable.located_query(scopes.statement, query)
         is_cte = isinstance(query.parent, exp.CTE)
         return located.text if is_cte and located is not None else sound(scopes, query, ctes)

@@ -103,6 +103,27 @@ def test_a_bad_request_is_a_400_and_a_sentence(proxy: ProxyProcess, body: bytes)
         assert " " in reply.read().decode()
 
 
+@pytest.mark.usefixtures("sample")
+def test_a_refusal_names_its_cause_in_the_statement(proxy: ProxyProcess) -> None:
+    some_days = "(SELECT ds FROM dates WHERE uuid() < holiday) d"
+    sql = f"SELECT count(*) FROM sales s JOIN {some_days} ON s.ds = d.ds"
+    explained = _post(proxy, json.dumps({"sql": sql}).encode())
+    fact, dimension = sorted(explained["scans"], key=lambda scan: str(scan["alias"]), reverse=True)
+    assert (fact["skip_reason"], fact["is_fact"]) == ("REDUCER_NOT_UNDERSTOOD", True)
+    assert fact["cause"] == "d: uuid(..) is not known to give the same value each time"
+    assert (dimension["skip_reason"], dimension["is_fact"]) == ("NOT_PARTITIONED", False)
+
+
+@pytest.mark.usefixtures("sample")
+def test_explain_rewrite_names_the_join_that_keeps_rows(proxied: hive.Connection) -> None:
+    sql = "SELECT count(*) FROM sales s LEFT JOIN dates d ON s.ds = d.ds AND d.holiday = 'Christmas Eve'"
+    lines = [str(line) for (line,) in run(proxied, f"EXPLAIN REWRITE {sql}")]
+    at = lines.index(f"  left alone   {SkipReason.OUTER_JOIN.sentence}")
+    kept = "s LEFT JOIN d keeps rows of s that have no partner, and no filter on d rejects them"
+    assert lines[at + 1] == f"  cause        {kept}"
+    assert "No facts:" in lines
+
+
 def test_explain_rewrite_is_a_result_set_of_the_lines_in_order(proxied: hive.Connection, sample: Sample) -> None:
     lines = [str(line) for (line,) in run(proxied, f"EXPLAIN REWRITE {STAR_JOIN}")]
     assert lines[0] == "Rewritten:"

@@ -10,6 +10,7 @@ from support import golden_cases
 from demo.hive import run
 from proxy.operations.query import Column, Rows
 from proxy.session.catalog.describe import read_description, read_view_text
+from proxy.session.catalog.table_sizes import read_size
 from rewriter import Catalog, TableFacts, TableKind, TableName
 
 
@@ -48,6 +49,10 @@ def _described(session: hive.Connection, name: str) -> TableFacts | None:
     facts = read_description(_answer(session, describe))
     if facts is not None and facts.kind is TableKind.VIEW and facts.view is None:
         return replace(facts, view=read_view_text(_answer(session, f"{describe} AS JSON")))
+    if facts is not None and facts.kind is TableKind.TABLE and facts.size_bytes is None:
+        # Sizes of partitioned ones are not asked for: they are never small sides as a whole.
+        cost = f"EXPLAIN COST SELECT * FROM {name}"
+        return replace(facts, size_bytes=None if facts.partition_columns else read_size(_answer(session, cost)))
     return facts
 
 

@@ -22,7 +22,7 @@ _DETAILS_HEADING = "# Detailed Table Information"
 
 def describe_query(name: TableName, settings: CatalogSection) -> Query:
     """The statement whose answer `read_description` reads."""
-    return _query(f"DESCRIBE TABLE EXTENDED {name.sql}", settings.describe_rows_max, settings)
+    return _query(f"DESCRIBE TABLE EXTENDED {name.sql}", settings.describe_rows_max, settings, name)
 
 
 def view_text_query(name: TableName, settings: CatalogSection) -> Query:
@@ -30,13 +30,13 @@ def view_text_query(name: TableName, settings: CatalogSection) -> Query:
 
     Spark 4 knows it. Before, a temporary view's text cannot be had in SQL.
     """
-    return _query(f"DESCRIBE TABLE EXTENDED {name.sql} AS JSON", 1, settings)
+    return _query(f"DESCRIBE TABLE EXTENDED {name.sql} AS JSON", 1, settings, name)
 
 
 def columns_query(name: TableName, settings: CatalogSection) -> Query:
     """The statement whose answer `read_columns` reads: the columns of a version of a table."""
     sql = f"DESCRIBE QUERY SELECT * FROM {name.sql}"  # noqa: S608 - a quoted name
-    return _query(sql, settings.describe_rows_max, settings)
+    return _query(sql, settings.describe_rows_max, settings, name)
 
 
 def read_columns(result: QueryResult) -> tuple[Column, ...]:
@@ -48,11 +48,12 @@ def read_columns(result: QueryResult) -> tuple[Column, ...]:
 
 def partitions_query(name: TableName, settings: CatalogSection) -> Query:
     """The statement that lists a table's partitions, one string a row."""
-    return _query(f"SHOW PARTITIONS {name.sql}", settings.partitions_max, settings)
+    return _query(f"SHOW PARTITIONS {name.sql}", settings.partitions_max, settings, name)
 
 
-def _query(sql: str, rows_max: int, settings: CatalogSection) -> Query:
-    return Query(sql, rows_max=rows_max, bytes_max=_BYTES_MAX, deadline_s=settings.query_deadline_s)
+def _query(sql: str, rows_max: int, settings: CatalogSection, name: TableName) -> Query:
+    reads = frozenset({name})
+    return Query(sql, rows_max=rows_max, bytes_max=_BYTES_MAX, deadline_s=settings.query_deadline_s, reads=reads)
 
 
 def read_partitions(result: QueryResult) -> tuple[str, ...] | None:

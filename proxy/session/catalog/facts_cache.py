@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from threading import Lock
 
@@ -46,6 +46,7 @@ class FactsCache:
     def __post_init__(self) -> None:
         self._lock = Lock()
         self._entries: dict[TableName, tuple[float, DescribedTable]] = {}
+        self._token = object()
         # How often everything was forgotten.
         self._generation = 0
         # Opened when the entries were last compared with the writes.
@@ -54,6 +55,11 @@ class FactsCache:
     def moment(self) -> FactsMoment:
         """The moment before a question goes to the server; handed back to `add` with the answer."""
         return FactsMoment(self._generation, self.writes.open())
+
+    @property
+    def token(self) -> Hashable:
+        """Another value once everything has been forgotten, and no value of another cache."""
+        return self._token, self._generation
 
     def current(self) -> dict[TableName, TableFacts | None]:
         """The facts that are not older than the configuration allows."""

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Final, Generic, TypeVar
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import Query, QueryResult, Rows
+from proxy.operations.query import NO_TABLES, Query, QueryResult, Rows
 from proxy.session.catalog.caches import NegativeCache
 from proxy.session.catalog.facts_cache import FactsCache
 from proxy.session.catalog.file_index import IndexOverview
@@ -96,7 +96,7 @@ def owner_of(known: SessionMetadata) -> Generator[Query, QueryResult, tuple[str,
     """The users that the backend takes the session for; empty where it does not say."""
     if known.owner is None and not known.unanswered.holds(_OWNER_SQL):
         deadline_s = known.facts.settings.query_deadline_s
-        answer = yield Query(_OWNER_SQL, rows_max=1, bytes_max=65_536, deadline_s=deadline_s)
+        answer = yield Query(_OWNER_SQL, rows_max=1, bytes_max=65_536, deadline_s=deadline_s, reads=NO_TABLES)
         if is_late(answer):
             known.unanswered.add(_OWNER_SQL)
         else:

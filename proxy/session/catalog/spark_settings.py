@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from proxy.config.rewriting import CatalogSection
-from proxy.operations.query import Query, QueryResult, Rows
+from proxy.operations.query import NO_TABLES, Query, QueryResult, Rows
 from rewriter import SkipReason
 
 # Source: Spark's StaticSQLConf. With it, SET and USE of one client count for all.
@@ -49,7 +49,9 @@ class ServerSettings:
 
 def settings_query(settings: CatalogSection) -> Query:
     """The statement whose answer `read_settings` reads: all settings that were set. The rest has its default."""
-    return Query("SET", rows_max=_ROWS_MAX, bytes_max=_BYTES_MAX, deadline_s=settings.query_deadline_s)
+    return Query(
+        "SET", rows_max=_ROWS_MAX, bytes_max=_BYTES_MAX, deadline_s=settings.query_deadline_s, reads=NO_TABLES
+    )
 
 
 def read_settings(answer: QueryResult) -> ServerSettings:

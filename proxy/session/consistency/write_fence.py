@@ -176,6 +176,10 @@ class Fence:
         seen = self._writes.since(self._ended_before)
         return seen is not None and not _held(names, seen)
 
+    def is_quiet(self) -> bool:
+        """Whether no write at all has run since, not even one that was running already."""
+        return self._writes.since(self._ended_before) == []
+
     def written(self, names: Iterable[TableName]) -> frozenset[TableName]:
         """The tables among these that may have been written since, or are being written."""
         seen = self._writes.since(self._ended_before)

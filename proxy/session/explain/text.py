@@ -15,12 +15,18 @@ def text(explained: ExplainView) -> str:
     lines = [changed, f"  {_without_files(explained.rewritten)}"]
     if explained.skip_sentence is not None:
         lines.append(f"  {explained.skip_sentence}")
+    if explained.cause is not None:
+        lines.append(f"  Cause: {explained.cause}")
     if explained.cost_report is not None:
         lines.append(f"  {explained.cost_report}")
     lines += [f"  {sentence}" for sentence in explained.quarantined]
     lines += [f"  {_snapshot_line(one)}" for one in explained.snapshots]
     for scan in explained.scans:
-        lines += ["", *_scan_lines(scan)]
+        if scan.is_fact:
+            lines += ["", *_scan_lines(scan)]
+    others = [scan for scan in explained.scans if not scan.is_fact]
+    if others:
+        lines += ["", "No facts:", *(f"  {_name(scan)}: {_because(scan)}" for scan in others)]
     timings = ", ".join(f"{name.replace('_', ' ')} {ms:g} ms" for name, ms in explained.timings_ms.items())
     return "\n".join([*lines, "", f"Time: {timings}"])
 
@@ -32,8 +38,7 @@ def _snapshot_line(one: SnapshotView) -> str:
 
 
 def _scan_lines(scan: ScanView) -> list[str]:
-    name = scan.table if scan.alias == scan.table else f"{scan.table} AS {scan.alias}"
-    lines = [f"Scan of {name}"]
+    lines = [f"Scan of {_name(scan)}"]
     for reducer in scan.reducers:
         lines += [
             f"  reduced by   {reducer.join}",
@@ -45,9 +50,19 @@ def _scan_lines(scan: ScanView) -> list[str]:
     lines += _iceberg_lines(scan.iceberg) if scan.iceberg is not None else []
     if scan.skip_sentence is not None:
         lines.append(f"  left alone   {scan.skip_sentence}")
+    if scan.cause is not None:
+        lines.append(f"  cause        {scan.cause}")
     if scan.would is not None:
         lines += _narrowing_lines(scan.would, "would insert", "would be kept")
     return lines
+
+
+def _name(scan: ScanView) -> str:
+    return scan.table if scan.alias == scan.table else f"{scan.table} AS {scan.alias}"
+
+
+def _because(scan: ScanView) -> str:
+    return " ".join(filter(None, (scan.skip_sentence, scan.cause)))
 
 
 def _answered(reducer: ReducerView) -> str:

@@ -79,6 +79,9 @@ class IcebergView(msgspec.Struct):
 class ScanView(msgspec.Struct):
     """A table reference and its narrowing. `skip_reason` is a stable code, `skip_sentence` its explanation.
 
+    `cause` is what caused it in this statement, null where that is not known: a condition, a word, a name, types.
+    `is_fact` is false for a reference that nobody expects to be narrowed: the name of a CTE, a table without
+    partitions, or a view of such tables.
     Where the statement as a whole is left alone, nothing is narrowed, and `would` has the narrowing that it
     misses.
     """
@@ -97,6 +100,8 @@ class ScanView(msgspec.Struct):
     iceberg: IcebergView | None
     skip_reason: str | None
     skip_sentence: str | None
+    cause: str | None
+    is_fact: bool
 
 
 class SnapshotView(msgspec.Struct):
@@ -117,6 +122,8 @@ class ExplainView(msgspec.Struct):
     scans: list[ScanView]
     skip_reason: str | None
     skip_sentence: str | None
+    # The cause in this statement; null where it is not known.
+    cause: str | None
     # The runs of statements like this one that the cost gate has seen, in words; null where it was not asked.
     cost_report: str | None
     # Quarantined rules, and this statement's fingerprint where it is quarantined, in words.
@@ -136,6 +143,7 @@ def view(decision: Decision) -> ExplainView:
         scans=[_scan(outcome, decision) for outcome in outcomes],
         skip_reason=_code(decision.skip),
         skip_sentence=_sentence(decision.skip),
+        cause=decision.cause,
         cost_report=decision.gate_report.cost_report.sentence if decision.gate_report is not None else None,
         quarantined=[one.sentence for one in decision.quarantined],
         snapshots=_snapshots(decision),
@@ -152,7 +160,7 @@ def _snapshots(decision: Decision) -> list[SnapshotView]:
 def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
     reference, found = outcome.scan.reference, _narrowing(outcome, decision)
     is_left = outcome.predicate is not None and not decision.is_narrowed
-    skip = decision.skip if is_left else outcome.skip
+    skip, cause = (decision.skip, decision.cause) if is_left else (outcome.skip, outcome.cause)
     return ScanView(
         table=str(reference.name),
         alias=outcome.scan.alias,
@@ -164,7 +172,13 @@ def _scan(outcome: ScanOutcome, decision: Decision) -> ScanView:
         iceberg=_iceberg(outcome, decision),
         skip_reason=_code(skip),
         skip_sentence=_sentence(skip),
+        cause=cause,
+        is_fact=outcome.skip not in _NO_FACTS,
     )
+
+
+# The name of a CTE, whose tables have scans of their own, and a dimension.
+_NO_FACTS = frozenset({SkipReason.NOT_A_TABLE, SkipReason.NOT_PARTITIONED})
 
 
 def _narrowing(outcome: ScanOutcome, decision: Decision) -> NarrowingView:

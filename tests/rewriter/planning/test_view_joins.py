@@ -142,7 +142,7 @@ def test_the_clients_ctes_are_not_those_of_a_view() -> None:
 
 def test_a_name_in_a_temporary_views_text_may_be_another_temporary_views() -> None:
     of_session = view(JOIN, is_temporary=True)
-    assert skips(planned(FILTERED, v=of_session)) == [SkipReason.NO_EQUALITY]
+    assert skips(planned(FILTERED, v=of_session)) == [SkipReason.JOINED_IN_VIEW]
     found = planned(FILTERED, v=of_session, sales=SALES, dates=DATES)
     assert skips(found) == [None]
 

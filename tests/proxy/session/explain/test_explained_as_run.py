@@ -96,7 +96,10 @@ def test_a_small_side_that_is_written_while_it_is_explained_keeps_the_fact_whole
     _ = queries.send(LISTED[0][1])
     with pytest.raises(StopIteration) as end:
         queries.send(LISTED[1][1])
-    assert_is_left_alone(view(end.value.value), SkipReason.SMALL_SIDE_WRITTEN)
+    found = view(end.value.value)
+    assert_is_left_alone(found, SkipReason.SMALL_SIDE_WRITTEN)
+    assert (found.cause, found.scans[0].cause) == ("written: d", "written: d")
+    assert "  Cause: written: d" in text(found).splitlines()
 
 
 def test_a_small_side_that_is_being_written_is_not_asked_for_its_keys_by_explain_either(stage: Stage) -> None:
@@ -106,6 +109,34 @@ def test_a_small_side_that_is_being_written_is_not_asked_for_its_keys_by_explain
     assert (found.changed, found.skip_reason) == (False, "SMALL_SIDE_WRITTEN")
     assert [scan.skip_reason for scan in found.scans] == ["SMALL_SIDE_WRITTEN", "NOT_PARTITIONED"]
     assert [scan.would for scan in found.scans] == [None, None]
+    assert (found.cause, found.scans[0].cause) == ("written: d", "`f.ds = d.ds`")
+
+
+def test_the_cause_of_a_refusal_is_told_below_its_reason(stage: Stage) -> None:
+    sql = SQL.replace("d.g = 1", "d.g > rand()")
+    unsized = ("EXPLAIN COST SELECT * FROM `d`", rows())
+    found = view(played(stage.session().explain(sql, run_key_queries=True), [*DESCRIBE, unsized]))
+    fact, reason = found.scans[0], SkipReason.REDUCER_UNFILTERED
+    assert (fact.skip_reason, fact.skip_sentence, fact.is_fact) == (reason.name, reason.sentence, True)
+    assert fact.cause is not None
+    assert fact.cause.startswith("the filter `d.g > rand()` was not used: rand(..)")
+    lines = text(found).splitlines()
+    at = lines.index(f"  left alone   {reason.sentence}")
+    assert lines[at + 1] == f"  cause        {fact.cause}"
+
+
+def test_tables_without_partitions_and_names_of_ctes_are_told_apart_from_facts(stage: Stage) -> None:
+    sql = f"WITH x AS ({SQL}) SELECT * FROM x"
+    found = view(played(stage.session().explain(sql, run_key_queries=True), [*DESCRIBE, KEYS, *LISTED]))
+    assert [(scan.table, scan.is_fact) for scan in found.scans] == [("x", False), ("f", True), ("d", False)]
+    lines = text(found).splitlines()
+    assert [line for line in lines if line.startswith("Scan of")] == ["Scan of f"]
+    at = lines.index("No facts:")
+    assert lines[at + 1 : at + 4] == [
+        f"  x: {SkipReason.NOT_A_TABLE.sentence}",
+        f"  d: {SkipReason.NOT_PARTITIONED.sentence}",
+        "",
+    ]
 
 
 def test_a_quarantined_statement_is_shown_as_it_runs(stage: Stage) -> None:
