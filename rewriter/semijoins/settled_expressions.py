@@ -16,7 +16,6 @@ from sqlglot import exp
 from rewriter.domains.literals import is_key_type
 from rewriter.scopes.blocks import Scope
 from rewriter.scopes.lineage import ColumnTypes
-from rewriter.sql.conditions import conjuncts
 
 # Expressions inside one another. A person writes three or four; the limit bounds the recursion.
 _NESTING_MAX = 30
@@ -37,10 +36,6 @@ class SettledExpressions:
     def __init__(self, types: ColumnTypes) -> None:
         self._types = types
 
-    def is_condition(self, scope: Scope, tree: exp.Expr) -> bool:
-        """True if a condition in a block is true for the same rows under all settings."""
-        return all(self.type_of(scope, term) == _BOOLEAN for term in conjuncts(tree))
-
     def type_of(self, scope: Scope, tree: exp.Expr, nesting: int = 0) -> str | None:
         """The type of an expression in a block, if its value is the same under all settings."""
         node = tree.unnest()
@@ -54,7 +49,7 @@ class SettledExpressions:
             return _of_literal(node)
         below = [self.type_of(scope, part, nesting + 1) for part in _operands(node)]
         if not below or None in below:
-            return _BOOLEAN if self._is_null_test(scope, node) else None
+            return _BOOLEAN if self._is_null_test(scope, node, nesting) else None
         types = {_INT if type_name in _INTEGERS else type_name for type_name in below}
         # Texts without a column have the collation that is the default where they stand.
         is_collated = types == {_STRING} and node.find(exp.Column) is None
@@ -65,10 +60,10 @@ class SettledExpressions:
         type_name = self._types.of(operand) if operand is not None else None
         return type_name if type_name is not None and is_key_type(type_name) else None
 
-    def _is_null_test(self, scope: Scope, node: exp.Expr) -> bool:
+    def _is_null_test(self, scope: Scope, node: exp.Expr, nesting: int) -> bool:
         if not isinstance(node, exp.Is) or not isinstance(node.expression, exp.Null):
             return False
-        return self.type_of(scope, node.this) is not None
+        return self.type_of(scope, node.this, nesting + 1) is not None
 
 
 def _operands(node: exp.Expr) -> list[exp.Expr]:
